@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 
 from pulsar_advisor.documents.manifest import File, Manifest, Sources
 from pulsar_advisor.documents.tables_result import TablesResult
-from pulsar_advisor.model.plan import Identity
+from pulsar_advisor.model.plans.plan import Identity
 from pulsar_advisor.quality import validate as validation
 from pulsar_advisor.quality.checks import suites
 from pulsar_advisor.quality.facts import facts

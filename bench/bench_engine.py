@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NO_ROW, Brokers, Bundles, ClusterState, Namespaces, Topics
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Brokers, Bundles, ClusterState, Namespaces, Topics
+from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.placement.registry import load as load_placement
-from pulsar_advisor.planning.propose import propose
-from pulsar_advisor.planning.request import Request
+from pulsar_advisor.planning.plans.propose import propose
+from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.shedding.registry import load as load_shedder
 

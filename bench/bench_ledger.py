@@ -18,10 +18,10 @@ from typing import Any, Final
 
 from sqlalchemy import create_engine, insert, inspect
 
-from pulsar_advisor.execution.chain import chained, row_hash
-from pulsar_advisor.execution.ledger import Ledger, open_ledger
-from pulsar_advisor.execution.ledger_tables import Base, Event, Run, StepRecord
-from pulsar_advisor.model.plan import digest_of, seal
+from pulsar_advisor.execution.ledger.chain import chained, row_hash
+from pulsar_advisor.execution.ledger.ledger import Ledger, open_ledger
+from pulsar_advisor.execution.ledger.tables import Base, Event, Run, StepRecord
+from pulsar_advisor.model.plans.plan import digest_of, seal
 from unit.execution.actors import ALICE, approved
 from unit.execution.doubles import make_plan, unload_step
 

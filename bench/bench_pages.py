@@ -31,11 +31,11 @@ from sqlalchemy import create_engine, insert
 import documents
 from harness.ports import free_port
 from pulsar_advisor.documents.document import Document
-from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
-from pulsar_advisor.execution.ledger_tables import Approval, Event, PlanRecord, PlanSummary, Proposal, Run, StepRecord
-from pulsar_advisor.execution.plan_summary import summary_values
+from pulsar_advisor.execution.ledger.ledger import default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.plan_summary import summary_values
+from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanRecord, PlanSummary, Proposal, Run, StepRecord
 from pulsar_advisor.execution.throttle import ApplyThrottle
-from pulsar_advisor.model.plan import Sealed, seal
+from pulsar_advisor.model.plans.plan import Sealed, seal
 from pulsar_advisor.snapshots.index import update_index
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_id

@@ -262,7 +262,7 @@ class _Answers:
 
 def _default_settings() -> dict[str, str]:
     """The values of a broker's configuration, as it writes them."""
-    text = resources.files("pulsar_advisor.model").joinpath("defaults_by_version.json").read_text()
+    text = resources.files("pulsar_advisor.model.configuration").joinpath("defaults_by_version.json").read_text()
     defaults = {key: entry["default"] for key, entry in json.loads(text)[RELEASE].items()}
     return {key: value if isinstance(value, str) else json.dumps(value) for key, value in defaults.items()}
 

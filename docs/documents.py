@@ -20,16 +20,16 @@ from pulsar_advisor.documents.simulation import SimulationResult
 from pulsar_advisor.documents.snapshot_index import SnapshotIndex
 from pulsar_advisor.documents.tables_result import TablesResult
 from pulsar_advisor.documents.validation import Validation
-from pulsar_advisor.execution.policy import ApprovalPolicy
+from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.verify import BundleCheck, UsageCheck
 from pulsar_advisor.lint.judge import LintFinding
-from pulsar_advisor.model.kinds import LoadManagerKind
-from pulsar_advisor.model.plan import Plan
+from pulsar_advisor.model.configuration.kinds import LoadManagerKind
+from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.monitor.tables import OverallRow, PlannedUsage
-from pulsar_advisor.planning.explain import Explanation
-from pulsar_advisor.planning.goal_outcome import GoalOutcome
-from pulsar_advisor.planning.restart_order import RestartOrder
-from pulsar_advisor.planning.scale import Scale
+from pulsar_advisor.planning.kinds.goal_outcome import GoalOutcome
+from pulsar_advisor.planning.questions.explain import Explanation
+from pulsar_advisor.planning.questions.restart_order import RestartOrder
+from pulsar_advisor.planning.questions.scale import Scale
 from pulsar_advisor.reporting.page import ReportPage
 from pulsar_advisor.snapshots.retention import Pruned
 from pulsar_advisor.snapshots.summary import SnapshotSummary

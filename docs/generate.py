@@ -19,7 +19,7 @@ import mdformat
 
 from documents import DOCUMENTS, json_schema
 from pulsar_advisor.lint.document import lint_page
-from pulsar_advisor.model.strategy import Strategy
+from pulsar_advisor.model.strategy.entry import Strategy
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.quality.document import checks_page
 from pulsar_advisor.shedding.registry import SHEDDERS

@@ -9,7 +9,7 @@ from dataclasses import replace
 from cyclopts import App
 
 from pulsar_advisor.cli.options import GoalOptions, RequestOptions
-from pulsar_advisor.planning.request import Request
+from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.stages.recommend import run
 from pulsar_advisor.tables.job import run_job
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState
-from pulsar_advisor.model.decision import SheddingDecision
-from pulsar_advisor.model.outcomes import Outcome
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
+from pulsar_advisor.model.strategy.decision import SheddingDecision
+from pulsar_advisor.model.strategy.outcomes import Outcome
 from states import BrokerRow, BundleRow, cluster_state
 
 DATA = Path(__file__).parent / "data"

@@ -24,7 +24,7 @@ from typing import Any
 
 import zstandard
 
-from pulsar_advisor.model.bundle_range import format_range, topic_hash
+from pulsar_advisor.model.cluster.bundle_range import format_range, topic_hash
 from pulsar_advisor.storage.files import sha256_hex, write_file
 from pulsar_advisor.storage.root import MANIFEST, Root, snapshot_id
 
@@ -259,7 +259,9 @@ def namespace_of(topic: str) -> str:
 
 def runtime_settings(version: str) -> dict[str, str]:
     """A broker's runtime configuration, all at the release's defaults, as text."""
-    defaults = json.loads((resources.files("pulsar_advisor.model") / "defaults_by_version.json").read_text())[version]
+    defaults = json.loads(
+        (resources.files("pulsar_advisor.model.configuration") / "defaults_by_version.json").read_text()
+    )[version]
     return {"clusterName": CLUSTER_NAME} | {key: _as_java_text(entry["default"]) for key, entry in defaults.items()}
 
 

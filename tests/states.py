@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pulsar_advisor.model.base_load import BaseLoad
-from pulsar_advisor.model.bundle_range import parse_range, topic_hash
-from pulsar_advisor.model.cluster_state import (
+from pulsar_advisor.model.cluster.bundle_range import parse_range, topic_hash
+from pulsar_advisor.model.cluster.cluster_state import (
     AVERAGES_ORIGINS,
     NO_ROW,
     RESOURCES,
@@ -22,8 +21,9 @@ from pulsar_advisor.model.cluster_state import (
     Topics,
     View,
 )
-from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.planning.forecast import Outlook
+from pulsar_advisor.model.cluster.inputs import Input
+from pulsar_advisor.model.load.base_load import BaseLoad
+from pulsar_advisor.planning.usage.forecast import Outlook
 
 
 @dataclass(frozen=True)

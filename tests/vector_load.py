@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import FIGURES, RESOURCES, Floats, rate_per_s
-from pulsar_advisor.model.java_maps import concurrent_map_order, string_hashes
-from pulsar_advisor.model.load_data import (
+from pulsar_advisor.model.cluster.cluster_state import FIGURES, RESOURCES, Floats, rate_per_s
+from pulsar_advisor.model.cluster.namespaces import bundle_namespace, is_never_shed
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.java.maps import concurrent_map_order, string_hashes
+from pulsar_advisor.model.load.load_data import (
     BrokerLoad,
     BundleLoad,
     LoadData,
     assemble,
 )
-from pulsar_advisor.model.namespaces import bundle_namespace, is_never_shed
-from pulsar_advisor.model.resource_usage import overload_usage, weighted_maximum
-from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.load.resource_usage import overload_usage, weighted_maximum
 
 Json = Mapping[str, Any]
 

@@ -11,13 +11,13 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NO_ROW, Floats
-from pulsar_advisor.model.decision import SheddingDecision
-from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.load_data import LoadData, load_data
-from pulsar_advisor.model.memory import NoMemory
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Floats
+from pulsar_advisor.model.cluster.inputs import Input
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.load_data import LoadData, load_data
+from pulsar_advisor.model.strategy.decision import SheddingDecision
+from pulsar_advisor.model.strategy.memory import NoMemory
+from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.shedding.candidates import bundle_outcomes, greedy_take, in_result_order, rank
 
 READS: Final[frozenset[Input]] = frozenset({"broker_counts", "bundle_counts", "recent_unloads"})

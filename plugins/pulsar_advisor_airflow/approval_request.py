@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsar_advisor.model.plain_text import plain
-from pulsar_advisor.model.plan import digest_of
-from pulsar_advisor.model.some_of import count
-from pulsar_advisor.planning.consent import needed_consents
-from pulsar_advisor.planning.goal_outcome import goal_outcome, outcome_sentence
+from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.model.text.plain_text import plain
+from pulsar_advisor.model.text.some_of import count
+from pulsar_advisor.planning.kinds.goal_outcome import goal_outcome, outcome_sentence
+from pulsar_advisor.planning.plans.consent import needed_consents
 from pulsar_advisor.reporting.markdown import code, text
 
 if TYPE_CHECKING:
     from pulsar_advisor.execution.throttle import ApplyThrottle
-    from pulsar_advisor.model.plan import Plan, Step
+    from pulsar_advisor.model.plans.plan import Plan, Step
 
 STEPS_SHOWN: Final = 40
 """The body is a summary; the report has the rest."""

@@ -17,12 +17,12 @@ from croniter import croniter
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.problems import problems
-from pulsar_advisor.model.some_of import some_of
-from pulsar_advisor.model.strategy import find
+from pulsar_advisor.model.strategy.entry import find
+from pulsar_advisor.model.text.problems import problems
+from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.planning.configured import CONFIGURED
-from pulsar_advisor.planning.request import ALL
+from pulsar_advisor.planning.proposals.configured import CONFIGURED
+from pulsar_advisor.planning.requests.request import ALL
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor_airflow.configuration import option
 

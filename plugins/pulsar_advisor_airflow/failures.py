@@ -11,7 +11,7 @@ from airflow.sdk import ExceptionRetryPolicy, RetryRule
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable
-from pulsar_advisor.model.plain_text import plain
+from pulsar_advisor.model.text.plain_text import plain
 
 UNEXPECTED = AdvisorError.exit_code
 """Unreachable clusters and unwritable storage: the only errors that may resolve themselves."""

@@ -14,9 +14,9 @@ from pulsar_advisor.model.bounds import (
     Bounds,
 )
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.planning.configured import CONFIGURED
 from pulsar_advisor.planning.kinds.registry import KINDS
-from pulsar_advisor.planning.request import ALL
+from pulsar_advisor.planning.proposals.configured import CONFIGURED
+from pulsar_advisor.planning.requests.request import ALL
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor_airflow.clusters import cluster, clusters
 

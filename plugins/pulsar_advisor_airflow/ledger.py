@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 from pulsar_advisor_airflow.configuration import option
 
 if TYPE_CHECKING:
-    from pulsar_advisor.execution.heads import Keeper
-    from pulsar_advisor.execution.ledger import Ledger
-    from pulsar_advisor.execution.policy import ApprovalPolicy
+    from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+    from pulsar_advisor.execution.ledger.heads import Keeper
+    from pulsar_advisor.execution.ledger.ledger import Ledger
     from pulsar_advisor.storage.root import Root
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ AUTHENTICATED_BY: Final = "airflow"
 
 def approval_policy(cluster: str) -> ApprovalPolicy:
     """The policy of a cluster, else that of the configuration; by default, approvers must be authenticated."""
-    from pulsar_advisor.execution.policy import ApprovalPolicy, read_policy
+    from pulsar_advisor.execution.consent.policy import ApprovalPolicy, read_policy
     from pulsar_advisor_airflow.clusters import clusters
 
     registered = clusters().get(cluster)
@@ -42,28 +42,28 @@ def opened_ledger(root: Root) -> Iterator[Ledger]:
 
 
 def _open(root: Root) -> Ledger:
-    from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
+    from pulsar_advisor.execution.ledger.ledger import default_ledger_url, open_ledger
 
     return open_ledger(option("ledger") or default_ledger_url(root))
 
 
 def seal(root: Root, snapshot: str, *stages: str) -> None:
     """Record what stages have just written about a snapshot; see `execution.seals`."""
-    from pulsar_advisor.execution.seals import seal as record
+    from pulsar_advisor.execution.ledger.seals import seal as record
 
     record(lambda: _open(root), root, snapshot, *stages)
 
 
 def sealing(root: Root, snapshot: str, *stages: str) -> AbstractContextManager[None]:
     """Record what stages write about a snapshot within the block; see `execution.seals`."""
-    from pulsar_advisor.execution.seals import sealing as recording
+    from pulsar_advisor.execution.ledger.seals import sealing as recording
 
     return recording(lambda: _open(root), root, snapshot, *stages)
 
 
 def head_keepers() -> tuple[Keeper, ...]:
     """Where heads of the ledger are kept. Raises `UsageError` for a place that is none."""
-    from pulsar_advisor.execution.heads import keepers_of
+    from pulsar_advisor.execution.ledger.heads import keepers_of
     from pulsar_advisor_airflow.configuration import webhook
 
     return keepers_of(option("heads"), webhook())
@@ -71,7 +71,7 @@ def head_keepers() -> tuple[Keeper, ...]:
 
 def keep_head(ledger: Ledger) -> None:
     """Have the head of the ledger kept; a failure is logged, and the next try is due within the hour."""
-    from pulsar_advisor.execution.heads import keep
+    from pulsar_advisor.execution.ledger.heads import keep
     from pulsar_advisor.model.errors import AdvisorError
 
     try:
@@ -84,6 +84,6 @@ def keep_head(ledger: Ledger) -> None:
 
 def ledger_head(root: Root) -> str | None:
     """The head of the configured ledger; None without a ledger."""
-    from pulsar_advisor.execution.ledger import head_of
+    from pulsar_advisor.execution.ledger.ledger import head_of
 
     return head_of(option("ledger"), root)

@@ -94,7 +94,7 @@ def new_advice(cluster: str, snapshot: str) -> dict[str, str]:
 
     Two pieces of advice are the same if they move and split the same bundles in the same way.
     """
-    from pulsar_advisor.model.plain_text import plain
+    from pulsar_advisor.model.text.plain_text import plain
     from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, advised_plan
     from pulsar_advisor_airflow.configuration import report_link
 
@@ -183,8 +183,8 @@ def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: s
 
 def propose(cluster: str, *candidates: Mapping[str, str] | None) -> dict[str, str]:
     """Record that the user who triggered the DAG run proposes a plan, namely the first of `candidates` that exists."""
-    from pulsar_advisor.execution import approval
-    from pulsar_advisor.execution.origin import why_not_computed_here
+    from pulsar_advisor.execution.consent import approval
+    from pulsar_advisor.execution.consent.origin import why_not_computed_here
     from pulsar_advisor.execution.person import Person
     from pulsar_advisor.storage.plans import PlanReference
     from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, opened_ledger
@@ -237,7 +237,7 @@ def cluster_names() -> list[str]:
 
 def prune_snapshots(cluster: str, keep_days: int) -> dict[str, Any]:
     """Remove a cluster's snapshots older than this, except the newest and those that a plan refers to."""
-    from pulsar_advisor.execution.ledger import default_ledger_url
+    from pulsar_advisor.execution.ledger.ledger import default_ledger_url
     from pulsar_advisor.snapshots.retention import Retention, prune
     from pulsar_advisor_airflow.ledger import opened_ledger
 
@@ -251,9 +251,9 @@ def prune_snapshots(cluster: str, keep_days: int) -> dict[str, Any]:
 
 def audit_ledger(known_head: str | None) -> str:
     """The ledger's head, which is kept, if the ledger is as it was written and holds the events of earlier heads."""
-    from pulsar_advisor.execution.audit import audit
-    from pulsar_advisor.execution.chain import ChainHead
-    from pulsar_advisor.execution.heads import keep, kept
+    from pulsar_advisor.execution.ledger.audit import audit
+    from pulsar_advisor.execution.ledger.chain import ChainHead
+    from pulsar_advisor.execution.ledger.heads import keep, kept
     from pulsar_advisor.storage.root import Root
     from pulsar_advisor_airflow.ledger import head_keepers, opened_ledger
 
@@ -270,8 +270,8 @@ def audit_ledger(known_head: str | None) -> str:
 
 def restore_guard(cluster: str) -> None:
     """Switch on what a run on this cluster switched off and, because it ended abnormally, never restored."""
-    from pulsar_advisor.execution.guard import left_off, warning
-    from pulsar_advisor.execution.lists import cluster_names
+    from pulsar_advisor.execution.ledger.lists import cluster_names
+    from pulsar_advisor.execution.run.guard import left_off, warning
     from pulsar_advisor.stages.apply import restore_what_was_left
     from pulsar_advisor_airflow.clusters import cluster as registered
     from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
@@ -287,7 +287,7 @@ def restore_guard(cluster: str) -> None:
 
 def _require_as_sealed(root: Root, snapshot: str, stage: str) -> None:
     """Raise `Refused` if what a stage wrote about a snapshot isn't what the ledger knows; log that it doesn't know."""
-    from pulsar_advisor.execution.seals import require_as_sealed
+    from pulsar_advisor.execution.ledger.seals import require_as_sealed
     from pulsar_advisor.model.errors import UsageError
     from pulsar_advisor_airflow.ledger import opened_ledger
 

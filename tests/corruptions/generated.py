@@ -21,7 +21,7 @@ from corruptions.contradictions import CONTRADICTIONS
 from corruptions.documents import ADMIN, CLUSTER, Documents, Text, recorded
 from corruptions.victims import Victims
 from pulsar_advisor.capture import documents as read
-from pulsar_advisor.model.settings import LoadBalancerSettings, field_of
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, field_of
 
 ABSENT: Final = object()
 Change = Callable[[Any], Any]

@@ -27,7 +27,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from corruptions.documents import captured, lines_of, recorded
 from corruptions.generated import Corruption
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.planning.request import Request
+from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.quality.validate import validate
 from pulsar_advisor.stages import recommend
 from pulsar_advisor.storage.plans import PLANS

@@ -40,10 +40,10 @@ os.environ |= {
 
 import documents  # noqa: E402
 from pulsar_advisor.execution.apply import ApplyResult, apply_plan  # noqa: E402
-from pulsar_advisor.execution.executor import ApplyOptions, Interruption  # noqa: E402
-from pulsar_advisor.execution.ledger import Ledger, default_ledger_url, open_ledger  # noqa: E402
+from pulsar_advisor.execution.ledger.ledger import Ledger, default_ledger_url, open_ledger  # noqa: E402
+from pulsar_advisor.execution.run.executor import ApplyOptions, Interruption  # noqa: E402
 from pulsar_advisor.model.errors import Refused  # noqa: E402
-from pulsar_advisor.model.plan import Plan  # noqa: E402
+from pulsar_advisor.model.plans.plan import Plan  # noqa: E402
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_id  # noqa: E402
 from states import BrokerRow, BundleRow, cluster_state  # noqa: E402
 from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, UPPER, FakeCluster, FakeTime, make_plan, unload_step  # noqa: E402
@@ -167,7 +167,7 @@ def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: None) -> S
     monkeypatch.setattr("pulsar_advisor.stages.capture.run", stages.capture)
     monkeypatch.setattr("pulsar_advisor.stages.report.run", stages.report)
     monkeypatch.setattr("pulsar_advisor.stages.apply.run", stages.apply)
-    monkeypatch.setattr("pulsar_advisor.execution.origin.why_not_computed_here", stages.computed_again)
+    monkeypatch.setattr("pulsar_advisor.execution.consent.origin.why_not_computed_here", stages.computed_again)
     monkeypatch.setattr("pulsar_advisor.stages.undo.AdminCluster", lambda _transport: stages.cluster)
     monkeypatch.setattr("pulsar_advisor.stages.verify.cluster_state", stages.state)
     monkeypatch.setattr("pulsar_advisor.stages.verify.settings_inputs", lambda _root, _snapshot: ("4.0.8", {}, {}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from markdown_it import MarkdownIt
 
 from pulsar_advisor.execution.throttle import ApplyThrottle
-from pulsar_advisor.model.plan import Plan
+from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor_airflow.approval_request import body, subject
 from unit.execution.doubles import make_plan, unload_step
 

@@ -13,12 +13,12 @@ import pytest
 
 from dags import notifiers
 from dags.conftest import Stages
-from pulsar_advisor.execution.approval import approve, propose
-from pulsar_advisor.execution.cluster_port import Override
-from pulsar_advisor.execution.guard import OFF
-from pulsar_advisor.execution.ledger import default_ledger_url
-from pulsar_advisor.execution.policy import ApprovalPolicy
-from pulsar_advisor.model.plan import digest_of
+from pulsar_advisor.execution.cluster.cluster_port import Override
+from pulsar_advisor.execution.consent.approval import approve, propose
+from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+from pulsar_advisor.execution.ledger.ledger import default_ledger_url
+from pulsar_advisor.execution.run.guard import OFF
+from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.execution.actors import ALICE, BOB, EVERY_CONSENT

@@ -18,12 +18,12 @@ from fastapi.testclient import TestClient
 
 import documents
 import rotten_root
-from pulsar_advisor.execution.approval import approve, propose
-from pulsar_advisor.execution.guard import OFF
-from pulsar_advisor.execution.ledger import HeldRun, Ledger, default_ledger_url, open_ledger
-from pulsar_advisor.execution.ledger_tables import Verification
-from pulsar_advisor.execution.policy import ApprovalPolicy
-from pulsar_advisor.model.plan import Plan, digest_of
+from pulsar_advisor.execution.consent.approval import approve, propose
+from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+from pulsar_advisor.execution.ledger.ledger import HeldRun, Ledger, default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.tables import Verification
+from pulsar_advisor.execution.run.guard import OFF
+from pulsar_advisor.model.plans.plan import Plan, digest_of
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from unit.execution.actors import ALICE, BOB, EVERY_CONSENT

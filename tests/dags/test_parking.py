@@ -13,12 +13,12 @@ from airflow.sdk.module_loading import import_string
 
 from dags.conftest import Answer, Stages
 from pulsar_advisor.execution.apply import abort, go_on, pause
-from pulsar_advisor.execution.approval import approve, propose
-from pulsar_advisor.execution.cluster_port import Unload
-from pulsar_advisor.execution.ledger import HeldRun, Ledger
-from pulsar_advisor.execution.parking import Parking
-from pulsar_advisor.execution.policy import ApprovalPolicy
-from pulsar_advisor.model.plan import digest_of
+from pulsar_advisor.execution.cluster.cluster_port import Unload
+from pulsar_advisor.execution.consent.approval import approve, propose
+from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+from pulsar_advisor.execution.ledger.ledger import HeldRun, Ledger
+from pulsar_advisor.execution.run.parking import Parking
+from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor_airflow.triggers.parked_run import ParkedRunTrigger
 from unit.execution.actors import ALICE, BOB, EVERY_CONSENT
 from unit.execution.doubles import B2, LOWER, NAMESPACE

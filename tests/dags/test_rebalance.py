@@ -15,10 +15,10 @@ import pytest
 from airflow.sdk.exceptions import ParamValidationError
 
 from dags.conftest import Answer, Stages
-from pulsar_advisor.execution.cluster_port import Unload
+from pulsar_advisor.execution.cluster.cluster_port import Unload
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plan import Doubt, digest_of
+from pulsar_advisor.model.plans.plan import Doubt, digest_of
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import Root
 from unit.execution.doubles import (

@@ -110,7 +110,7 @@ def test_a_webhook_that_fails_fails_no_recommendation(
 
 def test_a_form_left_alone_asks_for_what_the_command_line_asks_for() -> None:
     from pulsar_advisor.cli.options import RequestOptions
-    from pulsar_advisor.model.cluster_state import WANTED_VIEWS
+    from pulsar_advisor.model.cluster.cluster_state import WANTED_VIEWS
     from pulsar_advisor_airflow.forms import ALL, strategy_params
 
     options, form = RequestOptions(), strategy_params(ALL, ALL)

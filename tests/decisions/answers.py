@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 from decisions.recording import Cycle, Recording
 from decisions.replay import recordings, settings_of
-from pulsar_advisor.planning.configured import CONFIGURED
-from pulsar_advisor.planning.forecast import loads_of, usage_ratios
-from pulsar_advisor.planning.request import Request
+from pulsar_advisor.planning.proposals.configured import CONFIGURED
+from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.usage.forecast import loads_of, usage_ratios
 from pulsar_advisor.quality.validate import validate
 from pulsar_advisor.stages import recommend
 from pulsar_advisor.storage.plans import PLANS, read_plan

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from decisions.recording import RECORDINGS, Cycle, Recording, read_recording
-from pulsar_advisor.model.base_load import base_load, with_usage_of_rates
-from pulsar_advisor.model.cluster_state import ClusterState, rate_per_s
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, rate_per_s
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
-from pulsar_advisor.planning.configured import configured_of
-from pulsar_advisor.planning.fitness import fit_part
-from pulsar_advisor.planning.forecast import Outlook, loads_of, usage_ratios
-from pulsar_advisor.planning.propose import propose
-from pulsar_advisor.planning.request import Request
+from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
+from pulsar_advisor.planning.plans.propose import propose
+from pulsar_advisor.planning.proposals.configured import configured_of
+from pulsar_advisor.planning.proposals.fitness import fit_part
+from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.usage.forecast import Outlook, loads_of, usage_ratios
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables import judged
 from pulsar_advisor.tables.earlier import comparable_before

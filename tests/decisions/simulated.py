@@ -19,10 +19,10 @@ import numpy as np
 
 from decisions.recording import Cycle, Recording
 from decisions.replay import HISTORY, NEAR_RATIO, recordings, settings_of, state_of
-from pulsar_advisor.model.cluster_state import ClusterState, Floats
-from pulsar_advisor.model.resource_usage import weighted_maximum
-from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.planning.configured import configured_of
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, Floats
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.resource_usage import weighted_maximum
+from pulsar_advisor.planning.proposals.configured import configured_of
 from pulsar_advisor.simulation.simulate import Simulation, simulate
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.earlier import comparable_before

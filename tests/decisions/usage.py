@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from decisions.recording import Recording
 from decisions.replay import settings_of
-from pulsar_advisor.model.base_load import base_load, with_usage_of_rates
-from pulsar_advisor.model.cluster_state import ClusterState
-from pulsar_advisor.model.plan import BrokerForecast
-from pulsar_advisor.planning.forecast import Outlook, forecast, loads_of, usage_ratios
-from pulsar_advisor.planning.noise import noise_floor
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
+from pulsar_advisor.model.plans.plan import BrokerForecast
+from pulsar_advisor.planning.usage.forecast import Outlook, forecast, loads_of, usage_ratios
+from pulsar_advisor.planning.usage.noise import noise_floor
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.state import cluster_state

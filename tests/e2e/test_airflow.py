@@ -14,7 +14,7 @@ from harness import standalone
 from harness.airflow_api import Api, wait_for
 from harness.cluster import LiveCluster
 from harness.configuration import CLUSTER_NAME
-from pulsar_advisor.execution.ledger import Ledger
+from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.storage.root import Root
 
 pytestmark = [pytest.mark.live, pytest.mark.airflow, pytest.mark.full]

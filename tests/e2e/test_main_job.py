@@ -28,11 +28,11 @@ from harness.pages import (
 )
 from harness.request_log import unloads
 from pulsar_advisor.execution.apply import go_on, pause
-from pulsar_advisor.execution.ledger import Ledger
-from pulsar_advisor.execution.ledger_tables import StepRecord
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.preconditions import destinations_after, executable_steps
-from pulsar_advisor.model.plan import load_plan
+from pulsar_advisor.execution.run.preconditions import destinations_after, executable_steps
+from pulsar_advisor.model.plans.plan import load_plan
 from pulsar_advisor.storage.plans import PlanReference
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow.operators.approval import FIELD

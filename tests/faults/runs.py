@@ -22,14 +22,14 @@ from faults.cluster import Change, Cluster
 from faults.server import Faults, FaultServer
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.execution.apply import apply_plan
-from pulsar_advisor.execution.cluster_writes import AdminCluster
-from pulsar_advisor.execution.executor import ApplyOptions
-from pulsar_advisor.execution.guard import GUARDED
-from pulsar_advisor.execution.ledger import Ledger, open_ledger
-from pulsar_advisor.execution.ledger_tables import StepRecord
-from pulsar_advisor.model.bundle_range import format_range, parse_range
+from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
+from pulsar_advisor.execution.ledger.ledger import Ledger, open_ledger
+from pulsar_advisor.execution.ledger.tables import StepRecord
+from pulsar_advisor.execution.run.executor import ApplyOptions
+from pulsar_advisor.execution.run.guard import GUARDED
+from pulsar_advisor.model.cluster.bundle_range import format_range, parse_range
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.model.plan import Identity, Plan, Step, digest_of
+from pulsar_advisor.model.plans.plan import Identity, Plan, Step, digest_of
 from unit.execution.actors import approved, options_of
 from unit.execution.doubles import FakeTime, forecast, make_plan, split_step, unload_step
 

@@ -38,17 +38,17 @@ from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.documents.tables_result import TablesResult
 from pulsar_advisor.documents.validation import Validation
-from pulsar_advisor.execution.audit import audit
-from pulsar_advisor.execution.chain import ChainHead
-from pulsar_advisor.execution.cluster_writes import AdminCluster
-from pulsar_advisor.execution.ledger import open_ledger
-from pulsar_advisor.execution.ledger_address import ledger_url as read_ledger_url
-from pulsar_advisor.execution.ledger_address import shown_in_process_list, without_secrets
-from pulsar_advisor.execution.policy import read_policy
-from pulsar_advisor.model.bundle_range import parse_range
-from pulsar_advisor.model.canonical_json import canonical_json
+from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
+from pulsar_advisor.execution.consent.policy import read_policy
+from pulsar_advisor.execution.ledger.address import ledger_url as read_ledger_url
+from pulsar_advisor.execution.ledger.address import shown_in_process_list, without_secrets
+from pulsar_advisor.execution.ledger.audit import audit
+from pulsar_advisor.execution.ledger.chain import ChainHead
+from pulsar_advisor.execution.ledger.ledger import open_ledger
+from pulsar_advisor.model.cluster.bundle_range import parse_range
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.model.plan import load_plan
+from pulsar_advisor.model.plans.canonical_json import canonical_json
+from pulsar_advisor.model.plans.plan import load_plan
 from pulsar_advisor.monitor.loads import load_in_snapshot
 from pulsar_advisor.monitor.tables import as_document
 from pulsar_advisor.snapshots.archive import import_snapshot

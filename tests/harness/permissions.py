@@ -17,8 +17,8 @@ from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import CLUSTER_NAME, SUPER_USER_ROLE
 from pulsar_advisor.admin.read_client import ReadClient
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, ErrorAnswer
-from pulsar_advisor.execution.cluster_port import Override, Reply, Split, Unload
-from pulsar_advisor.execution.cluster_writes import AdminCluster
+from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
+from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 
 ROLES = ("valid token", "client", "tenant admin", "super-user")
 """Each may do whatever those before it may: a role with no permission, one that may produce and consume in the

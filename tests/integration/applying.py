@@ -25,8 +25,10 @@ from typing import Any
 from sqlalchemy import Engine, event
 from sqlalchemy.orm import Session
 
-from pulsar_advisor.execution import apply, executor, ledger
-from pulsar_advisor.execution.cluster_writes import AdminCluster
+from pulsar_advisor.execution import apply
+from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
+from pulsar_advisor.execution.ledger import ledger
+from pulsar_advisor.execution.run import executor
 
 apply.SETTLE_MARGIN_S = executor.SETTLE_MARGIN_S = 1
 executor._AT_LEAST_S = 1

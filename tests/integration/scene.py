@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from integration.served_cluster import RealTime, served
-from pulsar_advisor.execution.ledger import open_ledger
-from pulsar_advisor.execution.preconditions import boundaries_after
-from pulsar_advisor.model.plan import Identity, Plan, digest_of, dump_plan
+from pulsar_advisor.execution.ledger.ledger import open_ledger
+from pulsar_advisor.execution.run.preconditions import boundaries_after
+from pulsar_advisor.model.plans.plan import Identity, Plan, digest_of, dump_plan
 from unit.execution.actors import approved
 from unit.execution.doubles import (
     B1,

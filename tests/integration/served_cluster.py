@@ -15,8 +15,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from pulsar_advisor.execution.cluster_port import Override, Split, Unload
-from pulsar_advisor.execution.guard import GUARDED
+from pulsar_advisor.execution.cluster.cluster_port import Override, Split, Unload
+from pulsar_advisor.execution.run.guard import GUARDED
 from unit.execution.doubles import FakeCluster, FakeTime
 
 MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"

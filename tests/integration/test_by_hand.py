@@ -15,9 +15,9 @@ import pytest
 from integration.served_cluster import RealTime, served
 from published import faults
 from pulsar_advisor.execution.by_hand import Form, exported
-from pulsar_advisor.execution.cluster_port import Split, Unload
+from pulsar_advisor.execution.cluster.cluster_port import Split, Unload
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plan import Identity, Plan, Step
+from pulsar_advisor.model.plans.plan import Identity, Plan, Step
 from unit.execution.doubles import LOWER, NAMESPACE, UPPER, FakeCluster, make_plan, split_step, unload_step
 
 ADMIN = Path(__file__).with_name("pulsar_admin.py")

@@ -16,8 +16,8 @@ from faults.runs import Outcome, seeded_run
 from faults.server import FOREIGN_HOST, HOSTS, FaultServer, fault_server
 from harness.certificates import make_certificates
 from pulsar_advisor.admin.transport import AdminTransport
-from pulsar_advisor.execution.cluster_port import Reply, Split, Unload
-from pulsar_advisor.execution.cluster_writes import AdminCluster
+from pulsar_advisor.execution.cluster.cluster_port import Reply, Split, Unload
+from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.model.errors import ClusterUnreachable
 
 SEEDS, GROUP = 1_000, 10

@@ -16,14 +16,14 @@ from alembic.config import Config
 from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.exc import ProgrammingError
 
-from pulsar_advisor.execution import ledger as ledger_module
-from pulsar_advisor.execution import migrations
-from pulsar_advisor.execution.approval import propose, standing_approval, withdraw
-from pulsar_advisor.execution.audit import audit
-from pulsar_advisor.execution.ledger import HeldRun, LeaseLost, Ledger, open_ledger
-from pulsar_advisor.execution.policy import ApprovalPolicy
+from pulsar_advisor.execution.consent.approval import propose, standing_approval, withdraw
+from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+from pulsar_advisor.execution.ledger import ledger as ledger_module
+from pulsar_advisor.execution.ledger import migrations
+from pulsar_advisor.execution.ledger.audit import audit
+from pulsar_advisor.execution.ledger.ledger import HeldRun, LeaseLost, Ledger, open_ledger
 from pulsar_advisor.model.errors import Refused, StorageError
-from pulsar_advisor.model.plan import Plan, digest_of, dump_plan
+from pulsar_advisor.model.plans.plan import Plan, digest_of, dump_plan
 from unit.execution.actors import ALICE, approved, run
 from unit.execution.doubles import FakeCluster, FakeTime, make_plan, split_step, unload_step
 

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from harness.cluster import LiveCluster
 from harness.configuration import CLUSTER_NAME
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
-from pulsar_advisor.model.bundle_range import contains, parse_range, topic_hash
-from pulsar_advisor.model.plan import Plan, Step
+from pulsar_advisor.model.cluster.bundle_range import contains, parse_range, topic_hash
+from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.storage.root import snapshot_id
 from unit.execution.doubles import forecast, make_plan
 

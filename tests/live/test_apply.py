@@ -16,17 +16,17 @@ from harness.configuration import CLUSTER_NAME
 from live.plans import at, boundaries, owner_of, plan_of, topics_inside, transport_to, wait_until_reported
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.execution.apply import ApplyResult, apply_plan
-from pulsar_advisor.execution.approval import approve, propose
-from pulsar_advisor.execution.cluster_port import Reply, Split, Unload
-from pulsar_advisor.execution.cluster_writes import AdminCluster
-from pulsar_advisor.execution.executor import ApplyOptions
-from pulsar_advisor.execution.ledger import Ledger, open_ledger
+from pulsar_advisor.execution.cluster.cluster_port import Reply, Split, Unload
+from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
+from pulsar_advisor.execution.consent.approval import approve, propose
+from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+from pulsar_advisor.execution.ledger.ledger import Ledger, open_ledger
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.policy import ApprovalPolicy
+from pulsar_advisor.execution.run.executor import ApplyOptions
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
-from pulsar_advisor.model.plan import Plan, digest_of, dump_plan, load_plan
+from pulsar_advisor.model.plans.plan import Plan, digest_of, dump_plan, load_plan
 from pulsar_advisor.storage.root import snapshot_id
 from unit.execution.doubles import Killed, split_step, unload_step
 

@@ -18,12 +18,12 @@ from harness.shell import ADVISOR
 from live.plans import at, boundaries, plan_of, topics_inside
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.execution.apply import ApplyResult, apply_plan
-from pulsar_advisor.execution.cluster_port import Override, Reply, Split, Unload
-from pulsar_advisor.execution.cluster_writes import AdminCluster
-from pulsar_advisor.execution.guard import GUARDED, OFF
-from pulsar_advisor.execution.ledger import Ledger, open_ledger
-from pulsar_advisor.model.bundle_range import format_range, parse_range
-from pulsar_advisor.model.plan import Step
+from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
+from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
+from pulsar_advisor.execution.ledger.ledger import Ledger, open_ledger
+from pulsar_advisor.execution.run.guard import GUARDED, OFF
+from pulsar_advisor.model.cluster.bundle_range import format_range, parse_range
+from pulsar_advisor.model.plans.plan import Step
 from unit.execution.actors import approved, options_of
 from unit.execution.doubles import split_step
 

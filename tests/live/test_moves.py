@@ -21,10 +21,10 @@ from harness.configuration import CLUSTER_NAME, LoadManager
 from harness.numbered_messages import TrafficReport, numbered_messages
 from harness.shell import ADVISOR, ONE_SYSTEM_USER, Answer, call
 from live.plans import boundaries, plan_of, topics_inside, wait_until_reported
-from pulsar_advisor.execution.guard import OFF
-from pulsar_advisor.execution.ledger import open_ledger
-from pulsar_advisor.execution.ledger_tables import StepRecord
-from pulsar_advisor.model.plan import Plan, Step, digest_of, dump_plan
+from pulsar_advisor.execution.ledger.ledger import open_ledger
+from pulsar_advisor.execution.ledger.tables import StepRecord
+from pulsar_advisor.execution.run.guard import OFF
+from pulsar_advisor.model.plans.plan import Plan, Step, digest_of, dump_plan
 from unit.execution.actors import approved
 from unit.execution.doubles import unload_step
 

@@ -16,7 +16,7 @@ from harness.load import running_load
 from harness.shell import Shell, plain_connection
 from harness.skew import wait_for_figures
 from pulsar_advisor.capture.raw_files import read_lines
-from pulsar_advisor.model.cluster_state import NO_ROW
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW
 from pulsar_advisor.storage.root import MANIFEST, Root
 from pulsar_advisor.tables.state import cluster_state
 

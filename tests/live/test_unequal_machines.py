@@ -23,8 +23,8 @@ from harness.sensor import Machine
 from harness.shell import Shell, plain_connection
 from harness.skew import wait_until_settled
 from live.goals import CarriedOut, carry_out, full_name
-from pulsar_advisor.model.plan import Prediction
-from pulsar_advisor.planning.noise import DEFAULT_RATIO
+from pulsar_advisor.model.plans.plan import Prediction
+from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO
 from pulsar_advisor.quality.validate import validate
 from pulsar_advisor.storage.root import LATEST, Root
 from pulsar_advisor.tables.normalize import normalize

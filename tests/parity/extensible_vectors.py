@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from parity.modular_vectors import Answer, moments
-from pulsar_advisor.model.broker_load_data import BrokerLoadData, fresh_records, updated
-from pulsar_advisor.model.cluster_state import throughput_bytes_per_s
-from pulsar_advisor.model.extensible_load import ExtensibleLoad, TopBundle
-from pulsar_advisor.model.java_maps import concurrent_map_order, hash_map_order, string_hashes
-from pulsar_advisor.model.namespaces import bundle_namespace, is_system_service_namespace, require_namespace
-from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.model.top_bundles import NamespaceBundleStats, comparisons, natural_comparison, top_bundles
+from pulsar_advisor.model.cluster.cluster_state import throughput_bytes_per_s
+from pulsar_advisor.model.cluster.namespaces import bundle_namespace, is_system_service_namespace, require_namespace
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.java.maps import concurrent_map_order, hash_map_order, string_hashes
+from pulsar_advisor.model.load.broker_load_data import BrokerLoadData, fresh_records, updated
+from pulsar_advisor.model.load.extensible_load import ExtensibleLoad, TopBundle
+from pulsar_advisor.model.load.top_bundles import NamespaceBundleStats, comparisons, natural_comparison, top_bundles
 from pulsar_advisor.placement import registry as placements
 from pulsar_advisor.shedding import registry as shedders
 from vector_load import Json, figures, resources, settings_of

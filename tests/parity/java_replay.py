@@ -9,8 +9,8 @@ from typing import Any
 from parity import run_vectors, split_vectors
 from parity.java_classes import WITHOUT_EXTENSIBLE_MANAGER, JavaClasses
 from pulsar_advisor.model.errors import AdvisorError, UsageError
-from pulsar_advisor.model.java_maps import hash_map_order, string_hashes
-from pulsar_advisor.model.resource_usage import maximum, weighted_maximum
+from pulsar_advisor.model.java.maps import hash_map_order, string_hashes
+from pulsar_advisor.model.load.resource_usage import maximum, weighted_maximum
 from vector_load import resources, settings_of
 
 Json = Mapping[str, Any]

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pulsar_advisor.model.decision import SheddingDecision
-from pulsar_advisor.model.load_data import LoadData
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.load_data import LoadData
+from pulsar_advisor.model.strategy.decision import SheddingDecision
 from pulsar_advisor.placement import registry as placements
 from pulsar_advisor.shedding import registry as shedders
 from vector_load import Json, load_of, settings_of

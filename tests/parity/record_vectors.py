@@ -6,10 +6,10 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from parity.modular_vectors import Answer, moments
-from pulsar_advisor.model.cluster_state import RESOURCES
-from pulsar_advisor.model.java_maps import concurrent_map_order, hash_map_order, string_hashes
-from pulsar_advisor.model.java_sort import java_sort
-from pulsar_advisor.model.resource_usage import maximum, percent, weighted_maximum
+from pulsar_advisor.model.cluster.cluster_state import RESOURCES
+from pulsar_advisor.model.java.maps import concurrent_map_order, hash_map_order, string_hashes
+from pulsar_advisor.model.java.sort import java_sort
+from pulsar_advisor.model.load.resource_usage import maximum, percent, weighted_maximum
 from pulsar_advisor.shedding import overload_shedder
 from vector_load import Json, load_of, resources, settings_of
 

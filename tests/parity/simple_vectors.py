@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from parity.modular_vectors import Answer, moments
-from pulsar_advisor.model.cluster_state import ClusterState
-from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.model.simple_load import simple_load, simple_reports
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.simple_load import simple_load, simple_reports
 from pulsar_advisor.placement import simple_load_manager_impl as placement
 from pulsar_advisor.placement.filters import fewest_bundles
 from pulsar_advisor.shedding import simple_load_manager_impl as shedder

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from pulsar_advisor.model.bundle_range import FULL_UPPER_BOUND, contains, format_range, topic_hash
-from pulsar_advisor.model.cluster_state import IsolationPolicy, rate_per_s, throughput_bytes_per_s
+from pulsar_advisor.model.cluster.bundle_range import FULL_UPPER_BOUND, contains, format_range, topic_hash
+from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy, rate_per_s, throughput_bytes_per_s
+from pulsar_advisor.model.cluster.isolation_policies import needs_secondaries
+from pulsar_advisor.model.cluster.namespaces import bundle_namespace
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.extensible_load import extensible_load
-from pulsar_advisor.model.isolation_policies import needs_secondaries
-from pulsar_advisor.model.java_maps import concurrent_map_order, string_hashes
-from pulsar_advisor.model.namespaces import bundle_namespace
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.java.maps import concurrent_map_order, string_hashes
+from pulsar_advisor.model.load.extensible_load import extensible_load
 from pulsar_advisor.placement.anti_affinity import domains, least_occupied, may_unload
 from pulsar_advisor.placement.filters import fewest_bundles
 from pulsar_advisor.splitting.boundaries import can_split, find_bundle, initial_boundaries, split_bundles

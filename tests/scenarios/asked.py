@@ -14,25 +14,25 @@ from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.documents.recommendation import Trial as TrialDocument
 from pulsar_advisor.lint.judge import LintFinding, judge, proposals
 from pulsar_advisor.lint.rule import Case
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.model.goal import Goal
-from pulsar_advisor.model.plan import Plan, PlanInputs, digest_of
-from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
-from pulsar_advisor.planning.build_plan import build_plan
-from pulsar_advisor.planning.compare import Score, no_score, score
-from pulsar_advisor.planning.configured import Configured, configured_of
-from pulsar_advisor.planning.explain import Explanation, Kind, explain
-from pulsar_advisor.planning.fitness import fit_part
-from pulsar_advisor.planning.goal import resolved_goal
-from pulsar_advisor.planning.goal_outcome import GoalOutcome, goal_outcome
-from pulsar_advisor.planning.goal_sentence import goal_sentence
+from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.model.plans.plan import Plan, PlanInputs, digest_of
+from pulsar_advisor.planning.advice.compare import Score, no_score, score
+from pulsar_advisor.planning.advice.goal_sentence import goal_sentence
+from pulsar_advisor.planning.advice.options import Option
+from pulsar_advisor.planning.kinds.goal import resolved_goal
+from pulsar_advisor.planning.kinds.goal_outcome import GoalOutcome, goal_outcome
 from pulsar_advisor.planning.kinds.room import Room
-from pulsar_advisor.planning.limits import Limits
-from pulsar_advisor.planning.options import Option
-from pulsar_advisor.planning.propose import propose, propose_splits
-from pulsar_advisor.planning.request import Request
-from pulsar_advisor.planning.restart_order import RestartOrder, restart_order
-from pulsar_advisor.planning.scale import Scale, scale
+from pulsar_advisor.planning.plans.build_plan import build_plan
+from pulsar_advisor.planning.plans.propose import propose, propose_splits
+from pulsar_advisor.planning.proposals.configured import Configured, configured_of
+from pulsar_advisor.planning.proposals.fitness import fit_part
+from pulsar_advisor.planning.proposals.limits import Limits
+from pulsar_advisor.planning.questions.explain import Explanation, Kind, explain
+from pulsar_advisor.planning.questions.restart_order import RestartOrder, restart_order
+from pulsar_advisor.planning.questions.scale import Scale, scale
+from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.simulation.foresight import left_alone
 from pulsar_advisor.simulation.scores import SimulationScore, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import Simulation

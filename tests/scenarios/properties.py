@@ -8,7 +8,7 @@ from itertools import permutations
 from typing import Final
 
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.planning.options import Option
+from pulsar_advisor.planning.advice.options import Option
 from scenarios.asked import Asked, GoalAnswer, goal_of
 from scenarios.brute_force import BruteForce, Ends, Relief
 from scenarios.scenario import PORT

@@ -22,7 +22,7 @@ from typing import Any, Final
 import pyarrow.parquet as pq
 import zstandard
 
-from pulsar_advisor.model.bundle_range import topic_hash
+from pulsar_advisor.model.cluster.bundle_range import topic_hash
 from snapshots import RATES, RawSnapshot, skewed_modular_cluster
 
 RECORDED: Final = "recorded"

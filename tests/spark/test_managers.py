@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 import documents
 from pulsar_advisor.capture.raw_files import RawFile, read_lines
 from pulsar_advisor.documents.validation import Validation
-from pulsar_advisor.model.cluster_state import FIGURES, NO_ROW, ClusterState
+from pulsar_advisor.model.cluster.cluster_state import FIGURES, NO_ROW, ClusterState
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.quality.validate import validate
 from pulsar_advisor.storage.files import sha256_hex

@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import documents
-from pulsar_advisor.model.bundle_range import contains, topic_hash
-from pulsar_advisor.model.cluster_state import AVERAGES_ORIGINS, FIGURES, NO_ROW, ClusterState
+from pulsar_advisor.model.cluster.bundle_range import contains, topic_hash
+from pulsar_advisor.model.cluster.cluster_state import AVERAGES_ORIGINS, FIGURES, NO_ROW, ClusterState
 from pulsar_advisor.model.errors import DataNotFit, Refused, StorageError
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.lease import held

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pulsar_advisor.documents.recommendation import Recommendation
-from pulsar_advisor.model.plan import Plan
-from pulsar_advisor.planning.request import Request
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.quality.validate import validate
 from pulsar_advisor.reporting.page import ReportPage
 from pulsar_advisor.stages.recommend import run

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from pulsar_advisor.planning.request import Request
+from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.quality.validate import validate
 from pulsar_advisor.simulation.request import SimulationRequest, grid
 from pulsar_advisor.stages.simulate import run

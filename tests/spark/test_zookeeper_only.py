@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pulsar_advisor.model.errors import DataNotFit
-from pulsar_advisor.planning.request import Request
+from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.quality.validate import validate
 from pulsar_advisor.stages.recommend import run
 from pulsar_advisor.stages.report import report_page

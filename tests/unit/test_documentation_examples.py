@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pulsar_advisor.model.resource_usage import overridden_bandwidth_limit_kbit_per_s
+from pulsar_advisor.model.load.resource_usage import overridden_bandwidth_limit_kbit_per_s
 from pulsar_advisor.shedding import overload_shedder, threshold_shedder
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption, BundleTopics, Quotas
 from pulsar_advisor.splitting.registry import split_algorithm

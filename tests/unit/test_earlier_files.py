@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_advisor.execution.audit import audit
-from pulsar_advisor.execution.ledger import Ledger, open_ledger
-from pulsar_advisor.execution.lists import newest_events
-from pulsar_advisor.execution.plan_states import plan_states
-from pulsar_advisor.model.plan import digest_of
+from pulsar_advisor.execution.ledger.audit import audit
+from pulsar_advisor.execution.ledger.ledger import Ledger, open_ledger
+from pulsar_advisor.execution.ledger.lists import newest_events
+from pulsar_advisor.execution.ledger.plan_states import plan_states
+from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.snapshots.summary import summary
 from pulsar_advisor.stages.report import run as report
 from pulsar_advisor.storage.plans import find_plan, plan_files, read_plan

@@ -14,8 +14,8 @@ REPOSITORY = Path(__file__).parents[2]
 NAME = "MostTopicsShedder"
 
 REPORT = f"""
-from pulsar_advisor.planning.propose import propose
-from pulsar_advisor.planning.request import Request
+from pulsar_advisor.planning.plans.propose import propose
+from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.reporting.markdown import render_markdown
 from unit.reporting.skewed import Inputs, make_plan, recommendation_of, skewed_settings, skewed_state, validation_of
 

@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from published import SCHEMAS, faults, published
-from pulsar_advisor.model.plan import dump_plan
+from pulsar_advisor.model.plans.plan import dump_plan
 from pulsar_advisor.reporting.json import json_chunks
 from unit.reporting.skewed import Inputs, balanced_inputs, hostile_inputs, skewed_inputs
 

@@ -13,7 +13,7 @@ from pulsar_advisor.admin.transport import AdminConnection
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
 from pulsar_advisor.model.bounds import MAX_REQUESTS
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.problems import problems
+from pulsar_advisor.model.text.problems import problems
 
 _NO_ADMIN_URL: Final = "no admin URL: give --admin-url http://broker:8080, or name it in a profile of the config file"
 _SERVICE_URL: Final = re.compile(r"pulsar(\+ssl)?://[^/@,\s]+(,[^/@,\s]+)*/?")

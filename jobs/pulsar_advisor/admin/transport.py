@@ -35,7 +35,7 @@ from pulsar_advisor.admin.tls_files import require_tls_files
 from pulsar_advisor.admin.user_path import UserPath
 from pulsar_advisor.admin.web_address import WebAddress, broker_host
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, Refused
-from pulsar_advisor.model.plain_text import plain
+from pulsar_advisor.model.text.plain_text import plain
 
 USER_AGENT: Final = f"pulsar-advisor/{importlib.metadata.version('pulsar-rebalance-advisor')}"
 MAXIMUM_HOPS: Final = 5

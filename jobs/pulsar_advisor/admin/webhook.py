@@ -32,9 +32,9 @@ from tenacity.wait import wait_random_exponential
 
 from pulsar_advisor.admin.secret import secret_at
 from pulsar_advisor.admin.web_address import WebAddress
-from pulsar_advisor.model.canonical_json import canonical_json
 from pulsar_advisor.model.errors import AdvisorError, UsageError
-from pulsar_advisor.model.plain_text import plain
+from pulsar_advisor.model.plans.canonical_json import canonical_json
+from pulsar_advisor.model.text.plain_text import plain
 
 ATTEMPTS: Final = 3
 TIMEOUT_S: Final = 10.0

@@ -42,10 +42,10 @@ from pulsar_advisor.capture.system_topics import STATES, listening
 from pulsar_advisor.capture.system_topics import SURFACES as SYSTEM_TOPICS
 from pulsar_advisor.capture.topic_decoders import ByteBudget, TopicDecoders
 from pulsar_advisor.documents.manifest import Manifest, Sources
-from pulsar_advisor.model.cluster_state import LoadManagerKind
+from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
-from pulsar_advisor.model.plan import Identity as PlanIdentity
-from pulsar_advisor.model.some_of import some_of
+from pulsar_advisor.model.plans.plan import Identity as PlanIdentity
+from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.storage.claim import claimed, remove_remainders
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, Root

@@ -28,11 +28,11 @@ from pulsar_advisor.capture.journal import ZOOKEEPER, Journal, now_ms
 from pulsar_advisor.capture.service_unit_state import SERVICE_UNIT_STATE
 from pulsar_advisor.capture.session import BrokerRead, Session
 from pulsar_advisor.capture.system_topics import STATES
-from pulsar_advisor.model.class_names import simple_name
-from pulsar_advisor.model.cluster_state import LoadManagerKind
-from pulsar_advisor.model.plain_text import plain
-from pulsar_advisor.model.settings import ALLOWED_KEYS, setting_value
-from pulsar_advisor.model.some_of import some_of
+from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
+from pulsar_advisor.model.configuration.class_names import simple_name
+from pulsar_advisor.model.configuration.settings import ALLOWED_KEYS, setting_value
+from pulsar_advisor.model.text.plain_text import plain
+from pulsar_advisor.model.text.some_of import some_of
 
 _STATISTICS_INTERVAL: Final = "statsUpdateFrequencyInSecs"
 LONGEST_STATISTICS_INTERVAL_S: Final = 3600.0

@@ -29,7 +29,7 @@ from pulsar_advisor.capture.journal import SERVICE, now_ms
 from pulsar_advisor.capture.service_unit_state import SERVICE_UNIT_STATE, ServiceUnitState, prevailing
 from pulsar_advisor.capture.session import Session
 from pulsar_advisor.model.errors import ClusterUnreachable
-from pulsar_advisor.model.some_of import some_of
+from pulsar_advisor.model.text.some_of import some_of
 
 if TYPE_CHECKING:
     import pulsar

@@ -12,7 +12,7 @@ from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.storage.root import LATEST
 
 if TYPE_CHECKING:
-    from pulsar_advisor.planning.explain import Kind
+    from pulsar_advisor.planning.questions.explain import Kind
 
 
 def explain(
@@ -55,7 +55,7 @@ def explain(
     seed
         Seed for Pulsar's random choices.
     """
-    from pulsar_advisor.planning.request import ALL, Request, what_if
+    from pulsar_advisor.planning.requests.request import ALL, Request, what_if
 
     named: dict[Kind, str | None] = {"bundle": bundle, "broker": broker, "namespace": namespace}
     refuse_together({f"--{kind}": name is not None for kind, name in named.items()})

@@ -12,7 +12,7 @@ from pulsar_advisor.cli.output import print_json, say_lines
 from pulsar_advisor.cli.rendering import restart_lines, scale_lines
 from pulsar_advisor.cli.stages import answer
 from pulsar_advisor.model.bounds import ratio
-from pulsar_advisor.model.goal import Goal
+from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.storage.root import LATEST
 
 Broker = Annotated[str, Parameter(help="Broker id, or the beginning of its host name up to a dot.")]

@@ -14,7 +14,7 @@ from pulsar_advisor.cli.output import Ended, log, print_json, say_lines
 from pulsar_advisor.model.errors import BalancerStillOff, Refused
 
 if TYPE_CHECKING:
-    from pulsar_advisor.execution.ledger import Ledger
+    from pulsar_advisor.execution.ledger.ledger import Ledger
 
 Who = Annotated[str | None, Parameter(name="--as")]
 
@@ -70,8 +70,8 @@ def leave(
         Your name, for the ledger.
     """
     with _opened(place, ledger) as (book, names):
-        from pulsar_advisor.execution.guard import leave_as_it_is
         from pulsar_advisor.execution.person import person_on_command_line
+        from pulsar_advisor.execution.run.guard import leave_as_it_is
 
         for name in names:
             leave_as_it_is(book, name, person_on_command_line(as_))
@@ -79,7 +79,7 @@ def leave(
 
 
 def _say_what_is_off(ledger: Ledger, names: list[str], *, json: bool) -> None:
-    from pulsar_advisor.execution.guard import left_off, warning
+    from pulsar_advisor.execution.run.guard import left_off, warning
 
     left = [(name, switch) for name in names for switch in left_off(ledger, name)]
     if json:
@@ -93,8 +93,8 @@ def _say_what_is_off(ledger: Ledger, names: list[str], *, json: bool) -> None:
 @contextmanager
 def _opened(place: Place, ledger: LedgerPlace) -> Iterator[tuple[Ledger, list[str]]]:
     """The ledger, and Pulsar's own names for the cluster. Raises `Refused` without a ledger."""
-    from pulsar_advisor.execution.ledger import ledger_exists, open_ledger
-    from pulsar_advisor.execution.lists import cluster_names
+    from pulsar_advisor.execution.ledger.ledger import ledger_exists, open_ledger
+    from pulsar_advisor.execution.ledger.lists import cluster_names
 
     root, address = place.open(), ledger.url(place)
     if not ledger_exists(address):

@@ -7,7 +7,7 @@ from contextlib import closing
 from pulsar_advisor.cli.options import HeadsPlaces, Json, LedgerPlace, Place
 from pulsar_advisor.cli.output import Ended, print_json, say
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.some_of import count
+from pulsar_advisor.model.text.some_of import count
 
 
 def verify_ledger(
@@ -26,11 +26,11 @@ def verify_ledger(
         A head of this ledger that was written down earlier (NUMBER:HASH); those in a folder of --heads are found by
         themselves. They show also that everything was wiped, an older copy put back, or the whole chain written anew.
     """
-    from pulsar_advisor.execution.audit import audit
-    from pulsar_advisor.execution.chain import ChainHead
-    from pulsar_advisor.execution.heads import kept
-    from pulsar_advisor.execution.ledger import ledger_exists, open_ledger
-    from pulsar_advisor.execution.ledger_address import ledger_url, without_secrets
+    from pulsar_advisor.execution.ledger.address import ledger_url, without_secrets
+    from pulsar_advisor.execution.ledger.audit import audit
+    from pulsar_advisor.execution.ledger.chain import ChainHead
+    from pulsar_advisor.execution.ledger.heads import kept
+    from pulsar_advisor.execution.ledger.ledger import ledger_exists, open_ledger
 
     known = [] if head is None else [ChainHead.parse(head)]
     known += kept(heads.keepers(place))

@@ -20,11 +20,11 @@ CLUSTER_VARIABLE: Final = "PULSAR_ADVISOR_CLUSTER"
 
 if TYPE_CHECKING:
     from pulsar_advisor.admin.options import CaptureOptions
-    from pulsar_advisor.execution.heads import Keeper
-    from pulsar_advisor.execution.ledger import Ledger
-    from pulsar_advisor.execution.policy import ApprovalPolicy
-    from pulsar_advisor.model.goal import Goal
-    from pulsar_advisor.planning.request import Request
+    from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+    from pulsar_advisor.execution.ledger.heads import Keeper
+    from pulsar_advisor.execution.ledger.ledger import Ledger
+    from pulsar_advisor.model.plans.goal import Goal
+    from pulsar_advisor.planning.requests.request import Request
 
 
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print the result as JSON.")]
@@ -108,7 +108,7 @@ class LedgerPlace:
 
     def given(self, place: Place) -> str | None:
         """The address given here or in the profile. Raises `UsageError` if others could read its password."""
-        from pulsar_advisor.execution.ledger_address import shown_in_process_list
+        from pulsar_advisor.execution.ledger.address import shown_in_process_list
 
         _, _, profile = place.found()
         address = self.ledger or (profile.ledger if profile else None)
@@ -116,31 +116,31 @@ class LedgerPlace:
 
     def url(self, place: Place) -> str:
         """The given address, or SQLite beside the root."""
-        from pulsar_advisor.execution.ledger import default_ledger_url
+        from pulsar_advisor.execution.ledger.ledger import default_ledger_url
 
         return self.given(place) or default_ledger_url(place.open())
 
     def head(self, place: Place) -> str | None:
         """The ledger's last event; None without a ledger."""
-        from pulsar_advisor.execution.ledger import head_of
+        from pulsar_advisor.execution.ledger.ledger import head_of
 
         return head_of(self.given(place), place.open())
 
     def sealing(self, place: Place, snapshot: str, *stages: str) -> AbstractContextManager[None]:
         """Record what stages write about a snapshot within the block; see `execution.seals`."""
-        from pulsar_advisor.execution.seals import sealing
+        from pulsar_advisor.execution.ledger.seals import sealing
 
         return sealing(lambda: self.open(place), place.open(), snapshot, *stages)
 
     def seal(self, place: Place, snapshot: str, *stages: str) -> None:
         """Record what stages have just written about a snapshot; see `execution.seals`."""
-        from pulsar_advisor.execution.seals import seal
+        from pulsar_advisor.execution.ledger.seals import seal
 
         seal(lambda: self.open(place), place.open(), snapshot, *stages)
 
     def open(self, place: Place) -> Ledger:
         """The ledger, created if missing."""
-        from pulsar_advisor.execution.ledger import open_ledger
+        from pulsar_advisor.execution.ledger.ledger import open_ledger
 
         return open_ledger(self.url(place))
 
@@ -157,7 +157,7 @@ class HeadsPlaces:
 
     def keepers(self, place: Place) -> tuple[Keeper, ...]:
         """The places. Raises `UsageError` for one that is none."""
-        from pulsar_advisor.execution.heads import keepers_of
+        from pulsar_advisor.execution.ledger.heads import keepers_of
 
         _, _, profile = place.found()
         return keepers_of(
@@ -244,8 +244,8 @@ class PlanOptions:
 
     def _request(self, max_splits: int | None = None, **others: Any) -> Request:
         from pulsar_advisor.execution.person import system_user
-        from pulsar_advisor.planning.limits import Limits
-        from pulsar_advisor.planning.request import Request, what_if
+        from pulsar_advisor.planning.proposals.limits import Limits
+        from pulsar_advisor.planning.requests.request import Request, what_if
 
         return Request(
             limits=Limits(
@@ -315,7 +315,7 @@ class GoalOptions:
 
     def chosen(self) -> Goal | None:
         """The goal these options make, if any. Raises `UsageError` for a percentage that is none."""
-        from pulsar_advisor.model.goal import Goal
+        from pulsar_advisor.model.plans.goal import Goal
 
         if not self.goal:
             return None
@@ -376,7 +376,7 @@ class PolicyFile:
 
     def read(self) -> ApprovalPolicy:
         """The policy; without a file, the strictest one that allows approvals from a shell."""
-        from pulsar_advisor.execution.policy import ApprovalPolicy, read_policy
+        from pulsar_advisor.execution.consent.policy import ApprovalPolicy, read_policy
 
         named = self.policy or os.environ.get("PULSAR_ADVISOR_POLICY")
         return read_policy(Path(named)) if named else ApprovalPolicy()

@@ -13,7 +13,7 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from pulsar_advisor.cli.usage import refuse_together
-from pulsar_advisor.model.plain_text import plain
+from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.reporting.wrapping import wrapped_lines
 
 if TYPE_CHECKING:

@@ -39,15 +39,15 @@ from pulsar_advisor.cli.stages import capture_into, spark_for
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.bounds import next_time, seconds
 from pulsar_advisor.model.errors import AdvisorError, BalancerStillOff, Deviates, Refused, UsageError
-from pulsar_advisor.model.some_of import count
+from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.storage.root import LATEST, Root
 
 if TYPE_CHECKING:
     from pulsar_advisor.admin.transport import AdminConnection
-    from pulsar_advisor.execution.heads import Keeper
-    from pulsar_advisor.execution.ledger import Ledger
-    from pulsar_advisor.model.plan import Plan
-    from pulsar_advisor.planning.consent import ConsentName
+    from pulsar_advisor.execution.ledger.heads import Keeper
+    from pulsar_advisor.execution.ledger.ledger import Ledger
+    from pulsar_advisor.model.plans.plan import Plan
+    from pulsar_advisor.planning.plans.consent import ConsentName
 
 
 def approve(
@@ -98,11 +98,11 @@ def approve(
         "low_confidence": accept_low_confidence,
     }
     with _opened(plan, place, ledger) as (document, root, book):
-        from pulsar_advisor.execution.approval import approve_automatically, require_digest
-        from pulsar_advisor.execution.origin import why_not_computed_here
+        from pulsar_advisor.execution.consent.approval import approve_automatically, require_digest
+        from pulsar_advisor.execution.consent.origin import why_not_computed_here
         from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.execution.throttle import ApplyThrottle
-        from pulsar_advisor.model.plan import digest_of
+        from pulsar_advisor.model.plans.plan import digest_of
         from pulsar_advisor.stages.approve import run as record
         from pulsar_advisor.storage.plans import short
 
@@ -166,9 +166,9 @@ def withdraw(
         Why.
     """
     with _opened(plan, place, ledger) as (document, _, book):
-        from pulsar_advisor.execution.approval import withdraw as take_back
+        from pulsar_advisor.execution.consent.approval import withdraw as take_back
         from pulsar_advisor.execution.person import person_on_command_line
-        from pulsar_advisor.model.plan import digest_of
+        from pulsar_advisor.model.plans.plan import digest_of
 
         _mind_the_guard(document, book)
         digest = digest_of(document)
@@ -238,11 +238,11 @@ def apply(
         from pulsar_advisor.cli.signals import deferred_signals
         from pulsar_advisor.execution.apply import abort as end_run
         from pulsar_advisor.execution.apply import pause as pause_run
-        from pulsar_advisor.execution.executor import ApplyOptions
+        from pulsar_advisor.execution.cluster.probe import PublishProbe
         from pulsar_advisor.execution.person import person_on_command_line, system_user
-        from pulsar_advisor.execution.probe import PublishProbe
+        from pulsar_advisor.execution.run.executor import ApplyOptions
         from pulsar_advisor.execution.telemetry import LOGGER
-        from pulsar_advisor.planning.goal_outcome import FALLS_SHORT, goal_outcome, outcome_sentence
+        from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, goal_outcome, outcome_sentence
         from pulsar_advisor.stages.apply import run as carry_out
         from pulsar_advisor.storage.plans import short
 
@@ -346,10 +346,10 @@ def undo(
         Your name: the ledger keeps it as the proposer's.
     """
     with _opened(plan, place, ledger) as (document, root, book):
-        from pulsar_advisor.execution.approval import propose
-        from pulsar_advisor.execution.origin import why_not_computed_here
+        from pulsar_advisor.execution.consent.approval import propose
+        from pulsar_advisor.execution.consent.origin import why_not_computed_here
         from pulsar_advisor.execution.person import person_on_command_line
-        from pulsar_advisor.planning.consent import needed_consents
+        from pulsar_advisor.planning.plans.consent import needed_consents
         from pulsar_advisor.stages.undo import run as make_plan
         from pulsar_advisor.storage.plans import short
 
@@ -420,7 +420,7 @@ def verify(
 
 def _mind_the_guard(plan: Plan, ledger: Ledger, reach: Callable[[], AdminConnection] | None = None) -> bool:
     """Restore what a crashed run left switched off on the plan's cluster, or warn; whether anything is still off."""
-    from pulsar_advisor.execution.guard import left_off, warning
+    from pulsar_advisor.execution.run.guard import left_off, warning
     from pulsar_advisor.stages.apply import restore_what_was_left
 
     left = left_off(ledger, plan.identity.cluster_name)
@@ -435,7 +435,7 @@ def _mind_the_guard(plan: Plan, ledger: Ledger, reach: Callable[[], AdminConnect
 @contextmanager
 def _head_kept(ledger: Ledger, keepers: Sequence[Keeper]) -> Iterator[None]:
     """However the block ends, the ledger's head is handed over afterwards; a failure of that is logged."""
-    from pulsar_advisor.execution.heads import keep
+    from pulsar_advisor.execution.ledger.heads import keep
 
     try:
         yield
@@ -458,7 +458,7 @@ def _opened(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[Plan
 
     Raises `Refused` if the plan is for another cluster or there is no ledger: proposing a plan creates one.
     """
-    from pulsar_advisor.execution.ledger import ledger_exists
+    from pulsar_advisor.execution.ledger.ledger import ledger_exists
     from pulsar_advisor.storage.plans import open_plan
 
     root = place.open()

@@ -12,7 +12,7 @@ from pulsar_advisor.cli.rendering import event_table, plan_table, run_table
 from pulsar_advisor.model.errors import AdvisorError, UsageError
 
 if TYPE_CHECKING:
-    from pulsar_advisor.execution.ledger import Ledger
+    from pulsar_advisor.execution.ledger.ledger import Ledger
     from pulsar_advisor.storage.root import Root
 
 
@@ -32,8 +32,8 @@ def plans(
     all
         List every plan that was ever proposed, each on a line of its own.
     """
-    from pulsar_advisor.execution.lists import summaries
-    from pulsar_advisor.execution.plan_states import states_of
+    from pulsar_advisor.execution.ledger.lists import summaries
+    from pulsar_advisor.execution.ledger.plan_states import states_of
 
     root = place.open()
     with _ledger_of(place, ledger) as (cluster, book):
@@ -62,12 +62,12 @@ def history(
 
     With a plan, list all that happened with it, from its proposal on: approvals, runs, steps, verification.
     """
-    from pulsar_advisor.execution.guard import left_off
-    from pulsar_advisor.execution.lists import runs_on
+    from pulsar_advisor.execution.ledger.lists import runs_on
+    from pulsar_advisor.execution.run.guard import left_off
 
     with _ledger_of(place, ledger) as (cluster, book):
         if plan is not None:
-            from pulsar_advisor.model.plan import digest_of
+            from pulsar_advisor.model.plans.plan import digest_of
             from pulsar_advisor.storage.plans import open_plan, short
 
             digest = digest_of(open_plan(place.open(), plan))
@@ -119,7 +119,7 @@ def _last_advice(root: Root, snapshot: str) -> str | None:
 @contextmanager
 def _ledger_of(place: Place, ledger: LedgerPlace) -> Iterator[tuple[str, Ledger]]:
     """The cluster and its ledger. Raises `UsageError` if there is no ledger: listing creates nothing."""
-    from pulsar_advisor.execution.ledger import ledger_exists
+    from pulsar_advisor.execution.ledger.ledger import ledger_exists
 
     root = place.open()
     root.require_known()

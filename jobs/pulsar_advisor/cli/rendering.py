@@ -7,25 +7,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsar_advisor.model.some_of import count, some_of
+from pulsar_advisor.model.text.some_of import count, some_of
 
 if TYPE_CHECKING:
     from pulsar_advisor.documents.recommendation import Trial
     from pulsar_advisor.documents.validation import CheckResult, Validation
     from pulsar_advisor.execution.apply import ApplyResult
-    from pulsar_advisor.execution.plan_states import PlanState
+    from pulsar_advisor.execution.ledger.plan_states import PlanState
     from pulsar_advisor.execution.verify import VerifyResult
     from pulsar_advisor.lint.judge import LintFinding
-    from pulsar_advisor.model.plan import Plan
-    from pulsar_advisor.planning.restart_order import RestartOrder
-    from pulsar_advisor.planning.scale import Scale
+    from pulsar_advisor.model.plans.plan import Plan
+    from pulsar_advisor.planning.questions.restart_order import RestartOrder
+    from pulsar_advisor.planning.questions.scale import Scale
 
 STEPS_SHOWN: Final = 20
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
     """A plan for its approver: effect, steps, digest."""
-    from pulsar_advisor.model.plan import digest_of
+    from pulsar_advisor.model.plans.plan import digest_of
 
     steps = [step for step in plan.steps if step.executable]
     unloads = sum(step.action == "unload" for step in steps)
@@ -44,7 +44,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
 
 def plan_table(states: Iterable[PlanState], *, each: bool = False) -> Iterator[str]:
     """One line per plan: short digest, state, predicted effect. Plans that do the same share one, unless `each`."""
-    from pulsar_advisor.model.strategy import combination
+    from pulsar_advisor.model.strategy.entry import combination
     from pulsar_advisor.storage.plans import SHORT, short
 
     def rank(one: PlanState) -> tuple[bool, bool, float, int]:

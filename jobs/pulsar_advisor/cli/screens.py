@@ -9,8 +9,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pulsar_advisor.model.plain_text import plain
-from pulsar_advisor.model.settings import setting_value
+from pulsar_advisor.model.configuration.settings import setting_value
+from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.monitor.tables import OVERALL_HEADINGS, SYSTEM, Figure, Overall, broker_rows, notes, overall
 from pulsar_advisor.reporting.figures import moment
 from pulsar_advisor.reporting.wrapping import columns_of, wrapped

@@ -49,7 +49,7 @@ class SimulationOptions:
 
     def request(self) -> SimulationRequest:
         """The request these options make, checked."""
-        from pulsar_advisor.planning.request import Request, what_if
+        from pulsar_advisor.planning.requests.request import Request, what_if
         from pulsar_advisor.simulation.request import SimulationRequest, grid
 
         combinations = Request(

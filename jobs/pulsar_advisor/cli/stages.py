@@ -36,9 +36,9 @@ from pulsar_advisor.cli.output import (
 )
 from pulsar_advisor.cli.rendering import check_lines, entry_lines, lint_lines, not_evaluated
 from pulsar_advisor.cli.usage import refuse_together
-from pulsar_advisor.model.background import in_background
 from pulsar_advisor.model.errors import DataNotFit, UsageError
-from pulsar_advisor.model.some_of import count
+from pulsar_advisor.model.text.some_of import count
+from pulsar_advisor.stages.background import in_background
 from pulsar_advisor.storage.root import LATEST, RESULT, Root
 
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
     from pulsar_advisor.admin.options import CaptureOptions
     from pulsar_advisor.documents.recommendation import Recommendation
     from pulsar_advisor.documents.validation import Validation
-    from pulsar_advisor.planning.request import Request
+    from pulsar_advisor.planning.requests.request import Request
     from pulsar_advisor.reporting.page import ReportPage
     from pulsar_advisor.reporting.verdict import Command
 
-_LEDGER: Final = "pulsar_advisor.execution.ledger"
+_LEDGER: Final = "pulsar_advisor.execution.ledger.ledger"
 """Loads the database library."""
 
 
@@ -244,7 +244,7 @@ def _end(recommendation: Recommendation, *, detailed_exitcode: bool) -> None:
     It isn't for a goal that is missed or can't be judged, too little data for an answer, and, where asked for, proposed
     changes.
     """
-    from pulsar_advisor.planning.goal_outcome import FALLS_SHORT
+    from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT
 
     outcome, too_little = recommendation.goal_outcome, recommendation.coverage.decides
     if outcome in FALLS_SHORT or (outcome is not None and too_little):

@@ -25,9 +25,9 @@ from pulsar_advisor.capture.documents import ISOLATION_POLICIES, LOAD_REPORT, PO
 from pulsar_advisor.capture.session import identify_in
 from pulsar_advisor.capture.surfaces import load_manager_kind
 from pulsar_advisor.capture.system_topics import refusal
-from pulsar_advisor.model.cluster_state import LoadManagerKind
+from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
+from pulsar_advisor.model.configuration.settings import ALLOWED_KEYS
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
-from pulsar_advisor.model.settings import ALLOWED_KEYS
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -9,10 +9,10 @@ from typing import Any, Final, Literal
 
 from pulsar_advisor.capture.surfaces import oldest_release, prevailing_load_manager
 from pulsar_advisor.diagnosis.examination import Examination, Lack
-from pulsar_advisor.model.class_names import simple_name
+from pulsar_advisor.model.configuration.class_names import simple_name
+from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, StorageError
-from pulsar_advisor.model.settings import resolve_settings
-from pulsar_advisor.model.some_of import count, some_of
+from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.storage.files import without_empty_folders, write_file

@@ -15,7 +15,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pulsar_advisor.model.errors import StorageError
-from pulsar_advisor.model.problems import problems
+from pulsar_advisor.model.text.problems import problems
 
 Count = Annotated[int, Field(ge=0, le=2**53)]
 """Also of milliseconds: a number that other programs can hold exactly."""

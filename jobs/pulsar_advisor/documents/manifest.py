@@ -7,8 +7,8 @@ from itertools import chain
 from typing import ClassVar
 
 from pulsar_advisor.documents.document import Count, Document, Part
-from pulsar_advisor.model.kinds import LoadManagerKind
-from pulsar_advisor.model.plan import Identity
+from pulsar_advisor.model.configuration.kinds import LoadManagerKind
+from pulsar_advisor.model.plans.plan import Identity
 
 
 class File(Part):

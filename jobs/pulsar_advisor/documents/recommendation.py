@@ -8,15 +8,16 @@ from typing import ClassVar, Self
 
 from pulsar_advisor.documents.document import Document, Part
 from pulsar_advisor.documents.simulation import Ending, SimulatedScore
-from pulsar_advisor.model.kinds import View
-from pulsar_advisor.model.plan import PlannedSetting
-from pulsar_advisor.planning import coverage, fitness
-from pulsar_advisor.planning.compare import Score
-from pulsar_advisor.planning.findings import Finding
-from pulsar_advisor.planning.goal_outcome import GoalOutcome
-from pulsar_advisor.planning.model_errors import ModelErrors
-from pulsar_advisor.planning.noise import DEFAULT_RATIO, NoiseFloor
-from pulsar_advisor.planning.options import Option
+from pulsar_advisor.model.configuration.kinds import View
+from pulsar_advisor.model.plans.plan import PlannedSetting
+from pulsar_advisor.planning.advice import coverage
+from pulsar_advisor.planning.advice.compare import Score
+from pulsar_advisor.planning.advice.findings import Finding
+from pulsar_advisor.planning.advice.options import Option
+from pulsar_advisor.planning.kinds.goal_outcome import GoalOutcome
+from pulsar_advisor.planning.proposals import fitness
+from pulsar_advisor.planning.usage.model_errors import ModelErrors
+from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO, NoiseFloor
 from pulsar_advisor.simulation import foresight, trials
 from pulsar_advisor.simulation.foresight import CycleSeen
 from pulsar_advisor.simulation.trials import Verdict

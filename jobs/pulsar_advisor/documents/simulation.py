@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal, Self
 
 from pulsar_advisor.documents.document import Document, Part
-from pulsar_advisor.model.kinds import View
+from pulsar_advisor.model.configuration.kinds import View
 from pulsar_advisor.simulation.scores import SimulationScore
 from pulsar_advisor.simulation.simulate import Ended
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from pulsar_advisor.documents.document import Document, Part
-from pulsar_advisor.model.inputs import Input
+from pulsar_advisor.model.cluster.inputs import Input
 
 Severity = Literal["critical", "warning", "info"]
 Scope = Literal["cluster", "broker", "namespace", "bundle"]

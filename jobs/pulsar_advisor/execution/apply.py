@@ -8,10 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from pulsar_advisor.execution import telemetry
-from pulsar_advisor.execution.approval import standing_approval
 from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
-from pulsar_advisor.execution.cluster_port import ClusterPort, Request
-from pulsar_advisor.execution.executor import (
+from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Request
+from pulsar_advisor.execution.consent.approval import standing_approval
+from pulsar_advisor.execution.ledger.ledger import LEASE_MS, HeldRun, LeaseLost, Ledger, bundle_name
+from pulsar_advisor.execution.ledger.tables import Run, StepRecord, StepState
+from pulsar_advisor.execution.person import Person
+from pulsar_advisor.execution.run.executor import (
     SETTLE_MARGIN_S,
     ApplyOptions,
     Executor,
@@ -19,13 +22,10 @@ from pulsar_advisor.execution.executor import (
     Stop,
     undisturbed,
 )
-from pulsar_advisor.execution.guard import Guard, left_off, restore_what_was_left
-from pulsar_advisor.execution.ledger import LEASE_MS, HeldRun, LeaseLost, Ledger, bundle_name
-from pulsar_advisor.execution.ledger_tables import Run, StepRecord, StepState
-from pulsar_advisor.execution.observe import look
-from pulsar_advisor.execution.parking import Parked, Parking
-from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.preconditions import (
+from pulsar_advisor.execution.run.guard import Guard, left_off, restore_what_was_left
+from pulsar_advisor.execution.run.observe import look
+from pulsar_advisor.execution.run.parking import Parked, Parking
+from pulsar_advisor.execution.run.preconditions import (
     boundaries_after,
     call_of,
     differences,
@@ -39,8 +39,8 @@ from pulsar_advisor.execution.preconditions import (
 )
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError, BalancerStillOff, Refused
-from pulsar_advisor.model.plan import Plan, Step, digest_of
-from pulsar_advisor.model.some_of import count
+from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
+from pulsar_advisor.model.text.some_of import count
 
 APPLY_RESULT_SCHEMA: Final = "pulsar-advisor/apply-result/3"
 

@@ -16,15 +16,15 @@ from typing import Any, Final, Literal
 from urllib.parse import urlencode
 
 from pulsar_advisor.admin.read_client import escaped
-from pulsar_advisor.execution.cluster_port import Request
-from pulsar_advisor.execution.ledger import bundle_name
-from pulsar_advisor.execution.preconditions import call_of, executable_steps, malformed, observed_at
+from pulsar_advisor.execution.cluster.cluster_port import Request
+from pulsar_advisor.execution.ledger.ledger import bundle_name
+from pulsar_advisor.execution.run.preconditions import call_of, executable_steps, malformed, observed_at
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plain_text import plain
-from pulsar_advisor.model.plan import Plan, Step, digest_of
-from pulsar_advisor.model.some_of import count
-from pulsar_advisor.planning.by_hand import pulsar_admin
-from pulsar_advisor.planning.consent import needed_consents
+from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
+from pulsar_advisor.model.text.plain_text import plain
+from pulsar_advisor.model.text.some_of import count
+from pulsar_advisor.planning.plans.by_hand import pulsar_admin
+from pulsar_advisor.planning.plans.consent import needed_consents
 
 PLAN_CALLS_SCHEMA: Final = "pulsar-advisor/plan-calls/1"
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from opentelemetry import metrics
 
-from pulsar_advisor.execution.ledger_tables import Event
+from pulsar_advisor.execution.ledger.tables import Event
 
 LOGGER: Final = "pulsar_advisor.apply"
 

@@ -20,7 +20,7 @@ from pulsar_advisor.model.bounds import (
     TOPICS_PER_MINUTE,
 )
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.some_of import count
+from pulsar_advisor.model.text.some_of import count
 
 Drift = Literal["stop", "skip"]
 

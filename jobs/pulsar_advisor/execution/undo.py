@@ -9,14 +9,14 @@ from itertools import pairwise
 from statistics import fmean, pstdev
 from typing import Final
 
-from pulsar_advisor.execution.cluster_port import ClusterPort
-from pulsar_advisor.execution.ledger import Ledger, bundle_name
-from pulsar_advisor.execution.ledger_tables import StepRecord
-from pulsar_advisor.execution.observe import find_owner
-from pulsar_advisor.execution.preconditions import executable_steps, foreign, malformed
-from pulsar_advisor.model.bundle_range import format_range, parse_range
+from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
+from pulsar_advisor.execution.ledger.ledger import Ledger, bundle_name
+from pulsar_advisor.execution.ledger.tables import StepRecord
+from pulsar_advisor.execution.run.observe import find_owner
+from pulsar_advisor.execution.run.preconditions import executable_steps, foreign, malformed
+from pulsar_advisor.model.cluster.bundle_range import format_range, parse_range
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plan import (
+from pulsar_advisor.model.plans.plan import (
     BrokerForecast,
     Expectation,
     Forecast,

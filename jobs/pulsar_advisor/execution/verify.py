@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pulsar_advisor.execution.ledger import Ledger, bundle_name
-from pulsar_advisor.execution.ledger_tables import Run, Verification, VerifiedBroker, VerifiedBundle
-from pulsar_advisor.execution.preconditions import executable_steps
-from pulsar_advisor.model.base_load import base_load
-from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState
+from pulsar_advisor.execution.ledger.ledger import Ledger, bundle_name
+from pulsar_advisor.execution.ledger.tables import Run, Verification, VerifiedBroker, VerifiedBundle
+from pulsar_advisor.execution.run.preconditions import executable_steps
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plan import BrokerForecast, Plan, digest_of
-from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.model.some_of import count, some_of
-from pulsar_advisor.planning.forecast import Outlook, forecast
+from pulsar_advisor.model.load.base_load import base_load
+from pulsar_advisor.model.plans.plan import BrokerForecast, Plan, digest_of
+from pulsar_advisor.model.text.some_of import count, some_of
+from pulsar_advisor.planning.usage.forecast import Outlook, forecast
 
 VERIFY_RESULT_SCHEMA: Final = "pulsar-advisor/verify-result/1"
 

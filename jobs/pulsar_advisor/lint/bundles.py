@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from pulsar_advisor.lint.rule import Case, Violation, rule
-from pulsar_advisor.model.isolation_policies import isolation_of, under_policies
-from pulsar_advisor.model.some_of import count
+from pulsar_advisor.model.cluster.isolation_policies import isolation_of, under_policies
+from pulsar_advisor.model.text.some_of import count
 
 
 @rule(

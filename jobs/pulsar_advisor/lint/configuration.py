@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from pulsar_advisor.lint.rule import Case, Violation, rule
-from pulsar_advisor.model.settings import SETTING_KEYS, setting_value
-from pulsar_advisor.model.some_of import some_of
+from pulsar_advisor.model.configuration.settings import SETTING_KEYS, setting_value
+from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.placement.filters import semantic_version
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS

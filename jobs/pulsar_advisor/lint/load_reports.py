@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.lint.rule import Case, Violation, rule
-from pulsar_advisor.model.cluster_state import BANDWIDTH_IN, BANDWIDTH_OUT, CPU, DIRECT_MEMORY, RESOURCES
-from pulsar_advisor.model.resource_usage import MEMORY_RETIRED, percent
+from pulsar_advisor.model.cluster.cluster_state import BANDWIDTH_IN, BANDWIDTH_OUT, CPU, DIRECT_MEMORY, RESOURCES
+from pulsar_advisor.model.load.resource_usage import MEMORY_RETIRED, percent
 
 _BANDWIDTH: Final = (BANDWIDTH_IN, BANDWIDTH_OUT)
 _NIC_SPEED: Final = "loadBalancerOverrideBrokerNicSpeedGbps"

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import (
+from pulsar_advisor.model.cluster.cluster_state import (
     Booleans,
     ClusterState,
     Floats,
@@ -19,9 +19,9 @@ from pulsar_advisor.model.cluster_state import (
     rate_per_s,
     throughput_bytes_per_s,
 )
-from pulsar_advisor.model.resource_usage import weighted_maximum, weighted_maximum_with_heap
-from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings
-from pulsar_advisor.planning.configured import Configured, configured_of
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings
+from pulsar_advisor.model.load.resource_usage import weighted_maximum, weighted_maximum_with_heap
+from pulsar_advisor.planning.proposals.configured import Configured, configured_of
 
 MIB: Final = 1 << 20
 

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.lint.rule import MIB, Case, Violation, rule
-from pulsar_advisor.model.cluster_state import Booleans, Floats, rate_per_s, throughput_bytes_per_s
+from pulsar_advisor.model.cluster.cluster_state import Booleans, Floats, rate_per_s, throughput_bytes_per_s
 from pulsar_advisor.splitting.cluster_bundles import figures_of
 from pulsar_advisor.splitting.limits import SplitLimits, excess
 

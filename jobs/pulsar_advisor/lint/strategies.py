@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.lint.rule import Case, Violation, rule
-from pulsar_advisor.model.class_names import simple_name
-from pulsar_advisor.model.cluster_state import NO_ROW
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW
+from pulsar_advisor.model.configuration.class_names import simple_name
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
 

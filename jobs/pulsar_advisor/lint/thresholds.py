@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from pulsar_advisor.lint.rule import MIB, Case, Violation, rule
-from pulsar_advisor.planning.capacity import only_more_brokers
-from pulsar_advisor.planning.smallest_change import at_most
+from pulsar_advisor.planning.advice.capacity import only_more_brokers
+from pulsar_advisor.planning.questions.smallest_change import at_most
 from pulsar_advisor.shedding.threshold_shedder import MARGIN
 from pulsar_advisor.shedding.uniform_load_shedder import ALMOST_ZERO, NO_MINIMUM
 

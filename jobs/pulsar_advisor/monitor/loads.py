@@ -36,11 +36,11 @@ from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.capture.session import identify
 from pulsar_advisor.capture.surfaces import load_manager_kind
 from pulsar_advisor.model.bounds import WATCH
-from pulsar_advisor.model.cluster_state import FIGURES, RESOURCES, LoadManagerKind
+from pulsar_advisor.model.cluster.cluster_state import FIGURES, RESOURCES, LoadManagerKind
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit
-from pulsar_advisor.model.resource_usage import weights_of_resources
+from pulsar_advisor.model.load.resource_usage import weights_of_resources
 from pulsar_advisor.monitor.tables import BrokerLoad, ClusterLoad, PlannedUsage
-from pulsar_advisor.planning.forecast import finite, loads_of, usage_ratios
+from pulsar_advisor.planning.usage.forecast import finite, loads_of, usage_ratios
 from pulsar_advisor.storage.files import read_file, sha256_hex
 from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import RESULT, Root

@@ -15,8 +15,8 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import RESOURCES, LoadManagerKind
-from pulsar_advisor.model.resource_usage import percent
+from pulsar_advisor.model.cluster.cluster_state import RESOURCES, LoadManagerKind
+from pulsar_advisor.model.load.resource_usage import percent
 
 SCHEMA: Final = "pulsar-advisor/broker-tables/1"
 _NOTES: Final = (

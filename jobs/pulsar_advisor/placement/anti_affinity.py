@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NO_ROW, Booleans, ClusterState, Indices, Integers
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans, ClusterState, Indices, Integers
 
 NO_GROUP = -1
 _DEFAULT_DOMAIN = "default"

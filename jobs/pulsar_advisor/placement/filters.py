@@ -22,11 +22,11 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import NO_ROW, Booleans, ClusterState, Indices, Integers
-from pulsar_advisor.model.isolation_policies import NO_POLICY, Isolation, isolation_of, needs_secondaries
-from pulsar_advisor.model.namespaces import SYSTEM_NAMESPACE
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans, ClusterState, Indices, Integers
+from pulsar_advisor.model.cluster.isolation_policies import NO_POLICY, Isolation, isolation_of, needs_secondaries
+from pulsar_advisor.model.cluster.namespaces import SYSTEM_NAMESPACE
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.placement.anti_affinity import (
     NO_GROUP,
     AntiAffinity,

@@ -16,13 +16,13 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import RATE_IN, RATE_OUT, Booleans, Floats, Indices
-from pulsar_advisor.model.decision import PlacementDecision
-from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.load_data import LoadData, load_data
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
-from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.cluster.cluster_state import RATE_IN, RATE_OUT, Booleans, Floats, Indices
+from pulsar_advisor.model.cluster.inputs import Input
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.load_data import LoadData, load_data
+from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
+from pulsar_advisor.model.strategy.decision import PlacementDecision
+from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
 
 READS: Final[frozenset[Input]] = frozenset({"broker_usage", "broker_traffic", "broker_counts"})
 SETTING_KEYS: Final = (

@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import (
+from pulsar_advisor.model.cluster.cluster_state import (
     BANDWIDTH_IN,
     BANDWIDTH_OUT,
     CPU,
@@ -31,12 +31,10 @@ from pulsar_advisor.model.cluster_state import (
     Indices,
     Integers,
 )
-from pulsar_advisor.model.decision import PlacementDecision
-from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.java_numbers import to_long, total_order
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
-from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.model.simple_load import (
+from pulsar_advisor.model.cluster.inputs import Input
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.java.numbers import to_long, total_order
+from pulsar_advisor.model.load.simple_load import (
     QUOTA_IN,
     QUOTA_MEMORY,
     QUOTA_OUT,
@@ -45,6 +43,8 @@ from pulsar_advisor.model.simple_load import (
     SimpleLoad,
     simple_load,
 )
+from pulsar_advisor.model.strategy.decision import PlacementDecision
+from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
 
 READS: Final[frozenset[Input]] = frozenset({"broker_usage", "bundle_traffic", "bundle_counts"})
 SETTING_KEYS: Final = (

@@ -11,7 +11,7 @@ from importlib import resources
 from typing import Any, Final
 
 from pulsar_advisor.documents.validation import Effect, Scope, Severity
-from pulsar_advisor.model.inputs import Input
+from pulsar_advisor.model.cluster.inputs import Input
 
 TABLES: Final = ("brokers", "bundles", "capture", "namespaces", "policies", "problems", "settings", "topics")
 """Tables that have a suite."""

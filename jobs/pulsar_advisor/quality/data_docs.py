@@ -11,7 +11,7 @@ from typing import Any, Final
 from upath import UPath
 
 from pulsar_advisor.documents.validation import CheckResult, Validation
-from pulsar_advisor.model.some_of import count
+from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.quality.checks import Check, checks, suites
 from pulsar_advisor.storage.files import write_file
 

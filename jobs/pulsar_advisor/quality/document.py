@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from pulsar_advisor.model.inputs import EVERY_STEP_READS, INPUTS, Input
+from pulsar_advisor.model.cluster.inputs import EVERY_STEP_READS, INPUTS, Input
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS
+from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS
 from pulsar_advisor.quality.checks import TABLES, Check, checks
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS

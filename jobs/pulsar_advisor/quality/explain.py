@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.nearest import nearest
+from pulsar_advisor.model.text.nearest import nearest
 from pulsar_advisor.quality.checks import Check, checks
 
 

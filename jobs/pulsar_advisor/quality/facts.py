@@ -15,12 +15,12 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pulsar_advisor.documents.manifest import Manifest
-from pulsar_advisor.model.class_names import LOAD_MANAGERS
-from pulsar_advisor.model.cluster_state import View
+from pulsar_advisor.model.cluster.cluster_state import View
+from pulsar_advisor.model.cluster.isolation_policies import broker_host
+from pulsar_advisor.model.configuration.class_names import LOAD_MANAGERS
+from pulsar_advisor.model.configuration.settings import setting_value
 from pulsar_advisor.model.errors import StorageError
-from pulsar_advisor.model.isolation_policies import broker_host
-from pulsar_advisor.model.java_expressions import matched
-from pulsar_advisor.model.settings import setting_value
+from pulsar_advisor.model.java.expressions import matched
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS

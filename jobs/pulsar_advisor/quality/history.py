@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from pulsar_advisor.documents.validation import Validation
-from pulsar_advisor.model.some_of import count
+from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.storage.results import read_validation, validation_if_any
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.earlier import comparable_before, validated_before

@@ -15,8 +15,8 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from pulsar_advisor.documents.validation import CheckResult, Validation
+from pulsar_advisor.model.configuration.settings import setting_value
 from pulsar_advisor.model.errors import StorageError
-from pulsar_advisor.model.settings import setting_value
 from pulsar_advisor.quality.checks import Check, checks, suites, suites_sha256
 from pulsar_advisor.quality.facts import facts
 from pulsar_advisor.quality.history import write_checks

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pulsar_advisor.model.kinds import LoadManagerKind
-from pulsar_advisor.planning.deciding import deciding
+from pulsar_advisor.model.configuration.kinds import LoadManagerKind
+from pulsar_advisor.planning.plans.deciding import deciding
 
 
 @dataclass(frozen=True)

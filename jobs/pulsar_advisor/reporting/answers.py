@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pulsar_advisor.documents.recommendation import Combination
-from pulsar_advisor.planning.proposal import Role
+from pulsar_advisor.planning.proposals.proposal import Role
 
 BROKER_EXAMPLES_SHOWN: Final = 12
 BUNDLE_EXAMPLES_SHOWN: Final = 5

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import (
+from pulsar_advisor.model.cluster.cluster_state import (
     NO_ROW,
     RESOURCES,
     ClusterState,
@@ -17,8 +17,8 @@ from pulsar_advisor.model.cluster_state import (
     rate_per_s,
     throughput_bytes_per_s,
 )
-from pulsar_advisor.model.plan import BrokerForecast, Forecast, Plan, PlannedSetting
-from pulsar_advisor.model.resource_usage import percent
+from pulsar_advisor.model.load.resource_usage import percent
+from pulsar_advisor.model.plans.plan import BrokerForecast, Forecast, Plan, PlannedSetting
 
 SHARES_SHOWN: Final = 10
 

@@ -10,7 +10,7 @@ from typing import Final
 import altair as alt
 import vl_convert
 
-from pulsar_advisor.model.plain_text import plain
+from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.reporting.brokers import BrokerRow, BrokerTable
 from pulsar_advisor.reporting.figures import count, percent
 from pulsar_advisor.reporting.options import Options, Tradeoff

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterator
 from typing import Any, Final
 
-from pulsar_advisor.model.plain_text import plain
+from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.reporting.page import ReportPage
 
 COLUMNS: Final = (

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pulsar_advisor.model.bundle_range import parse_range
-from pulsar_advisor.model.cluster_state import ClusterState, Floats, rate_per_s, throughput_bytes_per_s
-from pulsar_advisor.model.plan import Plan, Step
+from pulsar_advisor.model.cluster.bundle_range import parse_range
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, Floats, rate_per_s, throughput_bytes_per_s
+from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.reporting.figures import count, throughput
 
 

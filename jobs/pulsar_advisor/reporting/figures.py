@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from pulsar_advisor.model import some_of
-from pulsar_advisor.model.plain_text import NO_BREAK
+from pulsar_advisor.model.text import some_of
+from pulsar_advisor.model.text.plain_text import NO_BREAK
 
 UNKNOWN: Final = "unknown"
 """Shown if a figure is missing or not finite."""

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from pulsar_advisor.documents.recommendation import Foresight, Trial
 from pulsar_advisor.documents.simulation import Ending, NotSimulated, SimulatedScore, Strategies
-from pulsar_advisor.model.some_of import count as plain_count
+from pulsar_advisor.model.text.some_of import count as plain_count
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.planning.headline import ByItself
+from pulsar_advisor.planning.advice.headline import ByItself
 from pulsar_advisor.reporting.figures import count, percent
 from pulsar_advisor.reporting.wrapping import wrapped
 from pulsar_advisor.simulation.scores import ENDINGS

@@ -11,7 +11,7 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pulsar_advisor.model.plain_text import printed
+from pulsar_advisor.model.text.plain_text import printed
 from pulsar_advisor.reporting.chart import shared_suffix, text_alternative, tradeoff_chart, tradeoff_text, usage_chart
 from pulsar_advisor.reporting.cut import cut_for_readers
 from pulsar_advisor.reporting.figures import count, message_rate, percent, sentence, throughput

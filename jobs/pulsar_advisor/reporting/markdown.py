@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from pulsar_advisor.model.plain_text import plain
+from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.reporting.cut import cut_for_readers
 from pulsar_advisor.reporting.figures import count, message_rate, percent, sentence, throughput
 from pulsar_advisor.reporting.page import CombinationRow, ReportPage

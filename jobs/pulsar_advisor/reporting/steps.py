@@ -9,10 +9,10 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.bundle_range import FULL_UPPER_BOUND, parse_range
-from pulsar_advisor.model.cluster_state import ClusterState, rate_per_s, throughput_bytes_per_s
-from pulsar_advisor.model.plan import Plan, Step
-from pulsar_advisor.planning.by_hand import pulsar_admin
+from pulsar_advisor.model.cluster.bundle_range import FULL_UPPER_BOUND, parse_range
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, rate_per_s, throughput_bytes_per_s
+from pulsar_advisor.model.plans.plan import Plan, Step
+from pulsar_advisor.planning.plans.by_hand import pulsar_admin
 from pulsar_advisor.reporting.figures import count
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from pulsar_advisor.model.plain_text import plain
+from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.reporting.figures import count, sentence
 from pulsar_advisor.reporting.page import ReportPage
 from pulsar_advisor.reporting.verdict import Command

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from pulsar_advisor.documents.recommendation import Recommendation
-from pulsar_advisor.model.plan import CONFIDENCES, Confidence, Plan, Step
-from pulsar_advisor.planning.consent import ALONE, NeededConsent, needed_consents
-from pulsar_advisor.planning.goal_outcome import outcome_sentence
-from pulsar_advisor.planning.headline import all_refused, plan_sentence
+from pulsar_advisor.model.plans.plan import CONFIDENCES, Confidence, Plan, Step
+from pulsar_advisor.planning.advice.headline import all_refused, plan_sentence
+from pulsar_advisor.planning.kinds.goal_outcome import outcome_sentence
+from pulsar_advisor.planning.plans.consent import ALONE, NeededConsent, needed_consents
 from pulsar_advisor.reporting.accuracy import accuracy
 from pulsar_advisor.reporting.figures import count, sentence
 from pulsar_advisor.reporting.trust import Trust

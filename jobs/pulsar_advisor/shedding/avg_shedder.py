@@ -18,17 +18,17 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.avg_memory import KEPT_BY_NAME, AvgMemory, key_of
-from pulsar_advisor.model.cluster_state import NO_ROW, Floats, Indices
-from pulsar_advisor.model.decision import SheddingDecision
-from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.java_maps import hash_map_buckets, hash_map_order
-from pulsar_advisor.model.java_numbers import to_int, total_order
-from pulsar_advisor.model.java_sort import java_sort
-from pulsar_advisor.model.load_data import LoadData, load_data
-from pulsar_advisor.model.outcomes import Codes, Outcome, Outcomes, no, vocabulary, yes
-from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Floats, Indices
+from pulsar_advisor.model.cluster.inputs import Input
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.java.maps import hash_map_buckets, hash_map_order
+from pulsar_advisor.model.java.numbers import to_int, total_order
+from pulsar_advisor.model.java.sort import java_sort
+from pulsar_advisor.model.load.load_data import LoadData, load_data
+from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
+from pulsar_advisor.model.strategy.avg_memory import KEPT_BY_NAME, AvgMemory, key_of
+from pulsar_advisor.model.strategy.decision import SheddingDecision
+from pulsar_advisor.model.strategy.outcomes import Codes, Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.shedding.candidates import RankedBundles, bundle_outcomes, in_result_order, rank
 
 READS: Final[frozenset[Input]] = frozenset({"broker_usage", "broker_traffic", "short_term_averages", "recent_unloads"})

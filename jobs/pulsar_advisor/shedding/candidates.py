@@ -12,12 +12,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import Booleans, Floats, Indices, Integers
-from pulsar_advisor.model.java_maps import hash_map_order
-from pulsar_advisor.model.java_numbers import total_order
-from pulsar_advisor.model.load_data import Exclusion, LoadData, Memberships
-from pulsar_advisor.model.outcomes import Codes, Outcome, Outcomes, no, vocabulary, yes
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.cluster.cluster_state import Booleans, Floats, Indices, Integers
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.java.maps import hash_map_order
+from pulsar_advisor.model.java.numbers import total_order
+from pulsar_advisor.model.load.load_data import Exclusion, LoadData, Memberships
+from pulsar_advisor.model.strategy.outcomes import Codes, Outcome, Outcomes, no, vocabulary, yes
 
 _MULTIMAP_BUCKETS: Final = 16
 _MULTIMAP_BUCKETS_UP_TO_2_11: Final = 32

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NO_ROW, Booleans
-from pulsar_advisor.model.decision import SheddingDecision
-from pulsar_advisor.model.memory import MOST_CYCLES
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.strategy.decision import SheddingDecision
+from pulsar_advisor.model.strategy.memory import MOST_CYCLES
+from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.shedding.registry import Shedder
 
 

@@ -23,9 +23,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import CPU, NO_ROW, RESOURCES, Booleans, Floats, Indices, Integers
-from pulsar_advisor.model.resource_usage import weighted_maximum
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.cluster.cluster_state import CPU, NO_ROW, RESOURCES, Booleans, Floats, Indices, Integers
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.resource_usage import weighted_maximum
 
 EXACT_PAIRS: Final = 2_000
 """Most pairs of bundle and destination for which the search is worthwhile: ten brokers with two hundred bundles."""

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import (
+from pulsar_advisor.model.cluster.cluster_state import (
     NO_ROW,
     RESOURCES,
     Booleans,
@@ -28,17 +28,17 @@ from pulsar_advisor.model.cluster_state import (
     Indices,
     Integers,
 )
-from pulsar_advisor.model.decision import SheddingDecision
+from pulsar_advisor.model.cluster.inputs import Input
+from pulsar_advisor.model.cluster.isolation_policies import isolation_of, under_policies
+from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import DataNotFit
-from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.isolation_policies import isolation_of, under_policies
-from pulsar_advisor.model.load_data import Exclusion, load_data
-from pulsar_advisor.model.memory import NoMemory
-from pulsar_advisor.model.namespaces import is_pulsars_own
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
-from pulsar_advisor.model.proportional import usage_of
-from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.load_data import Exclusion, load_data
+from pulsar_advisor.model.load.proportional import usage_of
+from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
+from pulsar_advisor.model.strategy.decision import SheddingDecision
+from pulsar_advisor.model.strategy.memory import NoMemory
+from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.shedding.fewest_moves import (
     BEYOND_ALL_BOUNDS_PPM,
     PPM,

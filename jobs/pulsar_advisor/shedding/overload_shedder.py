@@ -14,14 +14,14 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NO_ROW
-from pulsar_advisor.model.decision import SheddingDecision
-from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.load_data import LoadData, load_data
-from pulsar_advisor.model.memory import NoMemory
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
-from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW
+from pulsar_advisor.model.cluster.inputs import Input
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.load_data import LoadData, load_data
+from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
+from pulsar_advisor.model.strategy.decision import SheddingDecision
+from pulsar_advisor.model.strategy.memory import NoMemory
+from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.shedding.candidates import greedy_take, in_result_order, rank, take_outcomes
 
 READS: Final[frozenset[Input]] = frozenset(

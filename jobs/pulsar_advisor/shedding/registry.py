@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from pulsar_advisor.model.strategy import Strategy, find
+from pulsar_advisor.model.strategy.entry import Strategy, find
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pulsar_advisor.model.cluster_state import ClusterState
-    from pulsar_advisor.model.decision import SheddingDecision
-    from pulsar_advisor.model.inputs import Input
-    from pulsar_advisor.model.settings import LoadBalancerSettings
+    from pulsar_advisor.model.cluster.cluster_state import ClusterState
+    from pulsar_advisor.model.cluster.inputs import Input
+    from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+    from pulsar_advisor.model.strategy.decision import SheddingDecision
 
 SHEDDERS: Final = (
     Strategy(

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import (
+from pulsar_advisor.model.cluster.cluster_state import (
     BANDWIDTH_IN,
     BANDWIDTH_OUT,
     CPU,
@@ -31,15 +31,15 @@ from pulsar_advisor.model.cluster_state import (
     Integers,
     rate_per_s,
 )
-from pulsar_advisor.model.decision import SheddingDecision
-from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.java_maps import hash_map_order
-from pulsar_advisor.model.memory import NoMemory
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
-from pulsar_advisor.model.resource_usage import percent
-from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.model.simple_load import SimpleLoad, simple_load
-from pulsar_advisor.model.top_bundles import greatest
+from pulsar_advisor.model.cluster.inputs import Input
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.java.maps import hash_map_order
+from pulsar_advisor.model.load.resource_usage import percent
+from pulsar_advisor.model.load.simple_load import SimpleLoad, simple_load
+from pulsar_advisor.model.load.top_bundles import greatest
+from pulsar_advisor.model.strategy.decision import SheddingDecision
+from pulsar_advisor.model.strategy.memory import NoMemory
+from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
 
 READS: Final[frozenset[Input]] = frozenset({"broker_usage", "bundle_traffic", "bundle_counts", "recent_unloads"})
 SETTING_KEYS: Final = (

@@ -21,15 +21,15 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import NO_ROW, Booleans, Floats
-from pulsar_advisor.model.decision import SheddingDecision
-from pulsar_advisor.model.extensible_load import ExtensibleLoad, TopBundle, extensible_load
-from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.java_numbers import total_order
-from pulsar_advisor.model.memory import ShedderMemory
-from pulsar_advisor.model.outcomes import Codes, Outcome, Outcomes, no, vocabulary, yes
-from pulsar_advisor.model.resource_usage import WEIGHT_KEYS
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans, Floats
+from pulsar_advisor.model.cluster.inputs import Input
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.java.numbers import total_order
+from pulsar_advisor.model.load.extensible_load import ExtensibleLoad, TopBundle, extensible_load
+from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
+from pulsar_advisor.model.strategy.decision import SheddingDecision
+from pulsar_advisor.model.strategy.memory import ShedderMemory
+from pulsar_advisor.model.strategy.outcomes import Codes, Outcome, Outcomes, no, vocabulary, yes
 
 READS: Final[frozenset[Input]] = frozenset(
     {

@@ -13,9 +13,9 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.base_load import usage_that_moves
-from pulsar_advisor.model.cluster_state import NO_ROW, Bundles, ClusterState, Floats, Indices
-from pulsar_advisor.model.proportional import usage_of
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Bundles, ClusterState, Floats, Indices
+from pulsar_advisor.model.load.base_load import usage_that_moves
+from pulsar_advisor.model.load.proportional import usage_of
 from pulsar_advisor.splitting.division import Division
 
 COUNTS: Final = ("bundles", "topics", "producers", "consumers")

@@ -8,11 +8,11 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import ClusterState
-from pulsar_advisor.model.decision import Split
-from pulsar_advisor.model.plan import Plan
-from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.planning.configured import Configured
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.strategy.decision import Split
+from pulsar_advisor.planning.proposals.configured import Configured
 from pulsar_advisor.simulation.scores import CycleScore, SimulationScore, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import CarriedOut, Simulation, simulate
 from pulsar_advisor.splitting.division import divided

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Self
 
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import DataNotFit
-from pulsar_advisor.model.recent_unloads import shedding_interval_ms
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.recent_unloads import shedding_interval_ms
 
 SETTING_KEYS: Final = (
     "loadBalancerSheddingIntervalMinutes",

@@ -12,13 +12,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState, Indices
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, Indices
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.placement import registry as placements
 from pulsar_advisor.placement.filters import PlacementFacts, facts_after_moves, unload_obstacle
-from pulsar_advisor.planning.propose import surroundings
-from pulsar_advisor.planning.select_broker import BrokerSelection, CandidateSets
-from pulsar_advisor.planning.views import observed
+from pulsar_advisor.planning.plans.propose import surroundings
+from pulsar_advisor.planning.proposals.select_broker import BrokerSelection, CandidateSets
+from pulsar_advisor.planning.proposals.views import observed
 from pulsar_advisor.shedding import registry as shedders
 from pulsar_advisor.shedding.cycle import carry_out
 from pulsar_advisor.splitting.division import Division

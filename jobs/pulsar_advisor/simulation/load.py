@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import ClusterState, Floats, rate_per_s, throughput_bytes_per_s
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, Floats, rate_per_s, throughput_bytes_per_s
 
 
 @dataclass(frozen=True, eq=False)

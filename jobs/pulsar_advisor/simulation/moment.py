@@ -8,9 +8,9 @@ from typing import Final, Self
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import Booleans, ClusterState, Floats, Indices, Integers
-from pulsar_advisor.model.resource_usage import weighted_maximum
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.cluster.cluster_state import Booleans, ClusterState, Floats, Indices, Integers
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.resource_usage import weighted_maximum
 from pulsar_advisor.simulation.cluster import SimulatedCluster
 from pulsar_advisor.simulation.intervals import Intervals
 from pulsar_advisor.simulation.leader import Unloads

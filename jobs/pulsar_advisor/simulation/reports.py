@@ -21,9 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.averages import DEFAULT_FIGURES, with_samples
-from pulsar_advisor.model.broker_load_data import BrokerLoadData, updated
-from pulsar_advisor.model.cluster_state import (
+from pulsar_advisor.model.cluster.cluster_state import (
     NO_ROW,
     Booleans,
     ClusterState,
@@ -32,10 +30,12 @@ from pulsar_advisor.model.cluster_state import (
     Integers,
     PublishedLoad,
 )
-from pulsar_advisor.model.extensible_load import extensible_load
-from pulsar_advisor.model.next_publication import change_percent
-from pulsar_advisor.model.resource_usage import maximum, weighted_maximum
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.averages import DEFAULT_FIGURES, with_samples
+from pulsar_advisor.model.load.broker_load_data import BrokerLoadData, updated
+from pulsar_advisor.model.load.extensible_load import extensible_load
+from pulsar_advisor.model.load.next_publication import change_percent
+from pulsar_advisor.model.load.resource_usage import maximum, weighted_maximum
 from pulsar_advisor.simulation.cluster import BUNDLES, CONSUMERS, PRODUCERS, TOPICS, SimulatedCluster
 from pulsar_advisor.simulation.intervals import Intervals
 from pulsar_advisor.splitting.division import Division

@@ -9,7 +9,7 @@ from typing import Final
 
 from pulsar_advisor.model.bounds import HISTORY, SEED, Bounds
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.planning.request import Request
+from pulsar_advisor.planning.requests.request import Request
 
 CYCLES: Final = Bounds("--cycles", 1, 100_000)
 SEEDS: Final = Bounds("--seeds", 1, 10_000)
@@ -54,7 +54,7 @@ class SimulationRequest:
             raise UsageError(f"{both[0]} is in --set and in --grid: give it once")
         if not (self.what_if or self.grid):
             return
-        from pulsar_advisor.planning.what_if import check_what_if  # loads numpy: other refusals do without
+        from pulsar_advisor.planning.requests.what_if import check_what_if  # loads numpy: other refusals do without
         from pulsar_advisor.simulation.intervals import SETTING_KEYS
 
         given = [*self.what_if.items(), *((key, value) for key, values in self.grid.items() for value in values)]

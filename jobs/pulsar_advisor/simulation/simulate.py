@@ -8,14 +8,14 @@ from typing import Final, Literal
 
 import numpy as np
 
-from pulsar_advisor.model.base_load import base_load
-from pulsar_advisor.model.cluster_state import ClusterState, Floats, Indices
-from pulsar_advisor.model.memory import MOST_CYCLES, SplitMemory
-from pulsar_advisor.model.resource_usage import weighted_maximum
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, Floats, Indices
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.base_load import base_load
+from pulsar_advisor.model.load.resource_usage import weighted_maximum
+from pulsar_advisor.model.strategy.memory import MOST_CYCLES, SplitMemory
 from pulsar_advisor.placement.filters import placement_facts
-from pulsar_advisor.planning.deciding import require_inputs
-from pulsar_advisor.planning.replay import replay
+from pulsar_advisor.planning.plans.deciding import require_inputs
+from pulsar_advisor.planning.proposals.replay import replay
 from pulsar_advisor.shedding import registry as shedders
 from pulsar_advisor.simulation.intervals import Intervals
 from pulsar_advisor.simulation.leader import NO_UNLOADS, Leader, Unloads

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import ClusterState
-from pulsar_advisor.model.decision import Split
-from pulsar_advisor.model.memory import SplitMemory
-from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.planning.fitness import split_refusals
-from pulsar_advisor.planning.own_balancer import splitting_switched_off_by
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.strategy.decision import Split
+from pulsar_advisor.model.strategy.memory import SplitMemory
+from pulsar_advisor.planning.plans.own_balancer import splitting_switched_off_by
+from pulsar_advisor.planning.proposals.fitness import split_refusals
 from pulsar_advisor.simulation.intervals import Intervals
 from pulsar_advisor.simulation.moment import Moment
 from pulsar_advisor.splitting.cluster_bundles import figures_of

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.planning.configured import configured_of
-from pulsar_advisor.planning.own_balancer import shedding_switched_off_by
-from pulsar_advisor.planning.what_if import Resolve, with_what_if
+from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
+from pulsar_advisor.planning.proposals.configured import configured_of
+from pulsar_advisor.planning.requests.what_if import Resolve, with_what_if
 from pulsar_advisor.simulation.foresight import CYCLES
 from pulsar_advisor.simulation.scores import SimulationScore, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import simulate

@@ -20,7 +20,7 @@ import zstandard
 
 from pulsar_advisor.documents.manifest import File, Manifest
 from pulsar_advisor.model.errors import StorageError, UsageError
-from pulsar_advisor.model.some_of import some_of
+from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.snapshots.index import update_index
 from pulsar_advisor.storage.claim import CLOCK_TOLERANCE, claimed_as, remove_remainders
 from pulsar_advisor.storage.files import (

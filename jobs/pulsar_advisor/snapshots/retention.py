@@ -13,9 +13,9 @@ import msgspec
 from sqlalchemy import create_engine, select
 from upath import UPath
 
-from pulsar_advisor.execution.ledger import default_ledger_url, ledger_exists, named_errors, open_ledger
-from pulsar_advisor.execution.ledger_address import ledger_url
-from pulsar_advisor.execution.ledger_tables import PlanRecord
+from pulsar_advisor.execution.ledger.address import ledger_url
+from pulsar_advisor.execution.ledger.ledger import default_ledger_url, ledger_exists, named_errors, open_ledger
+from pulsar_advisor.execution.ledger.tables import PlanRecord
 from pulsar_advisor.model.bounds import KEEP_COUNT, KEEP_DAYS
 from pulsar_advisor.model.errors import AdvisorError, StorageError, UsageError
 from pulsar_advisor.snapshots.index import update_index

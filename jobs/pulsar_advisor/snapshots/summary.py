@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pulsar_advisor.documents.tables_result import TablesResult
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.model.some_of import count
+from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.reporting.figures import moment
 from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, read_recommendation
 from pulsar_advisor.storage.results import read_document, read_manifest, validation_if_any

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pulsar_advisor.model.cluster_state import ClusterState
-from pulsar_advisor.model.decision import Split
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import DataNotFit, UsageError
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.splitting.boundaries import can_split
 from pulsar_advisor.splitting.cluster_bundles import automatic_split
 from pulsar_advisor.splitting.limits import BundleFigures

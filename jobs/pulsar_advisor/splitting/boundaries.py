@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from pulsar_advisor.model.bundle_range import FULL_UPPER_BOUND, format_range
+from pulsar_advisor.model.cluster.bundle_range import FULL_UPPER_BOUND, format_range
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 
 Ranges = tuple[tuple[int, int], ...]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pulsar_advisor.model.bundle_range import format_range
-from pulsar_advisor.model.cluster_state import Booleans, Floats, Integers
+from pulsar_advisor.model.cluster.bundle_range import format_range
+from pulsar_advisor.model.cluster.cluster_state import Booleans, Floats, Integers
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import DataNotFit
-from pulsar_advisor.model.settings import LoadBalancerSettings
 
 
 @dataclass(frozen=True, eq=False)

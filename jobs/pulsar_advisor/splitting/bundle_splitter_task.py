@@ -18,12 +18,12 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import ClusterState, Integers
-from pulsar_advisor.model.decision import SplittingDecision
-from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.java_maps import bundle_name_hashes, hash_map_order, string_hashes
-from pulsar_advisor.model.memory import SplitMemory
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, Integers
+from pulsar_advisor.model.cluster.inputs import Input
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.java.maps import bundle_name_hashes, hash_map_order, string_hashes
+from pulsar_advisor.model.strategy.decision import SplittingDecision
+from pulsar_advisor.model.strategy.memory import SplitMemory
 from pulsar_advisor.splitting.admin_split import admin_splits
 from pulsar_advisor.splitting.cluster_bundles import bundle_counts, figures_of, reported_bundles
 from pulsar_advisor.splitting.limits import LEAST_TOPICS, LIMIT_KEYS, BundleFigures, SplitLimits, rank_within

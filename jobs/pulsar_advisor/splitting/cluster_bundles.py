@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import (
+from pulsar_advisor.model.cluster.cluster_state import (
     ClusterState,
     Floats,
     Indices,
@@ -17,11 +17,11 @@ from pulsar_advisor.model.cluster_state import (
     rate_per_s,
     throughput_bytes_per_s,
 )
-from pulsar_advisor.model.java_maps import concurrent_map_order, string_hashes
-from pulsar_advisor.model.load_reports import reported_bundles as reported_by_brokers
-from pulsar_advisor.model.namespaces import bundle_namespace
-from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.model.strategy import find
+from pulsar_advisor.model.cluster.namespaces import bundle_namespace
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.java.maps import concurrent_map_order, string_hashes
+from pulsar_advisor.model.load.load_reports import reported_bundles as reported_by_brokers
+from pulsar_advisor.model.strategy.entry import find
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption, BundleTopics, Quotas
 from pulsar_advisor.splitting.limits import BundleFigures, sessions_of
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, algorithm_in_force

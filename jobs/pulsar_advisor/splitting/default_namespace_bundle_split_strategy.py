@@ -27,14 +27,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from pulsar_advisor.model.bundle_range import FULL_UPPER_BOUND
-from pulsar_advisor.model.cluster_state import Booleans, ClusterState, Indices, Integers
-from pulsar_advisor.model.decision import Split, SplittingDecision
+from pulsar_advisor.model.cluster.bundle_range import FULL_UPPER_BOUND
+from pulsar_advisor.model.cluster.cluster_state import Booleans, ClusterState, Indices, Integers
+from pulsar_advisor.model.cluster.inputs import Input
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import DataNotFit, UsageError
-from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.memory import SplitMemory
-from pulsar_advisor.model.outcomes import Outcomes
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.strategy.decision import Split, SplittingDecision
+from pulsar_advisor.model.strategy.memory import SplitMemory
+from pulsar_advisor.model.strategy.outcomes import Outcomes
 from pulsar_advisor.splitting.cluster_bundles import (
     automatic_split,
     bundle_counts,

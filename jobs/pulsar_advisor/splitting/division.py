@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import (
+from pulsar_advisor.model.cluster.cluster_state import (
     NO_ROW,
     Booleans,
     Bundles,
@@ -19,7 +19,7 @@ from pulsar_advisor.model.cluster_state import (
     Integers,
     Topics,
 )
-from pulsar_advisor.model.decision import Split
+from pulsar_advisor.model.strategy.decision import Split
 
 _Rows = npt.NDArray[np.intp]
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import Floats, possible, rate_per_s, throughput_bytes_per_s
+from pulsar_advisor.model.cluster.cluster_state import Floats, possible, rate_per_s, throughput_bytes_per_s
 from pulsar_advisor.splitting.bundle_split_option import BundleTopics
 
 LEAST_RELIEF: Final = 0.1

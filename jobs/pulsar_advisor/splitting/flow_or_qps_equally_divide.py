@@ -16,9 +16,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final
 
-from pulsar_advisor.model.cluster_state import rate_per_s, throughput_bytes_per_s
+from pulsar_advisor.model.cluster.cluster_state import rate_per_s, throughput_bytes_per_s
+from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
 
 _MEBIBYTE = 1 << 20

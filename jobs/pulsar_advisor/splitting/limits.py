@@ -14,9 +14,9 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import Booleans, Floats, Indices, Integers
-from pulsar_advisor.model.outcomes import Codes
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.cluster.cluster_state import Booleans, Floats, Indices, Integers
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.strategy.outcomes import Codes
 
 LEAST_TOPICS: Final = 2
 """Number of loaded topics below which no manager splits a bundle."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pulsar_advisor.model.inputs import Input
+from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
 
 READS: Final[frozenset[Input]] = frozenset()

@@ -17,13 +17,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import ClusterState, Indices, Integers
-from pulsar_advisor.model.decision import SplittingDecision
-from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.java_maps import Hashes, hash_map_buckets, hash_map_orders
-from pulsar_advisor.model.memory import SplitMemory
-from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.model.simple_load import simple_reports
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, Indices, Integers
+from pulsar_advisor.model.cluster.inputs import Input
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.java.maps import Hashes, hash_map_buckets, hash_map_orders
+from pulsar_advisor.model.load.simple_load import simple_reports
+from pulsar_advisor.model.strategy.decision import SplittingDecision
+from pulsar_advisor.model.strategy.memory import SplitMemory
 from pulsar_advisor.splitting.admin_split import admin_splits
 from pulsar_advisor.splitting.cluster_bundles import bundle_counts, figures_of
 from pulsar_advisor.splitting.limits import LEAST_TOPICS, LIMIT_KEYS, BundleFigures, SplitLimits

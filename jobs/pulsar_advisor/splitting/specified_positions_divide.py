@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from pulsar_advisor.model.bundle_range import format_range
+from pulsar_advisor.model.cluster.bundle_range import format_range
+from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.inputs import Input
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
 
 READS: Final[frozenset[Input]] = frozenset({"topic_names"})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pulsar_advisor.model.cluster_state import ClusterState
-from pulsar_advisor.model.decision import SplittingDecision
-from pulsar_advisor.model.memory import MOST_CYCLES, SplitMemory
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.strategy.decision import SplittingDecision
+from pulsar_advisor.model.strategy.memory import MOST_CYCLES, SplitMemory
 from pulsar_advisor.splitting.registry import split_decider
 
 

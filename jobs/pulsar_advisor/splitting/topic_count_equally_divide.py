@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.inputs import Input
+from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
 
 READS: Final[frozenset[Input]] = frozenset({"topic_names"})

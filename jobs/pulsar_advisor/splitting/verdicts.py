@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster_state import Booleans, Floats
-from pulsar_advisor.model.outcomes import Codes, Outcome, Outcomes, no, vocabulary, yes
+from pulsar_advisor.model.cluster.cluster_state import Booleans, Floats
+from pulsar_advisor.model.strategy.outcomes import Codes, Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.splitting.limits import BundleFigures, SplitLimits, excess
 
 Rows = npt.NDArray[np.intp] | Booleans | int

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from pulsar_advisor.execution.approval import approve as run
+from pulsar_advisor.execution.consent.approval import approve as run
 
 __all__ = ["run"]

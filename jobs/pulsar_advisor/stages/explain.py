@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
-from pulsar_advisor.planning.explain import Kind, explain
-from pulsar_advisor.planning.own_balancer import would_pulsar_act
-from pulsar_advisor.planning.request import Request
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.planning.plans.own_balancer import would_pulsar_act
+from pulsar_advisor.planning.questions.explain import Kind, explain
+from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.judged import fit_states, inputs_of, require_coverage, resolved_request, settings_of
 from pulsar_advisor.tables.state import settings_inputs

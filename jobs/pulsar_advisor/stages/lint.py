@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pulsar_advisor.documents.recommendation import Trial
 from pulsar_advisor.lint.judge import LintFinding, judge, proposals
 from pulsar_advisor.lint.rule import Case
-from pulsar_advisor.model.cluster_state import ClusterState
-from pulsar_advisor.model.kinds import WantedView
-from pulsar_advisor.model.settings import resolve_settings
-from pulsar_advisor.planning.fitness import fit_part
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.kinds import WantedView
+from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.simulation.trials import trials
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.judged import coverage_of

@@ -23,17 +23,20 @@ from pulsar_advisor.documents.recommendation import Coverage as JudgedCoverage
 from pulsar_advisor.documents.recommendation import Refusal as RefusalDocument
 from pulsar_advisor.documents.recommendation import Trial as TrialDocument
 from pulsar_advisor.documents.simulation import Ending, SimulatedScore
-from pulsar_advisor.model.background import in_background
-from pulsar_advisor.model.base_load import base_load, with_usage_of_rates
-from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import (
+    LoadBalancerSettings,
+    ResolvedSettings,
+    is_dynamic,
+    resolve_settings,
+)
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.model.plan import Plan
-from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings, is_dynamic, resolve_settings
-from pulsar_advisor.model.some_of import some_of
-from pulsar_advisor.model.strategy import combination
-from pulsar_advisor.planning.build_plan import build_plan, planned_settings
-from pulsar_advisor.planning.capacity import overload_sentence
-from pulsar_advisor.planning.compare import (
+from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.strategy.entry import combination
+from pulsar_advisor.model.text.some_of import some_of
+from pulsar_advisor.planning.advice.capacity import overload_sentence
+from pulsar_advisor.planning.advice.compare import (
     Score,
     advise,
     dominating,
@@ -41,31 +44,33 @@ from pulsar_advisor.planning.compare import (
     ranked_by_effect,
     score,
 )
-from pulsar_advisor.planning.configured import Configured, configured_of
-from pulsar_advisor.planning.coverage import coverage
-from pulsar_advisor.planning.deciding import deciding
-from pulsar_advisor.planning.findings import findings
-from pulsar_advisor.planning.fitness import Refusal, fit_part, split_refusals, unload_refusals
-from pulsar_advisor.planning.forecast import loads_of, usage_ratios
-from pulsar_advisor.planning.goal_outcome import GoalOutcome, goal_outcome
-from pulsar_advisor.planning.goal_sentence import goal_sentence
-from pulsar_advisor.planning.headline import advice_sentence, all_refused
-from pulsar_advisor.planning.lower_bound import lowest_maximum
-from pulsar_advisor.planning.model_errors import model_errors
-from pulsar_advisor.planning.noise import noise_floor
-from pulsar_advisor.planning.options import Balancing, Cost, ranked_options
-from pulsar_advisor.planning.own_balancer import shedding_switched_off_by
-from pulsar_advisor.planning.proposal import Proposal
-from pulsar_advisor.planning.propose import propose as propose_combinations
-from pulsar_advisor.planning.propose import propose_splits
-from pulsar_advisor.planning.request import Request
-from pulsar_advisor.planning.setting_keys import setting_keys
+from pulsar_advisor.planning.advice.coverage import coverage
+from pulsar_advisor.planning.advice.findings import findings
+from pulsar_advisor.planning.advice.goal_sentence import goal_sentence
+from pulsar_advisor.planning.advice.headline import advice_sentence, all_refused
+from pulsar_advisor.planning.advice.options import Balancing, Cost, ranked_options
+from pulsar_advisor.planning.kinds.goal_outcome import GoalOutcome, goal_outcome
+from pulsar_advisor.planning.plans.build_plan import build_plan, planned_settings
+from pulsar_advisor.planning.plans.deciding import deciding
+from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
+from pulsar_advisor.planning.plans.propose import propose as propose_combinations
+from pulsar_advisor.planning.plans.propose import propose_splits
+from pulsar_advisor.planning.plans.setting_keys import setting_keys
+from pulsar_advisor.planning.proposals.configured import Configured, configured_of
+from pulsar_advisor.planning.proposals.fitness import Refusal, fit_part, split_refusals, unload_refusals
+from pulsar_advisor.planning.proposals.proposal import Proposal
+from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.usage.forecast import loads_of, usage_ratios
+from pulsar_advisor.planning.usage.lower_bound import lowest_maximum
+from pulsar_advisor.planning.usage.model_errors import model_errors
+from pulsar_advisor.planning.usage.noise import noise_floor
 from pulsar_advisor.reporting.futures import by_itself, ending
 from pulsar_advisor.simulation.foresight import CYCLES, foresee, left_alone
 from pulsar_advisor.simulation.simulate import Simulation
 from pulsar_advisor.simulation.trials import Trial, trials
 from pulsar_advisor.snapshots.index import update_index
 from pulsar_advisor.splitting.registry import decider_of
+from pulsar_advisor.stages.background import in_background
 from pulsar_advisor.stages.lint import findings_on
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.lease import held
@@ -94,7 +99,7 @@ from pulsar_advisor.tables.state import settings_inputs
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pulsar_advisor.execution.ledger import Ledger
+    from pulsar_advisor.execution.ledger.ledger import Ledger
     from pulsar_advisor.execution.person import Person
 
 _log = logging.getLogger(__name__)

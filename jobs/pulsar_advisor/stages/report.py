@@ -10,10 +10,10 @@ from upath import UPath
 
 from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
-from pulsar_advisor.model.plan import PlannedSetting
-from pulsar_advisor.model.settings import SETTING_KEYS, resolve_settings
-from pulsar_advisor.planning.build_plan import planned_settings
-from pulsar_advisor.planning.drift import drift
+from pulsar_advisor.model.configuration.settings import SETTING_KEYS, resolve_settings
+from pulsar_advisor.model.plans.plan import PlannedSetting
+from pulsar_advisor.planning.plans.build_plan import planned_settings
+from pulsar_advisor.planning.plans.drift import drift
 from pulsar_advisor.quality.history import good_before, quality_history, started_failing
 from pulsar_advisor.reporting.csv import csv_lines
 from pulsar_advisor.reporting.disturbance import Pace

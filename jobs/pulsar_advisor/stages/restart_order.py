@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pulsar_advisor.planning.restart_order import RestartOrder, restart_order
+from pulsar_advisor.planning.questions.restart_order import RestartOrder, restart_order
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.rooms import room_of
 

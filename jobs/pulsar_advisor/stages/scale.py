@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pulsar_advisor.planning.scale import Scale, scale
+from pulsar_advisor.planning.questions.scale import Scale, scale
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.rooms import room_of
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_advisor.documents.simulation import NotSimulated, Simulated, SimulatedScore, SimulationResult, Strategies
-from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit
-from pulsar_advisor.model.settings import LoadBalancerSettings
-from pulsar_advisor.planning.configured import configured_of
-from pulsar_advisor.planning.own_balancer import shedding_switched_off_by
+from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
+from pulsar_advisor.planning.proposals.configured import configured_of
 from pulsar_advisor.simulation.load import Load, replayed
 from pulsar_advisor.simulation.request import SimulationRequest
 from pulsar_advisor.simulation.scores import cycle_scores, simulation_score

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
-from pulsar_advisor.execution.cluster_writes import AdminCluster
+from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.storage.plans import write_plan
 
 if TYPE_CHECKING:
-    from pulsar_advisor.execution.ledger import Ledger
-    from pulsar_advisor.model.plan import Plan
+    from pulsar_advisor.execution.ledger.ledger import Ledger
+    from pulsar_advisor.model.plans.plan import Plan
     from pulsar_advisor.storage.plans import PlanReference
     from pulsar_advisor.storage.root import Root
 

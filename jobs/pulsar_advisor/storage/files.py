@@ -12,7 +12,7 @@ from uuid import uuid4
 from upath import UPath
 
 from pulsar_advisor.model.errors import StorageError, UsageError
-from pulsar_advisor.model.plain_text import plain
+from pulsar_advisor.model.text.plain_text import plain
 
 _BLOCK_BYTES: Final = 4 * 2**20
 

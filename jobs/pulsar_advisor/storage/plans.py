@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from upath import UPath
 
 from pulsar_advisor.model.errors import Refused, StorageError, UsageError
-from pulsar_advisor.model.plan import Plan, Sealed, digest_of, file_name, load_plan, seal, sealed_before
-from pulsar_advisor.model.some_of import some_of
+from pulsar_advisor.model.plans.plan import Plan, Sealed, digest_of, file_name, load_plan, seal, sealed_before
+from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.storage.files import read_file, write_file
 from pulsar_advisor.storage.results import read_document
 from pulsar_advisor.storage.root import Root

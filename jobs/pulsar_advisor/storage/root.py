@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pulsar_advisor.model.errors import StorageError, UsageError
-from pulsar_advisor.model.nearest import nearest
+from pulsar_advisor.model.text.nearest import nearest
 
 if TYPE_CHECKING:
     from upath import UPath

@@ -22,7 +22,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from pulsar_advisor.model.averages import LONG_TERM_MAX_SAMPLES, MAX_SAMPLES
+from pulsar_advisor.model.load.averages import LONG_TERM_MAX_SAMPLES, MAX_SAMPLES
 from pulsar_advisor.tables.frames import few_rows
 from pulsar_advisor.tables.raw import RawTables
 from pulsar_advisor.tables.schemas import TRAFFIC

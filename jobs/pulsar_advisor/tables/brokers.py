@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from pulsar_advisor.model.cluster_state import View
+from pulsar_advisor.model.cluster.cluster_state import View
 from pulsar_advisor.tables.raw import RawTables
 from pulsar_advisor.tables.reports import OF_BROKER
 from pulsar_advisor.tables.schemas import TRAFFIC

@@ -9,8 +9,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from pulsar_advisor.model.averages import DEFAULT_FIGURES, MAX_SAMPLES
-from pulsar_advisor.model.cluster_state import View
+from pulsar_advisor.model.cluster.cluster_state import View
+from pulsar_advisor.model.load.averages import DEFAULT_FIGURES, MAX_SAMPLES
 from pulsar_advisor.tables.averages import TERMS, folded, leader_averages
 from pulsar_advisor.tables.names import bundle_name, bundle_parts, is_bundle_name, namespace_kind, ranges_of, traffic_of
 from pulsar_advisor.tables.ownership import channel

@@ -11,7 +11,7 @@ from typing import Final
 
 from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.planning.replay import RESTART_AFTER_INTERVALS
+from pulsar_advisor.planning.proposals.replay import RESTART_AFTER_INTERVALS
 from pulsar_advisor.storage.results import read_manifest, validation_if_any
 from pulsar_advisor.storage.root import RESULT, Root, snapshot_moment
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.model.plain_text import plain
+from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.storage.files import refused_by_storage
 from pulsar_advisor.storage.lease import Held
 from pulsar_advisor.storage.root import Root

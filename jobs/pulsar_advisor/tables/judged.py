@@ -9,20 +9,20 @@ from functools import lru_cache
 from itertools import islice
 
 from pulsar_advisor.model.bounds import HISTORY
-from pulsar_advisor.model.cluster_state import ClusterState, WantedView
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, WantedView
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings, resolve_settings
 from pulsar_advisor.model.errors import DataNotFit, UsageError
-from pulsar_advisor.model.next_publication import with_due_reports
-from pulsar_advisor.model.plan import PlanInputs
-from pulsar_advisor.model.recent_unloads import as_the_leader_remembers
-from pulsar_advisor.model.settings import LoadBalancerSettings, ResolvedSettings, resolve_settings
-from pulsar_advisor.model.some_of import some_of
-from pulsar_advisor.planning.confidence import StepCheck
-from pulsar_advisor.planning.configured import configured_of
-from pulsar_advisor.planning.coverage import Coverage, coverage
-from pulsar_advisor.planning.fitness import fit_part
-from pulsar_advisor.planning.goal import resolved_brokers, resolved_goal
-from pulsar_advisor.planning.request import Request
-from pulsar_advisor.planning.what_if import assumptions, with_what_if
+from pulsar_advisor.model.load.next_publication import with_due_reports
+from pulsar_advisor.model.load.recent_unloads import as_the_leader_remembers
+from pulsar_advisor.model.plans.plan import PlanInputs
+from pulsar_advisor.model.text.some_of import some_of
+from pulsar_advisor.planning.advice.coverage import Coverage, coverage
+from pulsar_advisor.planning.kinds.goal import resolved_brokers, resolved_goal
+from pulsar_advisor.planning.plans.confidence import StepCheck
+from pulsar_advisor.planning.proposals.configured import configured_of
+from pulsar_advisor.planning.proposals.fitness import fit_part
+from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.requests.what_if import assumptions, with_what_if
 from pulsar_advisor.storage.files import read_file, sha256_hex
 from pulsar_advisor.storage.results import read_manifest, read_validation, validation_if_any
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root

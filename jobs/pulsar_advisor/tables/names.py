@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from pulsar_advisor.model.namespaces import BROKERS_NAMESPACES, SYSTEM_NAMESPACE, NamespaceKind
+from pulsar_advisor.model.cluster.namespaces import BROKERS_NAMESPACES, SYSTEM_NAMESPACE, NamespaceKind
 from pulsar_advisor.tables.frames import few_rows
 from pulsar_advisor.tables.schemas import TRAFFIC
 

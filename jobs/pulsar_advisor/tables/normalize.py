@@ -16,11 +16,11 @@ from upath import UPath
 
 from pulsar_advisor.documents.manifest import File, Manifest
 from pulsar_advisor.documents.tables_result import TablesResult
-from pulsar_advisor.model.cluster_state import View
+from pulsar_advisor.model.cluster.cluster_state import View
+from pulsar_advisor.model.configuration.settings import setting_value
 from pulsar_advisor.model.errors import DataNotFit, StorageError
-from pulsar_advisor.model.next_publication import unprompted_report_ms
-from pulsar_advisor.model.settings import setting_value
-from pulsar_advisor.model.some_of import count
+from pulsar_advisor.model.load.next_publication import unprompted_report_ms
+from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.storage.files import read_file, sha256_hex
 from pulsar_advisor.storage.lease import write_once
 from pulsar_advisor.storage.results import read_document, read_manifest

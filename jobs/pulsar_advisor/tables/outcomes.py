@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.errors import AdvisorError, StorageError
-from pulsar_advisor.model.plain_text import plain
-from pulsar_advisor.planning.proposal import Answers, Proposal
+from pulsar_advisor.model.text.plain_text import plain
+from pulsar_advisor.planning.proposals.proposal import Answers, Proposal
 from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.stored import stored_files

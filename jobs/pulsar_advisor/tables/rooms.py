@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pulsar_advisor.model.errors import DataNotFit
-from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS, refusals
 from pulsar_advisor.planning.kinds.room import Room
+from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS, refusals
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.judged import fit_states, inputs_of, require_coverage, settings_of
 

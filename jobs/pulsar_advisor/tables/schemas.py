@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from pulsar_advisor.model.cluster_state import FIGURES
+from pulsar_advisor.model.cluster.cluster_state import FIGURES
 
 NOT_AVAILABLE: Final = "not available"
 """How a reason in the manifest's `missing` begins if the release or load manager doesn't have the input."""

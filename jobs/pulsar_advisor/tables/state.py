@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 
 from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.documents.validation import CheckResult
-from pulsar_advisor.model.cluster_state import (
+from pulsar_advisor.model.cluster.cluster_state import (
     AVERAGES_ORIGINS,
     HIGHEST_FIGURE,
     NO_ROW,
@@ -33,9 +33,9 @@ from pulsar_advisor.model.cluster_state import (
     WantedView,
     possible,
 )
+from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.errors import DataNotFit, StorageError
-from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.plain_text import plain
+from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.storage.results import read_manifest, read_tables_result, validation_if_any
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.schemas import NOT_AVAILABLE, RESOURCES, TABLES, TRAFFIC

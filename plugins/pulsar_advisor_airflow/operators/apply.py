@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from pulsar_advisor.execution.apply import ApplyResult
-    from pulsar_advisor.execution.parking import Parking
+    from pulsar_advisor.execution.run.parking import Parking
 
 PARK_FROM_S: Final = 60.0
 """A shorter wait isn't worth the seconds that a new task process takes to start."""
@@ -87,7 +87,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
 
     def go_on(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
         """The result of a run that was parked; the event says which wait is over."""
-        from pulsar_advisor.execution.parking import parking_of
+        from pulsar_advisor.execution.run.parking import parking_of
 
         return self._carried_out(context, parking_of(event["waited"]))
 
@@ -117,7 +117,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         return {**result.as_document(), "ledger_head": head}
 
     def _run(self, waited: Parking | None, until: datetime | None) -> tuple[ApplyResult, str]:
-        from pulsar_advisor.execution.executor import ApplyOptions
+        from pulsar_advisor.execution.run.executor import ApplyOptions
         from pulsar_advisor.stages.apply import run
         from pulsar_advisor.storage.plans import PlanReference
         from pulsar_advisor.storage.root import Root

@@ -11,7 +11,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskAwaitingInput
 
-from pulsar_advisor.planning.consent import CONSENTS, ConsentName
+from pulsar_advisor.planning.plans.consent import CONSENTS, ConsentName
 from pulsar_advisor_airflow.failures import as_airflow_errors
 from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, approval_policy, opened_ledger
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink
@@ -19,9 +19,9 @@ from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from pulsar_advisor.execution.ledger import Ledger
+    from pulsar_advisor.execution.ledger.ledger import Ledger
     from pulsar_advisor.execution.throttle import ApplyThrottle
-    from pulsar_advisor.model.plan import Plan
+    from pulsar_advisor.model.plans.plan import Plan
 
 FIELD: Final[Mapping[ConsentName, str]] = {
     "splits": "allow_splits",
@@ -90,7 +90,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
 
     def execute(self, context: Context) -> None:
         """Show the plan and wait for a response. Skipped, and refused in the ledger, if no step can be carried out."""
-        from pulsar_advisor.execution.preconditions import executable_steps
+        from pulsar_advisor.execution.run.preconditions import executable_steps
         from pulsar_advisor.execution.throttle import ApplyThrottle
         from pulsar_advisor.storage.root import Root
         from pulsar_advisor_airflow import approval_request
@@ -151,7 +151,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
 
     def _why_not_computed_here(self, ledger: Ledger, plan: Plan) -> str | None:
         """As `origin.why_not_computed_here`; a refusal is recorded."""
-        from pulsar_advisor.execution.origin import why_not_computed_here
+        from pulsar_advisor.execution.consent.origin import why_not_computed_here
         from pulsar_advisor.model.errors import Refused
         from pulsar_advisor.storage.root import Root
 
@@ -165,7 +165,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         self, ledger: Ledger, plan: Plan, throttle: ApplyThrottle, not_computed_here: str | None
     ) -> str | None:
         """None if the policy approved the plan; else why a person must, empty if no policy applies."""
-        from pulsar_advisor.execution.approval import approve_automatically
+        from pulsar_advisor.execution.consent.approval import approve_automatically
         from pulsar_advisor.model.errors import Refused
 
         policy = approval_policy(self.cluster)
@@ -187,7 +187,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
 
     def _approver_in(self, context: Context, ledger: Ledger, plan: Plan) -> str | None:
         """The user whose approval at this gate, in this DAG run, is still valid."""
-        from pulsar_advisor.execution.approval import standing_approval
+        from pulsar_advisor.execution.consent.approval import standing_approval
         from pulsar_advisor.model.errors import Refused
 
         try:
@@ -200,7 +200,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
     def _approve(
         self, ledger: Ledger, plan: Plan, responder: str | None, context: Context, form: Mapping[str, Any]
     ) -> None:
-        from pulsar_advisor.execution.approval import approve
+        from pulsar_advisor.execution.consent.approval import approve
         from pulsar_advisor.execution.person import Person, same_person
         from pulsar_advisor.execution.throttle import ApplyThrottle
         from pulsar_advisor.model.errors import Refused

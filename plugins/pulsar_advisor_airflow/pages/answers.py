@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
-from pulsar_advisor.model.plain_text import plain, printed
+from pulsar_advisor.model.text.plain_text import plain, printed
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow.configuration import option, page_link
 

@@ -11,11 +11,11 @@ from fastapi import Depends, FastAPI, HTTPException, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from pulsar_advisor.execution.apply import abort, go_on, pause
-from pulsar_advisor.execution.ledger import Ledger
-from pulsar_advisor.execution.ledger_tables import Run
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.plan import Plan, load_plan
+from pulsar_advisor.model.plans.plan import Plan, load_plan
 from pulsar_advisor.reporting.figures import moment
 from pulsar_advisor.snapshots.index import has_report
 from pulsar_advisor.storage.plans import short

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Final, Generic, TypeVar
 
 from pulsar_advisor.documents.snapshot_index import SnapshotRow, Verdict
-from pulsar_advisor.execution import lists
-from pulsar_advisor.execution.guard import left_off
-from pulsar_advisor.execution.ledger import Ledger, SwitchedOff, default_ledger_url, ledger_exists, open_ledger
-from pulsar_advisor.execution.ledger_address import ledger_url
-from pulsar_advisor.execution.ledger_tables import Approval, Event, Proposal, Run, StepRecord
-from pulsar_advisor.execution.plan_states import PlanState, states_of
+from pulsar_advisor.execution.ledger import lists
+from pulsar_advisor.execution.ledger.address import ledger_url
+from pulsar_advisor.execution.ledger.ledger import Ledger, SwitchedOff, default_ledger_url, ledger_exists, open_ledger
+from pulsar_advisor.execution.ledger.plan_states import PlanState, states_of
+from pulsar_advisor.execution.ledger.tables import Approval, Event, Proposal, Run, StepRecord
+from pulsar_advisor.execution.run.guard import left_off
 from pulsar_advisor.model.errors import AdvisorError, UsageError
-from pulsar_advisor.model.plan import Plan, Step, load_plan
+from pulsar_advisor.model.plans.plan import Plan, Step, load_plan
 from pulsar_advisor.snapshots.index import has_report, newest
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow.clusters import Cluster

@@ -11,7 +11,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from pulsar_advisor_airflow.ledger import opened_ledger
 
 if TYPE_CHECKING:
-    from pulsar_advisor.execution.ledger import Ledger
+    from pulsar_advisor.execution.ledger.ledger import Ledger
 
 POLL_S: Final = 5.0
 

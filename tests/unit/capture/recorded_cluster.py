@@ -13,7 +13,7 @@ import zstandard
 from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
-from pulsar_advisor.model.settings import ALLOWED_KEYS
+from pulsar_advisor.model.configuration.settings import ALLOWED_KEYS
 
 RECORDED = Path(__file__).parents[2] / "data" / "recorded"
 

@@ -10,10 +10,10 @@ from pulsar_advisor.cli import exit_code, goals
 from pulsar_advisor.cli.options import GoalOptions
 from pulsar_advisor.cli.rendering import restart_lines, scale_lines
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.goal import Goal
-from pulsar_advisor.planning.request import Request
-from pulsar_advisor.planning.restart_order import Restart, RestartOrder
-from pulsar_advisor.planning.scale import Machine, Scale, Size
+from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.planning.questions.restart_order import Restart, RestartOrder
+from pulsar_advisor.planning.questions.scale import Machine, Scale, Size
+from pulsar_advisor.planning.requests.request import Request
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from pulsar_advisor.cli import exit_code
-from pulsar_advisor.execution.guard import OFF
-from pulsar_advisor.execution.ledger import Ledger, default_ledger_url, open_ledger
-from pulsar_advisor.model.plan import digest_of
+from pulsar_advisor.execution.ledger.ledger import Ledger, default_ledger_url, open_ledger
+from pulsar_advisor.execution.run.guard import OFF
+from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.storage.root import Root
 from unit.execution.actors import approved, run
 from unit.execution.doubles import FakeCluster, FakeTime, make_plan, unload_step

@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from pulsar_advisor.cli import exit_code
-from pulsar_advisor.execution.approval import propose
-from pulsar_advisor.execution.heads import keep, keepers_of
-from pulsar_advisor.execution.ledger import open_ledger
+from pulsar_advisor.execution.consent.approval import propose
+from pulsar_advisor.execution.ledger.heads import keep, keepers_of
+from pulsar_advisor.execution.ledger.ledger import open_ledger
 from unit.execution.actors import ALICE
 from unit.execution.doubles import make_plan, unload_step
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from pulsar_advisor.cli import exit_code
-from pulsar_advisor.execution.ledger import Ledger, default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.ledger import Ledger, default_ledger_url, open_ledger
 from pulsar_advisor.execution.person import system_user
-from pulsar_advisor.model.plan import Plan, digest_of
+from pulsar_advisor.model.plans.plan import Plan, digest_of
 from pulsar_advisor.snapshots.archive import import_snapshot
 from pulsar_advisor.storage.plans import find_plan, write_plan
 from pulsar_advisor.storage.root import Root, snapshot_id

@@ -12,10 +12,10 @@ import pytest
 import documents
 from pulsar_advisor.cli import exit_code
 from pulsar_advisor.cli.options import CLUSTER_VARIABLE, ROOT_VARIABLE
-from pulsar_advisor.execution.approval import propose
-from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
+from pulsar_advisor.execution.consent.approval import propose
+from pulsar_advisor.execution.ledger.ledger import default_ledger_url, open_ledger
 from pulsar_advisor.execution.person import person_on_command_line
-from pulsar_advisor.model.plan import Plan, digest_of
+from pulsar_advisor.model.plans.plan import Plan, digest_of
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, short, write_plan
 from pulsar_advisor.storage.root import MANIFEST, Root

@@ -6,11 +6,11 @@ from collections.abc import Collection
 from dataclasses import asdict
 
 from pulsar_advisor.execution.apply import ApplyResult, apply_plan
-from pulsar_advisor.execution.approval import approve, propose
-from pulsar_advisor.execution.executor import ApplyOptions
-from pulsar_advisor.execution.ledger import Ledger
+from pulsar_advisor.execution.consent.approval import approve, propose
+from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.policy import ApprovalPolicy
+from pulsar_advisor.execution.run.executor import ApplyOptions
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.bounds import (
     ERROR_BUDGET,
@@ -20,8 +20,8 @@ from pulsar_advisor.model.bounds import (
     PER_NAMESPACE,
     PER_SOURCE,
 )
-from pulsar_advisor.model.plan import Plan, digest_of
-from pulsar_advisor.planning.consent import CONSENTS, ConsentName
+from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.planning.plans.consent import CONSENTS, ConsentName
 from unit.execution.doubles import FakeCluster
 
 ALICE, BOB = Person("alice", "airflow"), Person("bob", "airflow")

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from pulsar_advisor.execution.clock import Clock
-from pulsar_advisor.execution.cluster_port import Override, Reply, Split, Unload
-from pulsar_advisor.model.bundle_range import contains, format_range, parse_range, topic_hash
-from pulsar_advisor.model.cluster_state import IsolationPolicy, LoadManagerKind
+from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
+from pulsar_advisor.model.cluster.bundle_range import contains, format_range, parse_range, topic_hash
+from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy, LoadManagerKind
 from pulsar_advisor.model.errors import ClusterUnreachable
-from pulsar_advisor.model.plan import (
+from pulsar_advisor.model.plans.plan import (
     BrokerForecast,
     Expectation,
     Forecast,

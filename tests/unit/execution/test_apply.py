@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from pulsar_advisor.execution.apply import abort, apply_plan
-from pulsar_advisor.execution.approval import approve, propose, withdraw
-from pulsar_advisor.execution.cluster_port import Reply, Split, Unload
-from pulsar_advisor.execution.ledger import Ledger
+from pulsar_advisor.execution.cluster.cluster_port import Reply, Split, Unload
+from pulsar_advisor.execution.consent.approval import approve, propose, withdraw
+from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.undo import propose_undo
-from pulsar_advisor.model.cluster_state import IsolationPolicy
+from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
-from pulsar_advisor.model.plan import Plan, digest_of, load_plan
+from pulsar_advisor.model.plans.plan import Plan, digest_of, load_plan
 from unit.execution.actors import ALICE, BOB, FOUR_EYES, approved, options_of, run
 from unit.execution.doubles import (
     B1,

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event
 
-from pulsar_advisor.execution import ledger as ledger_module
 from pulsar_advisor.execution.apply import ApplyResult
-from pulsar_advisor.execution.ledger import Ledger, open_ledger
-from pulsar_advisor.model.plan import Plan, digest_of
+from pulsar_advisor.execution.ledger import ledger as ledger_module
+from pulsar_advisor.execution.ledger.ledger import Ledger, open_ledger
+from pulsar_advisor.model.plans.plan import Plan, digest_of
 from pulsar_advisor.storage.process import this_process
 from unit.execution.actors import approved, run
 from unit.execution.doubles import (

@@ -10,11 +10,11 @@ from opentelemetry import metrics
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from pulsar_advisor.execution.cluster_port import Reply
-from pulsar_advisor.execution.ledger import Ledger
+from pulsar_advisor.execution.cluster.cluster_port import Reply
+from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.telemetry import LOGGER
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plan import digest_of
+from pulsar_advisor.model.plans.plan import digest_of
 from unit.execution.actors import approved, run
 from unit.execution.doubles import FakeCluster, make_plan, split_step, unload_step
 

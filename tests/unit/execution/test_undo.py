@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.execution.approval import propose
-from pulsar_advisor.execution.ledger import Ledger
-from pulsar_advisor.execution.preconditions import observed_at
+from pulsar_advisor.execution.consent.approval import propose
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.run.preconditions import observed_at
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plan import Doubt, Plan, StepPrediction, digest_of, dump_plan, load_plan
-from pulsar_advisor.planning.consent import needed_consents
+from pulsar_advisor.model.plans.plan import Doubt, Plan, StepPrediction, digest_of, dump_plan, load_plan
+from pulsar_advisor.planning.plans.consent import needed_consents
 from unit.execution.actors import ALICE, approved, run
 from unit.execution.doubles import (
     B1,

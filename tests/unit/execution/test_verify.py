@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select
 
-from pulsar_advisor.execution.audit import audit
-from pulsar_advisor.execution.ledger import Ledger
-from pulsar_advisor.execution.ledger_tables import VerifiedBroker, VerifiedBundle
-from pulsar_advisor.execution.preconditions import boundaries_after
+from pulsar_advisor.execution.ledger.audit import audit
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.tables import VerifiedBroker, VerifiedBundle
+from pulsar_advisor.execution.run.preconditions import boundaries_after
 from pulsar_advisor.execution.verify import VerifyResult, settle_s, verify_plan
-from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plan import Plan, digest_of
-from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.model.plans.plan import Plan, digest_of
 from states import BrokerRow, BundleRow, cluster_state
 from unit.execution.actors import approved, run
 from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, FakeCluster, make_plan, split_step, unload_step

@@ -13,7 +13,7 @@ import pytest
 from faults.cluster import Answer, Call, Cluster
 from faults.puts import BOUNDARIES, MIDDLE, PUTS, RANGE, Part, Put, Reply, as_documents, hops
 from harness.record_puts import RECORDED
-from pulsar_advisor.model.bundle_range import topic_hash
+from pulsar_advisor.model.cluster.bundle_range import topic_hash
 
 NAMESPACE = "puts/case"
 PARTS: Mapping[Part, str] = {"leader": "127.0.0.1:1", "owner": "127.0.0.2:2", "other": "127.0.0.3:3"}

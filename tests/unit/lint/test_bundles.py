@@ -1,5 +1,5 @@
 from pulsar_advisor.lint import bundles
-from pulsar_advisor.model.cluster_state import IsolationPolicy
+from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from states import BrokerRow, BundleRow
 from unit.lint.cases import case
 

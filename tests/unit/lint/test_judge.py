@@ -13,8 +13,8 @@ from pulsar_advisor.documents.simulation import Ending
 from pulsar_advisor.lint.judge import judge, proposals
 from pulsar_advisor.lint.registry import RULES
 from pulsar_advisor.lint.rule import Rule
-from pulsar_advisor.model.kinds import LoadManagerKind
-from pulsar_advisor.planning.what_if import check_what_if
+from pulsar_advisor.model.configuration.kinds import LoadManagerKind
+from pulsar_advisor.planning.requests.what_if import check_what_if
 from pulsar_advisor.simulation.trials import Verdict
 from unit.any_cluster import Rows, rows
 from unit.lint.cases import case

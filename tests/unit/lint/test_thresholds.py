@@ -5,9 +5,9 @@ import pytest
 
 from pulsar_advisor.lint import thresholds
 from pulsar_advisor.lint.rule import Rule
-from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
-from pulsar_advisor.planning.explain import explain
-from pulsar_advisor.planning.request import Request
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.planning.questions.explain import explain
+from pulsar_advisor.planning.requests.request import Request
 from states import BrokerRow, BundleRow
 from unit.lint.cases import MIB, case
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from pulsar_advisor.model.decision import PlacementDecision
-from pulsar_advisor.model.load_data import LoadData
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.load_data import LoadData
+from pulsar_advisor.model.strategy.decision import PlacementDecision
 from pulsar_advisor.placement import registry
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pulsar_advisor.model.load_data import LoadData
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.load_data import LoadData
 from pulsar_advisor.shedding import avg_shedder
 from unit.placement.choice import choose, otherwise
 from unit.shedding.leader import broker, bundle, settings, view

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pulsar_advisor.model.cluster_state import ClusterState, IsolationPolicy
-from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.placement.filters import (
     Candidates,
     extensible_candidates,

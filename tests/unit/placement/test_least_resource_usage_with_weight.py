@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.model.load_data import LoadData
+from pulsar_advisor.model.load.load_data import LoadData
 from unit.placement.choice import choose
 from unit.shedding.leader import broker, bundle, settings, view
 

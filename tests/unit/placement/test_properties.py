@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.placement.registry import PLACEMENTS, load
 from states import cluster_state
 from unit.any_cluster import Rows, rows

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pulsar_advisor.model.cluster_state import RESOURCES, ClusterState
-from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.model.cluster.cluster_state import RESOURCES, ClusterState
+from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.placement.simple_load_manager_impl import Memory, choose, final_rank, observe
 from states import BrokerRow, BundleRow, cluster_state
 

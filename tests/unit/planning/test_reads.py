@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pulsar_advisor.model.cluster_state import RESOURCES, ClusterState, IsolationPolicy
-from pulsar_advisor.model.inputs import EVERY_STEP_READS, INPUTS, Input
-from pulsar_advisor.model.memory import SplitMemory
-from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
-from pulsar_advisor.model.strategy import Strategy
+from pulsar_advisor.model.cluster.cluster_state import RESOURCES, ClusterState, IsolationPolicy
+from pulsar_advisor.model.cluster.inputs import EVERY_STEP_READS, INPUTS, Input
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.strategy.entry import Strategy
+from pulsar_advisor.model.strategy.memory import SplitMemory
 from pulsar_advisor.placement import registry as placements
 from pulsar_advisor.shedding import registry as shedders
 from pulsar_advisor.shedding.cycle import steady_state

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from conformance import outcomes_of
-from pulsar_advisor.model.cluster_state import ClusterState
-from pulsar_advisor.model.settings import resolve_settings
-from pulsar_advisor.planning.propose import propose
-from pulsar_advisor.planning.request import Request
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.planning.plans.propose import propose
+from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.shedding.registry import load
 from states import BrokerRow, BundleRow, cluster_state
 

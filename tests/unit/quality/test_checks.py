@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_advisor.model.inputs import INPUTS, Input
+from pulsar_advisor.model.cluster.inputs import INPUTS, Input
 from pulsar_advisor.quality.checks import TABLES, Check, checks, suites, suites_sha256
 from pulsar_advisor.quality.document import checks_page
 

@@ -16,25 +16,25 @@ import documents
 from pulsar_advisor.documents.recommendation import Advice, Combination, Coverage, Recommendation
 from pulsar_advisor.documents.validation import CheckResult, Validation
 from pulsar_advisor.lint.judge import LintFinding
-from pulsar_advisor.model.base_load import base_load
-from pulsar_advisor.model.bundle_range import format_range
-from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState
-from pulsar_advisor.model.decision import Split
-from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.plan import Plan, PlanInputs, PlannedSetting, digest_of
-from pulsar_advisor.model.settings import ResolvedSettings, resolve_settings
-from pulsar_advisor.planning.build_plan import build_plan, planned_settings
-from pulsar_advisor.planning.compare import Score, advise, no_score, score
-from pulsar_advisor.planning.confidence import StepCheck
-from pulsar_advisor.planning.configured import Configured
-from pulsar_advisor.planning.findings import Finding
-from pulsar_advisor.planning.forecast import loads_of, usage_ratios
-from pulsar_advisor.planning.headline import ByItself, advice_sentence
-from pulsar_advisor.planning.lower_bound import lowest_maximum
-from pulsar_advisor.planning.noise import DEFAULT_RATIO
-from pulsar_advisor.planning.options import ranked_options
-from pulsar_advisor.planning.proposal import Move, Proposal
-from pulsar_advisor.planning.request import Request
+from pulsar_advisor.model.cluster.bundle_range import format_range
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
+from pulsar_advisor.model.cluster.inputs import Input
+from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.model.load.base_load import base_load
+from pulsar_advisor.model.plans.plan import Plan, PlanInputs, PlannedSetting, digest_of
+from pulsar_advisor.model.strategy.decision import Split
+from pulsar_advisor.planning.advice.compare import Score, advise, no_score, score
+from pulsar_advisor.planning.advice.findings import Finding
+from pulsar_advisor.planning.advice.headline import ByItself, advice_sentence
+from pulsar_advisor.planning.advice.options import ranked_options
+from pulsar_advisor.planning.plans.build_plan import build_plan, planned_settings
+from pulsar_advisor.planning.plans.confidence import StepCheck
+from pulsar_advisor.planning.proposals.configured import Configured
+from pulsar_advisor.planning.proposals.proposal import Move, Proposal
+from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.usage.forecast import loads_of, usage_ratios
+from pulsar_advisor.planning.usage.lower_bound import lowest_maximum
+from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO
 from pulsar_advisor.reporting.page import ReportPage, build_page, shown_combination
 from pulsar_advisor.tables.outcomes import SCHEMA
 from states import BrokerRow, BundleRow, cluster_state

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_advisor.model.kinds import LoadManagerKind
+from pulsar_advisor.model.configuration.kinds import LoadManagerKind
 from pulsar_advisor.reporting.accuracy import MEASURED, accuracy
 
 RESULTS = Path(__file__).parents[3] / "docs" / "results" / "decisions.tsv"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.model.plan import Plan
+from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.reporting.disturbance import Disturbance, Pace, disturbance_of, tenants_of
 from unit.reporting.skewed import skewed_inputs
 from unit.reporting.test_futures import plain

@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_advisor.documents.recommendation import Advice
 from pulsar_advisor.model.errors import StorageError
-from pulsar_advisor.model.plan import digest_of
+from pulsar_advisor.model.plans.plan import digest_of
 from unit.reporting.skewed import balanced_inputs, quiet_plan, recommendation_of, skewed_inputs, skewed_settings
 
 

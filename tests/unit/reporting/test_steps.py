@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_advisor.planning.proposal import Move
+from pulsar_advisor.planning.proposals.proposal import Move
 from pulsar_advisor.reporting.steps import step_lists
 from unit.reporting.skewed import (
     BROKERS,

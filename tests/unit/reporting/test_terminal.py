@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from pulsar_advisor.planning.findings import Finding
+from pulsar_advisor.planning.advice.findings import Finding
 from pulsar_advisor.reporting.terminal import render_terminal
 from pulsar_advisor.reporting.verdict import Command
 from unit.reporting.skewed import Inputs, balanced_inputs, hostile_inputs, skewed_inputs

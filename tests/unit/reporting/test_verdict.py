@@ -6,9 +6,9 @@ import shlex
 from dataclasses import replace
 
 from pulsar_advisor.documents.recommendation import Advice, Refusal
-from pulsar_advisor.model.decision import Split
-from pulsar_advisor.model.plan import Plan, digest_of
-from pulsar_advisor.planning.proposal import Move
+from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.model.strategy.decision import Split
+from pulsar_advisor.planning.proposals.proposal import Move
 from pulsar_advisor.reporting.verdict import Verdict
 from unit.reporting.skewed import (
     BROKERS,

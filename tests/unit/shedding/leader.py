@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pulsar_advisor.model.decision import SheddingDecision
-from pulsar_advisor.model.load_data import LoadData
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.load_data import LoadData
+from pulsar_advisor.model.strategy.decision import SheddingDecision
 from vector_load import load_of, settings_of
 
 MIB = 1024 * 1024

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.model.errors import DataNotFit
-from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.shedding.cycle import SteadyState, steady_state
 from pulsar_advisor.shedding.registry import SHEDDERS, load
 from states import BrokerRow, BundleRow, cluster_state

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pulsar_advisor.model.load_data import LoadData
+from pulsar_advisor.model.load.load_data import LoadData
 from pulsar_advisor.shedding.candidates import greedy_take, in_result_order, rank, take_outcomes
 from unit.shedding.leader import broker, bundle, settings, view
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pulsar_advisor.model.cluster_state import NO_ROW
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW
 from pulsar_advisor.shedding.cycle import Surroundings, advance, carry_out, steady_state
 from pulsar_advisor.shedding.registry import load as load_shedder
 from unit.shedding.leader import broker, bundle, settings, unloads, view

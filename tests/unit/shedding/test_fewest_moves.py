@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.cluster_state import NO_ROW
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW
 from pulsar_advisor.shedding.fewest_moves import Balancing, counting_bound, few_moves, fewest_moves
 
 PERCENT = 10_000

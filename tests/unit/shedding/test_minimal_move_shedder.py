@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from conformance import fixture, moves_of, state_of
-from pulsar_advisor.model.cluster_state import ClusterState, IsolationPolicy
-from pulsar_advisor.model.decision import SheddingDecision
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy
+from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.errors import DataNotFit
-from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.model.strategy.decision import SheddingDecision
 from pulsar_advisor.shedding.minimal_move_shedder import Memory, decide, observe
 
 

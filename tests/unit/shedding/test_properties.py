@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.cluster_state import ClusterState
-from pulsar_advisor.model.decision import SheddingDecision
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.errors import DataNotFit
-from pulsar_advisor.model.outcomes import Outcomes
-from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.model.strategy.decision import SheddingDecision
+from pulsar_advisor.model.strategy.outcomes import Outcomes
 from pulsar_advisor.shedding.cycle import steady_state
 from pulsar_advisor.shedding.registry import SHEDDERS, load
 from states import cluster_state

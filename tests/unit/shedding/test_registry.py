@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from conformance import outcomes_of
+from pulsar_advisor.model.configuration.settings import SETTING_KEYS
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.settings import SETTING_KEYS
-from pulsar_advisor.model.strategy import Strategy
+from pulsar_advisor.model.strategy.entry import Strategy
 from pulsar_advisor.shedding.registry import SHEDDERS, load
 
 PAGES = Path(__file__).parents[3] / "docs" / "strategies"

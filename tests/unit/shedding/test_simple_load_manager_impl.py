@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import RESOURCES, ClusterState
-from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.model.cluster.cluster_state import RESOURCES, ClusterState
+from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.shedding.simple_load_manager_impl import Memory, decide, observe
 from states import BrokerRow, BundleRow, cluster_state
 

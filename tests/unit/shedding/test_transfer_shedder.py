@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from pulsar_advisor.model.decision import SheddingDecision
-from pulsar_advisor.model.extensible_load import ExtensibleLoad, TopBundle
-from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.load.extensible_load import ExtensibleLoad, TopBundle
+from pulsar_advisor.model.strategy.decision import SheddingDecision
 from pulsar_advisor.shedding.transfer_shedder import Memory, decide
 
 NOW_MS = 1_795_250_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.shedding.uniform_load_shedder import Memory, decide
 from unit.shedding.leader import broker, broker_codes, bundle, bundle_codes, settings, unloads, view
 

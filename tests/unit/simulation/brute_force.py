@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pulsar_advisor.model.averages import LONG_TERM_MAX_SAMPLES, SHORT_TERM_MAX_SAMPLES
-from pulsar_advisor.model.cluster_state import ClusterState
-from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.load.averages import LONG_TERM_MAX_SAMPLES, SHORT_TERM_MAX_SAMPLES
 from pulsar_advisor.simulation.intervals import Intervals
 from pulsar_advisor.simulation.reports import Reports
 from states import BrokerRow, BundleRow, cluster_state

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pulsar_advisor.model.cluster_state import ClusterState, IsolationPolicy, LoadManagerKind
-from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy, LoadManagerKind
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.simulation.simulate import Simulation, simulate
 from states import BrokerRow, BundleRow, cluster_state
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.base_load import base_load
-from pulsar_advisor.model.cluster_state import NO_ROW
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW
+from pulsar_advisor.model.load.base_load import base_load
 from pulsar_advisor.simulation.cluster import SimulatedCluster
 from pulsar_advisor.simulation.reports import advanced, after_change, first_reports
 from pulsar_advisor.simulation.simulate import simulate

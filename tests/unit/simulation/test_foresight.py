@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.model.cluster_state import ClusterState
-from pulsar_advisor.model.decision import Split
-from pulsar_advisor.model.plan import Plan, PlanInputs
-from pulsar_advisor.model.settings import resolve_settings
-from pulsar_advisor.planning.build_plan import build_plan
-from pulsar_advisor.planning.configured import Configured
-from pulsar_advisor.planning.proposal import Move, Proposal
-from pulsar_advisor.planning.propose import propose
-from pulsar_advisor.planning.request import Request
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.plans.plan import Plan, PlanInputs
+from pulsar_advisor.model.strategy.decision import Split
+from pulsar_advisor.planning.plans.build_plan import build_plan
+from pulsar_advisor.planning.plans.propose import propose
+from pulsar_advisor.planning.proposals.configured import Configured
+from pulsar_advisor.planning.proposals.proposal import Move, Proposal
+from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.simulation import foresight
 from pulsar_advisor.simulation.foresight import foresee, left_alone, planned
 from unit.simulation.clusters import EVERY_LOAD_COUNTS, cluster

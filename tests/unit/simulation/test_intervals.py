@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.errors import DataNotFit
-from pulsar_advisor.model.settings import resolve_settings
 from pulsar_advisor.simulation.intervals import Intervals
 
 MINUTE = 60_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.placement.filters import placement_facts
 from pulsar_advisor.shedding import registry as shedders
 from pulsar_advisor.simulation.leader import Leader

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.model.cluster_state import NO_ROW, ClusterState, LoadManagerKind
-from pulsar_advisor.model.resource_usage import weighted_maximum
-from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, LoadManagerKind
+from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.load.resource_usage import weighted_maximum
 from pulsar_advisor.simulation.cluster import SimulatedCluster
 from pulsar_advisor.simulation.intervals import Intervals
 from pulsar_advisor.simulation.reports import Reports, advanced, after_change, first_reports, state_seen

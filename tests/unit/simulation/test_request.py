@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.planning.request import Request
+from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.simulation.request import SimulationRequest, grid
 
 GRACE = "loadBalancerSheddingGracePeriodMinutes"

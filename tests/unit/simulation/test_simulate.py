@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, reject
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.cluster_state import ClusterState, IsolationPolicy
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.planning.propose import propose
-from pulsar_advisor.planning.request import Request
+from pulsar_advisor.planning.plans.propose import propose
+from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.simulation.load import Load, replayed
 from pulsar_advisor.simulation.simulate import Simulation, simulate

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pulsar_advisor.model.cluster_state import ClusterState
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.simulation.scores import SimulationScore, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import Simulation, simulate
 from unit.simulation.clusters import settings

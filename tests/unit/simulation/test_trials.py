@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.simulation.scores import SimulationScore, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import simulate
 from pulsar_advisor.simulation.trials import MOST_TRIED, trials, verdict

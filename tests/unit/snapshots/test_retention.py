@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_advisor.execution.approval import propose
-from pulsar_advisor.execution.ledger import default_ledger_url, open_ledger
+from pulsar_advisor.execution.consent.approval import propose
+from pulsar_advisor.execution.ledger.ledger import default_ledger_url, open_ledger
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.snapshots import retention
 from pulsar_advisor.snapshots.retention import Pruned, Retention, prune

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import ClusterState
-from pulsar_advisor.model.decision import Split
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.strategy.decision import Split
 from states import BrokerRow, BundleRow, cluster_state
 
 NAMES = tuple(f"persistent://t/hot/topic-{number}" for number in range(40))

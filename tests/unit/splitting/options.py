@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pulsar_advisor.model.bundle_range import FULL_UPPER_BOUND
+from pulsar_advisor.model.cluster.bundle_range import FULL_UPPER_BOUND
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption, BundleTopics
 
 

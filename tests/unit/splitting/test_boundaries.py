@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.bundle_range import FULL_UPPER_BOUND
+from pulsar_advisor.model.cluster.bundle_range import FULL_UPPER_BOUND
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.splitting.boundaries import can_split, find_bundle, initial_boundaries, split_bundles
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.cluster_state import ClusterState
-from pulsar_advisor.model.decision import SplittingDecision
-from pulsar_advisor.model.memory import SplitMemory
-from pulsar_advisor.model.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.strategy.decision import SplittingDecision
+from pulsar_advisor.model.strategy.memory import SplitMemory
 from pulsar_advisor.splitting.bundle_splitter_task import decide, select
 from pulsar_advisor.splitting.limits import BundleFigures, SplitLimits
 from states import BrokerRow, BundleRow, cluster_state

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pulsar_advisor.model.bundle_range import FULL_UPPER_BOUND
-from pulsar_advisor.model.cluster_state import ClusterState
-from pulsar_advisor.model.decision import SplittingDecision
-from pulsar_advisor.model.memory import SplitMemory
-from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.model.cluster.bundle_range import FULL_UPPER_BOUND
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.strategy.decision import SplittingDecision
+from pulsar_advisor.model.strategy.memory import SplitMemory
 from pulsar_advisor.splitting.default_namespace_bundle_split_strategy import (
     Cycle,
     HitRules,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.bundle_range import contains, topic_hash
+from pulsar_advisor.model.cluster.bundle_range import contains, topic_hash
 from pulsar_advisor.splitting.division import divided
 from unit.splitting.busy_cluster import NAMES, busy, split
 

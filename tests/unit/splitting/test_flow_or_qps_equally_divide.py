@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.bundle_range import FULL_UPPER_BOUND
+from pulsar_advisor.model.cluster.bundle_range import FULL_UPPER_BOUND
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.splitting import flow_or_qps_equally_divide
 from pulsar_advisor.splitting.bundle_split_option import BundleTopics, Quotas

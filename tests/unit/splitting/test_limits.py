@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.splitting.limits import REASONS, BundleFigures, SplitLimits, excess, rank_within, sessions_of
 
 LIMITS = SplitLimits(topics=1000, sessions=500, msg_rate=30_000, bandwidth_bytes=100 << 20, namespace_bundles=128)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.cluster_state import LoadManagerKind
-from pulsar_advisor.model.memory import SplitMemory
-from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
+from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.strategy.memory import SplitMemory
 from pulsar_advisor.splitting.steady_splits import steady_splits
 from states import cluster_state
 from unit.any_cluster import Rows, rows

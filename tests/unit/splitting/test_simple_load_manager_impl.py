@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import ClusterState
-from pulsar_advisor.model.decision import SplittingDecision
-from pulsar_advisor.model.memory import SplitMemory
-from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.strategy.decision import SplittingDecision
+from pulsar_advisor.model.strategy.memory import SplitMemory
 from pulsar_advisor.splitting.simple_load_manager_impl import decide
 from states import BrokerRow, BundleRow, cluster_state
 

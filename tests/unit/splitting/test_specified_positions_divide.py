@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.model.bundle_range import FULL_UPPER_BOUND
+from pulsar_advisor.model.cluster.bundle_range import FULL_UPPER_BOUND
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.splitting import specified_positions_divide
 from unit.splitting.options import option, topics

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.model.memory import SplitMemory
-from pulsar_advisor.model.settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.strategy.memory import SplitMemory
 from pulsar_advisor.splitting.steady_splits import steady_splits
 from states import BrokerRow, BundleRow, cluster_state
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.planning.request import Request
+from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.stages import recommend
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.plans import PLANS

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pulsar_advisor.model.errors import Refused, UsageError
-from pulsar_advisor.model.plan import PlanInputs
-from pulsar_advisor.planning.request import Request
+from pulsar_advisor.model.plans.plan import PlanInputs
+from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.simulation.request import SimulationRequest, grid
 from pulsar_advisor.stages import simulate
 from pulsar_advisor.storage.lease import held

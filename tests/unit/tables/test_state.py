@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import documents
-from pulsar_advisor.model.bundle_range import topic_hash
-from pulsar_advisor.model.cluster_state import NO_ROW
+from pulsar_advisor.model.cluster.bundle_range import topic_hash
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW
 from pulsar_advisor.model.errors import DataNotFit, StorageError, UsageError
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root

@@ -9,13 +9,13 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NO_ROW
-from pulsar_advisor.model.goal import Goal
-from pulsar_advisor.model.namespaces import is_pulsars_own
-from pulsar_advisor.model.outcomes import Outcome, Outcomes, no, vocabulary, yes
-from pulsar_advisor.planning.executable import why_move_not
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW
+from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
+from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.planning.kinds.room import NOWHERE, Place, Room, Rows, wave_numbers
-from pulsar_advisor.planning.proposal import Answers, Move, Proposal
+from pulsar_advisor.planning.proposals.executable import why_move_not
+from pulsar_advisor.planning.proposals.proposal import Answers, Move, Proposal
 
 _BROKERS_NAMED: Final = 3
 

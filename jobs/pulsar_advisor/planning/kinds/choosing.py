@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import NO_ROW, Floats, Indices, Integers
-from pulsar_advisor.model.goal import Goal
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Floats, Indices, Integers
+from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.planning.kinds.answers import Answer, fixed, moved_to
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.shedding.fewest_moves import (

@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import CPU, RESOURCES
-from pulsar_advisor.model.resource_usage import weighted_maximum
-from pulsar_advisor.model.some_of import count
+from pulsar_advisor.model.cluster.cluster_state import CPU, RESOURCES
+from pulsar_advisor.model.load.resource_usage import weighted_maximum
+from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, placed, why_nowhere
 from pulsar_advisor.planning.kinds.room import Room
 

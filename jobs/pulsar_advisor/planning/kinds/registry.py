@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, Protocol, cast
 
-from pulsar_advisor.model.strategy import Strategy, find
+from pulsar_advisor.model.strategy.entry import Strategy, find
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pulsar_advisor.model.goal import Goal
-    from pulsar_advisor.model.inputs import Input
+    from pulsar_advisor.model.cluster.inputs import Input
+    from pulsar_advisor.model.plans.goal import Goal
     from pulsar_advisor.planning.kinds.room import Room
-    from pulsar_advisor.planning.proposal import Proposal
+    from pulsar_advisor.planning.proposals.proposal import Proposal
 
 
 @dataclass(frozen=True, kw_only=True)

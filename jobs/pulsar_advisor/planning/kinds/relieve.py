@@ -13,14 +13,14 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import Floats
-from pulsar_advisor.model.goal import Goal
-from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS
+from pulsar_advisor.model.cluster.cluster_state import Floats
+from pulsar_advisor.model.cluster.inputs import Input
+from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, clients, fixed, proposal
 from pulsar_advisor.planning.kinds.choosing import choose, target_of
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, Room
-from pulsar_advisor.planning.proposal import Proposal
+from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS
+from pulsar_advisor.planning.proposals.proposal import Proposal
 
 READS: Final[frozenset[Input]] = EVERY_UNLOAD_READS | {"bundle_counts"}
 SETTING_KEYS: Final = ROOM_KEYS

@@ -17,8 +17,7 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.base_load import BaseLoad, base_load, usage_that_moves, with_usage_of_rates
-from pulsar_advisor.model.cluster_state import (
+from pulsar_advisor.model.cluster.cluster_state import (
     CPU,
     DIRECT_MEMORY,
     MEMORY,
@@ -29,8 +28,9 @@ from pulsar_advisor.model.cluster_state import (
     Floats,
     Integers,
 )
-from pulsar_advisor.model.resource_usage import WEIGHT_KEYS, weighted_maximum
-from pulsar_advisor.model.settings import LoadBalancerSettings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.base_load import BaseLoad, base_load, usage_that_moves, with_usage_of_rates
+from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS, weighted_maximum
 from pulsar_advisor.placement.anti_affinity import NO_GROUP
 from pulsar_advisor.placement.filters import (
     Candidates,
@@ -40,8 +40,8 @@ from pulsar_advisor.placement.filters import (
     placement_facts,
     policy_candidates,
 )
-from pulsar_advisor.planning.forecast import loads_of
-from pulsar_advisor.planning.limits import Limits, among
+from pulsar_advisor.planning.proposals.limits import Limits, among
+from pulsar_advisor.planning.usage.forecast import loads_of
 from pulsar_advisor.splitting.division import Division
 
 Rows = npt.NDArray[np.signedinteger]

@@ -16,17 +16,17 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster_state import ClusterState, Indices, Integers
-from pulsar_advisor.model.decision import Split
-from pulsar_advisor.model.goal import Goal
-from pulsar_advisor.model.inputs import Input
-from pulsar_advisor.model.some_of import count, some_of
-from pulsar_advisor.planning.fitness import EVERY_UNLOAD_READS
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, Indices, Integers
+from pulsar_advisor.model.cluster.inputs import Input
+from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.model.strategy.decision import Split
+from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, clients, fixed, proposal
 from pulsar_advisor.planning.kinds.choosing import Choice, fewest_within, movable_above, target_of
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, Place, Room, Rows
-from pulsar_advisor.planning.lower_bound import lowest_maximum
-from pulsar_advisor.planning.proposal import Proposal
+from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS
+from pulsar_advisor.planning.proposals.proposal import Proposal
+from pulsar_advisor.planning.usage.lower_bound import lowest_maximum
 from pulsar_advisor.splitting.cluster_bundles import bundle_counts, bundle_topics
 from pulsar_advisor.splitting.division import divided
 from pulsar_advisor.splitting.even_cut import NoCut, even_cut

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pulsar_advisor.model.cluster_state import ClusterState, IsolationPolicy
-from pulsar_advisor.model.goal import Goal
-from pulsar_advisor.model.plan import Plan, PlanInputs, Step
-from pulsar_advisor.model.settings import resolve_settings
-from pulsar_advisor.planning.build_plan import build_plan
-from pulsar_advisor.planning.goal import resolved_goal
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy
+from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.model.plans.plan import Plan, PlanInputs, Step
+from pulsar_advisor.planning.kinds.goal import resolved_goal
 from pulsar_advisor.planning.kinds.room import Room
-from pulsar_advisor.planning.limits import Limits
-from pulsar_advisor.planning.proposal import Proposal
-from pulsar_advisor.planning.propose import propose
-from pulsar_advisor.planning.request import Request
+from pulsar_advisor.planning.plans.build_plan import build_plan
+from pulsar_advisor.planning.plans.propose import propose
+from pulsar_advisor.planning.proposals.limits import Limits
+from pulsar_advisor.planning.proposals.proposal import Proposal
+from pulsar_advisor.planning.requests.request import Request
 from states import BrokerRow, BundleRow, cluster_state
 
 SETTINGS = resolve_settings("4.0.8")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.goal import Goal
+from pulsar_advisor.model.plans.goal import Goal
 from unit.planning.kinds.clusters import cluster, executable, moved, planned
 
 CLOSE = 2e-5

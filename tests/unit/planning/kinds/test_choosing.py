@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 
-from pulsar_advisor.model.cluster_state import NO_ROW, Indices
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Indices
 from pulsar_advisor.planning.kinds.choosing import _without_needless
 from pulsar_advisor.shedding.fewest_moves import Balancing, few_moves
 from unit.shedding.test_fewest_moves import problems

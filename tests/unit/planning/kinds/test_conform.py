@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.cluster_state import IsolationPolicy
-from pulsar_advisor.model.goal import Goal
-from pulsar_advisor.model.isolation_policies import isolation_of
+from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
+from pulsar_advisor.model.cluster.isolation_policies import isolation_of
+from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.placement.filters import placement_facts, policy_candidates
 from unit.planning.kinds.clusters import SETTINGS, cluster, executable, moved, planned
 

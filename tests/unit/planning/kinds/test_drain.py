@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.cluster_state import IsolationPolicy
+from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.goal import Goal
+from pulsar_advisor.model.plans.goal import Goal
 from unit.planning.kinds.clusters import SETTINGS, cluster, executable, host, moved, planned, proposed
 
 DRAIN_A = Goal("drain", ("a",))

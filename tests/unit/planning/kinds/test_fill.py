@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.cluster_state import IsolationPolicy
-from pulsar_advisor.model.goal import Goal
-from pulsar_advisor.planning.propose import propose
-from pulsar_advisor.planning.request import Request
+from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
+from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.planning.plans.propose import propose
+from pulsar_advisor.planning.requests.request import Request
 from unit.planning.kinds.clusters import SETTINGS, cluster, executable, host, planned
 
 TEN_BUSY = {**{f"b{number}": [4.0] * 20 for number in range(10)}, "new": []}

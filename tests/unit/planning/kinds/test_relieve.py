@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.goal import Goal
-from pulsar_advisor.planning.goal_outcome import goal_outcome
+from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.planning.kinds.goal_outcome import goal_outcome
 from unit.planning.kinds.clusters import cluster, executable, moved, planned
 
 CLOSE = 2e-5

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pulsar_advisor.model.bundle_range import contains, parse_range, topic_hash
-from pulsar_advisor.model.cluster_state import ClusterState
-from pulsar_advisor.model.goal import Goal
-from pulsar_advisor.model.plan import Step
-from pulsar_advisor.planning.goal_sentence import goal_sentence
+from pulsar_advisor.model.cluster.bundle_range import contains, parse_range, topic_hash
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.model.plans.plan import Step
+from pulsar_advisor.planning.advice.goal_sentence import goal_sentence
 from unit.planning.kinds.clusters import MESSAGES, cluster, executable, host, planned
 
 WHOLE = "0x00000000_0xffffffff"

@@ -1,0 +1,1 @@
+"""What a run does to a cluster and sees of it."""

@@ -1,0 +1,142 @@
+"""What the executor needs from a cluster: its reads, three writes and a topic lookup.
+
+Sources: the admin endpoints `PUT …/unload`, `PUT …/split` and `GET /lookup/v2/topic/…` of Pulsar 2.10 to 4.2.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from pulsar_advisor.model.configuration.kinds import LoadManagerKind
+
+if TYPE_CHECKING:
+    from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
+
+NO_CONTENT: Final = 204
+
+
+@dataclass(frozen=True)
+class Request:
+    """A call as sent. `query` is in the order of sending; `body` is sent as JSON, None: no body."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None
+
+    def __str__(self) -> str:
+        query = "&".join(f"{key}={value}" for key, value in self.query.items())
+        body = "" if self.body is None else f" {json.dumps(self.body)}"
+        return f"{self.method} {self.path}{'?' if query else ''}{query}{body}"
+
+
+@dataclass(frozen=True)
+class Unload:
+    """Unload a bundle; `destination` (broker id) is a hint under Modular and binding under Extensible."""
+
+    namespace: str
+    bundle: str
+    destination: str | None
+
+    @property
+    def request(self) -> Request:
+        """The call. It never sends `authoritative`: true would make the called broker seize the bundle."""
+        query = {} if self.destination is None else {"destinationBroker": self.destination}
+        return Request("PUT", f"/admin/v2/namespaces/{self.namespace}/{self.bundle}/unload", query)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Split a bundle at exactly these positions, or into equal halves without positions (releases before 2.11)."""
+
+    namespace: str
+    bundle: str
+    positions: tuple[int, ...]
+
+    @property
+    def request(self) -> Request:
+        """The call. The children stay where they are (`unload=false`): moving them is a separate step."""
+        algorithm = "specified_positions_divide" if self.positions else "range_equally_divide"
+        return Request(
+            "PUT",
+            f"/admin/v2/namespaces/{self.namespace}/{self.bundle}/split",
+            {"unload": "false", "splitAlgorithmName": algorithm},
+            list(self.positions) or None,
+        )
+
+
+@dataclass(frozen=True)
+class Override:
+    """Override a dynamic setting on all brokers, or delete its override (`value` None)."""
+
+    setting: str
+    value: str | None
+
+    @property
+    def request(self) -> Request:
+        """The call. A broker stores any value without validating it."""
+        path = f"/admin/v2/brokers/configuration/{self.setting}"
+        return Request("DELETE", path) if self.value is None else Request("POST", f"{path}/{self.value}")
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The answer to a call. If none came, `status` is None and the outcome is unknown."""
+
+    status: int | None
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.status or 'no answer'} {self.text}".strip()
+
+
+class ClusterPort(Protocol):
+    """One Pulsar cluster. Every read raises `ClusterUnreachable` if it fails."""
+
+    def cluster_name(self) -> str:
+        """Pulsar's own `clusterName`."""
+
+    def load_manager(self) -> LoadManagerKind:
+        """Which load manager the brokers run."""
+
+    def unloading_timeout_s(self) -> float:
+        """How long a broker may work on one call: the greatest `namespaceBundleUnloadingTimeoutMs` of all brokers."""
+
+    def active_brokers(self) -> frozenset[str]:
+        """Ids (`host:port`) of the currently registered brokers."""
+
+    def owned_bundles(self, broker: str) -> frozenset[str]:
+        """Bundles (`tenant/namespace/0x..._0x...`) that a broker reports as its own; empty if it is not active."""
+
+    def boundaries(self, namespace: str) -> tuple[str, ...]:
+        """Current boundaries, `0x%08x`, ascending; empty if the namespace doesn't exist or is being deleted."""
+
+    def loaded_topics(self, broker: str, namespace: str, bundle: str) -> tuple[str, ...]:
+        """Full names of the topics of a bundle that the broker has loaded, as of its last statistics pass."""
+
+    def topics(self, namespace: str, bundle: str) -> tuple[str, ...]:
+        """Full names of all topics of a bundle, loaded or not, including system topics and every partition."""
+
+    def isolation_policies(self) -> tuple[IsolationPolicy, ...]:
+        """Namespace isolation policies in the order Pulsar returns them."""
+
+    def anti_affinity_peers(self, namespace: str) -> frozenset[str]:
+        """The other namespaces of the namespace's anti-affinity group; empty without a group."""
+
+    def usage_ratio(self, broker: str) -> float | None:
+        """Current weighted maximum usage (0..1) of a broker; None if the load manager does not report it."""
+
+    def override(self, setting: str) -> str | None:
+        """The override of a dynamic setting, or None."""
+
+    def effective(self, setting: str) -> Mapping[str, str]:
+        """The value of a setting in the memory of each active broker, by broker id."""
+
+    def send(self, write: Unload | Split | Override) -> Reply:
+        """Send a call once. Never raises because of the cluster's behaviour: the reply holds what is known."""
+
+    def look_up(self, topic: str) -> Reply:
+        """Look up a topic as a client would, which assigns its bundle if no broker owns it."""

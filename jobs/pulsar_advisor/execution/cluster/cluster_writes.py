@@ -1,0 +1,257 @@
+"""`ClusterPort` over the admin REST API: the only module in the package that sends anything but GET.
+
+Source of paths and answers: Pulsar `org.apache.pulsar.broker.admin.v2` and `broker.lookup.v2` (2.10 to 4.2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+import numpy as np
+
+from pulsar_advisor.admin.read_client import (
+    LARGEST_LISTING_BYTES,
+    Document,
+    ReadClient,
+    decode,
+    escaped,
+    topic_path,
+)
+from pulsar_advisor.admin.transport import AdminTransport, ErrorAnswer
+from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
+from pulsar_advisor.model.cluster.bundle_range import contains, parse_range, topic_hash
+from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy, LoadManagerKind
+from pulsar_advisor.model.configuration.class_names import LOAD_MANAGERS, simple_name
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings, setting_value
+from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable
+from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS, weighted_maximum
+
+_UNLOADING_TIMEOUT_KEY: Final = "namespaceBundleUnloadingTimeoutMs"
+
+
+class _Bundles(msgspec.Struct):
+    boundaries: list[str]
+
+
+class _Resource(msgspec.Struct):
+    usage: float = 0.0
+    limit: float = 0.0
+
+
+class _Resources(msgspec.Struct, rename="camel"):
+    """In the order of `model.cluster_state.RESOURCES`."""
+
+    cpu: _Resource = msgspec.field(default_factory=_Resource)
+    memory: _Resource = msgspec.field(default_factory=_Resource)
+    direct_memory: _Resource = msgspec.field(default_factory=_Resource)
+    bandwidth_in: _Resource = msgspec.field(default_factory=_Resource)
+    bandwidth_out: _Resource = msgspec.field(default_factory=_Resource)
+
+
+class _LoadReport(_Resources, rename="camel"):
+    system_resource_usage: _Resources | None = None
+    """The Simple manager keeps the resources here, the Modular one in the report itself."""
+
+
+class _Policies(msgspec.Struct):
+    bundles: _Bundles | None = None
+    deleted: bool = False
+
+
+class _FailoverParameters(msgspec.Struct):
+    """Numbers, which Pulsar stores as text."""
+
+    min_limit: int = 0
+    usage_threshold: int = 100
+
+
+class _FailoverPolicy(msgspec.Struct):
+    parameters: _FailoverParameters = msgspec.field(default_factory=_FailoverParameters)
+
+
+class _IsolationPolicy(msgspec.Struct):
+    namespaces: list[str] = msgspec.field(default_factory=list)
+    primary: list[str] = msgspec.field(default_factory=list)
+    secondary: list[str] = msgspec.field(default_factory=list)
+    auto_failover_policy: _FailoverPolicy = msgspec.field(default_factory=_FailoverPolicy)
+
+
+_LOAD_REPORT = msgspec.json.Decoder(_LoadReport)
+_NAMES = msgspec.json.Decoder(list[str])
+_POLICIES = msgspec.json.Decoder(_Policies)
+_ISOLATION = msgspec.json.Decoder(dict[str, _IsolationPolicy], strict=False)
+_BROKER_TOPICS = msgspec.json.Decoder(dict[str, dict[str, dict[str, dict[str, msgspec.Raw]]]])
+
+
+class AdminCluster:
+    """A real cluster behind `ClusterPort`. All writes and nearly all reads need a super-user."""
+
+    def __init__(self, transport: AdminTransport) -> None:
+        self._transport = transport
+        self._read = ReadClient(transport)
+
+    @cached_property
+    def _configuration(self) -> dict[str, str]:
+        runtime = self._read.runtime_configuration()
+        kept = ("clusterName", "loadManagerClassName", *WEIGHT_KEYS)  # the rest may be secret
+        return {key: runtime[key] for key in kept if key in runtime}
+
+    @cached_property
+    def _settings(self) -> LoadBalancerSettings:
+        version = self._read.version(self._met(min(self.active_brokers())))
+        dynamic = self._read.dynamic_configuration()
+        return resolve_settings(
+            version,
+            {key: value for key, value in self._configuration.items() if key in WEIGHT_KEYS},
+            {key: value for key, value in dynamic.items() if key in WEIGHT_KEYS},
+        ).values
+
+    def cluster_name(self) -> str:
+        """Pulsar's own `clusterName`."""
+        return self._configuration.get("clusterName", "")
+
+    def load_manager(self) -> LoadManagerKind:
+        """Which load manager the brokers run. Raises `ClusterUnreachable` for an unsupported one."""
+        name = simple_name(self._configuration.get("loadManagerClassName", ""))
+        for kind, class_name in LOAD_MANAGERS.items():
+            if name == class_name:
+                return kind
+        known = ", ".join(LOAD_MANAGERS.values())
+        raise ClusterUnreachable(f"the brokers run load manager '{name}', known are {known}: nothing can be applied")
+
+    def unloading_timeout_s(self) -> float:
+        """The greatest `namespaceBundleUnloadingTimeoutMs` of the active brokers (dynamic, so it may be overridden)."""
+        configurations = [self._read.dynamic_configuration()]
+        configurations += [self._read.runtime_configuration(self._met(broker)) for broker in self.active_brokers()]
+        given = [configuration.get(_UNLOADING_TIMEOUT_KEY, "") for configuration in configurations]
+        default = int(setting_value(_UNLOADING_TIMEOUT_KEY))
+        return max((int(value) for value in given if value.isdecimal()), default=default) / 1000
+
+    def active_brokers(self) -> frozenset[str]:
+        """Ids of the currently registered brokers."""
+        return frozenset(self._read.active_brokers(self.cluster_name()))
+
+    def owned_bundles(self, broker: str) -> frozenset[str]:
+        """Bundles that a broker reports as its own; empty if the cluster does not know the broker."""
+        try:
+            return frozenset(self._read.owned_bundles(self.cluster_name(), broker))
+        except ErrorAnswer as error:
+            if error.status == 404:
+                return frozenset()
+            raise
+
+    def _met(self, broker: str) -> str:
+        """The broker, once its web address is known: behind https, only the broker itself reports it."""
+        if self._transport.web_address(broker) is None:
+            self.owned_bundles(broker)
+        return broker
+
+    def boundaries(self, namespace: str) -> tuple[str, ...]:
+        """Current boundaries; empty if the namespace doesn't exist or is being deleted."""
+        try:
+            policies = decode(self._read.policies(namespace), _POLICIES)
+        except ErrorAnswer as error:
+            if error.status == 404:
+                return ()
+            raise
+        return () if policies.deleted or policies.bundles is None else tuple(policies.bundles.boundaries)
+
+    def loaded_topics(self, broker: str, namespace: str, bundle: str) -> tuple[str, ...]:
+        """Topics of a bundle in a broker's topic statistics."""
+        loaded = decode(self._read.broker_topics(self._met(broker)), _BROKER_TOPICS)
+        domains = loaded.get(namespace, {}).get(bundle, {})
+        return tuple(sorted(topic for topics in domains.values() for topic in topics))
+
+    def topics(self, namespace: str, bundle: str) -> tuple[str, ...]:
+        """Persistent topics of a bundle in the metadata, and loaded non-persistent ones.
+
+        Partitions that are declared but were never created are missing, so the count may be too low, never too high.
+        """
+        lower, upper = parse_range(bundle)
+        names = set(self._read.persistent_topics(namespace))
+        path = f"/admin/v2/non-persistent/{escaped(namespace)}/{bundle}"
+        answer = self._transport.get(path, limit_bytes=LARGEST_LISTING_BYTES)
+        if self._transport.require(answer, 200, 204).status == 200:
+            loaded: list[str] = decode(Document(answer.url, answer.body), _NAMES)
+            names.update(loaded)
+        return tuple(sorted(name for name in names if contains(lower, upper, topic_hash(name))))
+
+    def isolation_policies(self) -> tuple[IsolationPolicy, ...]:
+        """Namespace isolation policies in the order Pulsar returns them."""
+        policies = decode(self._read.isolation_policies(self.cluster_name()), _ISOLATION)
+        return tuple(
+            IsolationPolicy(
+                name=name,
+                namespaces=tuple(policy.namespaces),
+                primary=tuple(policy.primary),
+                secondary=tuple(policy.secondary),
+                min_limit=policy.auto_failover_policy.parameters.min_limit,
+                usage_threshold=policy.auto_failover_policy.parameters.usage_threshold,
+            )
+            for name, policy in policies.items()
+        )
+
+    def anti_affinity_peers(self, namespace: str) -> frozenset[str]:
+        """The other namespaces of the namespace's anti-affinity group."""
+        group = self._read.anti_affinity_group(namespace)
+        if group is None:
+            return frozenset()
+        path = f"/admin/v2/namespaces/{escaped(self.cluster_name())}/antiAffinity/{quote(group, safe='')}"
+        answer = self._transport.get(path, params={"tenant": namespace.partition("/")[0]})
+        self._transport.require(answer, 200)
+        members: list[str] = decode(Document(answer.url, answer.body), _NAMES)
+        return frozenset(members) - {namespace}
+
+    def usage_ratio(self, broker: str) -> float | None:
+        """Weighted maximum usage of a broker from its load report, which the Extensible load manager lacks."""
+        if self.load_manager() == "extensible":
+            return None
+        report = decode(self._read.load_report(self._met(broker)), _LOAD_REPORT)
+        resources = report if report.system_resource_usage is None else report.system_resource_usage
+        columns = (
+            resources.cpu,
+            resources.memory,
+            resources.direct_memory,
+            resources.bandwidth_in,
+            resources.bandwidth_out,
+        )
+        usage = np.array([[column.usage for column in columns]])
+        limit = np.array([[column.limit for column in columns]])
+        ratio = float(weighted_maximum(usage, limit, self._settings)[0])
+        return ratio if math.isfinite(ratio) else None
+
+    def override(self, setting: str) -> str | None:
+        """The override of a dynamic setting, or None."""
+        return self._read.dynamic_configuration().get(setting)
+
+    def effective(self, setting: str) -> Mapping[str, str]:
+        """The value of a setting in the memory of each active broker."""
+        read = self._read.runtime_configuration
+        return {broker: read(self._met(broker)).get(setting, "") for broker in sorted(self.active_brokers())}
+
+    def send(self, write: Unload | Split | Override) -> Reply:
+        """Send a call once, following the brokers' redirects; return what is known of its outcome.
+
+        If the answer can't be understood, for whatever reason, the call may still have been carried out.
+        """
+        request = write.request
+        try:
+            answer = self._transport.request(
+                request.method, escaped(request.path), params=request.query, json=request.body
+            )
+        except AdvisorError as error:
+            return Reply(None, str(error))
+        return Reply(answer.status, answer.reason)
+
+    def look_up(self, topic: str) -> Reply:
+        """Look up a topic as a client would."""
+        try:
+            answer = self._transport.request("GET", f"/lookup/v2/topic/{topic_path(topic)}")
+        except ClusterUnreachable as error:
+            return Reply(None, str(error))
+        return Reply(answer.status, answer.reason)

@@ -1,0 +1,179 @@
+"""Who may approve a plan, and which approval allows it to be applied."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from pulsar_advisor.execution.consent.policy import POLICY, ApprovalPolicy
+from pulsar_advisor.execution.ledger.audit import why_unproven
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.tables import Approval
+from pulsar_advisor.execution.person import UNAUTHENTICATED, Person, is_authenticated, same_person
+from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
+from pulsar_advisor.model.bounds import EXPIRES
+from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.plans.plan import Plan, digest_of, seal
+from pulsar_advisor.planning.plans.consent import ALONE, ConsentName, NeededConsent, needed_consents
+
+VALID_FOR_S: Final = 4 * 3600
+"""How long an approval is valid by default."""
+
+
+def propose(ledger: Ledger, plan: Plan, proposer: Person, not_computed_here: str | None = None) -> None:
+    """Record that somebody proposes a plan, and why it can't be computed here (`origin.why_not_computed_here`)."""
+    ledger.record_proposal(seal(plan), proposer, not_computed_here)
+
+
+def approve(
+    ledger: Ledger,
+    plan: Plan,
+    *,
+    digest: str,
+    approver: Person,
+    policy: ApprovalPolicy,
+    consents: Collection[ConsentName] = (),
+    throttle: ApplyThrottle = DEFAULT_THROTTLE,
+    valid_for_s: int = VALID_FOR_S,
+    comment: str = "",
+    not_computed_here: str | None = None,
+) -> Approval:
+    """Record an approval of exactly this plan, with `throttle` as the loosest limits for its runs.
+
+    `digest` is what the approver typed. Where one person may do both, approving a plan that was never proposed proposes
+    it, with `not_computed_here`. Raises `Refused` if the digest isn't the plan's, if the policy forbids this approver,
+    or if the plan needs a consent that isn't in `consents`; `UsageError` if the validity is out of bounds.
+    """
+    EXPIRES.check(valid_for_s)
+    require_digest(plan, digest)
+    if not any(step.executable for step in plan.steps):
+        raise Refused("the plan has no step that could be carried out: there is nothing to approve")
+    if reason := _forbidden(ledger, digest, approver.name, approver.source, policy):
+        raise Refused(reason)
+    if missing := [each for each in needed_consents(plan) if each.consent.name not in consents]:
+        why = ". ".join(f"{each.sentence} ({each.consent.flag})" for each in missing)
+        raise Refused(f"the plan needs consent: {why}. Approve with {_flags(missing)} if you mean it")
+    if not ledger.proposals(digest):
+        propose(ledger, plan, approver, not_computed_here)
+    return ledger.record_approval(
+        plan,
+        approver,
+        expires_at_ms=ledger.now_ms() + valid_for_s * 1000,
+        comment=comment,
+        consents=consents,
+        throttle=throttle,
+    )
+
+
+def approve_automatically(
+    ledger: Ledger,
+    plan: Plan,
+    *,
+    policy: ApprovalPolicy,
+    not_computed_here: str | None,
+    throttle: ApplyThrottle = DEFAULT_THROTTLE,
+    valid_for_s: int = VALID_FOR_S,
+) -> Approval:
+    """Record the approval of a plan that meets every criterion of the policy.
+
+    The criteria read the plan's own figures, so they mean something only if the plan was computed here: see
+    `origin.why_not_computed_here`. Raises `Refused`, naming each criterion that isn't met; then a person must decide.
+    """
+    if policy.automatic is None:
+        raise Refused("the approval policy has no criteria for automatic approval: a person has to approve the plan")
+    if reason := _forbidden(ledger, digest_of(plan), POLICY, policy.source, policy):
+        raise Refused(reason)
+    now = datetime.fromtimestamp(ledger.now_ms() / 1000, UTC)
+    origin = (f"it was not computed here: {not_computed_here}",) if not_computed_here else ()
+    if unmet := "; ".join((*origin, *policy.automatic.unmet(plan, now))):
+        raise Refused(f"a person has to approve the plan: {unmet}")
+    return approve(
+        ledger,
+        plan,
+        digest=digest_of(plan),
+        approver=Person("approval policy", policy.source),
+        policy=policy,
+        throttle=throttle,
+        valid_for_s=valid_for_s,
+        comment=policy.automatic.sentence,
+    )
+
+
+def withdraw(ledger: Ledger, digest: str, person: Person, comment: str = "") -> int:
+    """Withdraw a plan's valid approvals and those that an active run relies on, even if expired.
+
+    A run in progress stops before its next call. Returns the number withdrawn. Raises `Refused` if it is 0.
+    """
+    withdrawn = ledger.withdraw_approvals(digest, person, comment)
+    if not withdrawn:
+        raise Refused(
+            f"no approval of {digest} is in force, and no active run rests on one: there is nothing to withdraw"
+        )
+    return withdrawn
+
+
+def standing_approval(ledger: Ledger, plan: Plan, policy: ApprovalPolicy) -> Approval:
+    """The newest approval that allows this plan to be applied now. Raises `Refused`, with the reason, without one."""
+    digest = digest_of(plan)
+    approvals = ledger.approvals(digest)
+    if not approvals:
+        flags = "".join(f" {each.consent.flag}" for each in needed_consents(plan))
+        command = f"pulsar-advisor approve {digest.removeprefix('sha256:')} --as NAME{flags}"
+        raise Refused(f"{digest} has no approval: have it approved by somebody else, with `{command}`")
+    objections = [_objection(ledger, plan, approval, policy) for approval in approvals]
+    for approval, objection in zip(reversed(approvals), reversed(objections), strict=True):
+        if objection is None:
+            if reason := why_unproven(ledger, approval):
+                raise Refused(
+                    f"{digest} may not be applied: the ledger doesn't prove the approval of {approval.approver}: "
+                    f"{reason}. Run `pulsar-advisor audit`, and find out who wrote to the ledger"
+                )
+            return approval
+    raise Refused(f"{digest} may not be applied: {objections[-1]}; have it approved again")
+
+
+def _objection(ledger: Ledger, plan: Plan, approval: Approval, policy: ApprovalPolicy) -> str | None:
+    if approval.withdrawn_at_ms is not None:
+        return f"the approval of {approval.approver} was withdrawn"
+    late_ms = ledger.latest_ms() - approval.expires_at_ms  # one that has expired stays so if the clock is set back
+    if late_ms >= 0:
+        return f"the approval of {approval.approver} expired {late_ms // 60_000} min ago"
+    if missing := [each for each in needed_consents(plan) if each.consent.name not in approval.consents]:
+        return f"the approval of {approval.approver} lacks {_flags(missing)}: {missing[0].sentence}"
+    return _forbidden(ledger, approval.digest, approval.approver, approval.source, policy)
+
+
+def _flags(needed: Sequence[NeededConsent]) -> str:
+    return " ".join(each.consent.flag for each in needed)
+
+
+def require_digest(plan: Plan, digest: str) -> None:
+    """Raise `Refused` unless this is the plan's full digest."""
+    if digest != digest_of(plan):
+        raise Refused(
+            f"the digest given, {digest}, is not that of the plan, {digest_of(plan)}: read the plan you mean to "
+            "approve, and give its whole digest"
+        )
+
+
+def _forbidden(ledger: Ledger, digest: str, approver: str, source: str, policy: ApprovalPolicy) -> str | None:
+    """Why the policy forbids this approver to approve this plan, or None."""
+    if source.startswith(POLICY) and (policy.automatic is None or source != policy.source):
+        return f"the approval policy that approved it ({source}) is not the one in force"
+    if policy.require_authenticated and not is_authenticated(source):
+        return f"no system vouches for the name {approver} ({source}), and the approval policy requires one that does"
+    proposals = ledger.proposals(digest)
+    alone = not policy.separate_approver and (is_authenticated(source) or not policy.separate_system_user)
+    if not proposals and (source.startswith(POLICY) or not alone):
+        return f"{digest} was never proposed: `recommend` proposes what it computes, and pulsar_rebalance a digest"
+    if policy.separate_approver and any(same_person(approver, proposal.proposer) for proposal in proposals):
+        return f"{approver} proposed {digest}: another person has to approve it"
+    typed_by_one_user = not is_authenticated(source) and any(source == proposal.source for proposal in proposals)
+    if policy.separate_system_user and typed_by_one_user:
+        user = source.removeprefix(UNAUTHENTICATED)
+        return (
+            f"the system user {user} proposed {digest}: somebody else has to approve it from an account of their own. "
+            f"Alone, on a cluster to play with, an approval policy allows it: {' '.join(ALONE)}"
+        )
+    return None

@@ -1,0 +1,1 @@
+"""The ledger: what was proposed, approved and done, and the proof that nothing was changed since."""

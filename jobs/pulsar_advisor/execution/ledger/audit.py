@@ -1,0 +1,191 @@
+"""Checks that a ledger still holds what was written to it: its event chain, rows, plans and triggers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain as concatenated
+from typing import Any, Final
+
+from sqlalchemy import func, select, text
+from sqlalchemy.orm import Session
+
+from pulsar_advisor.execution.ledger.chain import ChainHead
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.plan_summary import summary_values
+from pulsar_advisor.execution.ledger.tables import (
+    Approval,
+    Base,
+    Event,
+    PlanRecord,
+    PlanSummary,
+    Proposal,
+    Run,
+    Seal,
+    StepRecord,
+    Verification,
+    VerifiedBroker,
+    VerifiedBundle,
+)
+from pulsar_advisor.execution.ledger.trail import EMPTY, Row, Trail, stored_rows
+from pulsar_advisor.execution.ledger.triggers import (
+    TABLES_SINCE_0005,
+    TABLES_SINCE_0006,
+    TABLES_SINCE_0007,
+    Trigger,
+    triggers,
+)
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.plans.plan import digest_of, load_plan
+from pulsar_advisor.model.text.some_of import count
+
+AUDIT_RESULT_SCHEMA: Final = "pulsar-advisor/audit-result/1"
+
+_ROWS: Final[tuple[type[Base], ...]] = (
+    PlanRecord,
+    Proposal,
+    Approval,
+    Run,
+    StepRecord,
+    Verification,
+    VerifiedBundle,
+    VerifiedBroker,
+    Seal,
+)
+"""The tables whose rows are named in events."""
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """The findings of an audit. Without findings, the ledger is as it was written, up to `head`, as far as it shows."""
+
+    head: ChainHead
+    findings: tuple[str, ...]
+    known: tuple[ChainHead, ...]
+    """The heads that it was compared with, oldest first."""
+
+    @property
+    def compared(self) -> str:
+        """What the known heads let the audit exclude."""
+        if not self.known:
+            return (
+                "no head of this ledger is known that was kept elsewhere (--heads, --head), so this can't exclude that "
+                "everything was wiped, that an older copy was put back, or that the whole chain was written anew"
+            )
+        return f"compared with {count(len(self.known), 'head')} kept elsewhere, the newest {self.known[-1]}"
+
+    @property
+    def exit_code(self) -> int:
+        """0: as written. 5: deviates."""
+        return 5 if self.findings else 0
+
+    def as_document(self) -> dict[str, Any]:
+        """The result as JSON data (`docs/formats.md`)."""
+        return {
+            "schema": AUDIT_RESULT_SCHEMA,
+            "intact": not self.findings,
+            "head": str(self.head),
+            "findings": list(self.findings),
+            "known_heads": len(self.known),
+            "newest_known_head": str(self.known[-1]) if self.known else None,
+        }
+
+
+def audit(ledger: Ledger, known: Collection[ChainHead] = ()) -> AuditResult:
+    """Find edits, removals and reordering, and events and rows that contradict each other.
+
+    The `known` heads were recorded earlier, in a report or elsewhere (`heads`). They reveal that the end of the chain
+    was cut off or the whole chain rewritten, which the database alone can't show. All of them count: a chain that was
+    written anew has a newest head, too.
+    """
+    known = sorted(known, key=lambda head: head.event)
+    with ledger.reading() as session:
+        trail = Trail(session, marks={head.event for head in known})
+        findings = tuple(
+            concatenated(
+                trail.broken,
+                *(trail.unlike(stored_rows(session, table)) for table in _ROWS),
+                trail.unseen(),
+                _changed_plans(stored_rows(session, PlanRecord)),
+                _changed_summaries(session, stored_rows(session, PlanRecord)),
+                _missing_triggers(session),
+                _not_reached(trail, known),
+            )
+        )
+    return AuditResult(trail.head, findings, tuple(known))
+
+
+def why_unproven(ledger: Ledger, approval: Approval) -> str | None:
+    """What breaks the chain from an approved plan's proposals by its approval to the ledger's end; None if it holds.
+
+    A row that was put in, or changed, behind the advisor's back has no event, or one with another hash.
+    """
+    with ledger.reading() as session:
+        of_plan = select(Proposal).where(Proposal.digest == approval.digest)
+        record = session.get_one(PlanRecord, approval.digest)
+        rows: list[Base] = [record, *session.scalars(of_plan), session.get_one(Approval, approval.id)]
+        first = select(func.min(Event.id)).where(Event.digest == approval.digest).scalar_subquery()
+        before = session.scalars(select(Event).where(Event.id < first).order_by(Event.id.desc()).limit(1)).one_or_none()
+        trail = Trail(session, ChainHead(before.id, before.chain) if before else EMPTY)
+        found = concatenated(
+            () if len(rows) > 2 else (f"{approval.digest} was never proposed",),
+            trail.broken,
+            _changed_plans([record]),
+            trail.unlike(rows),
+        )
+        return next(found, None)
+
+
+def _changed_plans(records: Iterable[Row]) -> Iterator[str]:
+    for record in records:
+        columns = record.hashed_columns
+        try:
+            found = digest_of(load_plan(str(columns["document"]).encode()))
+        except AdvisorError as error:
+            found = str(error)
+        if found != columns["digest"]:
+            yield f"{record.name} holds another document: {found}"
+
+
+def _changed_summaries(session: Session, records: Iterable[Row]) -> Iterator[str]:
+    """Summaries that say something else than their plan, which lists would show."""
+    summaries = {summary.digest: summary for summary in session.scalars(select(PlanSummary))}
+    for record in records:
+        columns = record.hashed_columns
+        summary = summaries.pop(str(columns["digest"]), None)
+        of_plan = summary_values(str(columns["document"]))
+        expected = {"cluster": columns["cluster"], "snapshot": columns["snapshot"], **of_plan}
+        if summary is None:
+            yield f"{record.name} has no summary"
+        elif any(getattr(summary, column) != value for column, value in expected.items()):
+            yield f"{summary.name} is not what its plan says"
+    for summary in summaries.values():
+        yield f"{summary.name} is of no plan"
+
+
+def _missing_triggers(session: Session) -> Iterator[str]:
+    sqlite = session.get_bind().dialect.name == "sqlite"
+    if sqlite:
+        query = "SELECT name, sql AS how FROM sqlite_master WHERE type = 'trigger'"
+    else:
+        query = "SELECT tgname AS name, tgenabled::text AS how FROM pg_trigger WHERE NOT tgisinternal"
+    found = {row.name: row.how for row in session.execute(text(query))}
+
+    def exists(trigger: Trigger) -> bool:
+        return found.get(trigger.name) == (trigger.create("sqlite") if sqlite else "O")
+
+    for table in (*TABLES_SINCE_0005, *TABLES_SINCE_0006, *TABLES_SINCE_0007):
+        for trigger in triggers(table, "sqlite" if sqlite else "postgresql"):
+            if not exists(trigger):
+                yield f"the trigger {trigger.name} was removed, disabled or changed"
+
+
+def _not_reached(trail: Trail, known: Sequence[ChainHead]) -> Iterator[str]:
+    """The first of the known heads that the ledger doesn't hold."""
+    for head in known:
+        if head.event not in trail.marked:
+            yield f"event {head.event} of a known head is not there: the ledger ends with event {trail.head.event}"
+            return
+        if trail.marked[head.event] != head.chain:
+            yield f"event {head.event} is not the one of a known head: the chain was written anew"
+            return

@@ -1,0 +1,112 @@
+"""What lists show of a ledger: small rows, as many as are asked for, however many plans and events it holds.
+
+A cluster is named here as in paths. Rows are read-only, as everywhere.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final, TypeVar
+
+from sqlalchemy import Select, func, select
+
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanRecord, PlanSummary, Run
+
+_Row = TypeVar("_Row", Run, Approval, Event)
+
+_IN_ONE_QUERY: Final = 500
+"""Digests; databases bound the variables of a statement."""
+
+
+def summaries(ledger: Ledger, cluster: str, first: int = 0, count: int | None = None) -> Sequence[PlanSummary]:
+    """The plans of a cluster, newest snapshot first; a part of them, from the `first` one on."""
+    newest_first = select(PlanSummary).order_by(PlanSummary.snapshot.desc(), PlanSummary.recorded_at_ms.desc())
+    with ledger.reading() as session:
+        return session.scalars(newest_first.where(PlanSummary.cluster == cluster).offset(first).limit(count)).all()
+
+
+def cluster_names(ledger: Ledger, cluster: str) -> frozenset[str]:
+    """Pulsar's own names of a cluster, as its plans have them."""
+    with ledger.reading() as session:
+        names = select(PlanRecord.cluster_name).distinct().where(PlanRecord.digest.in_(_digests_of(cluster)))
+        return frozenset(session.scalars(names))
+
+
+def undone(ledger: Ledger, cluster: str) -> frozenset[str]:
+    """The digests of plans that another plan, which was carried out, has taken back."""
+    taken_back = select(PlanSummary.undoes).join(Run, Run.digest == PlanSummary.digest)
+    with ledger.reading() as session:
+        digests = session.scalars(taken_back.where(PlanSummary.cluster == cluster, Run.state == "done"))
+        return frozenset(digest for digest in digests if digest)
+
+
+def runs_on(ledger: Ledger, cluster: str, first: int = 0, count: int | None = None) -> Sequence[Run]:
+    """The runs of a cluster's plans, newest first; a part of them, from the `first` one on."""
+    newest_first = select(Run).where(Run.digest.in_(_digests_of(cluster))).order_by(Run.id.desc())
+    with ledger.reading() as session:
+        return session.scalars(newest_first.offset(first).limit(count)).all()
+
+
+def newest_runs(ledger: Ledger) -> Mapping[str, Run]:
+    """The newest run of each cluster that has any."""
+    newest = (
+        select(PlanSummary.cluster, func.max(Run.id).label("id"))
+        .join(Run, Run.digest == PlanSummary.digest)
+        .group_by(PlanSummary.cluster)
+        .subquery()
+    )
+    with ledger.reading() as session:
+        rows = session.execute(select(newest.c.cluster, Run).join(Run, Run.id == newest.c.id))
+        return {row.cluster: row.Run for row in rows}
+
+
+def newest_events(ledger: Ledger, cluster: str, count: int) -> Sequence[Event]:
+    """The newest events of a cluster's plans, newest first."""
+    plans = select(PlanSummary.digest, PlanSummary.last_event).where(PlanSummary.cluster == cluster)
+    found: list[Event] = []
+    with ledger.reading() as session:
+        for digest, last_event in session.execute(plans.order_by(PlanSummary.last_event.desc()).limit(count)):
+            if len(found) == count and last_event < found[-1].id:
+                break  # neither this plan nor one after it has a newer event
+            of_plan = select(Event).where(Event.digest == digest).order_by(Event.id.desc()).limit(count)
+            found = sorted([*found, *session.scalars(of_plan)], key=lambda event: -event.id)[:count]
+    return found
+
+
+def runs_of(ledger: Ledger, digests: Sequence[str]) -> Mapping[str, Sequence[Run]]:
+    """The runs of each of these plans, oldest first."""
+    return _by_digest(ledger, select(Run).order_by(Run.id), Run, digests)
+
+
+def approvals_of(ledger: Ledger, digests: Sequence[str]) -> Mapping[str, Sequence[Approval]]:
+    """The approvals of each of these plans, oldest first."""
+    return _by_digest(ledger, select(Approval).order_by(Approval.id), Approval, digests)
+
+
+def events_of(ledger: Ledger, digests: Sequence[str], kinds: Sequence[str]) -> Mapping[str, Sequence[Event]]:
+    """The events of some kinds of each of these plans, oldest first."""
+    return _by_digest(ledger, select(Event).where(Event.kind.in_(kinds)).order_by(Event.id), Event, digests)
+
+
+def _digests_of(cluster: str) -> Select[str]:
+    return select(PlanSummary.digest).where(PlanSummary.cluster == cluster)
+
+
+def _by_digest(
+    ledger: Ledger, rows: Select[_Row], table: type[_Row], digests: Sequence[str]
+) -> Mapping[str, Sequence[_Row]]:
+    found: defaultdict[str, list[_Row]] = defaultdict(list)
+    with ledger.reading() as session:
+        for part in _parts(digests):
+            for row in session.scalars(rows.where(table.digest.in_(part))):
+                found[row.digest].append(row)
+    return found
+
+
+def _parts(digests: Sequence[str]) -> Iterator[list[str]]:
+    rest = iter(digests)
+    while part := list(islice(rest, _IN_ONE_QUERY)):
+        yield part

@@ -1,0 +1,107 @@
+"""The states of a cluster's plans, from the ledger: proposed, rejected, approved, expired, applied, undone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.lists import approvals_of, events_of, runs_of, summaries, undone
+from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanSummary, RunState
+
+PlanStateName = Literal[
+    "proposed", "rejected", "approved", "withdrawn", "expired", "applying", "stopped", "aborted", "applied", "undone"
+]
+"""rejected: whoever was asked last said no, or didn't answer in time. approved: an approval is valid; expired,
+withdrawn: the newest one no longer is. applying, stopped, aborted: its newest run is active, ended with steps left, or
+was ended by a person. undone: a plan that undoes it was applied."""
+
+
+_ASKED_AND_ANSWERED: Final = ("proposed", "approved", "rejected")
+
+
+@dataclass(frozen=True)
+class PlanState:
+    """A proposed plan and its state."""
+
+    digest: str
+    snapshot: str
+    shedder: str
+    placement: str
+    executable_steps: int
+    maximum_before: float | None
+    maximum_after: float | None
+    state: PlanStateName
+    steps_sha256: str
+    """The same for plans whose executable steps do the same."""
+    advised: bool
+    """Whether the last recommendation of its snapshot advises it."""
+    problem: str = ""
+    """Why its document can't be read; then there are no figures."""
+
+    def as_document(self) -> dict[str, Any]:
+        """The state as JSON data."""
+        return asdict(self)
+
+
+def plan_states(
+    ledger: Ledger, cluster: str, advised: Collection[str] = (), first: int = 0, count: int | None = None
+) -> list[PlanState]:
+    """The plans of a cluster (its name in paths), newest snapshot first; `advised` are digests.
+
+    Without a `count` all of them, else as many from the `first` one on.
+    """
+    return states_of(ledger, cluster, summaries(ledger, cluster, first, count), advised)
+
+
+def states_of(
+    ledger: Ledger, cluster: str, plans: Sequence[PlanSummary], advised: Collection[str] = ()
+) -> list[PlanState]:
+    """The states of some plans of a cluster."""
+    digests = [plan.digest for plan in plans]
+    taken_back = undone(ledger, cluster)
+    approvals = approvals_of(ledger, digests)
+    begun = {
+        digest: [run.state for run in runs if run.state != "refused"]
+        for digest, runs in runs_of(ledger, digests).items()
+    }
+    answers = events_of(ledger, [digest for digest in digests if not begun.get(digest)], _ASKED_AND_ANSWERED)
+
+    def state(digest: str) -> PlanStateName:
+        if digest in taken_back:
+            return "undone"
+        return _state(begun.get(digest, ()), approvals.get(digest, ()), answers.get(digest, ()), ledger.now_ms())
+
+    return [
+        PlanState(
+            digest=plan.digest,
+            snapshot=plan.snapshot,
+            shedder=plan.shedder,
+            placement=plan.placement,
+            executable_steps=plan.executable_steps,
+            maximum_before=plan.maximum_before,
+            maximum_after=plan.maximum_after,
+            steps_sha256=plan.steps_sha256,
+            advised=plan.digest in advised,
+            state=state(plan.digest),
+            problem=plan.problem,
+        )
+        for plan in plans
+    ]
+
+
+def _state(
+    begun: Sequence[RunState], approvals: Sequence[Approval], answers: Sequence[Event], now_ms: int
+) -> PlanStateName:
+    if "done" in begun:
+        return "applied"
+    if begun:
+        return "applying" if begun[-1] == "active" else "aborted" if begun[-1] == "aborted" else "stopped"
+    if any(one.withdrawn_at_ms is None and one.expires_at_ms > now_ms for one in approvals):
+        return "approved"
+    if answers and answers[-1].kind == "rejected":
+        return "rejected"
+    if not approvals:
+        return "proposed"
+    return "withdrawn" if approvals[-1].withdrawn_at_ms is not None else "expired"

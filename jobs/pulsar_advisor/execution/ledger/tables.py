@@ -1,0 +1,316 @@
+"""The tables of the ledger: who proposed, approved and applied which plan, and what was observed.
+
+All times are epoch milliseconds. `execution/migrations` creates these tables; a test checks that the two agree.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Final, Literal
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    ForeignKey,
+    Index,
+    String,
+    Text,
+    UniqueConstraint,
+    false,
+    inspect,
+    text,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from pulsar_advisor.execution.ledger.chain import Value
+from pulsar_advisor.execution.throttle import ApplyThrottle, throttle_from_json
+from pulsar_advisor.planning.plans.consent import ConsentName
+
+RunState = Literal["active", "done", "refused", "stopped", "aborted"]
+"""active: a process holds it, or crashed while holding it, or it is parked. done: every executable step confirmed.
+refused: ended before anything was sent. stopped: ended with some steps sent and others left. aborted: ended by a
+person, can't be resumed."""
+
+StepState = Literal["pending", "sent", "confirmed", "failed", "skipped", "unresolved"]
+"""sent: written before the call is sent; from then on, only observing the cluster decides. unresolved: the cluster did
+not show the outcome of the call in time."""
+
+RUN_STATES: Final = ("active", "done", "refused", "stopped", "aborted")
+STEP_STATES: Final = ("pending", "sent", "confirmed", "failed", "skipped", "unresolved")
+
+GUARD_EVENTS: Final = ("switched off", "switched back")
+"""Kinds of events that are about a run's guard."""
+
+_Key = Annotated[int, mapped_column(primary_key=True)]
+_Millis = Annotated[int, mapped_column(BigInteger)]
+_Digest = Annotated[str, mapped_column(String(71), ForeignKey("plans.digest"), index=True)]
+_Name = Annotated[str, mapped_column(String(200))]
+
+
+def _one_of(column: str, values: tuple[str, ...]) -> str:
+    return f"{column} IN ({', '.join(repr(value) for value in values)})"
+
+
+class Base(DeclarativeBase):
+    """Registry of the ledger's tables."""
+
+    _not_hashed: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """`<table>/<primary key>`: the row's name in events."""
+        return "/".join((self.__tablename__, *map(str, inspect(self).mapper.primary_key_from_instance(self))))
+
+    @property
+    def hashed_columns(self) -> dict[str, Value]:
+        """The row by column name, without columns that change although nothing happened."""
+        columns = inspect(type(self)).column_attrs
+        values = {attribute.columns[0].name: getattr(self, attribute.key) for attribute in columns}
+        return {column: value for column, value in values.items() if column not in self._not_hashed}
+
+
+class PlanRecord(Base):
+    """A plan as proposed; `document` is its canonical JSON, so the ledger can be read without the plan's file."""
+
+    __tablename__ = "plans"
+
+    digest: Mapped[str] = mapped_column(String(71), primary_key=True)
+    cluster: Mapped[_Name]
+    cluster_name: Mapped[_Name]
+    snapshot: Mapped[str] = mapped_column(String(16))
+    document: Mapped[str] = mapped_column(Text)
+    recorded_at_ms: Mapped[_Millis]
+
+
+class PlanSummary(Base):
+    """What lists say of a plan, from its document (`plan_summary`): an index, which no event names."""
+
+    __tablename__ = "plan_summaries"
+    __table_args__ = (
+        Index("plan_summaries_by_snapshot", "cluster", "snapshot", "recorded_at_ms"),
+        Index("plan_summaries_by_event", "cluster", "last_event"),
+    )
+
+    digest: Mapped[str] = mapped_column(String(71), ForeignKey("plans.digest"), primary_key=True)
+    cluster: Mapped[_Name]
+    snapshot: Mapped[str] = mapped_column(String(16))
+    recorded_at_ms: Mapped[_Millis]
+    shedder: Mapped[str] = mapped_column(Text)
+    placement: Mapped[str] = mapped_column(Text)
+    executable_steps: Mapped[int]
+    maximum_before: Mapped[float | None]
+    """Predicted usage of the busiest broker, 0..1."""
+    maximum_after: Mapped[float | None]
+    steps_sha256: Mapped[str] = mapped_column(String(64))
+    """The same for plans whose executable steps do the same."""
+    undoes: Mapped[str | None] = mapped_column(String(71))
+    """The digest of the plan that it takes back."""
+    problem: Mapped[str] = mapped_column(Text)
+    """Why the document can't be read; empty if it can."""
+    last_event: Mapped[int]
+    """The number of its newest event; 0: none yet."""
+
+
+class Proposal(Base):
+    """Somebody proposed a plan."""
+
+    __tablename__ = "proposals"
+
+    id: Mapped[_Key]
+    digest: Mapped[_Digest]
+    proposer: Mapped[_Name]
+    source: Mapped[_Name]
+    """What vouches for the name: an authenticating system (`airflow`), or `unauthenticated:<user of the machine>`."""
+    at_ms: Mapped[_Millis]
+    not_computed_here: Mapped[str | None] = mapped_column(Text)
+    """Why the plan can't be computed again from its snapshot; empty: it was, byte for byte. NULL in proposals of
+    releases that did not look."""
+
+
+class Seal(Base):
+    """What a stage wrote about a snapshot: one row each time that its result is another one."""
+
+    __tablename__ = "seals"
+    __table_args__ = (Index("seals_of_a_snapshot", "cluster", "snapshot"),)
+
+    id: Mapped[_Key]
+    cluster: Mapped[_Name]
+    snapshot: Mapped[str] = mapped_column(String(16))
+    stage: Mapped[str] = mapped_column(String(16))
+    sha256: Mapped[str] = mapped_column(String(64))
+    """Of the result (`execution.seals`), in hexadecimal."""
+    plans: Mapped[str] = mapped_column(Text)
+    """The digests of the plans that a recommendation lists, one a line; empty for other stages."""
+    release: Mapped[str] = mapped_column(String(40))
+    """Of the advisor."""
+    at_ms: Mapped[_Millis]
+
+
+class Approval(Base):
+    """Somebody approved exactly one plan, for a limited time, with these consents and this throttle."""
+
+    __tablename__ = "approvals"
+
+    id: Mapped[_Key]
+    digest: Mapped[_Digest]
+    approver: Mapped[_Name]
+    source: Mapped[_Name]
+    at_ms: Mapped[_Millis]
+    expires_at_ms: Mapped[_Millis]
+    comment: Mapped[str] = mapped_column(Text)
+    allows_splits: Mapped[bool]
+    accepts_worse: Mapped[bool]
+    accepts_low_confidence: Mapped[bool] = mapped_column(server_default=false())
+    withdrawn_at_ms: Mapped[int | None] = mapped_column(BigInteger)
+    throttle_json: Mapped[str | None] = mapped_column("throttle", Text)
+    """`ApplyThrottle` as JSON; NULL in approvals from releases that did not record it."""
+
+    @property
+    def throttle(self) -> ApplyThrottle:
+        """The approved limits."""
+        return throttle_from_json(self.throttle_json)
+
+    @property
+    def consents(self) -> frozenset[ConsentName]:
+        """What the approver agreed to besides the plan itself."""
+        given: dict[ConsentName, bool] = {
+            "splits": self.allows_splits,
+            "worse": self.accepts_worse,
+            "low_confidence": self.accepts_low_confidence,
+        }
+        return frozenset(name for name, is_given in given.items() if is_given)
+
+
+class Run(Base):
+    """One attempt to apply a plan. Only the process with the current `lease` number may write; the database allows one
+    active run per Pulsar cluster name."""
+
+    __tablename__ = "runs"
+    _not_hashed = frozenset({"heartbeat_at_ms"})
+    __table_args__ = (
+        CheckConstraint(_one_of("state", RUN_STATES), name="runs_state"),
+        Index(
+            "runs_one_active_per_cluster",
+            "cluster_name",
+            unique=True,
+            sqlite_where=text("state = 'active'"),
+            postgresql_where=text("state = 'active'"),
+        ),
+    )
+
+    id: Mapped[_Key]
+    digest: Mapped[_Digest]
+    cluster_name: Mapped[_Name]
+    approval_id: Mapped[int] = mapped_column(ForeignKey("approvals.id"))
+    """The approval it relies on: the one at its start, then the one at each resumption."""
+    state: Mapped[RunState] = mapped_column(String(16))
+    lease: Mapped[int]
+    host: Mapped[_Name]
+    pid: Mapped[int]
+    process_namespace: Mapped[str] = mapped_column(String(200), server_default="")
+    """Boot id, PID namespace and start time (clock ticks) of the holder: see `storage.process`."""
+    process_began: Mapped[str] = mapped_column(String(40), server_default="")
+    heartbeat_at_ms: Mapped[_Millis]
+    """0 while the run is parked: active, and held by no process."""
+    started_at_ms: Mapped[_Millis]
+    ended_at_ms: Mapped[int | None] = mapped_column(BigInteger)
+    sentence: Mapped[str] = mapped_column(Text)
+    """Why it ended this way; empty while active."""
+
+
+class StepRecord(Base):
+    """The state of one executable step of a run."""
+
+    __tablename__ = "steps"
+    __table_args__ = (
+        CheckConstraint(_one_of("state", STEP_STATES), name="steps_state"),
+        UniqueConstraint("run_id", "step_id", name="steps_once_per_run"),
+    )
+
+    id: Mapped[_Key]
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"))
+    step_id: Mapped[_Name]
+    bundle: Mapped[str] = mapped_column(Text)
+    """`tenant/namespace/0x..._0x...`"""
+    state: Mapped[StepState] = mapped_column(String(16))
+    attempts: Mapped[int]
+    sent_at_ms: Mapped[int | None] = mapped_column(BigInteger)
+    ended_at_ms: Mapped[int | None] = mapped_column(BigInteger)
+    topic: Mapped[str | None] = mapped_column(Text)
+    """A topic that was loaded before its bundle was unloaded: the one to look up if no client brings it back."""
+    observation: Mapped[str] = mapped_column(Text)
+    """The last observation, for a person."""
+
+
+class Verification(Base):
+    """The comparison of a run with a later snapshot; one per snapshot."""
+
+    __tablename__ = "verifications"
+    __table_args__ = (UniqueConstraint("run_id", "snapshot", name="verifications_once_per_snapshot"),)
+
+    id: Mapped[_Key]
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"))
+    snapshot: Mapped[str] = mapped_column(String(16))
+    at_ms: Mapped[_Millis]
+    usage_judged: Mapped[bool]
+    """False if the brokers still reported figures from before the run."""
+    as_predicted: Mapped[bool]
+
+
+class VerifiedBundle(Base):
+    """A bundle of the plan: its expected owner (NULL: any but its old one) and the one found (NULL: none)."""
+
+    __tablename__ = "verified_bundles"
+
+    id: Mapped[_Key]
+    verification_id: Mapped[int] = mapped_column(ForeignKey("verifications.id"), index=True)
+    bundle: Mapped[str] = mapped_column(Text)
+    predicted: Mapped[str | None] = mapped_column(String(200))
+    actual: Mapped[str | None] = mapped_column(String(200))
+    as_predicted: Mapped[bool]
+
+
+class VerifiedBroker(Base):
+    """A broker's predicted and captured figures; NULL if unknown. Usage: weighted maximum, 0..1."""
+
+    __tablename__ = "verified_brokers"
+
+    id: Mapped[_Key]
+    verification_id: Mapped[int] = mapped_column(ForeignKey("verifications.id"), index=True)
+    broker: Mapped[_Name]
+    before_usage_ratio: Mapped[float | None]
+    predicted_usage_ratio: Mapped[float | None]
+    actual_usage_ratio: Mapped[float | None]
+    predicted_msg_rate_per_s: Mapped[float | None]
+    actual_msg_rate_per_s: Mapped[float | None]
+    predicted_throughput_bytes_per_s: Mapped[float | None]
+    actual_throughput_bytes_per_s: Mapped[float | None]
+    predicted_bundles: Mapped[int | None]
+    actual_bundles: Mapped[int | None]
+    as_predicted: Mapped[bool]
+
+
+class Event(Base):
+    """An event. Events are numbered from 1 without gaps, and form a hash chain (`chain`)."""
+
+    __tablename__ = "events"
+    _not_hashed = frozenset({"chain"})
+    __table_args__ = (
+        Index(
+            "events_of_guards",
+            "run_id",
+            sqlite_where=text(_one_of("kind", GUARD_EVENTS)),
+            postgresql_where=text(_one_of("kind", GUARD_EVENTS)),
+        ),
+    )
+
+    id: Mapped[_Key]
+    at_ms: Mapped[_Millis]
+    digest: Mapped[str] = mapped_column(String(71), index=True)
+    run_id: Mapped[int | None]
+    step_id: Mapped[str | None] = mapped_column(String(200))
+    kind: Mapped[str] = mapped_column(String(40))
+    detail: Mapped[str] = mapped_column(Text)
+    rows: Mapped[str] = mapped_column(Text)
+    """JSON: the name of each row written with the event, and its hash afterwards."""
+    chain: Mapped[str] = mapped_column(String(64))
+    """SHA-256 (hex) of the event before it and of this one."""

@@ -1,0 +1,1 @@
+"""A run: its steps in waves, under a guard, each after its preconditions."""

@@ -1,0 +1,232 @@
+"""The guard: keeps the cluster's own balancer from moving and splitting bundles during a run.
+
+It switches off two dynamic settings before the first step and restores their overrides, or the absence of one, at the
+end. It records each switch in the ledger before it changes the setting. So the ledger shows what a crash left off, and
+the next command that reaches the cluster restores it. What someone else has set meanwhile stays.
+Source: Pulsar `ServiceConfiguration` (both settings are dynamic since 2.8 at the latest); `BrokersBase`,
+`/admin/v2/brokers/configuration`; `FieldParser`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
+from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Override
+from pulsar_advisor.execution.ledger.ledger import HeldRun, Ledger, SwitchedOff
+from pulsar_advisor.execution.person import Person
+from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.text.some_of import some_of
+
+GUARDED: Final = ("loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled")
+
+OFF: Final = "fALSE"
+"""How the guard spells `false`. Pulsar reads every spelling alike (`Boolean.valueOf`) and stores it as sent, so this
+one is known to be ours, and a `false` that somebody else set during the run is known to be theirs."""
+
+_EARLIER_OFF: Final = "false"
+"""How releases up to 0.1 spelled it (`SwitchedOff.written` is None): theirs and anyone else's look the same."""
+
+TAKES_EFFECT_S: Final = 5
+"""How long brokers get to show a changed setting as their own; on real ones it took under a second."""
+_POLL_S: Final = 0.5
+
+Progress = Callable[[str], None]
+
+
+@dataclass
+class Guard:
+    """The guard of one run."""
+
+    run: HeldRun
+    ledger: Ledger
+    cluster: ClusterPort
+    progress: Progress
+    clock: Clock
+    switched: set[str] = field(default_factory=set)
+    """What this process has switched off."""
+    unanswered: set[str] = field(default_factory=set)
+    """What it has sent a call about that had no answer, and no effect so far: that may still come."""
+    notes: list[str] = field(default_factory=list)
+    """What the end of the guard has to say about the cluster, for the sentence of the run."""
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Keep the cluster's own balancer off until the block ends, normally or by an exception.
+
+        Raises `Refused` if it can't be switched off; then all settings are as before.
+        """
+        try:
+            for setting in GUARDED:
+                self._switch_off(setting)
+            yield
+        finally:
+            try:
+                self._end()
+            except Exception as error:  # must not hide why the run ended; the ledger records what is still off
+                self._note(f"ATTENTION: the cluster's own balancer could not be switched on again: {error}")
+
+    def gone(self) -> str | None:
+        """Why the cluster's own balancer isn't kept off any more, or None."""
+        for setting in GUARDED:
+            if not _is_off(now := self.cluster.override(setting)):
+                return (
+                    f"the guard is gone: {setting} is {_value(now)} since somebody, or another process, switched the "
+                    "cluster's own balancer on again during the run"
+                )
+        return None
+
+    def _switch_off(self, setting: str) -> None:
+        effective = self.cluster.effective(setting)
+        before = self.cluster.override(setting)  # last: what someone sets between this look and the call is lost
+        if _is_off(before):
+            return
+        self.run.switching_off(setting, before, OFF, effective)
+        self.run.renew()  # raises if this process was suspended and another one has taken over
+        reply = self.cluster.send(Override(setting, OFF))
+        if reply.status is None:
+            self.unanswered.add(setting)
+        if self.cluster.override(setting) != OFF:
+            raise Refused(
+                f"{setting} can't be switched off: answer {reply}; switch it off by hand, and approve and "
+                "apply without --guard"
+            )
+        self.unanswered.discard(setting)
+        self.switched.add(setting)
+        self.progress(f"{setting} is off while the plan is carried out; it was {_value(before)}")
+
+    def _end(self) -> None:
+        if self.run.is_overtaken():
+            return  # the run continues elsewhere, under our guard
+        ours = [switch for switch in self.ledger.switched_off(self.run.cluster_name) if switch.run == self.run.id]
+        for setting in sorted(self.switched.difference(switch.setting for switch in ours)):
+            self._note(f"{setting} was given back by another process before the run ended: `history` shows when")
+        for switch in ours:
+            if switch.setting in self.unanswered and not _is_off(self.cluster.override(switch.setting)):
+                self._note(
+                    f"ATTENTION: the call that switches {switch.setting} off had no answer and may still act: look in "
+                    "a minute, with `pulsar-advisor guard restore`"
+                )
+            elif what := _restore(switch, self.ledger, self.cluster, self.progress, self.clock):
+                self.notes.append(what)
+
+    def _note(self, what: str) -> None:
+        self.notes.append(what)
+        self.progress(what)
+
+
+def restore_what_was_left(
+    ledger: Ledger,
+    cluster_name: str,
+    cluster: ClusterPort,
+    progress: Progress,
+    clock: Clock = SYSTEM_CLOCK,
+    decided_by: Person | None = None,
+) -> None:
+    """Restore settings left off by runs that have ended or whose process is gone, with a prominent message.
+
+    Without a person who decides, a `false` that may be someone else's stays (`SwitchedOff.written`).
+    """
+    for switch in left_off(ledger, cluster_name):
+        progress(warning(switch, cluster_name))
+        _restore(switch, ledger, cluster, progress, clock, decided_by)
+
+
+def leave_as_it_is(ledger: Ledger, cluster_name: str, decided_by: Person) -> Sequence[SwitchedOff]:
+    """Record that a person wants what runs left off to stay off; return it."""
+    left = left_off(ledger, cluster_name)
+    for switch in left:
+        ledger.switched_back(switch, f"left as it is, by {decided_by.name} ({decided_by.source})")
+    return left
+
+
+def left_off(ledger: Ledger, cluster_name: str | None = None) -> Sequence[SwitchedOff]:
+    """Settings of a cluster, else of all, left off by runs that have ended or whose process is gone."""
+    return [switch for switch in ledger.switched_off(cluster_name) if not ledger.is_held(ledger.run(switch.run))]
+
+
+def warning(switch: SwitchedOff, cluster_name: str) -> str:
+    """A warning for a person: which setting is off, since which run, and its previous value."""
+    return (
+        f"ATTENTION: {switch.setting} of cluster '{cluster_name}' was switched off by run {switch.run} and not put "
+        f"back (it was {_value(switch.before)})"
+    )
+
+
+def _restore(
+    switch: SwitchedOff,
+    ledger: Ledger,
+    cluster: ClusterPort,
+    progress: Progress,
+    clock: Clock,
+    decided_by: Person | None = None,
+) -> str | None:
+    """Put back a setting that is still as the guard left it; what isn't as it was before, in words."""
+
+    def say(what: str) -> str:
+        progress(what)
+        return what
+
+    setting, before, now = switch.setting, switch.before, cluster.override(switch.setting)
+    if switch.written is None and decided_by is None and now == _EARLIER_OFF:
+        return say(
+            f"ATTENTION: {setting} is '{now}', set by run {switch.run} or by somebody since: an earlier release wrote "
+            "it as people do. `pulsar-advisor guard restore --as NAME` puts it back, `guard leave --as NAME` leaves it"
+        )
+    if now == (switch.written or _EARLIER_OFF):
+        reply = cluster.send(Override(setting, before))
+        if cluster.override(setting) == now:
+            return say(f"ATTENTION: {setting} is still {_value(now)}: answer {reply}; put back {_value(before)}")
+        now = cluster.override(setting)
+    how = f", as {decided_by.name} ({decided_by.source}) decided" if decided_by else ""
+    is_theirs = now != before
+    if not (is_theirs and _is_off(now)):
+        behind = _behind(switch, now, cluster, clock)
+        instead = _common(switch.effective)
+        # Looked at again: somebody may have set it while the brokers had their time.
+        if behind and now is None and instead is not None and cluster.override(setting) is None:
+            cluster.send(Override(setting, instead))
+            now = cluster.override(setting)
+            behind = _behind(switch, now, cluster, clock)
+            how += ", set instead of deleted, which the brokers don't notice (apache/pulsar#22673)"
+        if behind:
+            return say(
+                f"ATTENTION: {setting} is {_value(now)} again, and still off in the memory of {some_of(behind)}: "
+                "restart them, then `pulsar-advisor guard restore`"
+            )
+    if is_theirs:
+        ledger.switched_back(switch, f"left at {_value(now)}, which someone has set meanwhile")
+        return say(f"{setting} is {_value(now)}: someone has set it meanwhile, so it stays")
+    ledger.switched_back(switch, f"restored: {_value(now)}{how}")
+    progress(f"{setting} is restored: {_value(now)}{how}")
+    return f"{setting} is {_value(now)}{how}" if now != before else None
+
+
+def _behind(switch: SwitchedOff, override: str | None, cluster: ClusterPort, clock: Clock) -> list[str]:
+    """The brokers in whose memory a setting is off and shouldn't be; they get some time to follow."""
+    deadline_s = clock.monotonic_s() + TAKES_EFFECT_S
+    while True:
+        now = cluster.effective(switch.setting)
+        wanted = {**now, **switch.effective} if override is None else dict.fromkeys(now, override)
+        behind = sorted(broker for broker in now if _is_off(now[broker]) and not _is_off(wanted[broker]))
+        if not behind or clock.monotonic_s() >= deadline_s:
+            return behind
+        clock.sleep(_POLL_S)
+
+
+def _common(effective: Mapping[str, str]) -> str | None:
+    """The one value that all brokers had in memory; None if they differed, or it wasn't recorded."""
+    values = set(effective.values())
+    return values.pop() if len(values) == 1 else None
+
+
+def _is_off(value: str | None) -> bool:
+    """Whether Pulsar reads a setting as false; None: it has no override."""
+    return value is not None and value.strip().lower() != "true"
+
+
+def _value(value: str | None) -> str:
+    return "not overridden" if value is None else f"'{value}'"

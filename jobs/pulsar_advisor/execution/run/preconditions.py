@@ -1,0 +1,324 @@
+"""What must hold before a plan, and each of its steps, is sent to a cluster: pure rules on plain facts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import pairwise
+
+from pulsar_advisor.execution.cluster.cluster_port import Split, Unload
+from pulsar_advisor.execution.ledger.tables import Run, StepRecord
+from pulsar_advisor.model.cluster.bundle_range import format_range, parse_range
+from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
+from pulsar_advisor.model.cluster.isolation_policies import broker_host, needs_secondaries
+from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.java.expressions import matched
+from pulsar_advisor.model.plans.plan import Plan, Step
+from pulsar_advisor.model.text.some_of import count, some_of
+from pulsar_advisor.planning.plans.by_hand import SPECIFIED_POSITIONS_SINCE, release_of, takes_positions
+from pulsar_advisor.planning.plans.consent import overloaded_ratio
+
+_DESTINATION_SINCE = (3, 0)
+_CLOCK_TOLERANCE_S = 300
+_LEDGER_CLOCK_TOLERANCE_S = 30
+
+
+@dataclass(frozen=True)
+class Found:
+    """The facts about one step at one moment."""
+
+    active_brokers: frozenset[str]
+    boundaries: tuple[str, ...]
+    owner: str | None
+    topics: int
+    """Loaded topics for an unload, all topics for a split."""
+    isolation_policies: tuple[IsolationPolicy, ...] = ()
+    peers_at_source: int = 0
+    """Other namespaces of the same anti-affinity group with bundles on the source (next: on the destination)."""
+    peers_at_destination: int = 0
+    destination_usage_ratio: float | None = None
+    """Current weighted maximum usage of the destination; None if unknown."""
+    unresolved: Mapping[str, int] = field(default_factory=dict)
+    """Bundles with a call of unknown outcome, and the run of another plan that sent it."""
+
+
+def executable_steps(plan: Plan) -> tuple[Step, ...]:
+    """The steps that may be sent, in order."""
+    return tuple(step for step in plan.steps if step.executable)
+
+
+def call_of(step: Step, pulsar_version: str) -> Unload | Split:
+    """The call for a step. Up to 2.10, it can't include positions; there `malformed` allows only equal halves."""
+    if step.action == "unload":
+        return Unload(step.namespace, step.bundle, step.destination)
+    if not takes_positions(pulsar_version):
+        return Split(step.namespace, step.bundle, ())
+    return Split(step.namespace, step.bundle, tuple(int(boundary, 16) for boundary in step.boundaries))
+
+
+def boundaries_after(boundaries: Sequence[str], split: Step) -> tuple[str, ...]:
+    """The namespace's boundaries after a split."""
+    return tuple(sorted({*boundaries, *split.boundaries}))
+
+
+def expected_boundaries(step: Step, done: Iterable[Step]) -> tuple[str, ...]:
+    """The boundaries a step must find: those in the plan, and those of the plan's splits that are done."""
+    boundaries = step.expect.boundaries
+    for earlier in done:
+        if earlier.action == "split" and earlier.namespace == step.namespace:
+            boundaries = boundaries_after(boundaries, earlier)
+    return boundaries
+
+
+def destinations_after(done: Iterable[Step]) -> Mapping[str, str]:
+    """Where the bundles moved by these steps must be (broker ids by `tenant/namespace/range`)."""
+    destinations: dict[str, str] = {}
+    for step in done:
+        bundle = f"{step.namespace}/{step.bundle}"
+        destinations.pop(bundle, None)  # split, or moved without a given destination
+        if step.action == "unload" and step.destination is not None:
+            destinations[bundle] = step.destination
+    return destinations
+
+
+def malformed(plan: Plan) -> Iterator[str]:
+    """Why a plan must not be applied, regardless of the cluster's state."""
+    release = release_of(plan.pulsar_version)
+    if release is None:
+        yield f"the plan's Pulsar version '{plan.pulsar_version}' can't be read"
+        return
+    seen: set[str] = set()
+    for step in plan.steps:
+        if step.executable:
+            yield from (f"{step.id}: {reason}" for reason in _malformed(step, plan.load_manager, release, seen))
+        seen.add(step.id)
+
+
+def _malformed(step: Step, load_manager: str, release: tuple[int, ...], earlier: Collection[str]) -> Iterator[str]:
+    if missing := [name for name in step.after if name not in earlier]:
+        yield f"comes after {', '.join(missing)}, which is not before it in the plan"
+    if step.id in earlier:
+        yield "a step of that id is already in the plan"
+    if is_pulsars_own(step.namespace):
+        yield f"{step.namespace} is one of Pulsar's own namespaces and is never moved"
+    if not step.source or step.source != step.expect.owner:
+        yield f"the source '{step.source}' is not the owner the step expects, '{step.expect.owner}'"
+    try:
+        lower, upper = parse_range(step.bundle)
+    except UsageError as error:
+        yield str(error)
+        return
+    if step.action == "unload":
+        yield from _malformed_unload(step, load_manager, release)
+    else:
+        yield from _malformed_split(step, lower, upper, load_manager, release)
+
+
+def _malformed_unload(step: Step, load_manager: str, release: tuple[int, ...]) -> Iterator[str]:
+    if step.destination is None:
+        return
+    if load_manager == "simple":
+        yield "the Simple load manager does not honour a destination: make the plan without destinations"
+    if release < _DESTINATION_SINCE:
+        yield f"Pulsar {'.'.join(map(str, release))} knows no destination of an unload (it came with 3.0)"
+    if step.destination == step.source:
+        yield f"the destination {step.destination} is the source: the unload would only disturb clients"
+
+
+def _malformed_split(step: Step, lower: int, upper: int, load_manager: str, release: tuple[int, ...]) -> Iterator[str]:
+    try:
+        positions = [int(bound, 16) for bound in step.boundaries]
+    except ValueError:
+        yield f"the boundaries {', '.join(step.boundaries)} are not hexadecimal numbers"
+        return
+    if not positions or positions != sorted(set(positions)):
+        yield f"the boundaries {', '.join(step.boundaries)} must be distinct and ascending: a duplicate hangs a broker"
+    elif not lower < positions[0] <= positions[-1] < upper:
+        yield f"the boundaries {', '.join(step.boundaries)} must lie inside {step.bundle}"
+    elif step.boundaries != tuple(f"0x{position:08x}" for position in positions):
+        yield f"the boundaries {', '.join(step.boundaries)} must have the form 0x00000000"
+    else:
+        cuts = [lower, *positions, upper]
+        children = tuple(format_range(*pair) for pair in pairwise(cuts))
+        if step.children != children:
+            yield f"the children {', '.join(step.children)} are not what the boundaries give: {', '.join(children)}"
+    if load_manager == "extensible" and len(positions) != 1:
+        yield f"the Extensible load manager splits in two only, not at {len(positions)} boundaries"
+    if release < SPECIFIED_POSITIONS_SINCE and positions != [lower + (upper - lower) // 2]:
+        yield f"Pulsar {'.'.join(map(str, release))} can only split in equal halves (positions came with 2.11)"
+
+
+def observed_at(plan: Plan) -> str:
+    """When the cluster was observed for a plan, in the form of a snapshot's id.
+
+    This is the plan's snapshot; an undo plan is based on a later observation (`memory`).
+    """
+    return str(plan.memory.get("observed_at", plan.snapshot))
+
+
+def stale(plan: Plan, now_ms: int, max_age_s: int) -> str | None:
+    """Why the plan is based on an outdated view of the cluster, or None."""
+    try:
+        taken = datetime.strptime(observed_at(plan), "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return f"the plan's snapshot '{observed_at(plan)}' is not of the form 20261121T083000Z: its age is unknown"
+    age_s = now_ms / 1000 - taken.timestamp()
+    if age_s > max_age_s:
+        return (
+            f"the snapshot {observed_at(plan)} is {age_s / 3600:.1f} h old and --max-age is {max_age_s / 3600:g} h: "
+            "capture again and make a new plan"
+        )
+    if age_s < -_CLOCK_TOLERANCE_S:
+        return f"the snapshot {observed_at(plan)} lies {-age_s / 60:.0f} min in the future: check this machine's clock"
+    return None
+
+
+def from_the_future(run: Run, steps: Iterable[StepRecord], now_ms: int) -> str | None:
+    """Why the ledger's clock (`now_ms`) can't be trusted for an unfinished run, or None."""
+    times_ms = (run.started_at_ms, run.heartbeat_at_ms, *(step.sent_at_ms or 0 for step in steps))
+    ahead_s = (max(times_ms) - now_ms) / 1000
+    if ahead_s <= _LEDGER_CLOCK_TOLERANCE_S:
+        return None
+    return (
+        f"the ledger's last entry about run {run.id} lies {ahead_s:.0f} s in the future: the clock of the machine that "
+        "keeps the ledger was set back; set it, or wait that long"
+    )
+
+
+def foreign(plan: Plan, cluster_name: str, active_brokers: frozenset[str]) -> str | None:
+    """Why this is not the cluster the plan was made for, or None.
+
+    It is the same cluster if Pulsar's cluster name is equal and at least half of the plan's brokers are active. The
+    name alone is not enough: many installations keep the default one. Brokers that have left or joined since are no
+    reason to refuse the plan; a step that names a missing broker detects that itself.
+    """
+    if cluster_name != plan.identity.cluster_name:
+        return (
+            f"the plan is for cluster '{plan.identity.cluster_name}', but the brokers reached say '{cluster_name}': "
+            "check --admin-url"
+        )
+    known = frozenset(plan.identity.broker_ids)
+    if 2 * len(known & active_brokers) < len(known):
+        return (
+            f"of the {len(known)} brokers of the plan only {len(known & active_brokers)} are active here "
+            f"({some_of(active_brokers)}): this is another cluster named '{cluster_name}', or one that was "
+            "rebuilt; capture again and make a new plan"
+        )
+    return None
+
+
+def differences(step: Step, boundaries: tuple[str, ...], owner: str, found: Found) -> Iterator[str]:
+    """What differs from the state a step requires; `boundaries` and `owner` are the required ones."""
+    if not found.boundaries:
+        yield f"namespace {step.namespace} does not exist or is being deleted"
+        return
+    if found.boundaries != boundaries:
+        changed = sorted(set(found.boundaries) ^ set(boundaries))
+        yield f"the boundaries of {step.namespace} have changed at {', '.join(changed)}: somebody split a bundle"
+    elif found.owner is None:
+        yield "the bundle has no owner; unowned bundles are never moved: a leftover destination could hit another one"
+    elif found.owner != owner:
+        yield f"the bundle is on {found.owner}, not on {owner} any more"
+    if step.action == "unload" and found.topics == 0:
+        yield "no topic of the bundle is loaded: nothing would bring it back"
+    if step.action == "split" and found.topics < 2:
+        yield f"the bundle has {count(found.topics, 'topic')}, and fewer than two can't be parted"
+    if step.action == "unload":
+        for bundle, run in found.unresolved.items():
+            if bundle.endswith(f"/{step.bundle}"):
+                yield (
+                    f"what became of {bundle} in run {run} is not resolved, and a destination may still wait on the "
+                    "leader for any bundle of that range: resume or abort that run first"
+                )
+    if step.destination is not None:
+        yield from _destination_differences(step.namespace, step.destination, found)
+
+
+def _destination_differences(namespace: str, destination: str, found: Found) -> Iterator[str]:
+    if destination not in found.active_brokers:
+        yield f"the destination {destination} is not an active broker"
+    if (reason := isolated_from(namespace, destination, found.isolation_policies, found.active_brokers)) is not None:
+        yield reason
+    if found.peers_at_destination > found.peers_at_source:
+        yield (
+            f"the destination {destination} has bundles of {found.peers_at_destination} other namespaces of the same "
+            f"anti-affinity group, the source of {found.peers_at_source}"
+        )
+
+
+def isolated_from(
+    namespace: str, broker: str, policies: Sequence[IsolationPolicy], active_brokers: Iterable[str]
+) -> str | None:
+    """Why isolation policies exclude a namespace from a broker, or None.
+
+    The first policy whose namespace pattern matches applies; its secondary brokers count only while fewer than
+    `min_limit` primary ones are active. A namespace without a policy may not go to a broker that is primary in any.
+    Source: Pulsar `NamespaceIsolationPolicies`, `SimpleResourceAllocationPolicies`.
+    """
+    host = broker_host(broker)
+    if host is None:
+        return f"{broker} is not a broker id of the form host:port"
+    try:
+        for policy in policies:
+            if _matches(policy.namespaces, namespace):
+                if _matches(policy.primary, host):
+                    return None
+                primaries = sum(_matches(policy.primary, broker_host(active) or "") for active in active_brokers)
+                if _matches(policy.secondary, host) and needs_secondaries(primaries, policy.min_limit):
+                    return None
+                return f"isolation policy '{policy.name}' keeps {namespace} off {broker}"
+        for policy in policies:
+            if _matches(policy.primary, host):
+                return f"isolation policy '{policy.name}' reserves {broker} for other namespaces"
+    except _Unreadable as error:
+        return f"isolation policies can't be evaluated, so the allowed brokers are unknown: {error}"
+    return None
+
+
+def overload(plan: Plan, step: Step, fresh_usage_ratio: float | None, moved: Collection[str]) -> Iterator[str]:
+    """Why a step would now overload its destination, if it would.
+
+    This repeats the step's forecast: the greater of the destination's current usage and the usage the plan expects
+    after the other steps that were `moved` (ids; brokers report them late), plus the usage that the step adds according
+    to the plan. A step that was sent without effect may be among them, and adds its usage once.
+    """
+    if step.destination is None or fresh_usage_ratio is None:
+        return
+    added = _added_usage(plan, step.destination)
+    before = plan.predicted.before.brokers.get(step.destination)
+    if added is None or before is None or before.usage_ratio is None:
+        return
+    counted_on = before.usage_ratio + sum(usage for name, usage in added.items() if name in moved and name != step.id)
+    forecast = max(fresh_usage_ratio, counted_on) + added.get(step.id, 0.0)
+    if forecast > overloaded_ratio(plan):
+        yield (
+            f"the destination {step.destination} is at {fresh_usage_ratio:.1%} now and would be at {forecast:.1%}; "
+            f"above {overloaded_ratio(plan):.0%} it is overloaded"
+        )
+
+
+def _added_usage(plan: Plan, broker: str) -> Mapping[str, float] | None:
+    """What each step that touches a broker adds to its usage, by the plan; None if a figure is not finite."""
+    before = plan.predicted.before.brokers.get(broker)
+    usage = before.usage_ratio if before else None
+    added = {}
+    for step in executable_steps(plan):
+        if broker in step.predicted.brokers:
+            afterwards = step.predicted.brokers[broker]
+            if usage is None or afterwards is None:
+                return None
+            added[step.id], usage = afterwards - usage, afterwards
+    return added
+
+
+class _Unreadable(ValueError):
+    """A regular expression that can't be evaluated here the way Java would."""
+
+
+def _matches(expressions: Iterable[str], text: str) -> bool:
+    found = matched(expressions, [text])
+    for expression, why in found.unusable.items():
+        raise _Unreadable(f"expression '{expression}': {why}")
+    return bool(found.matches[0])

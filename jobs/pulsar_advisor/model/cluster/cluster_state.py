@@ -1,0 +1,272 @@
+"""One moment of one cluster, immutable and columnar: the input of every strategy.
+
+All columns are numpy arrays (or tuples of names) of equal length within a record type; rows are sorted by name, and
+bundles refer to brokers and namespaces by row index. Nothing here knows the origin of the figures (see `tables`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pulsar_advisor.model.cluster.bundle_range import format_range
+from pulsar_advisor.model.cluster.inputs import Input
+from pulsar_advisor.model.configuration.kinds import WANTED_VIEWS as WANTED_VIEWS
+from pulsar_advisor.model.configuration.kinds import LoadManagerKind as LoadManagerKind
+from pulsar_advisor.model.configuration.kinds import View as View
+from pulsar_advisor.model.configuration.kinds import WantedView as WantedView
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int32]
+Booleans = npt.NDArray[np.bool_]
+
+RESOURCES: Final = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")
+"""Column order of `Brokers.usage` and `Brokers.limit`; Pulsar's names. cpu: percent points of one core; memory and
+directMemory: MiB; bandwidth: kbit/s."""
+
+RESOURCE_NAMES: Final = ("CPU", "heap", "direct memory", "inbound bandwidth", "outbound bandwidth")
+"""The same in a sentence."""
+
+CPU, MEMORY, DIRECT_MEMORY, BANDWIDTH_IN, BANDWIDTH_OUT = range(len(RESOURCES))
+
+FIGURES: Final = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut")
+"""Column order of every four-column traffic array: messages/s in and out, bytes/s in and out."""
+RATE_IN, RATE_OUT, THROUGHPUT_IN, THROUGHPUT_OUT = range(len(FIGURES))
+
+
+def rate_per_s(traffic: Floats) -> Floats:
+    """Messages in and out together, of one traffic row or of each row."""
+    total: Floats = traffic[..., RATE_IN] + traffic[..., RATE_OUT]
+    return total
+
+
+def throughput_bytes_per_s(traffic: Floats) -> Floats:
+    """Bytes in and out together, of one traffic row or of each row."""
+    total: Floats = traffic[..., THROUGHPUT_IN] + traffic[..., THROUGHPUT_OUT]
+    return total
+
+
+HIGHEST_FIGURE: Final = 1e15
+"""No machine reaches such a usage, or such a rate of messages or bytes; the checks of figures use the same limit."""
+
+
+def possible(figures: Floats, lowest: Floats | float = 0.0) -> Booleans:
+    """Per row, whether each of its figures can be: a number, not below `lowest` (of all, or of each column), not beyond
+    any machine."""
+    return np.asarray(((figures >= lowest) & (figures <= HIGHEST_FIGURE)).all(axis=1))
+
+
+NO_ROW: Final = -1
+"""Index for none: the owner of an unowned bundle, the bundle of a topic whose hash is in no range."""
+
+AVERAGES_ORIGINS: Final = ("bundle_data", "folded", "one_sample", "default")
+"""Origin of a bundle's short-term and long-term averages: the leader's stored node, earlier snapshots, this snapshot as
+the only sample, or Pulsar's defaults for a bundle that no broker reported (50 msg/s, 50 kB/s each way)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Brokers:
+    """n brokers, sorted by id (`host:port`)."""
+
+    ids: tuple[str, ...]
+    usage: Floats
+    """(n, 5), order of RESOURCES, in the unit of that resource."""
+    limit: Floats
+    """(n, 5); where zero, negative or unknown, the resource counts as idle, as in Pulsar."""
+    traffic: Floats
+    """(n, 4), order of FIGURES: the broker's own totals."""
+    topics: Integers
+    bundles: Integers
+    """Number of bundles the broker's report lists, heartbeat bundles included."""
+    producers: Integers
+    consumers: Integers
+    report_updated_at_ms: Integers
+    """When the broker last wrote its report, epoch milliseconds; 0 if it reported nothing."""
+    complete: Booleans
+    """False if the broker didn't report, or validation set it aside: nothing is computed with it, no step touches it.
+    """
+    doubtful: Booleans
+    """Whether validation doubts what the broker reported: it counts as Pulsar counts it, but no plan of our own puts
+    load onto it."""
+    available: Booleans
+    """Registered as an active broker."""
+    persistent_topics_enabled: Booleans
+    non_persistent_topics_enabled: Booleans
+    versions: tuple[str, ...]
+    load_manager_class_names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def reporting(self) -> Booleans:
+        """Those that are active and have reported."""
+        reporting: Booleans = self.available & (self.report_updated_at_ms > 0)
+        return reporting
+
+    @property
+    def fit(self) -> Booleans:
+        """Those whose figures can be used: active, with a report, and not set aside."""
+        return self.reporting & self.complete
+
+
+@dataclass(frozen=True, eq=False)
+class Namespaces:
+    """Namespaces sorted by name (`tenant/namespace`)."""
+
+    names: tuple[str, ...]
+    anti_affinity_groups: tuple[str | None, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def among(self, names: Collection[str]) -> Booleans:
+        """Per namespace, whether it is one of these."""
+        wanted = frozenset(names)
+        return np.array([name in wanted for name in self.names], dtype=np.bool_)
+
+    @property
+    def in_groups(self) -> Booleans:
+        """Those that are in an anti-affinity group."""
+        return np.array([group is not None for group in self.anti_affinity_groups], dtype=np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class Bundles:
+    """m bundles, sorted by namespace name, then lower bound."""
+
+    namespace: Indices
+    lower: Integers
+    upper: Integers
+    owner: Indices
+    """Index into Brokers, NO_ROW if unowned (which is normal)."""
+    in_boundaries: Booleans
+    """False for a bundle that brokers report but that is no longer (or not yet) among the namespace's boundaries."""
+    reported: Booleans
+    """Whether a broker's report has figures for this bundle (its owner loaded at least one topic)."""
+    listed: Booleans
+    """Whether the owner's report lists the bundle among its `bundles`."""
+    usable: Booleans
+    """False if validation set the bundle or its namespace aside: no step may touch it."""
+    traffic: Floats
+    """(m, 4), order of FIGURES: figures of the last statistics pass."""
+    topics: Integers
+    """Loaded topics, as reported."""
+    producers: Integers
+    consumers: Integers
+    cache_size_bytes: Integers
+    short_term: Floats
+    """(m, 4), order of FIGURES: averages over at most 10 samples."""
+    short_term_samples: Integers
+    long_term: Floats
+    """(m, 4), order of FIGURES: averages over at most 1000 samples."""
+    long_term_samples: Integers
+    averages_origin: npt.NDArray[np.uint8]
+    """Index into AVERAGES_ORIGINS."""
+    folded_samples: Integers
+    """Samples folded into the averages since the leader wrote them, without `unknown_samples`."""
+    unknown_samples: Integers
+    """Further samples, from load reports that no snapshot shows: folded with assumed figures."""
+    last_unloaded_at_ms: Integers
+    """Epoch milliseconds of the last known unload; 0 if none is known."""
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+
+@dataclass(frozen=True, eq=False)
+class Topics:
+    """All topics of all namespaces, loaded or not, system topics and every partition included.
+
+    Sorted by namespace, then name.
+    """
+
+    names: npt.NDArray[np.str_] | npt.NDArray[np.object_]
+    namespace: Indices
+    bundle: Indices
+    """Index into Bundles by hash; NO_ROW where no range contains the hash."""
+    hash: Integers
+    loaded: Booleans
+    traffic: Floats
+    """(t, 4), order of FIGURES; zero where not loaded."""
+
+    def __len__(self) -> int:
+        return len(self.hash)
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedLoad:
+    """What Extensible brokers published for their leader besides their usage: the leader decides on these figures."""
+
+    weighted_max_ema: Floats
+    """Per broker, ratio; NaN where none was published."""
+    msg_throughput_ema: Floats
+    """Per broker, bytes/s in and out; NaN where none was published."""
+    top_position: Integers
+    """Per bundle, its position among the top bundles of its owner, 0 the lightest; -1 if it isn't one of them."""
+    publishes_every_ms: Integers | None = None
+    """Per broker, milliseconds between its messages; 0 where that is unknown, None if the topic was not read."""
+
+
+@dataclass(frozen=True)
+class IsolationPolicy:
+    """A namespace isolation policy; regular expressions match whole names, brokers by host without port."""
+
+    name: str
+    namespaces: tuple[str, ...]
+    primary: tuple[str, ...]
+    secondary: tuple[str, ...]
+    min_limit: int
+    usage_threshold: int
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterState:
+    """All that a strategy may read; `view` is its point of view: REST (`fresh`) or the leader (`published`)."""
+
+    cluster: str
+    """The advisor's name of the cluster (the one in paths)."""
+    cluster_name: str
+    """Pulsar's own `clusterName`."""
+    snapshot: str
+    captured_at_ms: int
+    view: View
+    pulsar_version: str | None
+    """None if no broker says which release it runs."""
+    load_manager: LoadManagerKind
+    leader: int
+    """Index into Brokers; NO_ROW if no leader was found."""
+    brokers: Brokers
+    namespaces: Namespaces
+    bundles: Bundles
+    topics: Topics
+    missing: Mapping[Input, str]
+    """Inputs that the snapshot lacks, entirely or in part if a part is useless, each with the reason."""
+    isolation_policies: tuple[IsolationPolicy, ...]
+    failure_domains: tuple[str | None, ...]
+    """Failure domain of each broker, None where it has none."""
+    published_load: PublishedLoad | None = None
+    """In the published view of an Extensible cluster; otherwise that manager's figures are derived by its rules."""
+    leader_unloads: int | None = None
+    """How many bundles a Modular leader has unloaded since it started, None if unknown."""
+    averages_stored_at_ms: int = 0
+    """When a Modular leader last stored its averages; 0 if it stored none."""
+    unlisted_namespaces: frozenset[str] = frozenset()
+    """Namespaces with incomplete lists of topic names, even though the input `topic_names` is not missing."""
+
+    def lists_topics(self, namespace: int) -> bool:
+        """Whether all topic names of a namespace (row) are known."""
+        return "topic_names" not in self.missing and self.namespaces.names[namespace] not in self.unlisted_namespaces
+
+    def bundle_name(self, bundle: int) -> str:
+        """`tenant/namespace/0x..._0x...` of a bundle row."""
+        return f"{self.namespaces.names[self.bundles.namespace[bundle]]}/{self.bundle_range(bundle)}"
+
+    def bundle_range(self, bundle: int) -> str:
+        """`0x..._0x...` of a bundle row."""
+        return format_range(int(self.bundles.lower[bundle]), int(self.bundles.upper[bundle]))

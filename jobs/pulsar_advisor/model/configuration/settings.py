@@ -1,0 +1,439 @@
+"""The load balancer's settings as one cluster has them: typed, by Pulsar's key names, each with its origin.
+
+Defaults per release were read from the released `ServiceConfiguration` classes (2.11.0 to 5.0.0-M1). These override
+them, each overriding the one before: the broker's runtime configuration, the dynamic values of the metadata store, and
+a user's what-if.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from pulsar_advisor.model.errors import DataNotFit, UsageError
+from pulsar_advisor.model.text.nearest import nearest
+
+Scalar = bool | int | float | str | list[str] | None
+
+
+@dataclass(frozen=True)
+class Range:
+    """The values that make sense, both ends included: a what-if outside is refused, a cluster's own value noted."""
+
+    low: float
+    high: float
+
+
+Flag = bool
+Percent = Annotated[int, Range(0, 100)]
+Count = Annotated[int, Range(0, 2**31 - 1)]
+Ratio = Annotated[float, Range(0.0, 1.0)]
+Factor = Annotated[float, Range(0.0, 100.0)]
+Amount = Annotated[float, Range(0.0, 1e15)]
+CountOrMinusOne = Annotated[int, Range(-1, 2**31 - 1)]
+Text = str
+Names = tuple[str, ...]
+
+
+class LoadBalancerSettings(BaseModel):
+    """The settings that affect decisions here, and those shown beside them in a report. Aliases are Pulsar's keys.
+
+    The misspelt keys (`...Bandwith...`, `loadBalanceShedding...`) are Pulsar's own. What Pulsar calls a percentage but
+    reads as a ratio (`loadBalancerHistoryResourcePercentage`, `maxUnloadPercentage`) is a ratio here too.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
+
+    behaviour: tuple[int, int, int]
+    """The release whose decisions are modelled, e.g. (4, 0, 8); strategies compare it with the release of a change."""
+
+    load_manager_class_name: Text
+    load_balancer_enabled: Flag
+    load_balancer_shedding_enabled: Flag
+    load_balancer_shedding_interval_minutes: Count
+    load_balancer_shedding_grace_period_minutes: Count
+    load_balancer_load_shedding_strategy: Text
+    load_balancer_load_placement_strategy: Text
+    load_balancer_placement_strategy: Text
+    load_balancer_shedding_excluded_namespaces: Names
+    load_balancer_shedding_bundles_with_policies_enabled: Flag
+
+    load_balancer_report_update_threshold_percentage: Percent
+    load_balancer_report_update_min_interval_millis: Count
+    load_balancer_report_update_max_interval_minutes: Count
+    load_balancer_host_usage_check_interval_minutes: Count
+    load_balancer_resource_quota_update_interval_minutes: Count
+    load_balancer_override_broker_nic_speed_gbps: Annotated[float | None, Range(0.0, 10_000.0)]
+    load_balancer_override_broker_nics: Names
+    stats_update_frequency_in_secs: Count
+    stats_update_initial_delay_in_secs: Count
+
+    load_balancer_cpu_resource_weight: Factor = Field(alias="loadBalancerCPUResourceWeight")
+    load_balancer_memory_resource_weight: Factor
+    load_balancer_direct_memory_resource_weight: Factor
+    load_balancer_bandwidth_in_resource_weight: Factor
+    load_balancer_bandwidth_out_resource_weight: Factor
+    load_balancer_bandwith_in_resource_weight: Factor
+    load_balancer_bandwith_out_resource_weight: Factor
+    load_balancer_history_resource_percentage: Ratio
+
+    load_balancer_broker_overloaded_threshold_percentage: Percent
+    load_balancer_broker_underloaded_threshold_percentage: Percent
+    load_balancer_broker_comfort_load_level_percentage: Percent
+    load_balancer_broker_threshold_shedder_percentage: Percent
+    load_balancer_bundle_unload_min_throughput_threshold: Amount
+    lower_boundary_shedding_enabled: Flag
+
+    load_balancer_msg_rate_difference_shedder_threshold: Amount
+    load_balancer_msg_throughput_multiplier_difference_shedder_threshold: Amount
+    min_unload_message: Count
+    min_unload_message_throughput: Count
+    max_unload_percentage: Ratio
+    max_unload_bundle_num_per_shedding: CountOrMinusOne
+
+    load_balancer_avg_shedder_low_threshold: Percent
+    load_balancer_avg_shedder_high_threshold: Percent
+    load_balancer_avg_shedder_hit_count_low_threshold: Count
+    load_balancer_avg_shedder_hit_count_high_threshold: Count
+
+    load_balancer_broker_load_target_std: Ratio
+    load_balancer_shedding_condition_hit_count_threshold: Count
+    load_balancer_transfer_enabled: Flag
+    load_balancer_max_number_of_broker_shedding_per_cycle: Count
+    load_balance_shedding_delay_in_seconds: Count
+    load_balancer_broker_load_data_ttl_in_seconds: Count = Field(alias="loadBalancerBrokerLoadDataTTLInSeconds")
+    load_balancer_max_number_of_bundles_in_bundle_load_report: Count
+    load_balancer_debug_mode_enabled: Flag
+
+    load_balancer_distribute_bundles_evenly_enabled: Flag
+    load_balancer_average_resource_usage_difference_threshold_percentage: Percent
+    load_balancer_broker_max_topics: Count
+    prefer_later_versions: Flag
+    failure_domains_enabled: Flag
+
+    load_balancer_auto_bundle_split_enabled: Flag
+    load_balancer_auto_unload_split_bundles_enabled: Flag
+    load_balancer_namespace_bundle_max_topics: Count
+    load_balancer_namespace_bundle_max_sessions: Count
+    load_balancer_namespace_bundle_max_msg_rate: Count
+    load_balancer_namespace_bundle_max_bandwidth_mbytes: Count
+    load_balancer_namespace_maximum_bundles: Count
+    load_balancer_split_interval_minutes: Count
+    load_balancer_max_number_of_bundles_to_split_per_cycle: Count
+    load_balancer_namespace_bundle_split_condition_hit_count_threshold: Count
+    flow_or_qps_difference_threshold_percentage: Percent
+    supported_namespace_bundle_split_algorithms: Names
+    default_namespace_bundle_split_algorithm: Text
+    topic_bundle_assignment_strategy: Text
+    default_number_of_namespace_bundles: Count
+    max_num_partitions_per_partitioned_topic: Count
+    namespace_bundle_unloading_timeout_ms: Count
+    metadata_store_operation_timeout_seconds: Count
+
+
+WHAT_IF: Final = "what-if"
+"""The origin of a value that a user replaced."""
+
+
+@dataclass(frozen=True)
+class ResolvedSettings:
+    """The settings of one cluster and the origin of each."""
+
+    values: LoadBalancerSettings
+    origins: Mapping[str, str]
+    """Pulsar's key -> `default <release>`, `runtime`, `dynamic` or `what-if`."""
+    release: str
+    """The listed release whose defaults were used."""
+    notes: tuple[str, ...]
+    """What a reader should know: a release that isn't listed, values that Pulsar could not parse or does not check."""
+
+
+def resolve_settings(
+    pulsar_version: str | None,
+    runtime: Mapping[str, str] | None = None,
+    dynamic: Mapping[str, str] | None = None,
+    what_if: Mapping[str, str] | None = None,
+) -> ResolvedSettings:
+    """The settings of a cluster of this version; the mappings are Pulsar's keys with their text values.
+
+    Runtime and dynamic values of keys that the release doesn't have are ignored, as Pulsar ignores them; a what-if may
+    set them. A value out of range is used, as Pulsar uses it, and noted. Raises `UsageError` for a what-if that is
+    unknown, unreadable or out of range, and `DataNotFit` for a release that is unknown or below 2.11, for a runtime
+    value that no broker can have, and for a number that isn't one.
+    """
+    release, behaviour, notes = _nearest_release(pulsar_version)
+    known = _defaults()[release]
+    texts: dict[str, Scalar] = {}
+    origins: dict[str, str] = {}
+    for key in _FIELD_OF_KEY:
+        source = release if key in known else _first_release_with(key)
+        texts[key] = _defaults()[source][key]
+        origins[key] = f"default {source}"
+    for key, text in (runtime or {}).items():
+        if key in _FIELD_OF_KEY and key in known:
+            value, note = _runtime_value(key, text)
+            notes += note
+            texts[key], origins[key] = value, "runtime"
+    for key, text in (dynamic or {}).items():
+        if key not in _FIELD_OF_KEY or key not in known:
+            continue
+        if not is_dynamic(release, key):
+            notes.append(
+                f"{key}={text} is stored as a dynamic value, but {release} reads this key only at start-up: ignored"
+            )
+            continue
+        value, note = _dynamic_value(key, text, texts[key])
+        notes += note
+        texts[key], origins[key] = value, "dynamic"
+    for key, text in (what_if or {}).items():
+        texts[key], origins[key] = what_if_value(key, text), WHAT_IF
+        if key not in known:
+            notes.append(f"{key} does not exist in {release}; the what-if sets it anyway")
+    values = LoadBalancerSettings.model_validate({"behaviour": behaviour, **texts})
+    return ResolvedSettings(values, origins, release, tuple(notes))
+
+
+def setting_value(
+    key: str,
+    pulsar_version: str | None = None,
+    runtime: Mapping[str, str] | None = None,
+    dynamic: Mapping[str, str] | None = None,
+) -> Any:
+    """One setting of a cluster, for use before all settings can be resolved; without texts, the default.
+
+    Never raises. A version that is unreadable or below all listed releases counts as the oldest, a missing version as
+    the newest, and a text that Pulsar could not parse changes nothing.
+    """
+    releases = sorted(_defaults(), key=_release_number)
+    release = releases[-1]
+    if pulsar_version is not None:
+        number = _RELEASE.match(pulsar_version)
+        line = (int(number[1]), int(number[2])) if number else (0, 0)
+        release = [one for one in releases if _release_number(one)[:2] <= line or one == releases[0]][-1]
+    if key not in _defaults()[release]:
+        return _defaults()[_first_release_with(key)][key]
+    value = _defaults()[release][key]
+    for texts, counts in ((runtime, True), (dynamic, is_dynamic(release, key))):
+        if counts and texts is not None and key in texts:
+            with suppress(_Unparsable):
+                value = _parse(key, texts[key])
+    return value
+
+
+_RELEASE = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
+_REWRITTEN_AVG_PLACEMENT: Final = (5, 0, 1)
+"""The one release so far that changed decisions (AvgShedder as placement) without changing a default."""
+
+
+def _release_number(text: str | None) -> tuple[int, int, int]:
+    if text is None:
+        raise DataNotFit(
+            "no broker says which release of Pulsar it runs, so its defaults are unknown: see `doctor`, then "
+            "capture again"
+        )
+    match = _RELEASE.match(text)
+    if match is None:
+        raise DataNotFit(
+            f"'{text}' is not a Pulsar version; expected a text like 4.0.8. Is the capture of a Pulsar cluster?"
+        )
+    return int(match[1]), int(match[2]), int(match[3] or 0)
+
+
+def _nearest_release(pulsar_version: str | None) -> tuple[str, tuple[int, int, int], list[str]]:
+    """Listed release of the nearest line at or below, the release whose behaviour is modelled, a note if not exact."""
+    number = _release_number(pulsar_version)
+    at_or_below = [release for release in _defaults() if _release_number(release)[:2] <= number[:2]]
+    if not at_or_below:
+        raise DataNotFit(
+            f"Pulsar {pulsar_version} is older than 2.11: there are tables of this cluster but no recommendations. "
+            "Upgrade the cluster to get recommendations"
+        )
+    release = max(at_or_below, key=_release_number)
+    behaviour = _REWRITTEN_AVG_PLACEMENT if number >= _REWRITTEN_AVG_PLACEMENT else _release_number(release)
+    notes = []
+    if pulsar_version not in (release, _release_text(behaviour, release)):
+        notes.append(
+            f"Pulsar {pulsar_version} is not listed: using the defaults of {release} and the decisions of "
+            f"{_release_text(behaviour, release)}"
+        )
+    return release, behaviour, notes
+
+
+def _release_text(behaviour: tuple[int, int, int], release: str) -> str:
+    return release if behaviour == _release_number(release) else ".".join(map(str, behaviour))
+
+
+@cache
+def _document() -> dict[str, dict[str, dict[str, Scalar]]]:
+    text = (
+        resources.files("pulsar_advisor.model.configuration")
+        .joinpath("defaults_by_version.json")
+        .read_text(encoding="utf-8")
+    )
+    document: dict[str, dict[str, dict[str, Scalar]]] = json.loads(text)
+    return document
+
+
+@cache
+def _defaults() -> dict[str, dict[str, Scalar]]:
+    """Release -> key -> default value."""
+    return {release: {key: entry["default"] for key, entry in keys.items()} for release, keys in _document().items()}
+
+
+def is_dynamic(release: str, key: str) -> bool:
+    """Whether brokers of a listed release take a dynamic value of a key without a restart."""
+    return bool(_document()[release].get(key, {}).get("dynamic"))
+
+
+def _first_release_with(key: str) -> str:
+    return min((release for release, keys in _defaults().items() if key in keys), key=_release_number)
+
+
+_FIELD_OF_KEY: Final[dict[str, str]] = {
+    str(field.alias): name for name, field in LoadBalancerSettings.model_fields.items() if name != "behaviour"
+}
+
+SETTING_KEYS: Final[frozenset[str]] = frozenset(_FIELD_OF_KEY)
+"""Pulsar's keys that are resolved; `planning.what_if` decides which of them a what-if may set."""
+
+ALLOWED_KEYS: Final[frozenset[str]] = frozenset(key for keys in _defaults().values() for key in keys)
+"""Pulsar's keys that may be stored from a broker's configuration: none of them can contain a secret."""
+
+
+def is_known(key: str, behaviour: tuple[int, int, int]) -> bool:
+    """Whether a release that decides as `behaviour` has one of Pulsar's keys."""
+    release = max((one for one in _defaults() if _release_number(one) <= behaviour), key=_release_number)
+    return key in _defaults()[release]
+
+
+def field_of(key: str) -> str:
+    """The field of `LoadBalancerSettings` that holds one of Pulsar's keys."""
+    return _FIELD_OF_KEY[key]
+
+
+def range_of(key: str) -> tuple[float, float]:
+    """The lowest and the highest number that a what-if may set for a key with a number."""
+    allowed = _range(key)
+    assert allowed is not None
+    return allowed.low, allowed.high
+
+
+def _range(key: str) -> Range | None:
+    metadata = LoadBalancerSettings.model_fields[_FIELD_OF_KEY[key]].metadata
+    return next((item for item in metadata if isinstance(item, Range)), None)
+
+
+_NUMBER = re.compile(r"[+-]?(NaN|Infinity|(\d{1,99}\.?\d{0,99}|\.\d{1,99})([eE][+-]?\d{1,9})?[dDfF]?)", re.ASCII)
+"""As Java's `Double.valueOf` reads it, without its hexadecimal form."""
+_WHOLE_NUMBER = re.compile(r"[+-]?0{0,99}\d{1,19}", re.ASCII)
+
+
+class _Unparsable(ValueError):
+    """A text that doesn't fit the key's type; the message says what was expected."""
+
+
+def _parse(key: str, text: str) -> Scalar:
+    """A text as Pulsar's `FieldParser` reads it for a key of this type (numbers and lists are trimmed)."""
+    annotation = LoadBalancerSettings.model_fields[_FIELD_OF_KEY[key]].annotation
+    text = text.strip()
+    if annotation is bool:
+        return text.lower() == "true"
+    if annotation is str:
+        return text
+    if annotation == Names:
+        inner = text.removeprefix("[").removesuffix("]")
+        return [name.strip() for name in inner.split(",") if name.strip()]
+    if annotation is int:
+        bits = 64 if _document()[_first_release_with(key)][key]["type"] == "long" else 32
+        if not _WHOLE_NUMBER.fullmatch(text) or not -(2 ** (bits - 1)) <= int(text) < 2 ** (bits - 1):
+            raise _Unparsable(f"a whole number of {bits} bits")
+        return int(text)
+    if annotation is not float:
+        # The runtime configuration spells an unset optional value `Optional.empty`, a set one `Optional[1.0]`.
+        if text.lower() in ("", "null", "none", "optional.empty"):
+            return None
+        text = text.removeprefix("Optional[").removesuffix("]")
+    if not _NUMBER.fullmatch(text):
+        raise _Unparsable("a number")
+    return float(text.rstrip("dDfF"))
+
+
+_LEAST_PERIODS: Final = {
+    "statsUpdateFrequencyInSecs": 1,
+    "loadBalancerReportUpdateMinIntervalMillis": 1,
+    "loadBalancerResourceQuotaUpdateIntervalMinutes": 1,
+}
+"""Below these a broker doesn't start. Source: `ServiceConfiguration` (`minValue`), `PulsarService` (periods of
+`scheduleAtFixedRate`); Pulsar checks no other number (4.0.8)."""
+
+
+def _runtime_value(key: str, text: str) -> tuple[Scalar, list[str]]:
+    """A value in a running broker's configuration, and what is odd about it. `DataNotFit` if no broker can have it."""
+    if _is_flag(key) and text.strip().lower() not in ("true", "false"):
+        return False, [f"runtime {key}='{text}' is not a flag: Pulsar reads it as false"]
+    try:
+        value = _parse(key, text)
+    except _Unparsable as expected:
+        raise DataNotFit(
+            f"the captured runtime configuration holds {key}='{text}', but Pulsar expects {expected}; capture again"
+        ) from None
+    if isinstance(value, int) and value < _LEAST_PERIODS.get(key, value):
+        raise DataNotFit(
+            f"the captured runtime configuration holds {key}={text}: no broker starts with it; capture again"
+        )
+    return value, _out_of_range(key, value, "runtime")
+
+
+def _dynamic_value(key: str, text: str, previous: Scalar) -> tuple[Scalar, list[str]]:
+    """How a broker reads a stored dynamic value: garbage is false for a flag and changes nothing for a number."""
+    if _is_flag(key) and text.strip().lower() not in ("true", "false"):
+        return False, [f"dynamic {key}='{text}' is not a flag: Pulsar reads it as false"]
+    try:
+        value = _parse(key, text)
+    except _Unparsable as expected:
+        return previous, [f"dynamic {key}='{text}' is not {expected}: Pulsar keeps {previous}"]
+    return value, _out_of_range(key, value, "dynamic")
+
+
+def _is_flag(key: str) -> bool:
+    return LoadBalancerSettings.model_fields[_FIELD_OF_KEY[key]].annotation is bool
+
+
+def _out_of_range(key: str, value: Scalar, origin: str) -> list[str]:
+    """What a reader should know of a number that makes no sense. Raises `DataNotFit` if it isn't a number at all."""
+    allowed = _range(key)
+    if allowed is None or not isinstance(value, int | float) or allowed.low <= value <= allowed.high:
+        return []
+    if not math.isfinite(value):
+        raise DataNotFit(f"{origin} {key}={value} can't be compared with anything: set a number, then capture again")
+    return [
+        f"{origin} {key}={value:g} is outside {allowed.low:g} to {allowed.high:g}: Pulsar doesn't check it, so this "
+        "advice uses it too"
+    ]
+
+
+def what_if_value(key: str, text: str) -> Scalar:
+    """The value that a what-if sets, in any release. Raises `UsageError` if the key is unknown or the text unusable."""
+    if key not in _FIELD_OF_KEY:
+        raise UsageError(f"'{key}' is not a setting that affects recommendations{nearest(key, _FIELD_OF_KEY)}")
+    field = LoadBalancerSettings.model_fields[_FIELD_OF_KEY[key]]
+    if field.annotation is bool and text.strip().lower() not in ("true", "false"):
+        raise UsageError(f"{key}='{text}' is not usable; expected true or false")
+    try:
+        value = _parse(key, text)
+    except _Unparsable as expected:
+        raise UsageError(f"{key}='{text}' is not usable; expected {expected}") from None
+    allowed = _range(key)
+    if allowed and isinstance(value, int | float) and not allowed.low <= value <= allowed.high:
+        raise UsageError(f"{key}={text} is out of range; expected {allowed.low:g} to {allowed.high:g}")
+    return value

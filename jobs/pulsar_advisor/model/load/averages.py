@@ -1,0 +1,55 @@
+"""Pulsar's moving averages of a bundle: their figures, and what they are after more samples.
+
+Pulsar adds one sample at a time; the closed form here differs from that in the last digits.
+Source: `TimeAverageMessageData.update`, `BundleData`, `ModularLoadManagerImpl.getBundleDataOrDefault` (2.11.0 to
+5.0.1).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pulsar_advisor.model.cluster.cluster_state import Floats, Integers
+
+SHORT_TERM_MAX_SAMPLES: Final = 10
+"""A plain mean up to this many samples, then an exponential average of weight 1 / 10."""
+LONG_TERM_MAX_SAMPLES: Final = 1000
+MAX_SAMPLES: Final = {"short_term": SHORT_TERM_MAX_SAMPLES, "long_term": LONG_TERM_MAX_SAMPLES}
+"""By the name of the average; the number of samples that it has is the field `<name>_samples`."""
+
+DEFAULT_FIGURES: Final = (50.0, 50.0, 50_000.0, 50_000.0)
+"""Order of FIGURES: Pulsar's defaults for a bundle that no broker has reported and that has no stored averages."""
+
+
+def with_samples(bundles: Any, rows: npt.NDArray[np.intp], sample: Floats, number: Integers | int) -> dict[str, Any]:
+    """The fields of averages after some rows got `number` (at least one) more samples, each equal to its `sample`.
+
+    `bundles`: anything that has the averages of `MAX_SAMPLES` by these names.
+    """
+    fields: dict[str, Any] = {}
+    for term, max_samples in MAX_SAMPLES.items():
+        average, samples = getattr(bundles, term).copy(), getattr(bundles, f"{term}_samples").copy()
+        average[rows], samples[rows] = folded(average[rows], samples[rows], sample, number, max_samples)
+        fields |= {term: average, f"{term}_samples": samples}
+    return fields
+
+
+def folded(
+    average: Floats, samples: Integers, sample: Floats, number: Integers | int, max_samples: int
+) -> tuple[Floats, Integers]:
+    """Averages (m, 4) and their numbers of samples after `number` (at least one) more, all equal to `sample` (m, 4).
+
+    `number` is one for all, or one for each. The average is a plain mean up to `max_samples`; then each sample weighs
+    1 / `max_samples`.
+    """
+    in_mean = np.clip(max_samples - samples, 0, number)
+    counted = samples + in_mean
+    weight = np.divide(samples, counted, out=np.zeros(len(samples)), where=counted > 0)
+    kept = (weight * (1 - 1 / max_samples) ** (number - in_mean))[:, None]
+    with np.errstate(invalid="ignore", over="ignore"):
+        # A first sample replaces whatever default was there, which may be no number.
+        moved = np.where(kept == 0, sample, sample + (average - sample) * kept)
+    return moved, counted

@@ -1,0 +1,56 @@
+"""Which bundles the leader still leaves alone because it unloaded them within the grace period.
+
+Pulsar unloads in its shedding cycles, so what lies between an unload and a later cycle are whole intervals. The last
+unload of any bundle shows the phase: the next cycle comes whole intervals after it, the first after the snapshot.
+Modular and Simple leaders wait an interval after the end of each cycle, so cycles drift: what lies between an unload
+and the last one is rounded down. A bundle may go again after exactly the grace period under these two, whose cycles
+start a little more than an interval apart; the Extensible manager's don't.
+
+Source: `LoadSheddingTask`, `ModularLoadManagerImpl.doLoadShedding`, `SimpleLoadManagerImpl`, `UnloadScheduler` (4.0.8);
+recorded decisions of live brokers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pulsar_advisor.model.cluster.cluster_state import Booleans, ClusterState
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+
+_MINUTE_MS = 60_000
+_ACQUISITION_MS = 2_000
+"""How long another broker takes at most to acquire a bundle, which is what dates its unload: 0.1 to 1.7 s, recorded."""
+
+
+def as_the_leader_remembers(state: ClusterState, settings: LoadBalancerSettings) -> ClusterState:
+    """The state with the unloads that a leader with these settings can have made: none if it doesn't shed or never has.
+
+    A snapshot shows that a bundle changed its owner, not who wanted it; the leader's memory has its own unloads only.
+    """
+    sheds = settings.load_balancer_enabled and settings.load_balancer_shedding_enabled
+    if sheds and state.leader_unloads != 0:
+        return state
+    return replace(
+        state, bundles=replace(state.bundles, last_unloaded_at_ms=np.zeros_like(state.bundles.last_unloaded_at_ms))
+    )
+
+
+def shedding_interval_ms(settings: LoadBalancerSettings) -> int:
+    """Milliseconds between two cycles of the leader; none is shorter than a minute."""
+    return max(settings.load_balancer_shedding_interval_minutes, 1) * _MINUTE_MS
+
+
+def recently_unloaded(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) -> Booleans:
+    """Per bundle row, whether the next cycle after `now_ms` leaves it alone."""
+    unloaded_at_ms = state.bundles.last_unloaded_at_ms
+    interval_ms = shedding_interval_ms(settings)
+    last_ms = unloaded_at_ms.max(initial=0)
+    before = (last_ms - unloaded_at_ms + _ACQUISITION_MS) // interval_ms
+    after = max(-(-(now_ms - last_ms) // interval_ms), 1)
+    at_next_cycle_ms = (before + after) * interval_ms
+    grace_ms = settings.load_balancer_shedding_grace_period_minutes * _MINUTE_MS
+    ended = at_next_cycle_ms > grace_ms if state.load_manager == "extensible" else at_next_cycle_ms >= grace_ms
+    recent: Booleans = (unloaded_at_ms > 0) & ~np.asarray(ended)
+    return recent

@@ -1,0 +1,1 @@
+"""A plan, the goal behind it, and the canonical form that its digest is taken of."""

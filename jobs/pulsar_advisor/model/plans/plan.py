@@ -1,0 +1,363 @@
+"""A plan: ordered steps, each with preconditions and predicted effects, protected by a digest.
+
+Canonical JSON is RFC 8785; the digest is SHA-256 of it without the digest field, so the same snapshot and inputs give
+the same bytes on any machine. Personal names and timestamps are not part of a plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pulsar_advisor.model.errors import Refused, StorageError
+from pulsar_advisor.model.plans.canonical_json import CanonicalizationError, joined, members
+from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.model.strategy.entry import combination
+from pulsar_advisor.model.text.problems import problems
+
+PLAN_SCHEMA: Final = "pulsar-advisor/plan/5"
+_WITH_ALL_BOUNDARIES: Final = ("pulsar-advisor/plan/1", "pulsar-advisor/plan/2", "pulsar-advisor/plan/3")
+EARLIER_SCHEMAS: Final = (*_WITH_ALL_BOUNDARIES, "pulsar-advisor/plan/4")
+"""Those that are read as well. Plans of the first one predict by the `proportional` model, without ranges; those of the
+first two have no goal; each step of the first three repeats all boundaries of its namespace; none of the four has the
+range of the busiest broker."""
+PLAN_SCHEMAS: Final = (*EARLIER_SCHEMAS, PLAN_SCHEMA)
+"""Those that are read."""
+
+_EXPECTED: Final = "name a plan file that `recommend` wrote"
+
+Confidence = Literal["high", "medium", "low"]
+CONFIDENCES: Final[tuple[Confidence, ...]] = ("low", "medium", "high")
+"""The grades, the least first."""
+Action = Literal["unload", "split"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Identity(_Part):
+    """What distinguishes clusters: Pulsar's cluster name and the ids of its brokers, sorted."""
+
+    cluster_name: str
+    broker_ids: tuple[str, ...]
+
+
+class PlanInputs(_Part):
+    """SHA-256 (hex) of the manifest and of the validation result the plan was made from."""
+
+    manifest_sha256: str
+    validation_sha256: str
+
+
+class PlannedSetting(_Part):
+    """A setting as the strategies saw it, and the origin of its value."""
+
+    value: str
+    origin: str
+
+
+class Expectation(_Part):
+    """What a step must find on the cluster before it is sent."""
+
+    owner: str
+    boundaries: tuple[str, ...]
+    """Boundaries of the whole namespace, text `0x%08x`, as a broker returns them."""
+    topics: int
+    msg_rate_per_s: float | None
+    throughput_bytes_per_s: float | None
+
+
+class StepPrediction(_Part):
+    """Weighted maximum usage (0..1) of the brokers a step touches, after the step; null where not finite."""
+
+    brokers: Mapping[str, float | None]
+
+
+class Doubt(_Part):
+    """Why a step is not surer, and the highest grade that this leaves."""
+
+    confidence: Literal["medium", "low"]
+    sentence: str
+
+
+class Step(_Part):
+    """One call to the cluster: an unload of a bundle or a split of it."""
+
+    id: str
+    after: tuple[str, ...]
+    action: Action
+    namespace: str
+    bundle: str
+    """Range text of the bundle."""
+    source: str
+    destination: str | None
+    algorithm: str | None
+    boundaries: tuple[str, ...]
+    children: tuple[str, ...]
+    reason: str
+    executable: bool
+    not_executable_because: str | None
+    confidence: Confidence
+    expect: Expectation
+    predicted: StepPrediction
+    failed_checks: tuple[str, ...] = ()
+    """Checks in the plan's `rests_on` for its action that failed for a row the step touches; the others passed."""
+    doubts: tuple[Doubt, ...] = ()
+    """Why the confidence is not higher, most serious first; empty where it is high."""
+
+
+class BrokerForecast(_Part):
+    """One broker before or after the plan. Usage: weighted maximum, 0..1; null where not finite."""
+
+    usage_ratio: float | None
+    lowest_usage_ratio: float | None = None
+    """Of the range in which the usage is expected; None in plans of the first schema, too."""
+    highest_usage_ratio: float | None = None
+    resource: str | None = None
+    """Whose weighted share `usage_ratio` is, by Pulsar's name; None in plans of earlier schemas, too."""
+    msg_rate_per_s: float | None
+    throughput_bytes_per_s: float | None
+    bundles: int
+
+
+class Forecast(_Part):
+    """All brokers before or after the plan."""
+
+    brokers: Mapping[str, BrokerForecast]
+    maximum_ratio: float | None
+    lowest_maximum_ratio: float | None = None
+    """Of the range in which the busiest broker's usage is expected; None in plans of earlier schemas, too."""
+    highest_maximum_ratio: float | None = None
+    mean_ratio: float | None
+    standard_deviation_ratio: float | None
+
+
+class PlannedBase(_Part):
+    """The base CPU usage (0..1) of one broker, as far as it is known, and how it is known."""
+
+    lowest_ratio: float | None
+    ratio: float | None
+    highest_ratio: float | None
+    origin: Literal["history", "peers", "default", "least_loaded"]
+    """The last one in plans of earlier schemas only."""
+
+
+class Prediction(_Part):
+    """The cluster before and after all executable steps, by a named model."""
+
+    model: Literal["proportional", "base_load"]
+    before: Forecast
+    after: Forecast
+    base: Mapping[str, PlannedBase] = {}
+    """By broker, for the model `base_load`: what stays when all its bundles leave."""
+
+
+class PlanDecision(_Part):
+    """When the shedder acts on constant figures, why it does not, and what Pulsar would do, switches included."""
+
+    acts_in_cycle: int | None
+    why_nothing: str | None
+    would_pulsar_act: str
+    figures: Mapping[str, int | float | str | None] = {}
+    """Intermediate results of the shedder, by name: thresholds, means, bounds; null where not finite."""
+    caveats: tuple[str, ...] = ()
+    """What of the goal isn't reached and what would help, or what is no longer safe afterwards; a sentence each."""
+
+
+class Plan(_Part):
+    """See `docs/formats.md`, Plan."""
+
+    schema_name: Literal[
+        "pulsar-advisor/plan/1",
+        "pulsar-advisor/plan/2",
+        "pulsar-advisor/plan/3",
+        "pulsar-advisor/plan/4",
+        "pulsar-advisor/plan/5",
+    ]
+    cluster: str
+    identity: Identity
+    snapshot: str
+    inputs: PlanInputs
+    pulsar_version: str
+    load_manager: Literal["modular", "simple", "extensible"]
+    view: Literal["fresh", "published"]
+    shedder: str
+    """The shedder, or the plan kind of the goal."""
+    placement: str
+    """The placement strategy; empty in a plan with a goal, which names its destinations itself."""
+    settings: Mapping[str, PlannedSetting]
+    limits: Mapping[str, int | float | tuple[str, ...] | None]
+    seed: int
+    memory: Mapping[str, Any]
+    steps: tuple[Step, ...]
+    predicted: Prediction
+    decision: PlanDecision
+    rests_on: Mapping[Action, tuple[str, ...]] = {}
+    """The checks that every step of an action rests on, by name, sorted: those about the inputs of its decision."""
+    goal: Goal | None = None
+    """What an operator wanted, where the plan isn't what strategies of Pulsar's would do."""
+
+    @property
+    def title(self) -> str:
+        """What made it: `drain broker-3:8080`, `ThresholdShedder with LeastLongTermMessageRate`, `undo with undo`."""
+        return self.goal.title if self.goal is not None else combination(self.shedder, self.placement)
+
+    @property
+    def file_name(self) -> str:
+        """`<shedder>--<placement>--<first 12 digits of the digest>.json`; without a placement strategy, without it."""
+        return file_name(self, digest_of(self))
+
+
+class Sealed(NamedTuple):
+    """A plan as it is written and recorded."""
+
+    content: bytes
+    """Its canonical JSON with its digest."""
+    digest: str
+    """`sha256:` and that of the JSON without it."""
+    cluster: str
+    cluster_name: str
+    snapshot: str
+
+
+def file_name(plan: Plan, digest: str) -> str:
+    """The name of the file of a plan whose digest is known."""
+    digits = digest.removeprefix("sha256:")[:12]
+    return f"{'--'.join(part for part in (plan.shedder, plan.placement, digits) if part)}.json"
+
+
+def _document(plan: Plan) -> dict[str, Any]:
+    """The plan as JSON. Fields that an earlier release did not write are omitted, so that its digest stays valid."""
+    document = plan.model_dump(mode="json", exclude_unset=True)
+    if plan.schema_name not in _WITH_ALL_BOUNDARIES:
+        document["boundaries"] = _boundaries_taken_out(document["steps"])
+    return {"schema": document.pop("schema_name"), **document}
+
+
+def _boundaries_taken_out(steps: Sequence[dict[str, Any]]) -> list[Sequence[str]]:
+    """The distinct lists of boundaries that the steps expect; each step is left with the position of its own.
+
+    A namespace has hundreds of boundaries, and a large plan thousands of steps.
+    """
+    positions: dict[tuple[str, ...], int] = {}
+    for step in steps:
+        expect = step["expect"]
+        expect["boundaries"] = positions.setdefault(tuple(expect["boundaries"]), len(positions))
+    return list(positions)
+
+
+def _boundaries_put_back(steps: Sequence[Any], lists: Sequence[Any]) -> list[dict[str, Any]]:
+    """The opposite. Raises `LookupError` or `TypeError` if a step has none there."""
+    return [{**step, "expect": {**step["expect"], "boundaries": lists[step["expect"]["boundaries"]]}} for step in steps]
+
+
+def _digest(content: bytes) -> str:
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def _sealed(document: Mapping[str, Any]) -> tuple[bytes, str]:
+    """The canonical JSON of a plan with its digest, and the digest."""
+    content = members(document)
+    digest = _digest(joined(content))
+    return joined({**content, **members({"digest": digest})}), digest
+
+
+def seal(plan: Plan) -> Sealed:
+    """What is written of a plan. A plan of a thousand steps takes a tenth of a second."""
+    return Sealed(*_sealed(_document(plan)), plan.cluster, plan.identity.cluster_name, plan.snapshot)
+
+
+class _NamedCluster(msgspec.Struct):
+    cluster_name: str
+
+
+class _Head(msgspec.Struct):
+    cluster: str
+    identity: _NamedCluster
+    snapshot: str
+
+
+def sealed_before(content: bytes, digest: str) -> Sealed:
+    """A plan that was sealed, from its file; its steps, often many megabytes, are not read.
+
+    Raises `Refused` unless its digest is this one.
+    """
+    # No text can hold its own digest, so this is the member.
+    without = content.replace(f',"digest":"{digest}"'.encode(), b"", 1)
+    if _digest(without) != digest:
+        raise Refused(f"the file does not hold the plan {digest}: it was changed; make it again with `recommend`")
+    head = msgspec.json.decode(content, type=_Head)
+    return Sealed(content, digest, head.cluster, head.identity.cluster_name, head.snapshot)
+
+
+def digest_of(plan: Plan) -> str:
+    """The plan's digest."""
+    return seal(plan).digest
+
+
+def dump_plan(plan: Plan) -> bytes:
+    """Canonical JSON of the plan with its digest."""
+    return seal(plan).content
+
+
+def load_plan(content: bytes) -> Plan:
+    """Parse a plan file of this release or an earlier one.
+
+    Raises `StorageError` if it isn't a plan of a known version, `Refused` if its digest doesn't match its content or
+    its bytes aren't canonical: a duplicate key could show people another plan than the one applied.
+    """
+    try:
+        document = json.loads(content)
+        digest = document.pop("digest")
+        schema = document["schema"]
+    except (ValueError, RecursionError) as error:
+        raise StorageError(f"this is not a plan: it is not JSON ({error}); {_EXPECTED}") from error
+    except KeyError as error:
+        raise StorageError(f"this is not a plan: it has no {error}; {_EXPECTED}") from error
+    except (AttributeError, TypeError) as error:
+        raise StorageError(f"this is not a plan: it is not a JSON object; {_EXPECTED}") from error
+    if schema not in PLAN_SCHEMAS:
+        raise StorageError(f"plan schema '{schema}' is not known here; this release reads {' and '.join(PLAN_SCHEMAS)}")
+    fields = {name: value for name, value in document.items() if name != "schema"}
+    try:
+        if schema not in _WITH_ALL_BOUNDARIES:
+            fields["steps"] = _boundaries_put_back(fields["steps"], fields.pop("boundaries"))
+        plan = Plan.model_validate({"schema_name": schema, **fields})
+        # The same bytes have the same digest, and are canonical.
+        if dump_plan(plan) == content:
+            return plan
+        reason = "a value in it is of another type than its field"
+    except (LookupError, TypeError):
+        reason = "a step names boundaries that it doesn't hold"
+    except ValidationError as error:
+        reason = problems(error)[0]
+    except CanonicalizationError as error:
+        reason = f"it has no canonical form: {error}"
+    except (RecursionError, ValueError):  # pydantic's limit of depth is a plain ValueError
+        reason = "it is nested too deeply"
+    _refuse_changed(content, document, digest)
+    raise StorageError(f"this plan can't be read: {reason}")
+
+
+def _refuse_changed(content: bytes, document: Mapping[str, Any], digest: str) -> None:
+    """Raise `Refused` if a file isn't what was written, whatever else is wrong with it."""
+    try:
+        canonical, found = _sealed(document)
+    except CanonicalizationError:
+        return  # that is what is wrong with it
+    if found != digest:
+        raise Refused(
+            f"the plan's content has digest {found}, but it claims {digest}: it was changed after it was made; "
+            "make it again with `recommend`"
+        )
+    if content != canonical:
+        raise Refused(
+            "the plan's file is not in canonical form (RFC 8785): it was written again, or holds a key twice; make it "
+            "again with `recommend`"
+        )

@@ -1,0 +1,130 @@
+"""Why a broker or bundle was chosen or left alone: one typed code and the inequality that decided it, as columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache
+from typing import Any, Final, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from pulsar_advisor.model.cluster.cluster_state import Booleans, Floats, Indices
+
+Subject = Literal["broker", "bundle"]
+Codes = npt.NDArray[np.uint8]
+
+NEAR_TIE: Final = 1e-9
+"""Margin, relative, up to which an inequality is decided by its last digits."""
+
+
+class Outcome(IntEnum):
+    """The answers of a strategy about one broker or bundle; a subclass lists them in the order of the questions.
+
+    A member is `yes` if the strategy acts and `no` if it doesn't; its value is its position. Where a column of codes is
+    made or compared, the value is meant: numpy reads a plain integer ten times faster than a member.
+
+        class BrokerOutcome(Outcome):
+            BELOW_THRESHOLD = no("usage {left:.2%} is below the overload threshold {right:.2%}", "<")
+            OVERLOADED = yes("usage {left:.2%} has reached the overload threshold {right:.2%}", ">=")
+    """
+
+    sentence: str
+    """A format text with `{left}` and `{right}`, the two sides of the deciding inequality."""
+    relation: str
+    """The relation that held between left and right: one of < <= > >= ==, or empty where nothing was compared."""
+    chosen: bool
+    question: int
+    """The position of the first member that answers the same question, about another figure."""
+    counted: bool
+    """Whether the sides are counts: they have no last digit that could be another one elsewhere."""
+
+    def __new__(cls, sentence: str, relation: str, chosen: bool, same_question: bool) -> Self:
+        """The next member; its value is its position."""
+        position = len(cls.__members__)
+        outcome = int.__new__(cls, position)
+        outcome._value_ = position
+        outcome.sentence, outcome.relation, outcome.chosen = sentence, relation, chosen
+        outcome.question = [*cls][-1].question if same_question else position
+        outcome.counted = "{left:.0f}" in sentence
+        return outcome
+
+    @property
+    def code(self) -> str:
+        """Its name in tables and reports."""
+        return self.name.lower()
+
+
+@cache
+def vocabulary(*answers: type[Outcome]) -> tuple[Outcome, ...]:
+    """The members of these classes, one class after the other."""
+    return tuple(outcome for one in answers for outcome in one)
+
+
+def yes(sentence: str, relation: str = "", *, same_question: bool = False) -> tuple[str, str, bool, bool]:
+    """An `Outcome` of something chosen; `same_question` as the member before, about another figure.
+
+    A left side written as `{left:.0f}` is a count.
+    """
+    return sentence, relation, True, same_question
+
+
+def no(sentence: str, relation: str = "", *, same_question: bool = False) -> tuple[str, str, bool, bool]:
+    """An `Outcome` of something left alone, otherwise as `yes`."""
+    return sentence, relation, False, same_question
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """A strategy's answers about brokers or bundles, columnar: row i is about `index[i]`."""
+
+    subject: Subject
+    vocabulary: tuple[Outcome, ...]
+    index: Indices
+    """Row of the broker or bundle in the cluster state."""
+    code: Codes
+    """Index into `vocabulary`."""
+    left: Floats
+    right: Floats
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def explain(self, row: int) -> str:
+        """The sentence of one row with both numbers filled in."""
+        outcome: Outcome = self.vocabulary[self.code[row]]
+        return outcome.sentence.format(left=self.left[row], right=self.right[row])
+
+    def chosen(self) -> Booleans:
+        """Per row, whether the strategy acts on it."""
+        return np.array([outcome.chosen for outcome in self.vocabulary], dtype=np.bool_)[self.code]
+
+    def decisive(self) -> int:
+        """The row that decided when nothing was chosen: the nearest one. There must be at least one row."""
+        return int(self.nearest_first(np.arange(len(self)))[0])
+
+    def nearest_first(self, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.integer[Any]]:
+        """These rows: what was chosen, then what got furthest through the questions, of these the smallest margin."""
+        question = np.array([outcome.question for outcome in self.vocabulary], dtype=np.int64)
+        # Classes of a vocabulary are asked one after the other.
+        starts = np.array([row - outcome for row, outcome in enumerate(self.vocabulary)], dtype=np.int64)
+        asked = (starts + question)[self.code[rows]]
+        return rows[np.lexsort((self.margin()[rows], -asked, ~self.chosen()[rows]))]
+
+    def near_tie(self) -> Booleans:
+        """Rows whose inequality was a near tie: a recomputation elsewhere may decide differently."""
+        counted = np.array([outcome.counted for outcome in self.vocabulary], dtype=np.bool_)[self.code]
+        close: Booleans = (self.margin() <= NEAR_TIE) & ~counted
+        return close
+
+    def margin(self) -> Floats:
+        """Per row, how far apart the two sides of its inequality are, relative to the greater: 0 is a tie.
+
+        Infinite where nothing was compared, or something that is no number.
+        """
+        scale = np.maximum(np.abs(self.left), np.abs(self.right))
+        compared = np.array([bool(outcome.relation) for outcome in self.vocabulary], dtype=np.bool_)[self.code]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            apart = np.where(scale == 0, 0.0, np.abs(self.left - self.right) / scale)
+        return np.where(compared & ~np.isnan(apart), apart, np.inf)

@@ -1,0 +1,1 @@
+"""Names, lists and problems in sentences for people."""

@@ -1,0 +1,45 @@
+"""Whether moving bundles can relieve a cluster at all, or only more brokers can."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pulsar_advisor.model.cluster.cluster_state import RESOURCE_NAMES, ClusterState, Floats
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.resource_usage import deciding_resources, weighted_maximum
+
+
+def only_more_brokers(usage: Floats, settings: LoadBalancerSettings) -> str | None:
+    """Why no move can relieve brokers of this usage (ratios), a part of a sentence; None where one might.
+
+    Bundles need a second broker, and one below `loadBalancerBrokerOverloadedThresholdPercentage`: what a broker above
+    it takes makes it worse. However the load is divided otherwise, brokers of several sizes included, some move may
+    help.
+    """
+    known = usage[np.isfinite(usage)]
+    threshold = settings.load_balancer_broker_overloaded_threshold_percentage / 100
+    if not len(known):
+        return None
+    if len(usage) == 1:
+        return f"there is one broker, at {known[0]:.1%}: no bundle can go anywhere"
+    if len(known) < len(usage) or (known <= threshold).any():
+        return None
+    return f"all {len(usage)} brokers are above {threshold:.0%}, the least busy at {known.min():.1%}"
+
+
+def overload_sentence(state: ClusterState, settings: LoadBalancerSettings) -> str | None:
+    """What can be done about the busiest available broker where no strategy acts; None where it isn't overloaded."""
+    rows = np.flatnonzero(state.brokers.available)
+    usage = weighted_maximum(state.brokers.usage, state.brokers.limit, settings)[rows]
+    threshold = settings.load_balancer_broker_overloaded_threshold_percentage / 100
+    if not len(rows) or not usage.max() > threshold:
+        return None
+    busiest = int(rows[np.argmax(usage)])
+    if reason := only_more_brokers(usage, settings):
+        return f"Only more brokers help: {reason}."
+    broker = state.brokers.ids[busiest]
+    resource = RESOURCE_NAMES[deciding_resources(state.brokers.usage, state.brokers.limit, settings)[busiest]]
+    is_above = f"{broker} is at {usage.max():.1%} ({resource}), above the overload threshold of {threshold:.0%}"
+    if state.load_manager == "simple":  # keeps no destination, so no goal can be planned for
+        return f"{is_above}."
+    return f"{is_above}: `relieve {broker}` looks for moves that no strategy makes."

@@ -1,0 +1,236 @@
+"""Compares all combinations and advises one of their plans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final
+
+import numpy as np
+
+from pulsar_advisor.model.cluster.bundle_range import parse_range
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, Indices
+from pulsar_advisor.model.plans.plan import CONFIDENCES, Confidence, Plan, Step
+
+_SAME_RATIO: Final = 0.0005
+"""Usages that read the same when written with a decimal."""
+
+
+@dataclass(frozen=True)
+class Merit:
+    """What speaks for something to do: the usage that it reaches (ratios), and what it costs."""
+
+    maximum_ratio: float
+    highest_maximum_ratio: float | None
+    """At the worse end of the range; None where no range is known."""
+    standard_deviation_ratio: float
+    splits: int
+    disturbed: int
+    """Topics closed, and producers and consumers that have to connect again."""
+    unloads: int
+
+    def is_as_good(self, other: Merit, floor_ratio: float) -> bool:
+        """Whether it reaches as much as the other, at the worse end too, but for the noise floor, and costs no more in
+        any respect."""
+        noise = max(floor_ratio, _SAME_RATIO)
+        worst, allowed = self.highest_maximum_ratio, other.highest_maximum_ratio
+        return (
+            self.maximum_ratio <= other.maximum_ratio + noise
+            and (worst is None or allowed is None or worst <= allowed + noise)
+            and self.standard_deviation_ratio <= other.standard_deviation_ratio + noise
+            and self.splits <= other.splits
+            and self.disturbed <= other.disturbed
+            and self.unloads <= other.unloads
+        )
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a plan does and costs; ratios are weighted maximum usage 0..1. `error` says why there is no plan."""
+
+    shedder: str
+    placement: str
+    plan: str | None
+    digest: str | None
+    steps: int
+    unloads: int
+    splits: int
+    not_executable: int
+    maximum_before: float | None
+    maximum_after: float | None
+    standard_deviation_before: float | None
+    standard_deviation_after: float | None
+    moved_throughput_bytes_per_s: float
+    acts_in_cycle: int | None
+    why_nothing: str | None
+    error: str | None
+    topics: int = 0
+    """Loaded topics that the unloads close; likewise producers and consumers that have to connect again."""
+    producers: int = 0
+    consumers: int = 0
+    confidence: Confidence | None = None
+    """Of the least certain step; None without a step."""
+    steps_sha256: str | None = None
+    """The same for plans whose steps do the same, whatever strategy made them; None without a step."""
+    lowest_maximum_after: float | None = None
+    """Of the range in which the busiest broker's usage is expected; None in plans of earlier releases, too."""
+    highest_maximum_after: float | None = None
+
+    @property
+    def disturbed(self) -> int:
+        """Topics closed, and producers and consumers that have to connect again."""
+        return self.topics + self.producers + self.consumers
+
+    @property
+    def merit(self) -> Merit | None:
+        """None for a plan that unloads nothing, or whose effect is not known."""
+        if not self.unloads or self.maximum_after is None or self.standard_deviation_after is None:
+            return None
+        return Merit(
+            self.maximum_after,
+            self.highest_maximum_after,
+            self.standard_deviation_after,
+            self.splits,
+            self.disturbed,
+            self.unloads,
+        )
+
+    @property
+    def gain_ratio(self) -> float | None:
+        """By how much the busiest broker's usage falls."""
+        if self.maximum_before is None or self.maximum_after is None:
+            return None
+        return self.maximum_before - self.maximum_after
+
+
+def score(plan: Plan, state: ClusterState, *, file: str, digest: str) -> Score:
+    """The score of a plan as it was written; the clients of its bundles are those of the state it was made from."""
+    executable = [step for step in plan.steps if step.executable]
+    unloads = [step for step in executable if step.action == "unload"]
+    before, after = plan.predicted.before, plan.predicted.after
+    rows = _rows_of(unloads, state)
+    return Score(
+        shedder=plan.shedder,
+        placement=plan.placement,
+        plan=file,
+        digest=digest,
+        steps=len(executable),
+        unloads=len(unloads),
+        splits=len(executable) - len(unloads),
+        not_executable=len(plan.steps) - len(executable),
+        maximum_before=before.maximum_ratio,
+        maximum_after=after.maximum_ratio,
+        lowest_maximum_after=after.lowest_maximum_ratio,
+        highest_maximum_after=after.highest_maximum_ratio,
+        standard_deviation_before=before.standard_deviation_ratio,
+        standard_deviation_after=after.standard_deviation_ratio,
+        moved_throughput_bytes_per_s=sum(step.expect.throughput_bytes_per_s or 0.0 for step in unloads),
+        acts_in_cycle=plan.decision.acts_in_cycle,
+        why_nothing=plan.decision.why_nothing,
+        error=None,
+        topics=sum(step.expect.topics for step in unloads),
+        producers=int(state.bundles.producers[rows].sum()),
+        consumers=int(state.bundles.consumers[rows].sum()),
+        confidence=min((step.confidence for step in executable), key=CONFIDENCES.index, default=None),
+        steps_sha256=_sha256(executable) if executable else None,
+    )
+
+
+def _rows_of(steps: Sequence[Step], state: ClusterState) -> Indices:
+    """Rows of the bundles of these steps; the children of a split have none."""
+    bundles = state.bundles
+    namespaces = {name: row for row, name in enumerate(state.namespaces.names)}
+    wanted = {(namespaces[step.namespace], *parse_range(step.bundle)) for step in steps}
+    rows = np.flatnonzero(np.isin(bundles.namespace, [namespace for namespace, *_ in wanted]))
+    ranges = zip(*(column[rows].tolist() for column in (bundles.namespace, bundles.lower, bundles.upper)), strict=True)
+    return np.array([row for row, found in zip(rows.tolist(), ranges, strict=True) if found in wanted], dtype=np.int32)
+
+
+def _sha256(steps: Iterable[Step]) -> str:
+    done = sorted(
+        (step.action, step.namespace, step.bundle, step.destination or "", *step.boundaries) for step in steps
+    )
+    return sha256(repr(done).encode()).hexdigest()
+
+
+def no_score(shedder: str, placement: str, error: str) -> Score:
+    """The row of a combination that could not be judged."""
+    return Score(
+        shedder=shedder, placement=placement, plan=None, digest=None, steps=0, unloads=0, splits=0, not_executable=0,
+        maximum_before=None, maximum_after=None, standard_deviation_before=None, standard_deviation_after=None,
+        moved_throughput_bytes_per_s=0.0, acts_in_cycle=None, why_nothing=None, error=error,
+    )  # fmt: skip
+
+
+def advise(scores: Sequence[Score], configured: tuple[str, str], floor_ratio: float = 0.0) -> Score | None:
+    """The combination to advise; None if nothing is worth doing.
+
+    Plans count that lower the busiest broker by at least the noise floor. Of those that come within that floor of the
+    best one, the one with the fewest splits is advised, then the one that disturbs the fewest topics and clients, then
+    the lowest spread, then the cluster's own choice (`configured`: shedder, placement), then by name. If no plan
+    counts, one that splits and makes nothing worse.
+    """
+    done = [row for row in scores if row.plan is not None and row.steps > 0]
+    ranked = ranked_by_effect([row for row in done if is_worthwhile(row, floor_ratio)], configured, floor_ratio)
+    return next(iter(ranked or ranked_by_effect(filter(is_harmless_split, done), configured, floor_ratio)), None)
+
+
+def is_worthwhile(row: Score, floor_ratio: float) -> bool:
+    """Whether a plan lowers the busiest broker, by at least the noise floor."""
+    return row.gain_ratio is not None and row.gain_ratio > 0 and row.gain_ratio >= floor_ratio
+
+
+def is_harmless_split(row: Score) -> bool:
+    """Whether a plan splits bundles and doesn't raise the busiest broker."""
+    return row.splits > 0 and (row.gain_ratio is None or row.gain_ratio >= 0)
+
+
+def ranked_by_effect(rows: Iterable[Score], configured: tuple[str, str], floor_ratio: float) -> list[Score]:
+    """The best first: those that differ from the best one by less than the noise floor, then the next best with those
+    like it. Of them those that differ at the worse end of their ranges by as little from the best there, then the
+    others; within these, the cheapest first."""
+
+    def cost(row: Score) -> tuple[Any, ...]:
+        spread = row.standard_deviation_after if row.standard_deviation_after is not None else float("inf")
+        by_choice = (row.shedder != configured[0], row.placement != configured[1], row.shedder, row.placement)
+        return (row.splits, row.disturbed, row.unloads, round(spread, 3), *by_choice)
+
+    return [
+        row
+        for close in _alike(rows, _likely, floor_ratio)
+        for close_at_worst in _alike(close, _at_worst, floor_ratio)
+        for row in sorted(close_at_worst, key=cost)
+    ]
+
+
+def _alike(rows: Iterable[Score], figure: Callable[[Score], float], floor_ratio: float) -> Iterator[list[Score]]:
+    """Groups of plans whose figure is within the noise floor of the lowest of the group, ascending."""
+    left = sorted(rows, key=figure)
+    while left:
+        alike = [row for row in left if figure(row) <= figure(left[0]) + max(floor_ratio, _SAME_RATIO)]
+        yield alike
+        left = left[len(alike) :]
+
+
+def _likely(row: Score) -> float:
+    return row.maximum_after if row.maximum_after is not None else float("inf")
+
+
+def _at_worst(row: Score) -> float:
+    return row.highest_maximum_after if row.highest_maximum_after is not None else _likely(row)
+
+
+def dominating(row: Score, ranked: Iterable[Score], floor_ratio: float) -> Score | None:
+    """The first of those ranked before `row` that reaches as much, but for noise, and costs no more; None without one.
+
+    What does the same steps is no other plan.
+    """
+    if row.merit is None:
+        return None
+    for other in ranked:
+        if other == row or other.steps_sha256 == row.steps_sha256 is not None:
+            return None
+        if other.merit is not None and other.merit.is_as_good(row.merit, floor_ratio):
+            return other
+    return None

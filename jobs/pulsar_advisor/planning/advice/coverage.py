@@ -1,0 +1,175 @@
+"""How much of a cluster's load could be judged, and whether that is enough for an answer about the whole cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.model.cluster.cluster_state import (
+    CPU,
+    NO_ROW,
+    Booleans,
+    Brokers,
+    ClusterState,
+    Floats,
+    possible,
+    rate_per_s,
+    throughput_bytes_per_s,
+)
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.resource_usage import weighted_maximum
+from pulsar_advisor.model.text.some_of import count, some_of
+from pulsar_advisor.planning.proposals.fitness import judged_bundles
+
+_MOST_UNJUDGED_RATIO: Final = 0.1
+"""An answer about a cluster needs at least the rest of its load."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What validation set aside. Shares are 0..1, and 1 where there is no traffic."""
+
+    judged_ratio: float
+    """Share of the cluster's throughput in usable bundles of known, complete brokers."""
+    judged_msg_rate_ratio: float
+    """Likewise for its message rate."""
+    unmeasured_bundles: int
+    """Owned bundles that could not be judged and whose load is unknown, or all bundles if no broker reports an owner or
+    load; the shares leave them out."""
+    unmeasured_ratio: float
+    """Their share of the owned bundles, or of all."""
+    excluded_brokers: tuple[str, ...]
+    excluded_namespaces: tuple[str, ...]
+    excluded_bundles: int
+    busiest: str
+    """The broker that can't be judged and is the busiest of all, or may be, and why; empty if there is none."""
+    set_aside_by: tuple[str, ...]
+    """The checks that set something aside."""
+
+    @property
+    def sentence(self) -> str:
+        """What could not be judged, for an operator."""
+        parts = []
+        if min(self.judged_ratio, self.judged_msg_rate_ratio) < 1.0:
+            parts.append(f"{1.0 - self.judged_msg_rate_ratio:.1%} of the messages")
+            parts.append(f"{1.0 - self.judged_ratio:.1%} of the bytes")
+        if self.unmeasured_bundles:
+            parts.append(f"the load of {count(self.unmeasured_bundles, 'bundle')} without figures")
+        if not parts:
+            return "All of the load could be judged."
+        what = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+        return f"{what[0].upper()}{what[1:]} could not be judged."
+
+    @property
+    def decides(self) -> bool:
+        """Whether too little could be judged to say that nothing is to be done, that something fits, or is enough."""
+        judged = min(self.judged_ratio, self.judged_msg_rate_ratio)
+        return bool(self.busiest) or max(1.0 - judged, self.unmeasured_ratio) > _MOST_UNJUDGED_RATIO
+
+    @property
+    def why(self) -> str:
+        """What has to be said before any answer: what can't be judged, and why; empty unless it decides."""
+        if not self.decides:
+            return ""
+        because = f" (see {some_of(self.set_aside_by)})" if self.set_aside_by else ""
+        all_of_it = min(self.judged_ratio, self.judged_msg_rate_ratio, 1.0 - self.unmeasured_ratio) >= 1.0
+        if self.busiest and all_of_it:
+            return f"Too little can be judged: {self.busiest}{because}."
+        first = f"{self.busiest}. " if self.busiest else ""
+        return f"Too little can be judged: {first}{self.sentence.removesuffix('.')}{because}."
+
+    def headline(self, answer: str, *, claims_enough: bool) -> str:
+        """An answer about the cluster, behind what can't be judged if that decides.
+
+        `claims_enough`: it says that nothing is to be done, which only a judgement of all could show; it isn't said.
+        """
+        if not self.decides:
+            return answer
+        if claims_enough:
+            return f"{self.why} No advice without it: look at `validate`, then capture again."
+        return f"{self.why} For the rest: {answer}"
+
+
+def coverage(
+    state: ClusterState,
+    settings: LoadBalancerSettings,
+    published: ClusterState | None = None,
+    set_aside_by: Sequence[str] = (),
+) -> Coverage:
+    """How much of the load of a whole state, unfit parts included, could be judged.
+
+    `published` is what the leader sees, which may show how busy a broker is that itself didn't answer; `set_aside_by`
+    names the failed checks that set something aside.
+    """
+    bundles = state.bundles
+    # Of a bundle with figures but no known owner, it isn't known which broker has its load: strategies leave it out.
+    judged = judged_bundles(state) & ~(bundles.reported & (bundles.owner == NO_ROW))
+    measured = possible(bundles.traffic)
+    traffic = np.where(measured[:, None], bundles.traffic, 0.0)
+    owned, reporting = bundles.owner != NO_ROW, state.brokers.report_updated_at_ms > 0
+    none_reports = not (owned.any() or reporting.any())
+    silent = owned & ~reporting[bundles.owner]
+    unmeasured = none_reports | (~judged & (silent | ~measured))
+    unusable = np.bincount(bundles.namespace, weights=~bundles.usable, minlength=len(state.namespaces))
+    bundles_of = np.bincount(bundles.namespace, minlength=len(state.namespaces))
+    whole = (bundles_of > 0) & (unusable == bundles_of)
+    return Coverage(
+        judged_ratio=_share(throughput_bytes_per_s(traffic), judged),
+        judged_msg_rate_ratio=_share(rate_per_s(traffic), judged),
+        unmeasured_bundles=int(unmeasured.sum()),
+        unmeasured_ratio=float(unmeasured.sum() / max(len(bundles) if none_reports else owned.sum(), 1)),
+        excluded_brokers=_names(state.brokers.ids, ~state.brokers.complete),
+        excluded_namespaces=_names(state.namespaces.names, whole),
+        excluded_bundles=int((~bundles.usable).sum()),
+        busiest=_busiest_unjudged(state, settings, published),
+        set_aside_by=tuple(set_aside_by),
+    )
+
+
+def _busiest_unjudged(state: ClusterState, settings: LoadBalancerSettings, published: ClusterState | None) -> str:
+    """Of the registered brokers with bundles that were set aside, or whose usage has no limit to compare it with, the
+    first that is, or may be, the busiest of all.
+    """
+    brokers = state.brokers
+    owns = np.bincount(state.bundles.owner[state.bundles.owner != NO_ROW], minlength=len(brokers)) > 0
+    usage, shown = _usage_ratios(brokers, settings), _by_broker(published, settings)
+    highest = float(usage[brokers.fit].max(initial=0.0))
+    # To Pulsar a resource without a limit is idle; how busy it is isn't known.
+    without_limit = ~((brokers.limit[:, CPU] > 0) & possible(brokers.limit[:, [CPU]]))
+    for row in np.flatnonzero(brokers.fit & without_limit & owns).tolist():
+        return f"{brokers.ids[row]} reports no CPU limit that can be, and nothing shows how busy it is"
+    known: dict[str, float] = {}
+    for row in np.flatnonzero(brokers.available & ~brokers.complete & owns).tolist():
+        broker = brokers.ids[row]
+        known[broker] = shown.get(broker, float("nan")) if np.isnan(usage[row]) else float(usage[row])
+    for broker, ratio in known.items():
+        if np.isnan(ratio):
+            return f"{broker} was set aside, and nothing shows how busy it is"
+    busiest = max(known, key=lambda broker: known[broker], default="")
+    if not busiest or known[busiest] < highest or not known[busiest]:
+        return ""
+    return f"{busiest} was set aside, and is the busiest by what it reported last ({known[busiest]:.1%})"
+
+
+def _by_broker(published: ClusterState | None, settings: LoadBalancerSettings) -> dict[str, float]:
+    if published is None:
+        return {}
+    return dict(zip(published.brokers.ids, _usage_ratios(published.brokers, settings).tolist(), strict=True))
+
+
+def _usage_ratios(brokers: Brokers, settings: LoadBalancerSettings) -> Floats:
+    """The usage of each broker; NaN without a report, or with figures that can't be."""
+    known = (brokers.report_updated_at_ms > 0) & possible(brokers.usage, lowest=-1.0)
+    return np.where(known, weighted_maximum(brokers.usage, brokers.limit, settings), np.nan)
+
+
+def _share(figure: Floats, judged: Booleans) -> float:
+    total = float(figure.sum())
+    return float(figure[judged].sum()) / total if total > 0 else 1.0
+
+
+def _names(names: tuple[str, ...], marked: Booleans) -> tuple[str, ...]:
+    return tuple(names[row] for row in np.flatnonzero(marked))

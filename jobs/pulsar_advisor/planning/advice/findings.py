@@ -1,0 +1,153 @@
+"""The few sentences about a cluster that matter most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from pulsar_advisor.model.cluster.cluster_state import (
+    BANDWIDTH_IN,
+    BANDWIDTH_OUT,
+    CPU,
+    RESOURCE_NAMES,
+    ClusterState,
+)
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.base_load import base_load
+from pulsar_advisor.model.load.proportional import shares_of
+from pulsar_advisor.model.load.resource_usage import deciding_resources
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.text.some_of import some_of
+from pulsar_advisor.planning.advice.coverage import Coverage
+from pulsar_advisor.planning.proposals.fitness import fit_part, split_refusals
+from pulsar_advisor.planning.usage.forecast import loads_of, usage_ratios
+from pulsar_advisor.planning.usage.hot_topics import hot_topics
+
+_HOT_TOPICS_NAMED: Final = 3
+
+_ABOVE_ITS_LIMIT_RATIO: Final = 1.1
+"""The tolerance of the checks about it: samples of usage and of time don't match to the millisecond."""
+
+_GOES_WITH: Final = {CPU: "messages", BANDWIDTH_IN: "inbound bytes", BANDWIDTH_OUT: "outbound bytes"}
+"""What a resource follows, by its column; the others stay with the broker."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence for an operator."""
+
+    severity: Literal["warning", "info"]
+    """`warning` if something is wrong or should be done."""
+    sentence: str
+
+
+def findings(
+    state: ClusterState, settings: LoadBalancerSettings, plans: Sequence[Plan], judged: Coverage
+) -> tuple[Finding, ...]:
+    """What matters besides the advice, most important first; at least one if the cluster has a fit broker.
+
+    `plans` are those of the cluster's own strategies, for unloads and for splits, or of the goal.
+    """
+    found = [Finding("warning", caveat) for plan in plans for caveat in plan.decision.caveats]
+    fit = fit_part(state)
+    if "topic_traffic" in state.missing:
+        found.append(_no_broker_asked(fit))
+    busiest = _busiest_broker(fit, settings, of_all=not judged.decides)
+    if busiest is not None:
+        found.append(busiest)
+    if (above := _above_limits(fit)) is not None:
+        found.append(above)
+    hot = hot_topics(fit, settings, base_load(fit))
+    found += [Finding("warning", topic.sentence) for topic in hot[:_HOT_TOPICS_NAMED]]
+    if (more := len(hot) - _HOT_TOPICS_NAMED) > 0:
+        found.append(Finding("warning", f"{more} more topics need more than a fair share alone."))
+    refused = split_refusals(fit, settings)
+    if (split := Finding("warning", refused[0].sentence) if refused else _splits(plans)) is not None:
+        found.append(split)
+    if (averages := _averages(fit)) is not None:
+        found.append(averages)
+    if min(judged.judged_ratio, judged.judged_msg_rate_ratio) < 1.0 or judged.unmeasured_bundles:
+        found.append(Finding("warning", judged.sentence))
+    return tuple(found)
+
+
+def _no_broker_asked(state: ClusterState) -> Finding:
+    if "broker_usage" in state.missing:
+        return Finding("warning", "No broker was read, and none has published fit figures.")
+    return Finding(
+        "warning",
+        "No broker was read: figures and predictions are based on the last values in ZooKeeper, Pulsar's "
+        "defaults replace the brokers' settings, and the effect of a split is predicted from the number of topics, "
+        "not from their load.",
+    )
+
+
+def _busiest_broker(state: ClusterState, settings: LoadBalancerSettings, *, of_all: bool) -> Finding | None:
+    """The busiest broker and what it is busy with; without `of_all` one that was set aside may be busier."""
+    available = np.flatnonzero(state.brokers.available)
+    if not len(available):
+        return None
+    ratios = usage_ratios(loads_of(state), settings)
+    broker = int(available[np.argmax(ratios[available])])
+    mean = float(ratios[available].mean())
+    resource = int(deciding_resources(state.brokers.usage, state.brokers.limit, settings)[broker])
+    among = "" if of_all else "Of the brokers that could be judged, "
+    sentence = (
+        f"{among}{state.brokers.ids[broker]} is the busiest broker at {ratios[broker]:.1%} "
+        f"({RESOURCE_NAMES[resource]}); the mean is {mean:.1%}."
+    )
+    mine = np.flatnonzero((state.bundles.owner == broker) & state.bundles.reported)
+    if resource not in _GOES_WITH:
+        return Finding("info", f"{sentence} No bundle takes {RESOURCE_NAMES[resource]} along, so no unload lowers it.")
+    if len(mine):
+        shares = shares_of(state.bundles.traffic[mine], state.brokers.traffic[np.full(len(mine), broker)])[:, resource]
+        if (share := float(shares.max())) > 0:
+            bundle = state.bundle_name(int(mine[np.argmax(shares)]))
+            sentence += f" {bundle} has the largest part of its {_GOES_WITH[resource]}: {share:.0%}."
+    return Finding("info", sentence)
+
+
+def _above_limits(state: ClusterState) -> Finding | None:
+    """The brokers that use more than there is, by what they report: their limit is wrong."""
+    brokers = state.brokers
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(brokers.fit[:, None] & (brokers.limit > 0), brokers.usage / brokers.limit, 0.0)
+    above = [
+        f"{ratios[row, resource]:.0%} of the {RESOURCE_NAMES[resource]} of {brokers.ids[row]}"
+        for row, resource in np.argwhere(ratios > _ABOVE_ITS_LIMIT_RATIO).tolist()
+    ]
+    if not above:
+        return None
+    sentence = f"By what the brokers report, {some_of(above)} is in use: the limit is wrong, not the usage"
+    causes = "-XX:ActiveProcessorCount below the machine's cores, a cgroup without a quota, a NIC speed set too low"
+    return Finding("warning", f"{sentence} ({causes}). Such a broker is overloaded, by at least this much.")
+
+
+def _averages(state: ClusterState) -> Finding | None:
+    """How many samples the leader's averages gained after it stored them."""
+    folded, unknown = (
+        int(count.max(initial=0)) for count in (state.bundles.folded_samples, state.bundles.unknown_samples)
+    )
+    if not (folded or unknown):
+        return None
+    sentence = "The averages of the leader are those it stored"
+    if folded:
+        sentence += f", with up to {folded} {'sample' if folded == 1 else 'samples'} from load reports written since"
+    if unknown:
+        sentence += (
+            f"; the figures of up to {unknown} more are assumed, as no snapshot shows them, so steps that depend on "
+            "these averages have medium confidence at most: snapshots at shorter intervals show more"
+        )
+    return Finding("info", sentence + ".")
+
+
+def _splits(plans: Sequence[Plan]) -> Finding | None:
+    splits = [step for plan in plans for step in plan.steps if step.action == "split"]
+    if not splits:
+        return None
+    first = splits[0]
+    more = f" and {len(splits) - 1} more" if len(splits) > 1 else ""
+    return Finding("warning", f"{first.namespace}/{first.bundle}{more} should be split: {first.reason}.")

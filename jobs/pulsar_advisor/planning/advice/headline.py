@@ -1,0 +1,140 @@
+"""The first sentence of an answer: what to do and what it brings, at the worse end too, or why nothing is done."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from pulsar_advisor.model.cluster.cluster_state import RESOURCE_NAMES, RESOURCES
+from pulsar_advisor.model.plans.plan import BrokerForecast, Forecast, Plan, Step
+from pulsar_advisor.model.text.some_of import count
+from pulsar_advisor.planning.advice.compare import Score, is_worthwhile
+from pulsar_advisor.planning.proposals.fitness import Refusal
+from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO
+
+_SOURCES_NAMED: Final = 3
+_ROUNDING: Final = 1e-9
+
+
+class ByItself(NamedTuple):
+    """What Pulsar's own balancer does where the advisor advises nothing."""
+
+    acts: bool
+    sentence: str
+
+
+def advice_sentence(
+    plan: Plan | None,
+    scores: Sequence[Score],
+    by_itself: ByItself,
+    refusals: Sequence[Refusal] = (),
+    floor_ratio: float = DEFAULT_RATIO,
+    overload: str | None = None,
+    *,
+    without_traffic: bool = False,
+) -> str:
+    """The advice for an operator.
+
+    `plan` is the advised one; where there is none, Pulsar may still act `by_itself`. `overload` says what else can be
+    done about a broker that is too busy; `without_traffic`: no broker reports a message or a byte.
+    """
+    if plan is not None:
+        return plan_sentence(plan, floor_ratio)
+    if all_refused((row.why_nothing for row in scores), [refusal.sentence for refusal in refusals]):
+        return f"No unload can be judged: {refusals[0].missing} is missing ({refusals[0].reason})."
+    if without_traffic:
+        return (
+            "There is no load to balance: no broker reports any message, so what uses them doesn't come from bundles."
+        )
+    why = _why_nothing(scores, floor_ratio)
+    if overload is not None:
+        return f"{why[0].upper()}{why[1:]} {overload}"
+    return f"{'No plan is worthwhile' if by_itself.acts else 'Do nothing'}: {why} {by_itself.sentence}"
+
+
+def _why_nothing(scores: Sequence[Score], floor_ratio: float) -> str:
+    if any(is_worthwhile(row, 0.0) for row in scores):
+        return (
+            f"no strategy lowers the busiest broker by more than {floor_ratio:.1%}, and figures differ that much from "
+            "one snapshot to the next."
+        )
+    if any(row.steps for row in scores):
+        return "no strategy finds a move that lowers the busiest broker."
+    reasons = {row.why_nothing or row.error for row in scores} - {None}
+    only = f" {next(iter(reasons))}" if len(reasons) == 1 else ""
+    return f"no strategy would act on these figures.{only}"
+
+
+def all_refused(why_nothing: Iterable[str | None], refused: Collection[str]) -> bool:
+    """Whether no combination could be judged: each does nothing, for a reason among the refusals' sentences."""
+    reasons = list(why_nothing)
+    return bool(reasons) and all(reason in refused for reason in reasons)
+
+
+def plan_sentence(plan: Plan, floor_ratio: float = DEFAULT_RATIO) -> str:
+    """What the executable steps of a plan do and bring; a gain below the noise floor is none."""
+    steps = [step for step in plan.steps if step.executable]
+    unloads = [step for step in steps if step.action == "unload"]
+    splits = [step for step in steps if step.action == "split"]
+    if not unloads:
+        return f"Split {_split_what(splits)}, which can't be undone. A split alone moves no load."
+    what = f"Unload {count(len(unloads), 'bundle')}{_sources(unloads)}"
+    then = f" Then split {_split_what(splits)}, which can't be undone." if splits else ""
+    effect = _effect(what, plan.predicted.before, plan.predicted.after, floor_ratio, several=len(unloads) > 1)
+    return f"{effect}.{then}"
+
+
+def _effect(what: str, before: Forecast, after: Forecast, floor_ratio: float, *, several: bool) -> str:
+    """What is done, and how the busiest broker's usage changes by it: with the resources that decide it, and with the
+    worse end of its range, if that differs by more than noise; first of all if it is a loss.
+
+    If that end is no gain, one of `several` unloads shows on the cluster which end is true.
+    """
+    busiest, expected = busiest_of(before), busiest_of(after)
+    now, then, worst = before.maximum_ratio, after.maximum_ratio, after.highest_maximum_ratio
+    if busiest is None or expected is None or now is None or then is None:
+        return what
+    start = usage_text(before.brokers[busiest])
+    if f"{now:.1%}" == f"{then:.1%}":
+        return f"{what}: the busiest broker stays at {start}"
+    same_resource = after.brokers[expected].resource == before.brokers[busiest].resource
+    end = f"{then:.1%}" if same_resource else usage_text(after.brokers[expected])
+    change = f"{what}: the busiest broker {'should fall' if then < now else 'rises'} from {start} to {end}"
+    if worst is None or worst - then <= floor_ratio + _ROUNDING:
+        return change
+    if then >= now or now - worst >= floor_ratio:
+        return f"{change}, at worst to {worst:.1%}"
+    if worst - now >= floor_ratio:
+        loss = f"at worst the busiest broker rises from {now:.1%} to {worst:.1%}"
+        return f"{f'Try one bundle first: {loss}' if several else loss.capitalize()}. {change}"
+    return f"{change}, at worst not at all{': try one bundle first' * several}"
+
+
+def usage_text(broker: BrokerForecast) -> str:
+    """`92.5% (CPU)`: a known usage, and the resource that decides it, if the plan says so."""
+    resource = f" ({RESOURCE_NAMES[RESOURCES.index(broker.resource)]})" if broker.resource in RESOURCES else ""
+    return f"{broker.usage_ratio:.1%}{resource}"
+
+
+def busiest_of(forecast: Forecast) -> str | None:
+    """The busiest of the brokers that count; None if there is none."""
+    ratios = {broker: one.usage_ratio for broker, one in forecast.brokers.items()}
+    return next((broker for broker, ratio in ratios.items() if ratio == forecast.maximum_ratio is not None), None)
+
+
+def _sources(unloads: Sequence[Step]) -> str:
+    """` from a`, or ` (3 from a, 2 from b)`, those with the most unloads first."""
+    sources = Counter(step.source for step in unloads)
+    if len(sources) == 1:
+        return f" from {next(iter(sources))}"
+    named = [f"{number} from {source}" for source, number in sources.most_common(_SOURCES_NAMED)]
+    rest = len(sources) - len(named)
+    named += [f"the rest from {count(rest, 'more broker')}"] if rest else []
+    return f" ({', '.join(named)})"
+
+
+def _split_what(splits: Sequence[Step]) -> str:
+    namespaces = sorted({step.namespace for step in splits})
+    of = f"of {namespaces[0]}" if len(namespaces) == 1 else f"of {count(len(namespaces), 'namespace')}"
+    return f"{count(len(splits), 'bundle')} {of}"

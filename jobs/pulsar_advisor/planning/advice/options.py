@@ -1,0 +1,196 @@
+"""What an operator could do about a snapshot, ranked: what each option brings, what it costs, and when that holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from pulsar_advisor.model.plans.plan import Confidence
+from pulsar_advisor.model.strategy.entry import combination
+from pulsar_advisor.model.text.some_of import count
+from pulsar_advisor.planning.advice.compare import Merit, Score, is_harmless_split, is_worthwhile, ranked_by_effect
+from pulsar_advisor.planning.proposals.configured import Configured
+
+OptionKind = Literal["move", "split", "setting", "own_balancer", "nothing"]
+"""Carry out a plan that only unloads · one that splits, and may unload the children · change settings of Pulsar's own
+balancer, which may be to switch it on · let it act as it is · leave all as it is."""
+
+_LEAST_GAIN: Final = 1e-9
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What an option disturbs. Of a simulated one: once for each unload."""
+
+    unloads: int = 0
+    splits: int = 0
+    topics: int = 0
+    producers: int = 0
+    consumers: int = 0
+    moved_throughput_bytes_per_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Option:
+    """One thing to do. Usage is the weighted maximum, 0..1: predicted for a plan, simulated for Pulsar's balancer."""
+
+    kind: OptionKind
+    sentence: str
+    """What to do."""
+    maximum_ratio: float | None
+    """The busiest broker's usage then."""
+    standard_deviation_ratio: float | None
+    gain_ratio: float | None
+    """By how much the busiest broker's usage falls."""
+    cost: Cost
+    confidence: Confidence | None
+    """None where nothing is predicted step by step."""
+    condition: str
+    """When that holds, as a clause."""
+    plan: str | None = None
+    digest: str | None = None
+    change: Mapping[str, str] = field(default_factory=dict)
+    """Settings to change, as for `--set`."""
+    highest_maximum_ratio: float | None = None
+    """The busiest broker's usage at the worse end of the prediction's range; None where no range is known."""
+    strategies: tuple[str, ...] = ()
+    """Every `shedder with placement` that leads to the same steps."""
+
+
+@dataclass(frozen=True)
+class Balancing:
+    """How Pulsar's own balancer fares in a simulation, with its settings or with some of them changed."""
+
+    change: Mapping[str, str]
+    """What has to be set for that to happen, the balancer's switches included."""
+    ends: str
+    """How the simulation ends, in words."""
+    settles: bool
+    maximum_ratio: float
+    standard_deviation_ratio: float
+    cost: Cost
+    condition: str
+
+    @property
+    def merit(self) -> Merit:
+        """What speaks for it."""
+        cost = self.cost
+        disturbed = cost.topics + cost.producers + cost.consumers
+        return Merit(self.maximum_ratio, None, self.standard_deviation_ratio, cost.splits, disturbed, cost.unloads)
+
+
+def ranked_options(
+    scores: Sequence[Score],
+    own: Configured,
+    balancing: Sequence[Balancing],
+    floor_ratio: float,
+    now: tuple[float, float] | None,
+    overloaded_ratio: float,
+) -> tuple[Option, ...]:
+    """At most four options, the best first, each different in kind; `now` is the highest usage and the standard
+    deviation of the snapshot, None if unknown, and `overloaded_ratio` the overload threshold.
+
+    First what lowers the busiest broker by at least the noise floor: the best plan that moves, and one that also splits
+    if it is better; then Pulsar's own balancer, unless a plan dominates it. Then the splits that Pulsar itself would
+    make, which serve their own purpose, and last to do nothing.
+    """
+    if now is None:
+        return ()
+    ranked = ranked_by_effect([row for row in scores if is_worthwhile(row, floor_ratio)], own, floor_ratio)
+    plans = [rows[0] for splits in (False, True) if (rows := [row for row in ranked if bool(row.splits) is splits])]
+    plans.sort(key=ranked.index)
+    by_pulsar = _best([one for one in balancing if one.settles], floor_ratio, now[0])
+    if by_pulsar is not None and any(row.merit and row.merit.is_as_good(by_pulsar.merit, floor_ratio) for row in plans):
+        by_pulsar = None
+    found = [_of_plan(row, [one for one in scores if _is_alike(one, row)]) for row in plans]
+    if by_pulsar is not None:
+        found.append(_of_balancing(by_pulsar, own, now[0]))
+    if not any(row.splits for row in plans):
+        splitting = ranked_by_effect(filter(is_harmless_split, scores), own, floor_ratio)
+        found += [_of_plan(row, [row]) for row in splitting[:1]]
+    return (*found, _nothing(now, bool(plans or by_pulsar), floor_ratio, overloaded_ratio))
+
+
+def _best(tried: Sequence[Balancing], floor_ratio: float, highest_now: float) -> Balancing | None:
+    """Of those within the noise floor of the best, the one that changes the fewest settings, then disturbs the least;
+    None if none of them lowers the busiest broker by as much as that floor."""
+    lowest = min((one.maximum_ratio for one in tried), default=highest_now)
+    if highest_now - lowest < max(floor_ratio, _LEAST_GAIN):
+        return None
+
+    def cost(one: Balancing) -> tuple[float, ...]:
+        merit = one.merit
+        return (len(one.change), merit.splits, merit.disturbed, merit.unloads, one.maximum_ratio)
+
+    return min((one for one in tried if one.maximum_ratio <= lowest + floor_ratio), key=cost)
+
+
+def _is_alike(one: Score, other: Score) -> bool:
+    return one == other or one.steps_sha256 == other.steps_sha256 is not None
+
+
+def _of_plan(row: Score, alike: Sequence[Score]) -> Option:
+    parts = [f"unload {count(row.unloads, 'bundle')}"] * bool(row.unloads)
+    parts += [f"split {count(row.splits, 'bundle')}"] * bool(row.splits)
+    what = " and ".join(parts)
+    condition = "the bundles are where the snapshot found them, and the load stays as it is"
+    return Option(
+        kind="split" if row.splits else "move",
+        sentence=f"{what[0].upper()}{what[1:]} as {combination(row.shedder, row.placement)} would",
+        maximum_ratio=row.maximum_after,
+        standard_deviation_ratio=row.standard_deviation_after,
+        gain_ratio=row.gain_ratio,
+        highest_maximum_ratio=row.highest_maximum_after,
+        cost=Cost(
+            unloads=row.unloads,
+            splits=row.splits,
+            topics=row.topics,
+            producers=row.producers,
+            consumers=row.consumers,
+            moved_throughput_bytes_per_s=row.moved_throughput_bytes_per_s,
+        ),
+        confidence=row.confidence,
+        condition=condition if row.unloads else "its children are unloaded later: a split alone moves no load",
+        plan=row.plan,
+        digest=row.digest,
+        strategies=tuple(combination(one.shedder, one.placement) for one in alike),
+    )
+
+
+def _of_balancing(one: Balancing, own: Configured, highest_now: float) -> Option:
+    name = f"Pulsar's own {combination(*own)}"
+    values = " ".join(f"{key}={value}" for key, value in one.change.items())
+    return Option(
+        kind="setting" if one.change else "own_balancer",
+        sentence=f"Set {values}: Pulsar's balancer {one.ends}" if values else f"Wait: {name} {one.ends}",
+        maximum_ratio=one.maximum_ratio,
+        standard_deviation_ratio=one.standard_deviation_ratio,
+        gain_ratio=highest_now - one.maximum_ratio,
+        highest_maximum_ratio=None,
+        cost=one.cost,
+        confidence=None,
+        condition=one.condition,
+        change=dict(one.change),
+    )
+
+
+def _nothing(now: tuple[float, float], something_helps: bool, floor_ratio: float, overloaded_ratio: float) -> Option:
+    highest, spread = now
+    if highest > overloaded_ratio:
+        why = f"clients can bear a broker above the overload threshold of {overloaded_ratio:.0%}"
+    elif something_helps:
+        why = "the busiest broker has room for the load to come"
+    else:
+        why = f"a fall of less than {floor_ratio:.1%}, the difference between two snapshots, isn't worth a disturbance"
+    return Option(
+        kind="nothing",
+        sentence="Do nothing",
+        maximum_ratio=highest,
+        standard_deviation_ratio=spread,
+        gain_ratio=0.0,
+        highest_maximum_ratio=highest,
+        cost=Cost(),
+        confidence=None,
+        condition=why,
+    )

@@ -1,0 +1,57 @@
+"""Checks a goal against its plan kind, and completes it for one cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.model.text.nearest import nearest
+from pulsar_advisor.model.text.some_of import some_of
+from pulsar_advisor.planning.kinds.registry import plan_kind
+
+
+def check_goal(goal: Goal) -> None:
+    """Raise `UsageError` for what the kind doesn't take, before anything is captured."""
+    kind = plan_kind(goal.kind)
+    fits = {"none": not goal.brokers, "one": len(goal.brokers) == 1, "some": bool(goal.brokers)}
+    if not fits[kind.brokers]:
+        wanted = {"none": "no broker", "one": "exactly one broker", "some": "at least one broker"}
+        raise UsageError(f"{goal.kind} is about {wanted[kind.brokers]}; named: {some_of(goal.brokers) or 'none'}")
+    if goal.target_ratio is not None and not kind.has_target:
+        raise UsageError(f"{goal.kind} has no target usage: omit --to")
+    for option, ratio in (("--to", goal.target_ratio), ("--ceiling", goal.ceiling_ratio)):
+        if ratio is not None and not 0.0 < ratio <= 1.0:
+            raise UsageError(f"{option} {ratio:.0%} is out of bounds: give a percentage from 1% to 100%")
+
+
+def resolved_goal(goal: Goal, broker_ids: Sequence[str], overloaded_ratio: float) -> Goal:
+    """The same goal with the ids of its brokers and a ceiling, which by default is the overload threshold.
+
+    Raises `UsageError` for a broker that the cluster doesn't have, and for a ceiling above the overload threshold
+    (`overloaded_ratio`): `apply` moves no bundle to a broker that it would overload.
+    """
+    ceiling = overloaded_ratio if goal.ceiling_ratio is None else goal.ceiling_ratio
+    if ceiling > overloaded_ratio:
+        raise UsageError(
+            f"--ceiling {ceiling:.0%} is above the overload threshold of {overloaded_ratio:.0%} "
+            "(loadBalancerBrokerOverloadedThresholdPercentage), and `apply` overloads no broker"
+        )
+    brokers, onto = resolved_brokers(goal.brokers, broker_ids), resolved_brokers(goal.onto, broker_ids)
+    return replace(goal, brokers=brokers, ceiling_ratio=ceiling, onto=onto)
+
+
+def resolved_brokers(names: Sequence[str], broker_ids: Sequence[str]) -> tuple[str, ...]:
+    """The ids of brokers as an operator names them, sorted. Raises `UsageError` for one that the cluster lacks."""
+    return tuple(sorted({_broker_id(name, broker_ids) for name in names}))
+
+
+def _broker_id(name: str, broker_ids: Sequence[str]) -> str:
+    """The one broker with this id, host, or first part of a host."""
+    alike = [broker for broker in broker_ids if broker == name or broker.startswith((f"{name}:", f"{name}."))]
+    if len(alike) == 1:
+        return alike[0]
+    if alike:
+        raise UsageError(f"{len(alike)} brokers are named '{name}': {some_of(alike)}; give the whole id")
+    raise UsageError(f"there is no broker '{name}'{nearest(name, broker_ids)}; the cluster has {some_of(broker_ids)}")

@@ -1,0 +1,116 @@
+"""Which consents a plan needs besides its approval, and why; approval, report, command line and form all ask here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pulsar_advisor.model.configuration.settings import setting_value
+from pulsar_advisor.model.plans.plan import Plan, Step
+from pulsar_advisor.model.text.some_of import count
+
+ConsentName = Literal["splits", "worse", "low_confidence"]
+
+OVERLOADED_KEY: Final = "loadBalancerBrokerOverloadedThresholdPercentage"
+
+_STEPS_NAMED: Final = 3
+
+
+@dataclass(frozen=True)
+class Consent:
+    """Something an approver may agree to besides the plan itself."""
+
+    name: ConsentName
+    flag: str
+    """The option of `approve` that gives it."""
+    title: str
+    """Its label in a form."""
+
+
+CONSENTS: Final = (
+    Consent("splits", "--splits", "Allow the splits"),
+    Consent("worse", "--accept-worse", "Accept a worse outcome"),
+    Consent("low_confidence", "--accept-low-confidence", "Accept steps of low confidence"),
+)
+
+
+ALONE: Final = (
+    "printf '%s\\n' 'schema: pulsar-advisor/approval-policy/1'",
+    "'separate_approver: false' 'separate_system_user: false' >alone.yaml",
+    '&& export PULSAR_ADVISOR_POLICY="$PWD/alone.yaml"',
+)
+"""A shell command, in parts, for a cluster to play with: a policy under which one person may propose and approve."""
+
+
+@dataclass(frozen=True)
+class NeededConsent:
+    """A consent that a plan can't be carried out without, and why: one clause for each reason."""
+
+    consent: Consent
+    reasons: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """All reasons in one text."""
+        return "; ".join(self.reasons)
+
+
+def needed_consents(plan: Plan) -> tuple[NeededConsent, ...]:
+    """The consents this plan needs, in the order of `CONSENTS`; none for a plan that helps, is sure and can be undone.
+
+    Only executable steps count. A plan that moves nothing (splits only) can't make things worse. One that moves must
+    lower the predicted maximum and must not lift a broker over the overload threshold; a prediction that is missing
+    counts as worse.
+    """
+    reasons = {"splits": _splits, "worse": _worse, "low_confidence": _unsure}
+    found = ((consent, tuple(reasons[consent.name](plan))) for consent in CONSENTS)
+    return tuple(NeededConsent(consent, because) for consent, because in found if because)
+
+
+def overloaded_ratio(plan: Plan) -> float:
+    """Usage (0..1) above which a broker is overloaded: as the plan's settings say, else the release's default."""
+    planned = {key: setting.value for key, setting in plan.settings.items()}
+    return float(setting_value(OVERLOADED_KEY, plan.pulsar_version, planned)) / 100
+
+
+def _executable(plan: Plan) -> tuple[Step, ...]:
+    return tuple(step for step in plan.steps if step.executable)
+
+
+def _splits(plan: Plan) -> Iterator[str]:
+    if splits := sum(step.action == "split" for step in _executable(plan)):
+        yield f"it splits {count(splits, 'bundle')}, which can't be undone"
+
+
+def _worse(plan: Plan) -> Iterator[str]:
+    if not any(step.action == "unload" for step in _executable(plan)):
+        return
+    before, after = plan.predicted.before, plan.predicted.after
+    if before.maximum_ratio is None or after.maximum_ratio is None:
+        yield "the highest usage of all brokers can't be predicted"
+    elif after.maximum_ratio >= before.maximum_ratio:
+        yield f"the highest predicted usage of all brokers {_change(before.maximum_ratio, after.maximum_ratio)}"
+    threshold = overloaded_ratio(plan)
+    for broker, forecast in after.brokers.items():
+        was = before.brokers[broker].usage_ratio if broker in before.brokers else None
+        now = forecast.usage_ratio
+        if now is not None and now > threshold and (was is None or was <= threshold):
+            usage = f"its usage is {now:.1%} afterwards" if was is None else f"its usage {_change(was, now)}"
+            yield f"{broker} would rise above the overload threshold of {threshold:.0%}: {usage}"
+
+
+def _change(before: float, after: float) -> str:
+    if f"{before:.1%}" == f"{after:.1%}":
+        return f"stays at {before:.1%}"
+    return f"rises from {before:.1%} to {after:.1%}"
+
+
+def _unsure(plan: Plan) -> Iterator[str]:
+    """The first few steps of low confidence with their doubts; the rest as a number."""
+    unsure = [step for step in _executable(plan) if step.confidence == "low"]
+    for step in unsure[:_STEPS_NAMED]:
+        why = " ".join(doubt.sentence for doubt in step.doubts if doubt.confidence == "low")
+        yield f"{step.id}: {why.removesuffix('.') or 'the plan does not say why'}"
+    if (more := len(unsure) - _STEPS_NAMED) > 0:
+        yield count(more, "more step")

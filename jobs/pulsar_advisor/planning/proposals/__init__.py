@@ -1,0 +1,1 @@
+"""What Pulsar's strategies propose for a cluster, before it becomes a plan."""

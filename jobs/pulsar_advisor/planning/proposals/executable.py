@@ -1,0 +1,49 @@
+"""Which wishes may become calls: the rules of `apply` that are known when the plan is made.
+
+Wishes that they exclude stay in the plan, marked, because Pulsar itself would carry them out.
+"""
+
+from __future__ import annotations
+
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
+from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
+from pulsar_advisor.model.strategy.decision import Split
+from pulsar_advisor.planning.proposals.proposal import Move
+
+
+def _why_bundle_not(state: ClusterState, bundle: int) -> str | None:
+    namespace = state.namespaces.names[state.bundles.namespace[bundle]]
+    owner = int(state.bundles.owner[bundle])
+    if is_pulsars_own(namespace):
+        return f"{namespace} is one of Pulsar's own namespaces"
+    if owner == NO_ROW:
+        return "the bundle has no owner"
+    if not state.bundles.in_boundaries[bundle]:
+        return "the range is not among the namespace's boundaries: a split is in progress"
+    if not state.bundles.usable[bundle]:
+        return "validation found the figures of this bundle unfit"
+    if not state.brokers.complete[owner]:
+        return f"the figures of its owner {state.brokers.ids[owner]} are incomplete or unfit"
+    return None
+
+
+def why_move_not(state: ClusterState, move: Move) -> str | None:
+    """Why an unload can't be carried out; None if it can."""
+    reason = _why_bundle_not(state, move.bundle)
+    if reason is None and state.bundles.topics[move.bundle] == 0:
+        return "no topic of the bundle is loaded: no client would bring it back, and nothing would move"
+    if reason is None and move.destination != NO_ROW and not state.brokers.complete[move.destination]:
+        return f"the figures of the destination {state.brokers.ids[move.destination]} are incomplete or unfit"
+    return reason
+
+
+def why_split_not(state: ClusterState, split: Split) -> str | None:
+    """Why a split can't be carried out; None if it can."""
+    if not split.boundaries:
+        return f"{split.algorithm} finds no boundary inside the bundle"
+    topics = int((state.topics.bundle == split.bundle).sum())
+    if topics < 2:
+        return f"a bundle of {topics} topics is never split"
+    if state.load_manager == "extensible" and len(split.boundaries) != 1:
+        return f"the Extensible manager only splits in two; {split.algorithm} gives {len(split.boundaries)} boundaries"
+    return _why_bundle_not(state, split.bundle)

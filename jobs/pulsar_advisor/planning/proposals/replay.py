@@ -1,0 +1,50 @@
+"""A shedder's memory when it reaches a snapshot, after it has seen the earlier ones.
+
+Each earlier snapshot is fed for as many cycles as separate it from the next one: none, if several were taken in one
+shedding interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
+from typing import Any, Final
+
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.recent_unloads import shedding_interval_ms
+from pulsar_advisor.model.strategy.memory import ShedderMemory
+from pulsar_advisor.shedding.cycle import advance
+from pulsar_advisor.shedding.registry import Shedder
+
+RESTART_AFTER_INTERVALS: Final = 3
+"""A gap of more than this many usual gaps (or shedding intervals, if longer) resets the memory: too much happened
+unseen."""
+
+MOST_CYCLES_OF_A_GAP: Final = 1000
+"""Smoothing has long settled by then: 0.9 to the power of 1000 is 1e-46."""
+
+
+def replay(
+    shedder: Shedder, history: Sequence[ClusterState], state: ClusterState, settings: LoadBalancerSettings
+) -> Any:
+    """The shedder's memory when it reaches `state`, after the earlier snapshots in `history`, oldest first."""
+    memory: ShedderMemory = shedder.Memory()
+    moments = [*history, state]
+    gaps_ms = [later.captured_at_ms - earlier.captured_at_ms for earlier, later in pairwise(moments)]
+    interval_ms = shedding_interval_ms(settings)
+    longest_gap_ms = RESTART_AFTER_INTERVALS * max(median(gaps_ms), interval_ms) if gaps_ms else 0
+    # The cycle to come is that of `state`: cycles are counted backwards from it.
+    until = [round((state.captured_at_ms - moment.captured_at_ms) / interval_ms) for moment in moments]
+    for earlier, gap_ms, cycles in zip(history, gaps_ms, (a - b for a, b in pairwise(until)), strict=True):
+        if gap_ms > longest_gap_ms:
+            memory = shedder.Memory()
+            continue
+        if not cycles:
+            continue
+        view = shedder.observe(earlier, settings, earlier.captured_at_ms)
+        memory = advance(
+            shedder, view, settings, memory.forget_departed(earlier.brokers.ids), min(cycles, MOST_CYCLES_OF_A_GAP)
+        )
+    return memory.forget_departed(state.brokers.ids)

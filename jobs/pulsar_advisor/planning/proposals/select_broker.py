@@ -1,0 +1,152 @@
+"""Where an unloaded bundle would go: the filters, the placement strategy, and a second try off an overloaded broker.
+
+Source: `ModularLoadManagerImpl.selectBroker`, `ExtensibleLoadManagerImpl.selectAsync`,
+`SimpleLoadManagerImpl.getFinalCandidates` (2.11.0 to 5.0.1). Where Pulsar draws at random, the draw here depends only
+on the seed, the strategy and the bundle's name.
+
+A draw of the bundle's own broker makes the Modular manager leave the bundle where it is. Of k brokers it draws the
+source once in k times, so that the bundle goes is at least as likely: a prediction names it.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans, ClusterState, Indices
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.java.maps import Hashes, hash_map_order, string_hashes
+from pulsar_advisor.model.load.resource_usage import overload_usage
+from pulsar_advisor.model.strategy.outcomes import Outcomes
+from pulsar_advisor.placement.filters import (
+    Candidates,
+    PlacementFacts,
+    extensible_candidates,
+    modular_candidates,
+    overloaded_retry,
+    placement_facts,
+    policy_candidates,
+    simple_candidates,
+)
+from pulsar_advisor.placement.registry import Placement
+
+PIPELINES: Final = {
+    "modular": modular_candidates,
+    "simple": simple_candidates,
+    "extensible": extensible_candidates,
+}
+"""The filters of each load manager."""
+BUNDLES_EXPLAINED: Final = 50
+"""Number of bundles for which the outcome of every broker is kept; more would add size, not insight."""
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateSets:
+    """The brokers that a namespace's bundles may go to, whatever the placement strategy; computed on demand."""
+
+    state: ClusterState
+    settings: LoadBalancerSettings
+    facts: PlacementFacts
+    _hashes: Hashes
+    _overloaded: Booleans
+    _allowed: dict[tuple[int, bool], Booleans] = field(default_factory=dict)
+    _candidates: dict[tuple[int, bool], Candidates] = field(default_factory=dict)
+    _restored: dict[tuple[int, bool], Candidates] = field(default_factory=dict)
+    _in_order: dict[bytes, Indices] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, state: ClusterState, settings: LoadBalancerSettings, facts: PlacementFacts | None = None
+    ) -> CandidateSets:
+        """The sets of a cluster state, none computed yet; `facts` are those of the state, if they are known."""
+        usage = overload_usage(state.brokers.usage, state.brokers.limit, settings)
+        overloaded = usage > settings.load_balancer_broker_overloaded_threshold_percentage / 100
+        facts = facts or placement_facts(state, settings)
+        return cls(state, settings, facts, string_hashes(state.brokers.ids), overloaded)
+
+    def allowed(self, namespace: int, non_persistent: bool = False) -> Booleans:
+        """Per broker, whether the isolation policies allow it for a namespace (row)."""
+        key = (namespace, non_persistent)
+        if key not in self._allowed:
+            self._allowed[key] = policy_candidates(self.state, self.facts, namespace, non_persistent=non_persistent)
+        return self._allowed[key]
+
+    def first(self, bundle: int) -> Candidates:
+        """The candidates for a bundle (row)."""
+        key = self._key(bundle)
+        if key not in self._candidates:
+            pipeline = PIPELINES[self.state.load_manager]
+            self._candidates[key] = pipeline(self.state, self.settings, self.facts, key[0], non_persistent=key[1])
+        return self._candidates[key]
+
+    def second(self, bundle: int, chosen: int) -> Candidates | None:
+        """The candidates for a second choice, when the broker chosen from the first ones (a row) is overloaded."""
+        if self.state.load_manager != "modular" or not self._overloaded[chosen]:
+            return None
+        key = self._key(bundle)
+        if key not in self._restored:
+            self._restored[key] = overloaded_retry(self.first(bundle), self.allowed(*key))
+        return self._restored[key]
+
+    def in_java_order(self, brokers: Indices) -> Indices:
+        """Candidates in the order of the Modular manager's hash set."""
+        key = brokers.tobytes()
+        if key not in self._in_order:
+            self._in_order[key] = brokers[hash_map_order(self._hashes[brokers])]
+        return self._in_order[key]
+
+    def _key(self, bundle: int) -> tuple[int, bool]:
+        """Namespace, and whether the bundle is known to hold non-persistent topics: what the candidates depend on."""
+        return int(self.state.bundles.namespace[bundle]), bool(self.facts.non_persistent[bundle])
+
+
+@dataclass
+class BrokerSelection:
+    """Selects a broker for one bundle after another; the strategy's memory advances with every choice."""
+
+    candidates: CandidateSets
+    name: str
+    """Of the placement strategy; a draw depends on it."""
+    strategy: Placement
+    view: Any
+    """The strategy's observation of the state."""
+    memory: Any
+    """The strategy's; replaced with every choice."""
+    seed: int | str
+    """What a draw depends on besides the strategy and the bundle."""
+    likeliest: bool = False
+    """Whether a draw leaves out the bundle's source, where it is one of several: see above."""
+    possible: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """Bundle row -> the brokers (rows) where Pulsar may put it."""
+    explained: list[tuple[int, Outcomes]] = field(default_factory=list)
+    """Bundle row and the answer about each broker: first the filters' answer, then the strategy's."""
+
+    def select(self, bundle: int, source: int) -> int:
+        """The broker for a bundle at `source` (rows), NO_ROW if no broker qualifies."""
+        chosen = self._choose(bundle, source, self.candidates.first(bundle))
+        if chosen == NO_ROW or (others := self.candidates.second(bundle, chosen)) is None:
+            return chosen
+        again = self._choose(bundle, source, others)
+        return again if again != NO_ROW else chosen
+
+    def _choose(self, bundle: int, source: int, candidates: Candidates) -> int:
+        if not len(candidates.brokers):
+            return NO_ROW
+        in_order = self.candidates.in_java_order(candidates.brokers)
+        settings = self.candidates.settings
+        decision, self.memory = self.strategy.choose(self.view, in_order, bundle, settings, self.memory)
+        # The Simple manager's leader ranks by quotas that it smooths in its memory, not by the reports' figures.
+        anyone = candidates.brokers if self.candidates.state.load_manager == "simple" else decision.otherwise
+        self.possible[bundle] = tuple((decision.eligible if anyone is None else anyone).tolist())
+        if len(self.explained) < 2 * BUNDLES_EXPLAINED:
+            self.explained += [(bundle, candidates.outcomes), (bundle, decision.brokers)]
+        eligible = np.sort(decision.eligible)
+        if self.likeliest and len(eligible) > 1:
+            eligible = eligible[eligible != source]
+        if len(eligible) <= 1:
+            return int(eligible[0]) if len(eligible) else NO_ROW
+        draw = random.Random(f"{self.seed}/{self.name}/{self.candidates.state.bundle_name(bundle)}")
+        return int(eligible[draw.randrange(len(eligible))])

@@ -1,0 +1,51 @@
+"""A strategy's view of a cluster state, with the policies and filters that its load manager would apply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from pulsar_advisor.model.cluster.cluster_state import Booleans, ClusterState
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.load.extensible_load import ExtensibleLoad
+from pulsar_advisor.model.load.simple_load import SimpleLoad
+from pulsar_advisor.placement.filters import PlacementFacts, extensible_candidates, policy_candidates
+
+Observe = Callable[[ClusterState, LoadBalancerSettings, int], Any]
+
+
+def observed(observe: Observe, state: ClusterState, settings: LoadBalancerSettings, facts: PlacementFacts) -> Any:
+    """The result of `observe`; an Extensible or Simple view applies the filters, which strategies can't import.
+
+    Source: `TransferShedder.isTransferable`, `SimpleLoadManagerImpl.doLoadShedding` (4.0.8).
+    """
+    view = observe(state, settings, state.captured_at_ms)
+    namespace_of = state.bundles.namespace
+    if isinstance(view, ExtensibleLoad):
+
+        @cache
+        def candidates(namespace: int) -> Booleans:
+            found = np.zeros(len(state.brokers), dtype=np.bool_)
+            found[extensible_candidates(state, settings, facts, namespace).brokers] = True
+            return found
+
+        def transferable(bundle: int, source: int, destination: int) -> bool:
+            left = candidates(int(namespace_of[bundle])).copy()
+            if not left[destination]:
+                return False
+            left[source] = False
+            return bool(left[destination] if settings.load_balancer_transfer_enabled else left.any())
+
+        return replace(view, transferable=transferable)
+    if isinstance(view, SimpleLoad):
+
+        @cache
+        def allowed(namespace: int) -> Booleans:
+            return policy_candidates(state, facts, namespace)
+
+        return replace(view, allowed=lambda bundle: allowed(int(namespace_of[bundle])))
+    return view

@@ -1,0 +1,332 @@
+"""Why a bundle, a broker, a namespace or the whole cluster is balanced or left alone, and what would change that.
+
+The answers of all strategies about it, in the order in which Pulsar asks: the shedder about the broker and the bundle,
+the load manager about the chosen bundle, filters and placement strategy about each broker that could take it, and the
+split decider. Each comes with both sides of the inequality that decided it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, Self
+
+import numpy as np
+
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
+from pulsar_advisor.model.configuration.class_names import LOAD_MANAGERS
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, is_known
+from pulsar_advisor.model.errors import AdvisorError, UsageError
+from pulsar_advisor.model.load.resource_usage import weighted_maximum
+from pulsar_advisor.model.strategy.outcomes import Outcomes, vocabulary
+from pulsar_advisor.model.text.nearest import nearest
+from pulsar_advisor.model.text.some_of import count, some_of
+from pulsar_advisor.placement import filters
+from pulsar_advisor.planning.advice.capacity import only_more_brokers
+from pulsar_advisor.planning.kinds.goal import resolved_brokers
+from pulsar_advisor.planning.plans.deciding import deciding, require_inputs
+from pulsar_advisor.planning.plans.propose import propose, propose_splits
+from pulsar_advisor.planning.proposals.proposal import Answers, Move, Proposal, Role
+from pulsar_advisor.planning.questions.smallest_change import Change, smallest_changes
+from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.requests.what_if import Resolve, keys_that_count, with_what_if
+from pulsar_advisor.planning.usage.forecast import finite
+
+Kind = Literal["cluster", "namespace", "broker", "bundle"]
+
+SHOWN: Final = 20
+"""Answers kept of one strategy to one question: what it chose, then what came nearest to it."""
+BUNDLES_PLACED: Final = 3
+"""Bundles for which the candidates are shown, if the question is about more than one bundle."""
+
+_OF_THE_LEADER: Final = ("loadBalancerSheddingGracePeriodMinutes", "loadBalancerSheddingExcludedNamespaces")
+"""Keys by which the load manager leaves bundles alone, whatever the shedder."""
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """What is asked about: rows of the cluster state."""
+
+    kind: Kind
+    name: str
+    """Broker id, namespace or full bundle name; empty for the cluster."""
+    brokers: frozenset[int]
+    bundles: frozenset[int]
+
+    @classmethod
+    def of(cls, state: ClusterState, kind: Kind, name: str = "") -> Self:
+        """The subject with this name: a broker's as for a goal. Raises `UsageError` if the cluster has none."""
+        owner = state.bundles.owner
+        if kind == "cluster":
+            return cls(kind, "", frozenset(range(len(state.brokers))), frozenset(range(len(state.bundles))))
+        if kind == "broker":
+            (broker,) = resolved_brokers([name], state.brokers.ids)
+            row = state.brokers.ids.index(broker)
+            return cls(kind, broker, frozenset({row}), frozenset(np.flatnonzero(owner == row).tolist()))
+        if kind == "namespace":
+            row = _row(state.namespaces.names, kind, name)
+            bundles = np.flatnonzero(state.bundles.namespace == row)
+        else:
+            namespace, separator, _ = name.rpartition("/0x")
+            if not separator:
+                raise UsageError(
+                    f"'{name}' is not a bundle: give its full name, tenant/namespace/0x00000000_0x40000000"
+                )
+            inside = np.flatnonzero(state.bundles.namespace == _row(state.namespaces.names, "namespace", namespace))
+            bundles = inside[[_row([state.bundle_name(row) for row in inside.tolist()], kind, name)]]
+        owners = owner[bundles][owner[bundles] != NO_ROW]
+        return cls(kind, name, frozenset(owners.tolist()), frozenset(bundles.tolist()))
+
+
+def _row(names: Sequence[str], kind: str, name: str) -> int:
+    if name not in names:
+        raise UsageError(f"the snapshot has no {kind} '{name}'{nearest(name, names)}")
+    return names.index(name)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a strategy says about one broker or bundle. Figures that are no numbers are null."""
+
+    object: str
+    code: str
+    chosen: bool
+    left: float | None
+    relation: str
+    """Empty where nothing was compared."""
+    right: float | None
+    sentence: str
+    last_digit: bool
+    """Whether a tie or the last digit decided."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """One strategy's answers to one question; one link of the chain."""
+
+    strategy: str
+    role: Role
+    subject: Literal["broker", "bundle"]
+    about: str
+    """For placement: the bundle for which the brokers are candidates."""
+    answers: tuple[Answer, ...]
+    number: int
+    """How many there are; `answers` are the first of them."""
+
+
+@dataclass(frozen=True)
+class Flip:
+    """The smallest change of one setting with which something else happens, and what happens then."""
+
+    change: Change
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why something is balanced or left alone."""
+
+    shedder: str
+    placement: str
+    kind: Kind
+    name: str
+    acts: bool
+    """Whether anything of the subject is unloaded."""
+    sentence: str
+    capacity: str | None
+    """Why only more brokers can help, whatever the balancer does; None where moves may."""
+    acts_in_cycle: int | None
+    chain: tuple[Link, ...]
+    flips: tuple[Flip, ...]
+    """The smallest change first; at most one for each setting."""
+    tried: tuple[str, ...]
+    """Pulsar's keys that were tried, sorted."""
+
+
+def explain(
+    request: Request,
+    kind: Kind,
+    name: str,
+    state: ClusterState,
+    resolve: Resolve,
+    history: Sequence[ClusterState] = (),
+) -> Explanation:
+    """Explain what one shedder with one placement strategy does with a subject, and find what would change it.
+
+    `state` and `history` (earlier states, oldest first) are as the brokers reported them; `request` may hold a what-if.
+    Raises `AdvisorError` if the combination can't be judged, `UsageError` if there is no such subject.
+    """
+    own, subject = resolve({}), Subject.of(state, kind, name)
+    require_inputs(request.shedder, request.placement, state)
+
+    def proposed(what_if: Mapping[str, str]) -> Proposal:
+        settings = resolve(what_if)
+        seen, *earlier = (with_what_if(moment, own, settings, what_if) for moment in (state, *history))
+        ((_, proposal),) = propose(request, seen, settings, earlier)
+        if isinstance(proposal, AdvisorError):
+            raise proposal
+        return proposal
+
+    proposal, settings = proposed(request.what_if), resolve(request.what_if)
+    splits = propose_splits(request, with_what_if(state, own, settings, request.what_if), settings)
+    links = tuple(_links(state, subject, proposal.moves, (*proposal.answers, *(splits.answers if splits else ()))))
+    as_is = _fate(subject, proposal.moves)
+
+    def differs(key: str, text: str) -> bool:
+        return _fate(subject, proposed({**request.what_if, key: text}).moves) != as_is
+
+    keys = _keys(request, own, any(link.about for link in links)) - request.what_if.keys()
+    named = {state.namespaces.names[int(state.bundles.namespace[row])] for row in subject.bundles}
+    changes = smallest_changes(
+        resolve(request.what_if), sorted(keys), sorted(named) if kind in ("namespace", "bundle") else (), differs
+    )
+    flips = tuple(
+        Flip(change, _sentence(state, subject, proposed({**request.what_if, change.key: change.after})))
+        for change in changes
+    )
+    return Explanation(
+        shedder=proposal.shedder,
+        placement=proposal.placement,
+        kind=kind,
+        name=subject.name,
+        acts=bool(_moved(subject, proposal.moves)),
+        sentence=_sentence(state, subject, proposal),
+        capacity=_capacity(state, resolve(request.what_if)),
+        acts_in_cycle=proposal.acts_in_cycle,
+        chain=links,
+        flips=flips,
+        tried=tuple(sorted(keys)),
+    )
+
+
+def _capacity(state: ClusterState, settings: LoadBalancerSettings) -> str | None:
+    brokers = state.brokers
+    usage = weighted_maximum(brokers.usage, brokers.limit, settings)[brokers.available]
+    return only_more_brokers(usage, settings)
+
+
+def _keys(request: Request, settings: LoadBalancerSettings, placed: bool) -> frozenset[str]:
+    """Pulsar's keys that its release has and that may matter: of placement and filters only if they were asked."""
+    shedder, placement = deciding(request.shedder, request.placement)
+    of_placement = (*placement.setting_keys, *filters.SETTING_KEYS) if placed else ()
+    read = {*shedder.setting_keys, *_OF_THE_LEADER, *of_placement}
+    return frozenset(key for key in keys_that_count() & read if is_known(key, settings.behaviour))
+
+
+def _moved(subject: Subject, moves: Sequence[Move]) -> tuple[Move, ...]:
+    return tuple(move for move in moves if move.bundle in subject.bundles)
+
+
+def _fate(subject: Subject, moves: Sequence[Move]) -> object:
+    """What a change must alter: for a bundle, whether it is unloaded and where to; else whether anything is."""
+    moved = _moved(subject, moves)
+    return tuple((move.bundle, move.destination) for move in moved) if subject.kind == "bundle" else bool(moved)
+
+
+def _links(state: ClusterState, subject: Subject, moves: Sequence[Move], given: Sequence[Answers]) -> list[Link]:
+    """The chain, in the order in which Pulsar asks; questions that were not put are left out."""
+    links = []
+    placed: dict[str, None] = {}
+    moved = [state.bundle_name(move.bundle) for move in _moved(subject, moves)]
+    for answers in given:
+        wanted: Collection[int] = subject.brokers if answers.outcomes.subject == "broker" else subject.bundles
+        if answers.role == "placement":
+            own = _is_about(subject, answers.about, moved)
+            if not own and subject.kind != "broker":
+                continue
+            placed[answers.about] = None
+            if len(placed) > BUNDLES_PLACED and subject.kind != "bundle":
+                continue
+            wanted = range(len(state.brokers)) if own else subject.brokers
+        link = _link(state, answers, wanted)
+        if link.number:
+            links.append(link)
+    return links
+
+
+def _is_about(subject: Subject, bundle: str, moved: Collection[str]) -> bool:
+    """Whether a bundle for which brokers were candidates belongs to the subject."""
+    if subject.kind in ("bundle", "cluster"):
+        return subject.kind == "cluster" or bundle == subject.name
+    namespace = bundle.rpartition("/")[0]
+    return namespace == subject.name if subject.kind == "namespace" else bundle in moved
+
+
+def _link(state: ClusterState, answers: Answers, wanted: Collection[int]) -> Link:
+    outcomes = answers.outcomes
+    rows = np.flatnonzero(np.isin(outcomes.index, np.fromiter(wanted, dtype=np.int64, count=len(wanted))))
+    names = state.brokers.ids if outcomes.subject == "broker" else None
+    last_digit = outcomes.near_tie()
+    of_filters = outcomes.vocabulary == vocabulary(filters.FilterOutcome)
+    return Link(
+        strategy=LOAD_MANAGERS[state.load_manager] if of_filters else answers.strategy,
+        role="load manager" if of_filters else answers.role,
+        subject=outcomes.subject,
+        about=answers.about,
+        answers=tuple(
+            _answer(outcomes, row, names[index] if names else state.bundle_name(index), bool(last_digit[row]))
+            for row in outcomes.nearest_first(rows)[:SHOWN].tolist()
+            for index in (int(outcomes.index[row]),)
+        ),
+        number=len(rows),
+    )
+
+
+def _answer(outcomes: Outcomes, row: int, name: str, last_digit: bool) -> Answer:
+    outcome = outcomes.vocabulary[outcomes.code[row]]
+    return Answer(
+        object=name,
+        code=outcome.code,
+        chosen=outcome.chosen,
+        left=finite(outcomes.left[row]),
+        relation=outcome.relation,
+        right=finite(outcomes.right[row]),
+        sentence=outcomes.explain(row),
+        last_digit=last_digit,
+    )
+
+
+def _sentence(state: ClusterState, subject: Subject, proposal: Proposal) -> str:
+    """What happens with the subject, and the answer that decided it."""
+    moved = _moved(subject, proposal.moves)
+    if subject.kind == "bundle":
+        return _about_bundle(state, subject, proposal, moved)
+    if moved:
+        sources = some_of({state.brokers.ids[move.source] for move in moved})
+        of = {"namespace": f" of {subject.name}"}.get(subject.kind, "")
+        return f"{proposal.shedder} unloads {count(len(moved), 'bundle')}{of} from {sources}."
+    if subject.kind == "cluster":
+        return f"Nothing is unloaded. {proposal.why_nothing}"
+    reason = _reason(state, subject, proposal)
+    if subject.kind == "namespace":
+        return f"No bundle of {subject.name} is unloaded: {reason}."
+    return f"{subject.name} gives up nothing: {reason}."
+
+
+def _about_bundle(state: ClusterState, subject: Subject, proposal: Proposal, moved: Sequence[Move]) -> str:
+    (bundle,) = subject.bundles
+    owner = int(state.bundles.owner[bundle])
+    if moved:
+        (move,) = moved
+        to = "a broker of Pulsar's choice" if move.destination == NO_ROW else state.brokers.ids[move.destination]
+        return f"{subject.name} is unloaded from {state.brokers.ids[move.source]} and goes to {to}."
+    if owner == NO_ROW:
+        return f"{subject.name} has no owner: there is nothing to unload."
+    return f"{subject.name} stays on {state.brokers.ids[owner]}: {_reason(state, subject, proposal)}."
+
+
+def _reason(state: ClusterState, subject: Subject, proposal: Proposal) -> str:
+    """The last refusal: the load manager's about a bundle, else the shedder's about a bundle, else about a broker."""
+    for role, kind in (("load manager", "bundle"), ("shedder", "bundle"), ("shedder", "broker")):
+        wanted = subject.bundles if kind == "bundle" else subject.brokers
+        of_role = (one for one in proposal.answers if one.role == role and one.outcomes.subject == kind)
+        for answers in of_role:
+            outcomes = answers.outcomes
+            rows = np.flatnonzero(np.isin(outcomes.index, list(wanted)) & ~outcomes.chosen())
+            if len(rows):
+                row = int(outcomes.nearest_first(rows)[0])
+                index = int(outcomes.index[row])
+                name = state.brokers.ids[index] if kind == "broker" else state.bundle_name(index)
+                return outcomes.explain(row) if name == subject.name else f"{name}: {outcomes.explain(row)}"
+    manager = LOAD_MANAGERS[state.load_manager]
+    return f"{proposal.shedder} does not look at it: {manager} has no fit figures about it"

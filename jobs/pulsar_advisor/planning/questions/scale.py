@@ -1,0 +1,348 @@
+"""How many brokers a load needs at a target usage, and how sure that is.
+
+A verdict like Cruise Control's provision status, but stricter: `over` only if a broker could go whatever the base load
+is, its bundles find room, and one more broker could still fail. Every figure is a range between the two ends of the
+`base_load` model: if all CPU goes with the messages, fewer brokers have to carry all of it; if all of it is base, more
+brokers take none of it away.
+
+Brokers with the same limits are one machine type, each of its brokers taken for the median one, or for the one with the
+most base where all CPU may be base. The load that moves is work (points of a core), poured over all brokers like water:
+with bundles of any size the busiest broker is above that level, and a single bundle may need more than a whole broker
+has left. Isolation policies aren't considered in it; they are where bundles are packed: for the broker that could go,
+and for the loss of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Final, Literal
+
+import numpy as np
+
+from pulsar_advisor.model.cluster.cluster_state import CPU, Floats
+from pulsar_advisor.model.load.resource_usage import weighted_maximum
+from pulsar_advisor.model.plans.plan import Confidence
+from pulsar_advisor.model.text.some_of import count, some_of
+from pulsar_advisor.planning.kinds.answers import BundleOutcome, fixed
+from pulsar_advisor.planning.kinds.drain import mean_if_one_more_fails
+from pulsar_advisor.planning.kinds.packing import packed
+from pulsar_advisor.planning.kinds.room import Room, Rows
+from pulsar_advisor.planning.usage.lower_bound import level
+from pulsar_advisor.shedding.fewest_moves import PPM, ppm_per_unit
+
+Verdict = Literal["under", "right", "over", "unknown"]
+"""Surely too few · enough, and one less isn't or may not be · enough, and a broker could go · enough at one
+end of the range only, or if figures that validation doubts are right."""
+
+_CERTAIN_WITHIN: Final = 0.01
+"""Ends of a range that are nearer than this are one figure."""
+_LARGE_BASE: Final = 1 / 3
+"""Share of the CPU usage above which a base says that CPU may not follow messages."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Brokers with the same limits."""
+
+    title: str
+    """`4 cores`; or that their number isn't reported."""
+    brokers: int
+    """Those that are fit now."""
+    needed: int | None
+    """The fewest of them, beside all other brokers, that are surely enough by these figures; None if no number is."""
+    needed_if_messages: int | None
+    """The fewest that are enough if all CPU goes with the messages."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """The cluster with more or fewer brokers of one machine type; usage (ratio) of the busiest, divided evenly."""
+
+    machine: str
+    change: int
+    brokers: int
+    """All of them then."""
+    lowest_ratio: float
+    likely_ratio: float
+    highest_ratio: float
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What the load needs; ratios 0..1."""
+
+    brokers: int
+    """Those that are fit now."""
+    target_ratio: float
+    verdict: Verdict
+    confidence: Confidence
+    sentence: str
+    """The verdict, for an operator."""
+    machines: tuple[Machine, ...]
+    sizes: tuple[Size, ...]
+    """As it is, and with up to two brokers less and one more of each machine type."""
+    base_ratio: float
+    """The most of the CPU usage that may not follow the messages."""
+    largest_bundle: str
+    largest_bundle_ratio: float
+    """The share that it needs at most of the machine that feels it most, without anything else."""
+    losses_that_do_not_fit: tuple[str, ...]
+    """Brokers whose bundles find no room on the others under the ceiling, should they fail."""
+
+
+@dataclass(frozen=True, eq=False)
+class _End:
+    """The load at one end of the model: what stays on a broker of each type, and what moves; by resource."""
+
+    stays: Floats
+    """(t, 5)"""
+    moves: Floats
+    """(5,)"""
+
+
+@dataclass(frozen=True, eq=False)
+class _Load:
+    """The cluster's load over its machine types."""
+
+    share: Floats
+    """(t, 5): the share, weights applied, that one unit takes at a broker of the type."""
+    least: _End
+    """If the base is the least."""
+    likely: _End
+    greatest: _End
+
+    def busiest(self, end: _End, numbers: Sequence[int]) -> float:
+        """The usage (ratio) of the busiest broker with this many of each type, if the load were divided evenly."""
+        rows = np.repeat(np.arange(len(numbers)), numbers)
+        levels = [
+            level(end.stays[rows, resource] * self.share[rows, resource], self.share[rows, resource], amount)
+            for resource, amount in enumerate(end.moves.tolist())
+            if (self.share[rows, resource] > 0).all()
+        ]
+        return max(levels, default=0.0)
+
+    def needed(self, end: _End, numbers: Sequence[int], machine: int, target: float) -> int | None:
+        """The fewest brokers of one type, beside the others, that keep all within a usage; None if no number does."""
+        others = [number if row != machine else 0 for row, number in enumerate(numbers)]
+        most = 0 if any(others) else 1
+        for resource, amount in enumerate(end.moves.tolist()):
+            share = self.share[:, resource]
+            if not (share > 0).all():
+                continue
+            room = (target - end.stays[:, resource] * share) / share
+            if any(number and room[row] < 0 for row, number in enumerate(others)):
+                return None
+            lacks = amount - float(room @ np.array(others))
+            least = ceil(lacks / float(room[machine]) - 1e-9) if lacks > 0 and room[machine] > 0 else 0
+            if (lacks > 0 and not least) or (room[machine] < 0 and not any(others)):
+                return None
+            most = max(most, least)
+        return most
+
+    @property
+    def ends(self) -> tuple[_End, _End, _End]:
+        """All three."""
+        return self.least, self.likely, self.greatest
+
+
+def scale(room: Room, target_ratio: float) -> Scale:
+    """What a cluster's load needs at a target usage; `room` is as the snapshot found its brokers."""
+    rows = np.flatnonzero(room.fit)
+    limits, of_type = np.unique(room.state.brokers.limit[rows], axis=0, return_inverse=True)
+    of_type = of_type.reshape(-1)
+    numbers = [int(number) for number in np.bincount(of_type)]
+    titles = _titles(limits)
+    load = _load(room, rows, limits, of_type)
+    now = _size(load, numbers, titles, 0, 0)
+    sizes = [now]
+    for machine in range(len(numbers)):
+        changes = [change for change in (-2, -1, 1) if numbers[machine] + change >= 0 and sum(numbers) + change > 0]
+        sizes += [_size(load, numbers, titles, machine, change) for change in changes]
+    machines = tuple(
+        Machine(
+            title=titles[machine],
+            brokers=numbers[machine],
+            needed=_most_needed([load.needed(end, numbers, machine, target_ratio) for end in load.ends]),
+            needed_if_messages=load.needed(load.least, numbers, machine, target_ratio),
+        )
+        for machine in range(len(numbers))
+    )
+    may_go = [
+        size.machine
+        for size in sizes
+        if size.change == -1
+        and size.highest_ratio <= target_ratio
+        and _one_could_go(room, rows[of_type == titles.index(size.machine)], target_ratio)
+    ]
+    doubtful = [room.state.brokers.ids[row] for row in rows.tolist() if room.state.brokers.doubtful[row]]
+    verdict = _verdict(now, target_ratio, may_go, is_doubted=bool(doubtful))
+    base_ratio = _base_ratio(room, rows)
+    sentence = _sentence(
+        verdict, now, [size for size in sizes if size.change == -1], machines, target_ratio, may_go, doubtful
+    )
+    largest, largest_ratio = _largest_bundle(room, limits)
+    return Scale(
+        brokers=len(rows),
+        target_ratio=target_ratio,
+        verdict=verdict,
+        confidence="low" if doubtful else _confidence(room, rows, now, base_ratio),
+        sentence=sentence,
+        machines=machines,
+        sizes=tuple(sorted(sizes, key=lambda size: (titles.index(size.machine) if size.change else 0, size.change))),
+        base_ratio=base_ratio,
+        largest_bundle=largest,
+        largest_bundle_ratio=largest_ratio,
+        losses_that_do_not_fit=tuple(
+            room.state.brokers.ids[broker] for broker in rows.tolist() if _after_loss(room, broker) is None
+        ),
+    )
+
+
+def _load(room: Room, rows: Rows, limits: Floats, of_type: Rows) -> _Load:
+    def end(base_cpu: Floats, of_brokers: Callable[..., Floats]) -> _End:
+        usage, stays = room.staying(rows, base_cpu)
+        of_each = [of_brokers(stays[of_type == machine], axis=0) for machine in range(len(limits))]
+        return _End(np.stack(of_each), (usage - stays).sum(axis=0))
+
+    base, share = room.base, ppm_per_unit(limits, room.settings) / PPM
+    return _Load(share, end(base.least, np.median), end(base.likely, np.median), end(base.greatest, np.max))
+
+
+def _titles(limits: Floats) -> list[str]:
+    """A name for each machine type: its cores, and a number where another type has as many."""
+    cores = [f"{limit[CPU] / 100:g} cores" if limit[CPU] != 100 else "cores not reported" for limit in limits]
+    return [
+        title if cores.count(title) == 1 else f"{title}, type {number}" for number, title in enumerate(cores, start=1)
+    ]
+
+
+def _size(load: _Load, numbers: Sequence[int], titles: Sequence[str], machine: int, change: int) -> Size:
+    changed = [number + change * (row == machine) for row, number in enumerate(numbers)]
+    ratios = [load.busiest(end, changed) for end in load.ends]
+    return Size(titles[machine] if change else "", change, sum(changed), min(ratios), ratios[1], max(ratios))
+
+
+def _most_needed(found: Sequence[int | None]) -> int | None:
+    known = [number for number in found if number is not None]
+    return max(known) if len(known) == len(found) else None
+
+
+def _one_could_go(room: Room, brokers: Rows, target: float) -> bool:
+    """Whether the least used of these brokers (rows) could go: its bundles fit, and one more broker could fail."""
+    left = _after_loss(room.up_to(target), int(brokers[np.argmin(room.usage_of(brokers))]))
+    mean = None if left is None else mean_if_one_more_fails(left)
+    return mean is not None and mean <= float(room.ceiling.max())
+
+
+def _after_loss(room: Room, broker: int) -> Room | None:
+    """The room once a broker (a row) is gone and the others have its bundles with clients; None if they don't fit."""
+    bundles = [bundle for bundle in room.bundles_of([broker]) if fixed(room, bundle) is None]
+    answers, left = packed(room.emptying([broker]), bundles)
+    return left if all(answer.outcome is BundleOutcome.MOVES for answer in answers) else None
+
+
+def _verdict(now: Size, target: float, may_go: Sequence[str], *, is_doubted: bool) -> Verdict:
+    if now.lowest_ratio > target:
+        return "under"
+    if now.highest_ratio > target or is_doubted:
+        return "unknown"
+    return "over" if may_go else "right"
+
+
+def _base_ratio(room: Room, rows: Rows) -> float:
+    usage = np.nan_to_num(room.usage[rows, CPU]).sum()
+    return float(room.base.greatest[rows].sum() / usage) if usage > 0 else 0.0
+
+
+def _confidence(room: Room, rows: Rows, now: Size, base_ratio: float) -> Confidence:
+    if now.highest_ratio - now.lowest_ratio <= _CERTAIN_WITHIN and base_ratio <= _LARGE_BASE:
+        return "high"
+    if base_ratio > _LARGE_BASE:
+        return "low"
+    return "high" if all(room.base.origin[row] == "history" for row in rows) else "medium"
+
+
+def _largest_bundle(room: Room, limits: Floats) -> tuple[str, float]:
+    """The bundle that takes the largest share of the machine that feels it most, and that share."""
+    if not len(room.arriving):
+        return "", 0.0
+    shares = [
+        weighted_maximum(room.arriving, np.broadcast_to(limit, room.arriving.shape), room.settings) for limit in limits
+    ]
+    most = np.max(shares, axis=0)
+    largest = int(np.argmax(most))
+    return room.state.bundle_name(largest), float(most[largest])
+
+
+def _sentence(
+    verdict: Verdict,
+    now: Size,
+    fewer: Sequence[Size],
+    machines: Sequence[Machine],
+    target: float,
+    may_go: Sequence[str],
+    doubtful: Collection[str],
+) -> str:
+    brokers, wanted = count(now.brokers, "broker"), f"{target:.0%}"
+    if verdict == "over":
+        least = min(machine.needed or 0 for machine in machines if machine.title in may_go)
+        spare = f"one of the brokers with {may_go[0]} could go" if len(machines) > 1 else "one could go"
+        bound = f"; divided evenly, {least} would do" if len(machines) == 1 and least < now.brokers - 1 else ""
+        return f"{brokers} are more than {wanted} needs, whatever the base load is: {spare}{bound}."
+    if verdict == "right":
+        perhaps = [size for size in fewer if size.lowest_ratio <= target]
+        is_are = "is" if now.brokers == 1 else "are"
+        if not perhaps:
+            return f"{brokers} {is_are} enough for {wanted}, and one less would not be."
+        first = min(perhaps, key=lambda size: size.highest_ratio)
+        if first.highest_ratio <= target:
+            return f"{brokers} {is_are} enough for {wanted}; one less would leave no room for a failure."
+        return (
+            f"{brokers} {is_are} enough for {wanted}. Whether {first.brokers} would be isn't known: "
+            f"{_range(first)} each, the more the more CPU follows messages. {MEASURE}"
+        )
+    needed = _numbers(machines, "needed", now)
+    if_messages = _numbers(machines, "needed_if_messages", now)
+    if verdict == "under":
+        start = f"{brokers} {'is' if now.brokers == 1 else 'are'} not enough for {wanted}, whatever the base load is"
+        if doubtful:
+            start = f"If the figures of {some_of(doubtful)} are right, which validation doubts, {start}"
+        if needed is not None:
+            return f"{start}: {needed} would be."
+        if if_messages is None:
+            return f"{start}, and no number of such brokers is: what stays on each is above {wanted}."
+        return f"{start}: {if_messages} would be if CPU follows messages; if it doesn't, no number is. {MEASURE}"
+    is_open = f"Whether {brokers} {'is' if now.brokers == 1 else 'are'} enough for {wanted} isn't known"
+    if doubtful:
+        return (
+            f"{is_open}: validation doubts the figures of {some_of(doubtful)}, by which the busiest would be at "
+            f"{_range(now)}, divided evenly. `validate` says what is wrong with them."
+        )
+    return (
+        f"{is_open}: divided evenly, the busiest would be at {_range(now)}, the less the more CPU follows messages. "
+        f"{MEASURE}"
+    )
+
+
+MEASURE: Final = "An earlier snapshot under another load, or moving one bundle, would show it."
+"""What decides between the two ends of the model."""
+
+
+def _range(size: Size) -> str:
+    return f"{size.lowest_ratio:.1%} to {size.highest_ratio:.1%}"
+
+
+def _numbers(machines: Sequence[Machine], which: Literal["needed", "needed_if_messages"], now: Size) -> str | None:
+    """How many brokers in all, by adding to the machine type of which fewest are lacking; None if no number does."""
+    found: Mapping[str, int | None] = {machine.title: getattr(machine, which) for machine in machines}
+    known = [
+        (number - machine.brokers, machine.title)
+        for machine in machines
+        if (number := found[machine.title]) is not None
+    ]
+    if not known:
+        return None
+    more, title = min(known)
+    return str(now.brokers + more) if len(machines) == 1 else f"{more} more with {title}"

@@ -1,0 +1,1 @@
+"""How busy brokers will be after moves, how sure that is, and what no move can change."""

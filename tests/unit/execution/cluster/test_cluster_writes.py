@@ -1,0 +1,321 @@
+from __future__ import annotations
+
+import ast
+import json
+import re
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pytest_httpserver import HTTPServer
+from werkzeug import Response
+
+import pulsar_advisor
+from harness.certificates import make_certificates
+from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
+from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Reply, Split, Unload
+from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
+from pulsar_advisor.model.errors import ClusterUnreachable
+from unit.execution.doubles import NAMESPACE
+
+MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
+RANGE = "0x00000000_0x80000000"
+UNLOADING_TIMEOUT = "namespaceBundleUnloadingTimeoutMs"
+HTTP_LIBRARIES = {"requests", "urllib3", "httpx", "aiohttp", "http"}
+
+
+@pytest.fixture
+def cluster(httpserver: HTTPServer) -> Iterator[AdminCluster]:
+    runtime = {"clusterName": "live", "loadManagerClassName": MODULAR, "brokerClientAuthenticationParameters": "secret"}
+    httpserver.expect_request("/admin/v2/brokers/configuration/runtime").respond_with_json(runtime)
+    connection = AdminConnection(admin_urls=(httpserver.url_for("").rstrip("/"),), write_timeout_s=1.0)
+    with AdminTransport(connection, writes=True) as transport:
+        yield AdminCluster(transport)
+
+
+def broker_id(httpserver: HTTPServer) -> str:
+    return f"{httpserver.host}:{httpserver.port}"
+
+
+def sources() -> Iterator[tuple[str, ast.AST]]:
+    package = Path(pulsar_advisor.__file__).parent
+    for path in package.rglob("*.py"):
+        yield str(path.relative_to(package)), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def importers(libraries: set[str]) -> set[str]:
+    return {
+        name
+        for name, tree in sources()
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Import) and libraries & {alias.name.split(".")[0] for alias in node.names})
+        or (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in libraries)
+    }
+
+
+def test_http_is_spoken_by_the_transport_to_an_oauth2_issuer_and_to_a_webhook_alone() -> None:
+    assert importers(HTTP_LIBRARIES) == {"admin/transport.py", "admin/oauth2.py", "admin/body.py", "admin/webhook.py"}
+
+
+def test_pulsars_client_reads_system_topics_and_publishes_only_for_the_probe() -> None:
+    using = importers({"pulsar"})
+    made = {
+        name: {
+            node.attr
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and node.attr.startswith(("create_", "subscribe", "send"))
+        }
+        for name, tree in sources()
+        if name in using
+    }
+    assert made == {
+        "admin/binary_client.py": set(),
+        "capture/system_topics.py": {"create_reader"},
+        "execution/cluster/probe.py": {"create_producer", "send"},
+    }
+
+
+def test_only_this_module_has_the_transport_send_anything_but_get() -> None:
+    found = {
+        name
+        for name, tree in sources()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in {"request", "_exchange", "_hop"}
+        and node.args
+        and not (isinstance(node.args[0], ast.Constant) and node.args[0].value == "GET")
+    }
+    # A token request goes to the issuer and a message to the operator's own address, never to the cluster.
+    assert found - {"admin/transport.py", "admin/oauth2.py", "admin/webhook.py"} == {
+        "execution/cluster/cluster_writes.py"
+    }
+
+
+def test_only_apply_opens_a_connection_for_writing() -> None:
+    found = {
+        name
+        for name, tree in sources()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and "writes" in {keyword.arg for keyword in node.keywords}
+    }
+    assert found == {"stages/apply.py"}
+
+
+def test_it_is_the_port_that_the_executor_needs(cluster: AdminCluster) -> None:
+    port: ClusterPort = cluster
+    assert (port.cluster_name(), port.load_manager()) == ("live", "modular")
+
+
+def test_an_unknown_load_manager_is_named(httpserver: HTTPServer) -> None:
+    httpserver.expect_request("/admin/v2/brokers/configuration/runtime").respond_with_json(
+        {"clusterName": "live", "loadManagerClassName": "org.apache.pulsar.broker.loadbalance.NoopLoadManager"}
+    )
+    with (
+        AdminTransport(AdminConnection(admin_urls=(httpserver.url_for("").rstrip("/"),))) as transport,
+        pytest.raises(ClusterUnreachable, match="run load manager 'NoopLoadManager', known are"),
+    ):
+        AdminCluster(transport).load_manager()
+
+
+def test_behind_https_a_broker_is_asked_at_the_address_it_tells_not_at_its_id(tmp_path: Path) -> None:
+    certificates = make_certificates(tmp_path, ["127.0.0.1"], "client")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates.broker, certificates.broker_key)
+    broker = "127.0.0.1:1"  # of its plain port
+    answers = {
+        "/configuration/runtime": {"clusterName": "live", "loadManagerClassName": MODULAR},
+        f"/live/{broker}/ownedNamespaces": {},
+    }
+    with HTTPServer(host="127.0.0.1", ssl_context=context) as server:
+        for path, document in answers.items():
+            server.expect_request(f"/admin/v2/brokers{path}").respond_with_json(document)
+        topics = {NAMESPACE: {RANGE: {"persistent": {"persistent://t/n/a": {}}}}}
+        server.expect_request("/admin/v2/broker-stats/topics").respond_with_json(topics)
+        connection = AdminConnection(
+            admin_urls=(f"https://127.0.0.1:{server.port}",), tls_ca_file=certificates.authority
+        )
+        with AdminTransport(connection) as transport:
+            assert AdminCluster(transport).loaded_topics(broker, NAMESPACE, RANGE) == ("persistent://t/n/a",)
+
+
+def test_an_unload_goes_out_as_a_put_with_its_destination(httpserver: HTTPServer, cluster: AdminCluster) -> None:
+    httpserver.expect_request(
+        f"/admin/v2/namespaces/{NAMESPACE}/{RANGE}/unload",
+        method="PUT",
+        query_string={"destinationBroker": "10.0.0.2:8080"},
+    ).respond_with_data(status=204)
+    assert cluster.send(Unload(NAMESPACE, RANGE, "10.0.0.2:8080")) == Reply(204, "")
+
+
+def test_a_split_goes_out_with_its_positions_and_without_an_unload(
+    httpserver: HTTPServer, cluster: AdminCluster
+) -> None:
+    httpserver.expect_request(
+        f"/admin/v2/namespaces/{NAMESPACE}/{RANGE}/split",
+        method="PUT",
+        query_string={"unload": "false", "splitAlgorithmName": "specified_positions_divide"},
+        json=[1073741824],
+    ).respond_with_data(status=204)
+    assert cluster.send(Split(NAMESPACE, RANGE, (0x40000000,))) == Reply(204, "")
+
+
+@pytest.mark.parametrize(
+    ("runtime", "dynamic", "expected_s"),
+    [
+        ({}, {}, 60.0),
+        ({UNLOADING_TIMEOUT: "90000"}, {}, 90.0),
+        ({UNLOADING_TIMEOUT: "60000"}, {UNLOADING_TIMEOUT: "120000"}, 120.0),
+    ],
+)
+def test_how_long_an_unload_may_take_is_the_brokers_own_setting(
+    httpserver: HTTPServer, runtime: dict[str, str], dynamic: dict[str, str], expected_s: float
+) -> None:
+    brokers = "/admin/v2/brokers"
+    httpserver.expect_request(f"{brokers}/live").respond_with_json([broker_id(httpserver)])
+    httpserver.expect_request(f"{brokers}/configuration/runtime").respond_with_json({"clusterName": "live", **runtime})
+    httpserver.expect_request(f"{brokers}/configuration/values").respond_with_json(dynamic)
+    with AdminTransport(AdminConnection(admin_urls=(httpserver.url_for("").rstrip("/"),))) as transport:
+        assert AdminCluster(transport).unloading_timeout_s() == expected_s
+
+
+def test_a_refusal_of_the_broker_comes_back_as_its_reason(httpserver: HTTPServer, cluster: AdminCluster) -> None:
+    httpserver.expect_request(f"/admin/v2/namespaces/{NAMESPACE}/{RANGE}/unload").respond_with_json(
+        {"reason": "Not allowed unload namespace bundle to inactive destination broker"}, status=409
+    )
+    reply = cluster.send(Unload(NAMESPACE, RANGE, "10.0.0.9:8080"))
+    assert reply == Reply(409, "Not allowed unload namespace bundle to inactive destination broker")
+
+
+def test_a_name_in_a_plan_can_not_turn_its_call_into_another(httpserver: HTTPServer, cluster: AdminCluster) -> None:
+    httpserver.expect_request(re.compile(".*")).respond_with_data(status=204)
+    cluster.send(Unload("shop/orders?x=", RANGE, None))
+    cluster.send(Unload("shop/../..", RANGE, None))
+    assert [request.path for request, _ in httpserver.log] == [f"/admin/v2/namespaces/shop/orders?x=/{RANGE}/unload"]
+
+
+def test_silence_comes_back_as_no_status(httpserver: HTTPServer, cluster: AdminCluster) -> None:
+    httpserver.expect_request(f"/admin/v2/namespaces/{NAMESPACE}/{RANGE}/unload").respond_with_handler(
+        lambda _request: Response(status=307, headers={"Location": "http://10.255.255.1:1/elsewhere"})
+    )
+    reply = cluster.send(Unload(NAMESPACE, RANGE, None))
+    assert reply.status is None
+    assert "is not a broker of this cluster" in reply.text
+
+
+@pytest.mark.parametrize(
+    ("policies", "status", "expected"),
+    [
+        ({"bundles": {"boundaries": ["0x00000000", "0xffffffff"], "numBundles": 1}}, 200, ("0x00000000", "0xffffffff")),
+        ({"bundles": {"boundaries": ["0x00000000", "0xffffffff"]}, "deleted": True}, 200, ()),
+        ({"reason": "Namespace does not exist"}, 404, ()),
+    ],
+)
+def test_boundaries_are_empty_where_there_is_no_namespace(
+    httpserver: HTTPServer, cluster: AdminCluster, policies: object, status: int, expected: tuple[str, ...]
+) -> None:
+    httpserver.expect_request(f"/admin/v2/namespaces/{NAMESPACE}").respond_with_json(policies, status=status)
+    assert cluster.boundaries(NAMESPACE) == expected
+
+
+def test_topics_of_a_bundle_are_told_by_their_hash(httpserver: HTTPServer, cluster: AdminCluster) -> None:
+    names = [f"persistent://{NAMESPACE}/{name}" for name in "abcdef"]
+    httpserver.expect_request(f"/admin/v2/persistent/{NAMESPACE}").respond_with_json(names)
+    httpserver.expect_request(f"/admin/v2/non-persistent/{NAMESPACE}/{RANGE}").respond_with_data(status=204)
+    lower = cluster.topics(NAMESPACE, RANGE)
+    httpserver.expect_request(f"/admin/v2/non-persistent/{NAMESPACE}/0x80000000_0xffffffff").respond_with_data(
+        status=204
+    )
+    upper = cluster.topics(NAMESPACE, "0x80000000_0xffffffff")
+    assert sorted((*lower, *upper)) == names
+    assert lower
+
+
+def test_loaded_topics_are_those_in_the_brokers_statistics(httpserver: HTTPServer, cluster: AdminCluster) -> None:
+    topic = f"persistent://{NAMESPACE}/a"
+    httpserver.expect_request("/admin/v2/broker-stats/topics").respond_with_json(
+        {NAMESPACE: {RANGE: {"persistent": {topic: {"msgRateIn": 1.0}}}}}
+    )
+    assert cluster.loaded_topics(broker_id(httpserver), NAMESPACE, RANGE) == (topic,)
+    assert cluster.loaded_topics(broker_id(httpserver), NAMESPACE, "0x80000000_0xffffffff") == ()
+
+
+def test_isolation_policies_keep_pulsars_order(httpserver: HTTPServer, cluster: AdminCluster) -> None:
+    policy = {
+        "namespaces": ["shop/.*"],
+        "primary": ["10\\.0\\.0\\.1"],
+        "secondary": [],
+        "auto_failover_policy": {
+            "policy_type": "min_available",
+            "parameters": {"min_limit": "2", "usage_threshold": "80"},
+        },
+    }
+    httpserver.expect_request("/admin/v2/clusters/live/namespaceIsolationPolicies").respond_with_data(
+        json.dumps({"z": policy, "a": policy}), content_type="application/json"
+    )
+    first, second = cluster.isolation_policies()
+    assert (first.name, second.name) == ("z", "a")
+    assert (first.namespaces, first.primary, first.min_limit) == (("shop/.*",), (r"10\.0\.0\.1",), 2)
+
+
+def test_an_isolation_policy_with_a_limit_that_is_no_number_can_not_be_read(
+    httpserver: HTTPServer, cluster: AdminCluster
+) -> None:
+    policy = {"auto_failover_policy": {"parameters": {"min_limit": "x"}}}
+    httpserver.expect_request("/admin/v2/clusters/live/namespaceIsolationPolicies").respond_with_json({"p": policy})
+    with pytest.raises(ClusterUnreachable, match=r"namespaceIsolationPolicies: can't decode .* `int`"):
+        cluster.isolation_policies()
+
+
+@pytest.mark.parametrize("status", [200, 204, 412, 500])
+def test_an_answer_nested_without_end_is_a_reply(httpserver: HTTPServer, cluster: AdminCluster, status: int) -> None:
+    httpserver.expect_request(f"/admin/v2/namespaces/{NAMESPACE}/{RANGE}/unload").respond_with_data(
+        "" if status == 204 else '{"reason":' * 100_000, status=status
+    )
+    assert cluster.send(Unload(NAMESPACE, RANGE, None)) == Reply(status, "")
+
+
+def test_an_answer_too_large_comes_back_as_no_status(httpserver: HTTPServer, cluster: AdminCluster) -> None:
+    httpserver.expect_request(f"/admin/v2/namespaces/{NAMESPACE}/{RANGE}/unload").respond_with_data(
+        bytes(2 << 20), status=500
+    )
+    reply = cluster.send(Unload(NAMESPACE, RANGE, None))
+    assert reply.status is None
+    assert "is larger than" in reply.text
+
+
+def test_the_other_namespaces_of_an_anti_affinity_group(httpserver: HTTPServer, cluster: AdminCluster) -> None:
+    httpserver.expect_request(f"/admin/v2/namespaces/{NAMESPACE}/antiAffinity").respond_with_data("spread")
+    httpserver.expect_request(
+        "/admin/v2/namespaces/live/antiAffinity/spread", query_string={"tenant": "shop"}
+    ).respond_with_json([NAMESPACE, "shop/b"])
+    assert cluster.anti_affinity_peers(NAMESPACE) == {"shop/b"}
+
+
+def test_a_broker_the_cluster_does_not_know_owns_nothing(httpserver: HTTPServer, cluster: AdminCluster) -> None:
+    broker = broker_id(httpserver)
+    httpserver.expect_request(f"/admin/v2/brokers/live/{broker}/ownedNamespaces").respond_with_json(
+        {"reason": "unknown broker"}, status=404
+    )
+    assert cluster.owned_bundles(broker) == frozenset()
+
+
+def test_usage_is_the_weighted_maximum_of_the_load_report(httpserver: HTTPServer, cluster: AdminCluster) -> None:
+    broker = broker_id(httpserver)
+    httpserver.expect_request("/admin/v2/brokers/live").respond_with_json([broker])
+    httpserver.expect_request("/admin/v2/brokers/version").respond_with_data("4.0.8")
+    httpserver.expect_request("/admin/v2/brokers/configuration/values").respond_with_json(
+        {"loadBalancerCPUResourceWeight": "0.5"}
+    )
+    httpserver.expect_request("/admin/v2/broker-stats/load-report").respond_with_json(
+        {"cpu": {"usage": 300.0, "limit": 400.0}, "bandwidthIn": {"usage": 30.0, "limit": 100.0}, "bundles": []}
+    )
+    assert cluster.usage_ratio(broker) == pytest.approx(0.375)
+
+
+def test_a_lookup_asks_for_the_topic_as_a_client_does(httpserver: HTTPServer, cluster: AdminCluster) -> None:
+    httpserver.expect_request(f"/lookup/v2/topic/persistent/{NAMESPACE}/a b").respond_with_json(
+        {"nativeUrl": "pulsar://x"}
+    )
+    assert cluster.look_up(f"persistent://{NAMESPACE}/a b").status == 200

@@ -1,0 +1,442 @@
+"""Whatever the cluster answers and whatever the clocks show, a call is sent once and its effect is looked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from pulsar_advisor.execution.apply import ApplyResult, apply_plan, pause
+from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
+from pulsar_advisor.execution.ledger.ledger import HeldRun, Ledger
+from pulsar_advisor.execution.run.executor import Interruption
+from pulsar_advisor.execution.run.preconditions import boundaries_after, destinations_after
+from pulsar_advisor.execution.undo import propose_undo
+from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.plans.plan import Plan, Step, StepPrediction, digest_of
+from unit.execution.actors import ALICE, approved, options_of, run
+from unit.execution.doubles import (
+    B1,
+    B2,
+    B3,
+    BASKETS,
+    LOWER,
+    NAMESPACE,
+    START_MS,
+    UPPER,
+    FakeCluster,
+    Killed,
+    make_plan,
+    split_step,
+    unload_step,
+    wide_plan,
+    widen,
+)
+
+MOVE, CUT = unload_step(1), split_step(2)
+BUNDLE = f"{NAMESPACE}/{LOWER}"
+
+
+def replies(ledger: Ledger, plan: Plan) -> list[str]:
+    return [event.detail for event in ledger.events(digest_of(plan)) if event.kind == "reply"]
+
+
+def malformed(*_: object) -> None:
+    json.loads("[" * 100_000)
+
+
+def spoil_after_the_call(cluster: FakeCluster, method: str, error: Callable[..., object]) -> None:
+    """From the first effect on, a method answers with something that no decoder expects."""
+    cluster.on_event = lambda what: setattr(cluster, method, error) if what == "after the call" else None
+
+
+def test_an_answer_that_no_decoder_expects_is_a_reply_unknown(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.on_event = lambda what: malformed() if what == "after the call" else None
+    plan = approved(ledger, make_plan([MOVE]))
+    assert run(plan, ledger, cluster).outcome == "done"
+    assert replies(ledger, plan)[0].startswith("no answer RecursionError")
+    assert cluster.effects == [BUNDLE]
+
+
+@pytest.mark.parametrize("step", [MOVE, CUT])
+def test_owners_and_boundaries_that_can_not_be_decoded_leave_a_step_unresolved_and_the_run_stopped(
+    ledger: Ledger, cluster: FakeCluster, step: object
+) -> None:
+    plan = approved(ledger, make_plan([step]))  # type: ignore[list-item]
+    original = cluster.owned_bundles, cluster.boundaries
+
+    def spoil(what: str) -> None:
+        if what == "after the call":
+            cluster.owned_bundles = cluster.boundaries = malformed  # type: ignore[assignment, method-assign]
+
+    cluster.on_event = spoil
+    result = run(plan, ledger, cluster)
+    assert (result.exit_code, result.steps[0].state) == (5, "unresolved")
+    assert "RecursionError" in result.sentence
+    assert ledger.runs(digest_of(plan))[0].state == "stopped"
+    cluster.owned_bundles, cluster.boundaries = original  # type: ignore[method-assign]
+    cluster.on_event = lambda _what: None
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+    assert len(cluster.effects) == 1
+
+
+def test_an_unexpected_failure_between_two_steps_ends_the_run_as_stopped(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    spoil_after_the_call(cluster, "topics", malformed)
+    result = run(plan, ledger, cluster)
+    assert (result.exit_code, [step.state for step in result.steps]) == (5, ["confirmed", "pending"])
+    assert "unexpected failure, RecursionError" in result.sentence
+    assert ledger.runs(digest_of(plan))[0].state == "stopped"
+
+
+def test_an_unexpected_failure_before_the_first_call_is_a_refusal(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    cluster.loaded_topics = malformed  # type: ignore[assignment, method-assign]
+    with pytest.raises(Refused, match="nothing was sent: unexpected failure, RecursionError"):
+        run(plan, ledger, cluster)
+    assert ledger.runs(digest_of(plan))[0].state == "refused"
+
+
+def killed_at_work(ledger: Ledger, cluster: FakeCluster, plan: Plan, moment: str = "the broker is at work") -> None:
+    """The process dies, unless said otherwise while the broker is at work on its call."""
+
+    def die(what: str) -> None:
+        if what == moment:
+            raise Killed
+
+    cluster.on_event = die
+    with pytest.raises(Killed):
+        run(plan, ledger, cluster)
+    cluster.on_event = lambda _what: None
+
+
+def test_a_resumed_step_waits_its_whole_time_though_the_clock_is_ahead(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    cluster.effect_after_s = 60.0
+    killed_at_work(ledger, cluster, plan)
+    cluster.time.set_ahead_s = 300
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+    assert (len(cluster.writes), cluster.effects) == (1, [BUNDLE])
+
+
+def test_a_call_that_died_with_its_process_is_sent_once_more_and_counts_once_against_its_destination(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    move = unload_step(1, predicted=StepPrediction(brokers={B1: 0.4, B2: 0.6}))
+    plan = approved(ledger, make_plan([move]), consents=())
+    cluster.usage = {B2: 0.2}
+    killed_at_work(ledger, cluster, plan, "before the call")
+    cluster.time.pass_s(181)
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+    assert cluster.effects == [BUNDLE]
+
+
+def test_a_resumed_step_waits_as_long_as_the_brokers_take(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    cluster.unloading_timeout_s = lambda: 240.0  # type: ignore[method-assign]
+    cluster.effect_after_s = 200.0
+    killed_at_work(ledger, cluster, plan)
+    cluster.time.set_ahead_s = 300
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+    assert len(cluster.writes) == 1
+
+
+@pytest.mark.parametrize("lost", [True, False], ids=["lost answer", "answered"])
+def test_a_clock_that_is_set_back_in_mid_run_prolongs_no_wait(ledger: Ledger, cluster: FakeCluster, lost: bool) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    cluster.replies, cluster.fails = [Reply(None if lost else 500, "")] * 3, True
+    cluster.on_event = lambda what: setattr(cluster.time, "set_ahead_s", -3 * 3600)
+    began_ms = cluster.time.ms
+    run(plan, ledger, cluster)
+    assert cluster.time.ms - began_ms < 10 * 60_000
+
+
+def test_topics_that_never_show_are_not_waited_for_because_a_clock_was_set_back(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    run(plan, ledger, cluster)
+    undo = propose_undo(plan, ledger, cluster)
+    cluster.time.set_ahead_s = -240
+    cluster.all_topics.clear()
+    began_ms = cluster.time.ms
+    with pytest.raises(Refused, match="no topic of the bundle is loaded"):
+        run(approved(ledger, undo), ledger, cluster)
+    assert cluster.time.ms - began_ms < 5 * 60_000
+
+
+def test_a_ledger_time_in_the_future_is_refused(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    killed_at_work(ledger, cluster, plan)
+    cluster.time.set_ahead_s = -240
+    with pytest.raises(Refused, match="run 1 lies 240 s in the future: the clock of the machine that keeps the ledger"):
+        run(plan, ledger, cluster, resume=True)
+    assert cluster.writes == cluster.writes[:1]
+    assert cluster.owners[BUNDLE] in (B1, B2)
+
+
+def alive_elsewhere(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    """A run whose process may be at work: it is interrupted, and the lease runs."""
+
+    def interrupt(_what: str) -> None:
+        raise KeyboardInterrupt
+
+    cluster.on_event = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        run(plan, ledger, cluster)
+    cluster.on_event = lambda _what: None
+
+
+def test_a_caller_that_is_not_tried_again_waits_for_the_lease_and_goes_on(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    alive_elsewhere(ledger, cluster, plan)
+    began_ms = cluster.time.ms
+    assert run(plan, ledger, cluster, resume=True, wait_for_holder=True).outcome == "done"
+    assert cluster.time.ms - began_ms >= 180_000
+
+
+def test_a_caller_that_waited_for_a_run_that_was_carried_out_has_nothing_to_do(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    alive_elsewhere(ledger, cluster, plan)
+    (held,) = ledger.runs(digest_of(plan))
+    other = HeldRun(ledger, held)
+    other.conclude(MOVE.id, "confirmed", "")
+    clock = replace(cluster.time.clock, sleep=lambda _seconds: other.end("done", "1 of 1 steps confirmed"))
+    options = options_of(resume=True, wait_for_holder=True)
+    assert apply_plan(plan, ledger, cluster, options, lambda _line: None, clock).outcome == "nothing_to_do"
+
+
+def test_a_process_that_was_suspended_before_its_call_finds_out_that_it_was_overtaken(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+
+    def suspend(line: str) -> None:
+        if line.startswith("step-001: PUT"):
+            cluster.time.pass_s(181)
+            ledger.take_over(ledger.runs(digest_of(plan))[0], ledger.approvals(digest_of(plan))[0])
+
+    result = apply_plan(plan, ledger, cluster, options_of(), suspend, cluster.time.clock)
+    assert "taken over by another process: this one stops" in result.sentence
+    assert cluster.writes == []
+
+
+def interrupted_run(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, interruption: Interruption, **options: object
+) -> ApplyResult:
+    care = options_of(**options)
+    return apply_plan(plan, ledger, cluster, care, lambda _line: None, cluster.time.clock, interruption)
+
+
+@pytest.mark.parametrize("what", ["before the call", "the broker is at work", "after the call"])
+def test_an_interrupted_run_ends_once_its_step_in_flight_is_done_and_can_be_resumed(
+    ledger: Ledger, cluster: FakeCluster, what: str
+) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    seen: list[str] = []
+    cluster.on_event = seen.append
+    cluster.effect_after_s = 25.0
+    began_ms = cluster.time.ms
+    result = interrupted_run(ledger, cluster, plan, lambda: "ended by SIGTERM" if what in seen else None)
+    assert (result.exit_code, [step.state for step in result.steps]) == (5, ["confirmed", "pending"])
+    assert result.sentence == "1 of 2 steps confirmed: ended by SIGTERM; go on with --resume"
+    assert cluster.time.ms - began_ms < 30_000  # neither the canary's time nor a pause
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+
+
+def test_a_run_sends_nothing_after_its_time_of_day_and_can_be_resumed(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    until = datetime.fromtimestamp(cluster.time.ms / 1000 + 5, UTC)
+    result = run(plan, ledger, cluster, until=until)
+    assert (result.exit_code, [step.state for step in result.steps]) == (5, ["confirmed", "pending"])
+    assert f"it may send nothing after {until:%H:%M} UTC; go on with --resume" in result.sentence
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+
+
+def test_a_run_that_is_interrupted_before_its_first_call_sends_nothing(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    with pytest.raises(Refused, match="nothing was sent: ended by SIGTERM; go on with another `apply`"):
+        interrupted_run(ledger, cluster, plan, lambda: "ended by SIGTERM")
+    assert cluster.writes == []
+    assert run(plan, ledger, cluster).outcome == "done"
+
+
+def test_an_unload_that_missed_its_destination_is_not_sent_again_by_an_interrupted_run(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    cluster.lands_on = lambda _unload: None
+    result = interrupted_run(ledger, cluster, plan, lambda: "ended by SIGTERM" if cluster.writes else None)
+    assert (result.exit_code, len(cluster.writes)) == (5, 1)
+    cluster.lands_on = lambda unload: unload.destination
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+
+
+def test_a_run_can_be_paused_from_elsewhere_and_goes_on_when_it_is_resumed(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    cluster.on_event = lambda what: pause(ledger, plan, ALICE) if what == "after the call" else None
+    result = run(plan, ledger, cluster)
+    assert result.sentence == "1 of 2 steps confirmed: paused by alice (airflow); go on with --resume"
+    cluster.on_event = lambda _what: None
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+
+
+def test_there_must_be_something_to_pause(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    run(plan, ledger, cluster)
+    with pytest.raises(Refused, match="there is nothing to pause"):
+        pause(ledger, plan, ALICE)
+
+
+def test_a_run_stops_when_another_moves_what_it_has_moved(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    original = cluster.owned_bundles
+
+    def balanced_away(broker: str) -> frozenset[str]:
+        if cluster.time.ms > START_MS + 65_000:
+            cluster.owners[BUNDLE] = B3
+        return original(broker)
+
+    cluster.owned_bundles = balanced_away  # type: ignore[method-assign]
+    result = run(plan, ledger, cluster, canary_hold_s=60.0, pause_s=10.0)
+    assert [step.state for step in result.steps] == ["confirmed", "pending"]
+    assert f"{BUNDLE} was moved to {B2} by this run and is on {B3} now" in result.sentence
+
+
+def test_a_bundle_that_is_split_or_moved_on_later_is_no_longer_expected_where_it_was() -> None:
+    moved_on = unload_step(2, source=B2, destination=B3)
+    split = split_step(3)
+    before = unload_step(4, split.bundle)
+    assert destinations_after([MOVE, moved_on]) == {BUNDLE: B3}
+    assert destinations_after([before, split]) == {}
+    assert destinations_after([MOVE, unload_step(2, destination=None)]) == {}
+
+
+@pytest.fixture
+def wide(cluster: FakeCluster) -> FakeCluster:
+    """A cluster that answers before a bundle has its new owner, so that several can be on their way."""
+    cluster.answers_first, cluster.effect_after_s = True, 0.7
+    return widen(cluster)
+
+
+def calls(cluster: FakeCluster) -> list[str]:
+    return [f"{write.namespace}/{write.bundle}" for write in cluster.writes]
+
+
+def states(ledger: Ledger, plan: Plan) -> list[str]:
+    return [step.state for step in ledger.steps(ledger.runs(digest_of(plan))[-1].id).values()]
+
+
+def test_the_canary_goes_first_then_waves_of_what_may_be_together(ledger: Ledger, wide: FakeCluster) -> None:
+    plan = approved(ledger, wide_plan())
+    began_ms = wide.time.ms
+    assert run(plan, ledger, wide, in_flight=3, pause_s=10.0, canary_hold_s=60.0).outcome == "done"
+    assert calls(wide) == [f"{BASKETS}/{LOWER}", BUNDLE, f"{NAMESPACE}/{UPPER}", f"{BASKETS}/{UPPER}"]
+    kinds = [(event.kind, event.step_id) for event in ledger.events(digest_of(plan))]
+    of_the_wave = [kind for kind, step in kinds if step in ("step-001", "step-002")]
+    assert of_the_wave == ["step sent", "reply"] * 2 + ["step confirmed"] * 2
+    assert 80 <= (wide.time.ms - began_ms) / 1000 < 90  # the canary's time and two pauses
+
+
+def test_a_step_of_a_wave_that_fails_does_not_end_the_others_in_flight(ledger: Ledger, wide: FakeCluster) -> None:
+    plan = approved(ledger, wide_plan())
+    wide.lands_on = lambda unload: None if unload.bundle == LOWER and unload.namespace == NAMESPACE else B3
+    result = run(plan, ledger, wide, in_flight=3, error_budget=0)
+    assert states(ledger, plan) == ["failed", "confirmed", "confirmed", "pending"]
+    assert "1 steps failed, and the error budget is 0" in result.sentence
+
+
+def test_a_step_in_flight_is_finished_and_no_other_is_begun_once_a_run_must_end(
+    ledger: Ledger, wide: FakeCluster
+) -> None:
+    plan = approved(ledger, wide_plan())
+    wide.lands_on = lambda unload: None if unload.bundle == LOWER and unload.namespace == NAMESPACE else B3
+    original = wide.send
+
+    def refuse_the_third(write: Unload | Split | Override) -> Reply:
+        if len(wide.writes) == 2:
+            wide.replies, wide.fails = [Reply(409, "not active")], True
+        return original(write)
+
+    wide.send = refuse_the_third  # type: ignore[method-assign]
+    result = run(plan, ledger, wide, in_flight=3, error_budget=0)
+    assert states(ledger, plan) == ["failed", "failed", "confirmed", "pending"]
+    assert "1 steps failed, and the error budget is 0; the last: refused by the cluster: 409" in result.sentence
+    assert f"2 steps failed, and the error budget is 0; the last: the bundle is on {B1}, after 3" in result.sentence
+    assert calls(wide).count(BUNDLE) == 3
+
+
+def test_a_run_slows_down_on_trouble_and_says_so(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, unload_step(2, UPPER, B1, B3), unload_step(3, LOWER, B2, B3)]))
+    cluster.on_event = lambda what: (
+        cluster.replies.append(Reply(503, "busy")) if what == "before the call" and len(cluster.writes) == 1 else None
+    )
+    lines: list[str] = []
+    apply_plan(plan, ledger, cluster, options_of(pause_s=10.0), lines.append, cluster.time.clock)
+    why = "1 step in flight, 20 s between two waves: step-002 was answered 503 busy"
+    assert f"slowing down to {why}" in lines
+    [event] = [event for event in ledger.events(digest_of(plan)) if event.kind == "slowed down"]
+    assert (event.step_id, event.detail) == ("step-002", why)
+
+
+def test_two_bundles_of_an_anti_affinity_group_do_not_go_to_one_broker_together(
+    ledger: Ledger, wide: FakeCluster
+) -> None:
+    first = unload_step(1, LOWER, B1, B3)
+    basket = unload_step(2, UPPER, B1, B3, namespace=BASKETS)
+    canary = unload_step(
+        3, LOWER, B2, B1, namespace=BASKETS, expect=first.expect.model_copy(update={"owner": B2, "topics": 1})
+    )
+    wide.anti_affinity_peers = lambda namespace: frozenset({NAMESPACE, BASKETS}) - {namespace}  # type: ignore[method-assign]
+    plan = approved(ledger, make_plan([first, basket, canary]))
+    wide.owners[f"{NAMESPACE}/{UPPER}"] = B2  # so that the canary changes nothing for the group
+    result = run(plan, ledger, wide, in_flight=3)
+    assert states(ledger, plan)[:2] == ["confirmed", "pending"]
+    assert "of the same anti-affinity group" in result.sentence
+
+
+@pytest.mark.parametrize("in_flight", [1, 3])
+def test_an_interrupted_wave_is_watched_to_its_end(ledger: Ledger, wide: FakeCluster, in_flight: int) -> None:
+    plan = approved(ledger, wide_plan())
+    result = interrupted_run(
+        ledger, wide, plan, lambda: "ended by SIGTERM" if len(wide.writes) == 3 else None, in_flight=in_flight
+    )
+    assert states(ledger, plan) == ["confirmed", "confirmed", "confirmed", "pending"]
+    assert result.sentence == "3 of 4 steps confirmed: ended by SIGTERM; go on with --resume"
+    assert run(plan, ledger, wide, resume=True, in_flight=in_flight).outcome == "done"
+
+
+def split_and_unloads(first: int) -> list[Step]:
+    """A split and the unloads of its children, numbered from `first`."""
+    cut = split_step(first)
+    boundaries = boundaries_after(MOVE.expect.boundaries, cut)
+    expect = MOVE.expect.model_copy(update={"boundaries": boundaries})
+    later = enumerate(cut.children, first + 1)
+    return [cut, *(unload_step(number, child, B1, B2, after=(cut.id,), expect=expect) for number, child in later)]
+
+
+@pytest.mark.parametrize("in_flight", [1, 3])
+def test_the_children_of_a_split_are_unloaded_once_it_is_confirmed(
+    ledger: Ledger, cluster: FakeCluster, in_flight: int
+) -> None:
+    plan = approved(ledger, make_plan(split_and_unloads(1)))
+    assert run(plan, ledger, cluster, in_flight=in_flight).outcome == "done"
+    assert [cluster.owners[f"{NAMESPACE}/{child}"] for child in plan.steps[0].children] == [B2, B2]
+    assert calls(cluster)[0] == f"{NAMESPACE}/{UPPER}"
+
+
+def test_the_children_of_a_split_that_did_not_happen_are_left_alone(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, *split_and_unloads(2)]))
+    cluster.on_event = lambda what: (
+        cluster.replies.append(Reply(412, "invalid")) if what == "before the call" and cluster.writes else None
+    )
+    cluster.fails = True
+    assert run(plan, ledger, cluster).exit_code == 5
+    assert states(ledger, plan) == ["confirmed", "failed", "skipped", "skipped"]

@@ -1,0 +1,348 @@
+"""The cluster's own balancer is off while a plan is carried out, and as it was afterwards, whatever happens."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pulsar_advisor.execution.apply import apply_plan
+from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
+from pulsar_advisor.execution.ledger.ledger import HeldRun, Ledger, open_ledger
+from pulsar_advisor.execution.run.guard import OFF, leave_as_it_is, restore_what_was_left
+from pulsar_advisor.model.errors import BalancerStillOff, Refused
+from pulsar_advisor.model.plans.plan import Plan, digest_of
+from unit.execution.actors import BOB, approved, options_of, run
+from unit.execution.doubles import B1, B2, FakeCluster, make_plan, split_step, unload_step
+
+SHEDDING, SPLITTING = "loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled"
+MOVE, CUT = unload_step(1), split_step(2)
+EARLIER = Path(__file__).parents[3] / "data" / "earlier"
+BOTH_OFF = {SHEDDING: OFF, SPLITTING: OFF}
+
+
+@pytest.fixture
+def plan(ledger: Ledger) -> Plan:
+    return approved(ledger, make_plan([MOVE, CUT]))
+
+
+@pytest.mark.parametrize("before", [{}, {SHEDDING: "true"}, {SHEDDING: "false", SPLITTING: "true"}])
+def test_it_is_off_during_the_run_and_then_as_before(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, before: dict[str, str]
+) -> None:
+    cluster.overrides = dict(before)
+    seen: list[dict[str, str]] = []
+    cluster.on_event = lambda what: seen.append(dict(cluster.overrides)) if what == "before the call" else None
+    assert run(plan, ledger, cluster, guard=True).outcome == "done"
+    assert seen == [BOTH_OFF | {name: value for name, value in before.items() if value == "false"}] * 2
+    assert cluster.overrides == before
+
+
+def test_without_the_option_nothing_is_switched(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    cluster.on_event = lambda _what: pytest.fail() if cluster.overrides else None
+    assert run(plan, ledger, cluster).outcome == "done"
+
+
+def test_a_run_that_fails_restores_it_too(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    cluster.lands_on = lambda _unload: B1
+    assert run(plan, ledger, cluster, guard=True).exit_code == 5
+    assert cluster.overrides == {}
+
+
+def test_where_it_can_not_be_switched_off_nothing_is_sent(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    cluster.rejects_overrides = True
+    with pytest.raises(Refused, match="loadBalancerSheddingEnabled can't be switched off: answer 401 not a super-user"):
+        run(plan, ledger, cluster, guard=True)
+    assert (cluster.writes, ledger.switched_off("live")) == ([], ())
+
+
+def left_off(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    """The cluster can't be reached any more in mid-run, so that the balancer stays off."""
+    cluster.on_event = lambda what: setattr(cluster, "unreadable", True) if what == "after the call" else None
+    assert run(plan, ledger, cluster, guard=True).exit_code == 8
+    cluster.unreadable, cluster.on_event = False, lambda _what: None
+    assert cluster.overrides == BOTH_OFF
+
+
+def applied(ledger: Ledger, cluster: FakeCluster, plan: Plan, **options: object) -> list[str]:
+    """What `apply` says."""
+    lines: list[str] = []
+    apply_plan(plan, ledger, cluster, options_of(**options), lines.append, cluster.time.clock)
+    return lines
+
+
+def test_the_next_apply_of_any_plan_restores_what_was_left_and_says_so_loudly(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    left_off(ledger, cluster, plan)
+    other = approved(ledger, make_plan([split_step(1)]))
+    lines = applied(ledger, cluster, other)
+    assert lines[:2] == [
+        "ATTENTION: loadBalancerSheddingEnabled of cluster 'live' was switched off by run 1 and not put back "
+        "(it was not overridden)",
+        "loadBalancerSheddingEnabled is restored: not overridden",
+    ]
+    assert (cluster.overrides, ledger.switched_off("live")) == ({}, ())
+
+
+@pytest.mark.parametrize("reached", [{"name": "staging"}, {"brokers": {"10.9.9.1:8080", "10.9.9.2:8080"}}])
+def test_another_cluster_reached_by_mistake_is_left_alone_and_the_warning_stays(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, reached: dict[str, object]
+) -> None:
+    left_off(ledger, cluster, plan)
+    elsewhere = FakeCluster(cluster.time, overrides={SHEDDING: OFF, SPLITTING: "true"}, **reached)  # type: ignore[arg-type]
+    with pytest.raises(Refused, match=r"this is another cluster|the brokers reached say 'staging'"):
+        run(plan, ledger, elsewhere, resume=True)
+    assert elsewhere.overrides == {SHEDDING: OFF, SPLITTING: "true"}
+    assert [switch.setting for switch in ledger.switched_off("live")] == [SHEDDING, SPLITTING]
+
+
+def test_a_run_that_is_dag_run_keeps_its_guard(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    def apply_another(what: str) -> None:
+        if what == "before the call":
+            with pytest.raises(Refused):
+                run(approved(ledger, make_plan([split_step(1)])), ledger, cluster)
+            assert cluster.overrides == BOTH_OFF
+
+    cluster.on_event = apply_another
+    assert run(plan, ledger, cluster, guard=True).outcome == "done"
+    assert cluster.overrides == {}
+
+
+@pytest.mark.parametrize("theirs", ["false", "FALSE", "true"])
+def test_what_someone_has_set_meanwhile_is_left_alone_and_reported(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, theirs: str
+) -> None:
+    last = after_the_calls(2, lambda: cluster.overrides.update({SHEDDING: theirs}))
+    cluster.on_event = last
+    result = run(plan, ledger, cluster, guard=True)
+    assert cluster.overrides == {SHEDDING: theirs}
+    assert (result.outcome, result.exit_code) == ("done", 0)
+    assert f"{SHEDDING} is '{theirs}': someone has set it meanwhile, so it stays" in result.sentence
+
+
+def after_the_calls(number: int, happens: Callable[[], object]) -> Callable[[str], None]:
+    """Something happens after this many calls, before the next one."""
+    seen = itertools.count(1)
+
+    def on_event(what: str) -> None:
+        if what == "after the call" and next(seen) == number:
+            happens()
+
+    return on_event
+
+
+@pytest.mark.parametrize("now", [None, "true"])
+def test_a_run_whose_guard_is_gone_stops_before_its_next_step_and_says_so(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, now: str | None
+) -> None:
+    def take_away() -> None:
+        cluster.overrides.pop(SHEDDING)
+        cluster.overrides |= {} if now is None else {SHEDDING: now}
+
+    cluster.on_event = after_the_calls(1, take_away)
+    result = run(plan, ledger, cluster, guard=True)
+    assert (result.exit_code, len(cluster.writes)) == (5, 1)
+    assert f"the guard is gone: {SHEDDING} is {'not overridden' if now is None else repr(now)}" in result.sentence
+    assert cluster.overrides == ({} if now is None else {SHEDDING: now})
+
+
+def test_a_guard_that_another_process_gave_back_after_the_last_step_is_reported(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    def give_back() -> None:
+        for switch in ledger.switched_off("live"):
+            cluster.overrides.pop(switch.setting)
+            ledger.switched_back(switch, "restored: not overridden")
+
+    cluster.on_event = after_the_calls(2, give_back)
+    result = run(plan, ledger, cluster, guard=True)
+    assert result.outcome == "done"
+    assert f"{SHEDDING} was given back by another process before the run ended" in result.sentence
+
+
+def refused_at_the_end(cluster: FakeCluster, after_calls: int = 2) -> None:
+    """The cluster takes no changes any more."""
+    cluster.on_event = after_the_calls(after_calls, lambda: setattr(cluster, "rejects_overrides", True))
+
+
+def test_a_refused_restore_is_an_outcome_of_its_own(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    refused_at_the_end(cluster)
+    result = run(plan, ledger, cluster, guard=True)
+    assert (result.outcome, result.exit_code, result.still_off) == ("done", 8, (SHEDDING, SPLITTING))
+    assert f"ATTENTION: {SHEDDING} is still '{OFF}': answer 401 not a super-user" in result.sentence
+    assert ledger.runs(digest_of(plan))[0].sentence == result.sentence
+
+    again = run(plan, ledger, cluster, guard=True)
+    assert (again.outcome, again.exit_code) == ("nothing_to_do", 8)
+    cluster.rejects_overrides = False
+    assert run(plan, ledger, cluster, guard=True).exit_code == 0
+    assert cluster.overrides == {}
+
+
+def test_if_nothing_was_sent_either_the_error_says_that_the_balancer_is_off(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    send = cluster.send
+
+    def refuses_the_second(write: Override) -> Reply:
+        if write.setting == SPLITTING:
+            cluster.rejects_overrides = True
+        return send(write)
+
+    cluster.send = refuses_the_second  # type: ignore[method-assign, assignment]
+    with pytest.raises(BalancerStillOff, match=f"ATTENTION: {SHEDDING} is still"):
+        run(plan, ledger, cluster, guard=True)
+    assert (cluster.overrides, cluster.writes) == ({SHEDDING: OFF}, [])
+
+
+def test_a_switch_that_had_no_answer_and_no_effect_yet_stays_a_debt(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    cluster.send = lambda _write: Reply(None, "timed out")  # type: ignore[method-assign]
+    with pytest.raises(
+        BalancerStillOff, match=f"the call that switches {SHEDDING} off had no answer and may still act"
+    ):
+        run(plan, ledger, cluster, guard=True)
+    assert [switch.setting for switch in ledger.switched_off("live")] == [SHEDDING]
+
+
+@pytest.mark.parametrize("brokers", [{B1}, {B1, B2}])
+def test_where_brokers_do_not_notice_a_deletion_the_old_value_is_set(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, brokers: set[str]
+) -> None:
+    cluster.misses_deletions = brokers
+    result = run(plan, ledger, cluster, guard=True)
+    assert cluster.overrides == {SHEDDING: "true", SPLITTING: "true"}
+    assert set(cluster.effective(SHEDDING).values()) == {"true"}
+    assert (result.exit_code, result.still_off) == (0, ())
+    assert f"{SHEDDING} is 'true', set instead of deleted" in result.sentence
+
+
+def test_what_somebody_sets_while_brokers_have_their_time_to_follow_is_left_alone(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    cluster.misses_deletions = {B1, B2}
+    deleted, send = threading.Event(), cluster.send
+    pass_s = cluster.time.pass_s
+
+    def noting(write: Unload | Split | Override) -> Reply:
+        if isinstance(write, Override) and write.value is None:
+            deleted.set()
+        return send(write)
+
+    def somebody_acts(seconds: float) -> None:
+        pass_s(seconds)
+        if deleted.is_set():
+            cluster.overrides.setdefault(SHEDDING, "false")
+
+    cluster.send, cluster.time.pass_s = noting, somebody_acts  # type: ignore[method-assign]
+    run(plan, ledger, cluster, guard=True)
+    assert cluster.overrides[SHEDDING] == "false"
+
+
+def test_brokers_that_still_differ_are_named_and_the_balancer_counts_as_off(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    shown = cluster.effective
+    cluster.effective = lambda setting: {**shown(setting), **({B2: "false"} if cluster.writes else {})}  # type: ignore[method-assign]
+    result = run(plan, ledger, cluster, guard=True)
+    assert (result.exit_code, result.still_off) == (8, (SHEDDING, SPLITTING))
+    assert f"{SHEDDING} is 'true' again, and still off in the memory of {B2}: restart them" in result.sentence
+    cluster.effective = shown  # type: ignore[method-assign]
+    assert run(plan, ledger, cluster, guard=True).exit_code == 0
+
+
+def test_a_cluster_whose_file_has_it_off_is_left_with_its_own_value(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    cluster.own_settings = {SHEDDING: "false", SPLITTING: "false"}
+    cluster.misses_deletions = {B1, B2}
+    assert run(plan, ledger, cluster, guard=True).exit_code == 0
+    assert cluster.overrides == {}
+
+
+@pytest.fixture
+def earlier(tmp_path: Path, cluster: FakeCluster) -> Iterator[Ledger]:
+    """The ledger of a release that wrote a plain `false`: its run says done, and both settings are off."""
+    with closing(sqlite3.connect(tmp_path / "earlier.sqlite")) as connection:
+        connection.executescript((EARLIER / "guard.sql").read_text())
+    cluster.overrides = {SHEDDING: "false", SPLITTING: "false"}
+    with closing(open_ledger(f"sqlite:///{tmp_path}/earlier.sqlite", cluster.time.now_ms)) as ledger:
+        yield ledger
+
+
+def test_a_false_that_may_be_anyones_waits_for_a_person(earlier: Ledger, cluster: FakeCluster) -> None:
+    lines: list[str] = []
+    restore_what_was_left(earlier, "live", cluster, lines.append, cluster.time.clock)
+    assert cluster.overrides == {SHEDDING: "false", SPLITTING: "false"}
+    assert "`pulsar-advisor guard restore --as NAME` puts it back" in lines[-1]
+    restore_what_was_left(earlier, "live", cluster, lines.append, cluster.time.clock, BOB)
+    assert (cluster.overrides, earlier.switched_off("live")) == ({SHEDDING: "true"}, ())
+
+
+def test_a_person_may_decide_that_it_stays_off(earlier: Ledger, cluster: FakeCluster) -> None:
+    left = leave_as_it_is(earlier, "live", BOB)
+    assert [switch.setting for switch in left] == [SHEDDING, SPLITTING]
+    assert (cluster.overrides, earlier.switched_off("live")) == ({SHEDDING: "false", SPLITTING: "false"}, ())
+    assert "left as it is, by bob (airflow)" in earlier.events(left[0].digest)[-1].detail
+
+
+def test_a_dry_run_restores_nothing(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    left_off(ledger, cluster, plan)
+    assert applied(ledger, cluster, plan, dry_run=True, resume=True) == []
+    assert cluster.overrides == BOTH_OFF
+
+
+def test_a_run_that_was_overtaken_leaves_the_guard_to_the_process_that_goes_on(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    def overtake(what: str) -> None:
+        if what == "after the call":
+            cluster.time.pass_s(181)
+            ledger.take_over(ledger.runs(digest_of(plan))[0], ledger.approvals(digest_of(plan))[0])
+
+    cluster.on_event = overtake
+    assert "taken over" in run(plan, ledger, cluster, guard=True).sentence
+    assert cluster.overrides == BOTH_OFF
+
+
+def test_an_answer_that_makes_no_sense_while_restoring_does_not_hide_how_the_run_ended(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    def spoil(what: str) -> None:
+        if what == "after the call" and len(cluster.writes) == 2:
+            cluster.override = lambda _setting: json.loads("[" * 100_000)  # type: ignore[method-assign]
+
+    cluster.on_event = spoil
+    lines: list[str] = []
+    result = apply_plan(plan, ledger, cluster, options_of(guard=True), lines.append, cluster.time.clock)
+    assert result.outcome == "done"
+    assert lines[-1].startswith("ATTENTION: the cluster's own balancer could not be switched on again")
+    assert result.exit_code == 8
+    assert [switch.setting for switch in ledger.switched_off("live")] == [SHEDDING, SPLITTING]
+
+
+def test_a_process_that_was_suspended_before_it_switches_finds_out_that_it_was_overtaken(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = HeldRun.switching_off
+
+    def suspended_afterwards(held: HeldRun, setting: str, *how: Any) -> None:
+        record(held, setting, *how)
+        cluster.time.pass_s(181)
+        other = ledger.take_over(ledger.runs(digest_of(plan))[0], ledger.approvals(digest_of(plan))[0])
+        other.end("stopped", "")
+        restore_what_was_left(ledger, "live", cluster, lambda _line: None)
+
+    monkeypatch.setattr(HeldRun, "switching_off", suspended_afterwards)
+    with pytest.raises(Refused, match="taken over by another process"):
+        run(plan, ledger, cluster, guard=True)
+    assert (cluster.overrides, cluster.writes) == ({}, [])

@@ -1,0 +1,143 @@
+"""A run that is parked waits without a process, keeps its cluster, and repeats no call when it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pulsar_advisor.execution.apply import ApplyResult, abort, go_on, pause
+from pulsar_advisor.execution.consent.approval import withdraw
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.run.pace import Pace
+from pulsar_advisor.execution.run.parking import Parking, parking_of
+from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.plans.plan import Plan, digest_of
+from unit.execution.actors import ALICE, approved, run
+from unit.execution.doubles import B1, B2, LOWER, NAMESPACE, UPPER, FakeCluster, make_plan, unload_step
+
+BUNDLE = f"{NAMESPACE}/{LOWER}"
+LONG = {"park_from_s": 60.0, "canary_hold_s": 60.0, "pause_s": 60.0}
+
+
+@pytest.fixture
+def plan(ledger: Ledger) -> Plan:
+    return approved(ledger, make_plan([unload_step(1), unload_step(2, bundle=UPPER)]))
+
+
+def legs(plan: Plan, ledger: Ledger, cluster: FakeCluster, **options: Any) -> Iterator[ApplyResult]:
+    """Apply a plan, and go on from each wait after its time, as the triggerer does."""
+    waited = None
+    while True:
+        result = run(plan, ledger, cluster, resume=waited is not None, waited=waited, **{**LONG, **options})
+        yield result
+        if result.parking is None:
+            return
+        cluster.time.pass_s(result.parking.wait_s)
+        waited = parking_of(result.parking.as_document())
+
+
+def test_a_run_parks_for_its_hold_and_its_pauses_and_sends_each_call_once(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    results = list(legs(plan, ledger, cluster))
+    assert [result.parking and result.parking.why for result in results] == ["hold", "pause", None]
+    assert results[-1].outcome == "done"
+    assert len(cluster.writes) == 2
+    assert {record.attempts for record in ledger.steps(results[-1].run or 0).values()} == {1}
+
+
+def test_a_short_wait_is_waited_by_the_process(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    results = list(legs(plan, ledger, cluster, canary_hold_s=30.0, pause_s=10.0))
+    assert [result.outcome for result in results] == ["done"]
+
+
+def test_without_being_asked_to_a_run_never_parks(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    results = list(legs(plan, ledger, cluster, park_from_s=None))
+    assert [result.outcome for result in results] == ["done"]
+
+
+def test_a_run_that_keeps_the_balancer_off_is_not_left_without_a_process(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    results = list(legs(plan, ledger, cluster, guard=True))
+    assert [result.outcome for result in results] == ["done"]
+
+
+def test_a_parked_run_keeps_others_off_its_cluster(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    next(legs(plan, ledger, cluster))
+    other = approved(ledger, make_plan([unload_step(1)], seed=7))
+    with pytest.raises(Refused, match="is parked on cluster"):
+        run(other, ledger, cluster)
+
+
+def test_a_first_step_that_does_not_stay_while_the_run_is_parked_has_failed(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    walk = legs(plan, ledger, cluster)
+    next(walk)
+    cluster.owners[BUNDLE] = B1
+    result = next(walk)
+    assert (result.outcome, result.steps[0].state) == ("partial", "failed")
+    assert "did not stay" in result.sentence
+    assert len(cluster.writes) == 1
+
+
+def test_a_crash_after_the_wait_waits_the_whole_time_again(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    next(legs(plan, ledger, cluster))
+    again = run(plan, ledger, cluster, resume=True, **LONG)
+    assert again.parking == Parking("hold", 60.0)
+    assert len(cluster.writes) == 1
+
+
+def test_a_paused_run_is_parked_until_its_pause_is_lifted(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    cluster.on_event = lambda what: pause(ledger, plan, ALICE) if what == "after the call" else None
+    walk = legs(plan, ledger, cluster, canary_hold_s=0.0, pause_s=0.0)
+    parked = next(walk)
+    assert parked.parking == Parking("request", 0)
+    assert ledger.pause_requested(parked.run or 0) == "paused by alice (airflow)"
+    cluster.on_event = lambda _what: None
+    go_on(ledger, plan, ALICE)
+    assert ledger.pause_requested(parked.run or 0) is None
+    assert next(walk).outcome == "done"
+    assert cluster.owners[BUNDLE] == B2
+
+
+def test_a_pause_that_comes_as_the_run_goes_on_is_not_lost(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    walk = legs(plan, ledger, cluster, canary_hold_s=0.0)
+    assert next(walk).parking == Parking("pause", 60.0, Pace(1, 1, 0.0))
+    pause(ledger, plan, ALICE)
+    assert next(walk).parking == Parking("request", 0)
+    assert len(cluster.writes) == 1
+
+
+def test_what_is_not_paused_can_not_go_on(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    next(legs(plan, ledger, cluster))
+    with pytest.raises(Refused, match="is paused"):
+        go_on(ledger, plan, ALICE)
+
+
+def test_a_parked_run_that_may_not_go_on_frees_its_cluster(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    walk = legs(plan, ledger, cluster)
+    parked = next(walk)
+    withdraw(ledger, digest_of(plan), ALICE)
+    with pytest.raises(Refused, match="was withdrawn"):
+        next(walk)
+    assert ledger.run(parked.run or 0).state == "stopped"
+
+
+def test_an_aborted_run_does_not_go_on(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    walk = legs(plan, ledger, cluster)
+    next(walk)
+    abort(ledger, plan, ALICE)
+    with pytest.raises(Refused, match="was aborted"):
+        next(walk)
+    assert len(cluster.writes) == 1
+
+
+def test_a_process_that_holds_a_run_keeps_it(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    ends: list[str] = []
+    cluster.on_event = lambda _what: (ledger.end_parked(digest_of(plan), "over"), ends.append("tried"))[0]
+    assert run(plan, ledger, cluster).outcome == "done"
+    assert ends

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import pytest
+
+from pulsar_advisor.execution.run.preconditions import foreign, isolated_from, overload, stale
+from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
+from pulsar_advisor.model.plans.plan import StepPrediction
+from unit.execution.doubles import B1, B2, B3, START_MS, make_plan, unload_step
+
+ACTIVE = frozenset({B1, B2, B3})
+NEW = "10.0.0.4:8080"
+PLAN = make_plan([unload_step()])
+
+
+@pytest.mark.parametrize(
+    ("active", "is_foreign"),
+    [
+        (ACTIVE, False),
+        (ACTIVE | {NEW}, False),
+        (ACTIVE - {B3}, False),
+        (frozenset({B1, NEW}), True),
+        (frozenset({NEW}), True),
+        (frozenset(), True),
+    ],
+)
+def test_a_cluster_is_the_same_while_half_of_its_brokers_are(active: frozenset[str], is_foreign: bool) -> None:
+    assert (foreign(PLAN, "live", active) is not None) == is_foreign
+
+
+def test_a_cluster_of_another_name_is_another_one_whatever_its_brokers() -> None:
+    assert "the brokers reached say 'staging'" in (foreign(PLAN, "staging", ACTIVE) or "")
+
+
+@pytest.mark.parametrize(
+    ("later_s", "is_stale"),
+    [(0, False), (6 * 3600 - 601, False), (6 * 3600 - 599, True), (-899, False), (-901, True)],
+)
+def test_a_snapshot_is_stale_after_its_age_and_before_its_time(later_s: int, is_stale: bool) -> None:
+    assert (stale(PLAN, START_MS + later_s * 1000, 6 * 3600) is not None) == is_stale
+
+
+def policy(primary: str, secondary: str = "nobody", namespaces: str = "shop/.*", min_limit: int = 1) -> IsolationPolicy:
+    return IsolationPolicy("vip", (namespaces,), (primary,), (secondary,), min_limit, 100)
+
+
+@pytest.mark.parametrize(
+    ("policies", "allowed"),
+    [
+        ((), True),
+        ((policy(r"10\.0\.0\.2"),), True),
+        ((policy(r"10\.0\.0\.1"),), False),
+        ((policy(r"10\.0\.0\.1", r"10\.0\.0\.2"),), False),
+        ((policy(r"10\.0\.0\.1", r"10\.0\.0\.2", min_limit=2),), True),
+        ((policy(r"10\.0\.0\.2", namespaces="bank/.*"),), False),
+        ((policy(r"10\.0\.0\.1", namespaces="bank/.*"),), True),
+        ((policy(r"10\.0\.0\.2"), policy(r"10\.0\.0\.1")), True),
+        ((policy("(unclosed"),), False),
+    ],
+)
+def test_isolation_policies_say_where_a_namespace_may_go(policies: tuple[IsolationPolicy, ...], allowed: bool) -> None:
+    assert (isolated_from("shop/orders", B2, policies, ACTIVE) is None) == allowed
+
+
+@pytest.mark.parametrize(
+    ("fresh", "overloads"),
+    [(0.2, False), (0.54, False), (0.56, True), (None, False)],
+)
+def test_a_step_is_forecast_again_on_fresh_usage(fresh: float | None, overloads: bool) -> None:
+    assert bool(list(overload(PLAN, PLAN.steps[0], fresh, ()))) == overloads
+
+
+def test_figures_that_lag_behind_the_plans_own_moves_do_not_hide_an_overload() -> None:
+    first = unload_step(1, predicted=StepPrediction(brokers={B1: 0.5, B2: 0.8}))
+    second = unload_step(2, predicted=StepPrediction(brokers={B1: 0.4, B2: 0.9}))
+    plan = make_plan([first, second])
+    assert list(overload(plan, second, 0.2, {first.id})) == [
+        f"the destination {B2} is at 20.0% now and would be at 90.0%; above 85% it is overloaded"
+    ]
+
+
+def test_a_step_sent_before_its_turn_is_forecast_without_the_steps_that_were_not() -> None:
+    first = unload_step(1, predicted=StepPrediction(brokers={B1: 0.5, B2: 0.8}))
+    second = unload_step(2, predicted=StepPrediction(brokers={B1: 0.4, B2: 0.9}))
+    assert list(overload(make_plan([first, second]), second, 0.2, ())) == []
+
+
+def test_a_step_that_was_sent_without_effect_is_forecast_once() -> None:
+    step = unload_step(1, predicted=StepPrediction(brokers={B1: 0.4, B2: 0.6}))
+    assert list(overload(make_plan([step]), step, 0.2, {step.id})) == []
+
+
+def test_relief_that_did_not_come_is_not_counted_on() -> None:
+    relief = unload_step(1, source=B2, destination=B3, predicted=StepPrediction(brokers={B2: 0.1, B3: 0.4}))
+    step = unload_step(2, predicted=StepPrediction(brokers={B1: 0.1, B2: 0.8}))
+    plan = make_plan([relief, step])
+    assert list(overload(plan, step, 0.1, {relief.id})) == []
+    assert len(list(overload(plan, step, 0.1, ()))) == 1

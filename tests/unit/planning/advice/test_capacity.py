@@ -1,0 +1,36 @@
+"""What can be done about a broker that is too busy, where no strategy acts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pulsar_advisor.model.cluster.cluster_state import CPU, ClusterState
+from pulsar_advisor.model.configuration.settings import ResolvedSettings
+from pulsar_advisor.planning.advice.capacity import overload_sentence
+
+
+def test_of_an_overloaded_broker_the_goal_that_may_help_is_named(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    assert overload_sentence(state, settings.values) == (
+        "a:8080 is at 90.0% (CPU), above the overload threshold of 85%: `relieve a:8080` looks for moves that no "
+        "strategy makes."
+    )
+
+
+def test_a_simple_cluster_has_no_goals(state: ClusterState, settings: ResolvedSettings) -> None:
+    found = overload_sentence(replace(state, load_manager="simple"), settings.values)
+    assert found == "a:8080 is at 90.0% (CPU), above the overload threshold of 85%."
+
+
+def test_where_every_broker_is_overloaded_only_more_brokers_help(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    state.brokers.usage[:, CPU] = 380.0
+    found = overload_sentence(state, settings.values)
+    assert found == "Only more brokers help: all 3 brokers are above 85%, the least busy at 95.0%."
+
+
+def test_below_the_threshold_there_is_nothing_to_say(state: ClusterState, settings: ResolvedSettings) -> None:
+    state.brokers.usage[0, CPU] = 200.0
+    assert overload_sentence(state, settings.values) is None

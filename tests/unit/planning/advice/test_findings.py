@@ -1,0 +1,88 @@
+"""The sentences that matter."""
+
+from pulsar_advisor.model.cluster.cluster_state import BANDWIDTH_IN, BANDWIDTH_OUT, DIRECT_MEMORY, ClusterState
+from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.planning.advice.coverage import coverage
+from pulsar_advisor.planning.advice.findings import Finding
+from pulsar_advisor.planning.advice.findings import findings as findings_of
+from unit.planning.advice.test_coverage import of_extensible_zookeeper_alone
+from unit.planning.conftest import MIB
+
+
+def findings(state: ClusterState, settings: ResolvedSettings) -> tuple[Finding, ...]:
+    return findings_of(state, settings.values, [], coverage(state, settings.values))
+
+
+def test_where_nobody_tells_of_load_nothing_is_said_about_busy_brokers_and_small_bundles(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    found = findings(of_extensible_zookeeper_alone(state), settings)
+    assert [finding.sentence for finding in found] == [
+        "No broker was read, and none has published fit figures.",
+        "DefaultNamespaceBundleSplitStrategyImpl can't be judged: it reads bundle_traffic, which is missing "
+        "(no bundle has fit figures).",
+        "The load of 6 bundles without figures could not be judged.",
+    ]
+
+
+def test_a_broker_whose_figures_fail_is_not_called_the_busiest(state: ClusterState, settings: ResolvedSettings) -> None:
+    state.brokers.complete[0] = False
+    sentences = [finding.sentence for finding in findings(state, settings)]
+    assert sentences[0].startswith(
+        "Of the brokers that could be judged, c:8080 is the busiest broker at 20.0% (CPU); the mean is 15.0%."
+    )
+    assert sentences[-1] == "75.0% of the messages and 93.0% of the bytes could not be judged."
+
+
+def busiest(state: ClusterState, settings: ResolvedSettings) -> str:
+    return findings(state, settings)[0].sentence
+
+
+def test_the_busiest_broker_is_named_with_its_resource_and_the_bundle_with_the_largest_share_of_that(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    first = "a:8080 is the busiest broker at 90.0% (CPU); the mean is 40.0%. "
+    assert busiest(state, settings) == first + "t/hot/0x00000000_0x40000000 has the largest part of its messages: 56%."
+    state.bundles.traffic[1] = (450.0, 450.0, 1.0, 1.0)
+    state.bundles.traffic[0] = (50.0, 50.0, 35 * MIB, 35 * MIB)
+    assert busiest(state, settings) == first + "t/hot/0x40000000_0x80000000 has the largest part of its messages: 50%."
+
+
+def test_where_bandwidth_decides_it_is_the_bundle_with_the_most_bytes(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    state.brokers.usage[0, [BANDWIDTH_IN, BANDWIDTH_OUT]] = 500_000.0, 950_000.0
+    state.brokers.limit[0, [BANDWIDTH_IN, BANDWIDTH_OUT]] = 1_000_000.0
+    assert "at 95.0% (outbound bandwidth)" in busiest(state, settings)
+    assert busiest(state, settings).endswith("0x00000000_0x40000000 has the largest part of its outbound bytes: 62%.")
+
+
+def test_of_direct_memory_no_bundle_is_blamed(state: ClusterState) -> None:
+    weighted = resolve_settings("2.11.4")
+    state.brokers.usage[0, DIRECT_MEMORY], state.brokers.limit[0, DIRECT_MEMORY] = 95.0, 100.0
+    assert busiest(state, weighted).endswith("No bundle takes direct memory along, so no unload lowers it.")
+
+
+def test_samples_added_to_stored_averages_are_said(state: ClusterState, settings: ResolvedSettings) -> None:
+    def of_averages() -> list[str]:
+        return [one.sentence for one in findings(state, settings) if "averages" in one.sentence]
+
+    assert of_averages() == []
+    state.bundles.folded_samples[0] = 3
+    assert of_averages() == [
+        "The averages of the leader are those it stored, with up to 3 samples from load reports written since."
+    ]
+    state.bundles.unknown_samples[1] = 1
+    (sentence,) = of_averages()
+    assert "the figures of up to 1 more are assumed" in sentence
+
+
+def test_a_broker_above_its_limit_is_overloaded_and_its_limit_is_wrong(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    state.brokers.usage[0, 0] = 1.24 * state.brokers.limit[0, 0]
+    [above] = [one for one in findings(state, settings) if "limit" in one.sentence]
+    assert above.severity == "warning"
+    assert above.sentence.startswith(
+        "By what the brokers report, 124% of the CPU of a:8080 is in use: the limit is wrong, not the usage "
+    )

@@ -1,0 +1,151 @@
+"""The first sentence: what to do, what it brings at the likely and at the worse end, and whom it is about."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import ResolvedSettings
+from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.model.plans.plan import BrokerForecast, Forecast, Plan, PlanInputs
+from pulsar_advisor.planning.advice.compare import no_score
+from pulsar_advisor.planning.advice.headline import ByItself, advice_sentence, plan_sentence
+from pulsar_advisor.planning.plans.build_plan import build_plan
+from pulsar_advisor.planning.proposals.fitness import Refusal
+from pulsar_advisor.planning.proposals.proposal import Move, Proposal
+from pulsar_advisor.planning.requests.request import Request
+
+FLOOR = 0.03
+
+
+@pytest.fixture
+def moving(state: ClusterState, settings: ResolvedSettings) -> Plan:
+    """One bundle of a:8080 goes to b:8080."""
+    moves = (Move(1, 0, 1, "because", near_tie=False),)
+    proposal = Proposal("ThresholdShedder", "LeastLongTermMessageRate", moves, (), (), 1, None)
+    inputs = PlanInputs(manifest_sha256="a", validation_sha256="b")
+    return build_plan(state, settings, proposal, Request(), inputs, frozenset())
+
+
+def forecast(worst: float | None = None, **usage: float | tuple[float, str]) -> Forecast:
+    """Usage of brokers, with the deciding resource if it isn't CPU; `worst` is that of the busiest at most."""
+
+    def broker(figure: float | tuple[float, str]) -> BrokerForecast:
+        ratio, resource = figure if isinstance(figure, tuple) else (figure, "cpu")
+        return BrokerForecast(
+            usage_ratio=ratio,
+            highest_usage_ratio=worst if ratio == highest else ratio,
+            resource=resource,
+            msg_rate_per_s=0.0,
+            throughput_bytes_per_s=0.0,
+            bundles=1,
+        )
+
+    highest = max(figure[0] if isinstance(figure, tuple) else figure for figure in usage.values())
+    return Forecast(
+        brokers={f"{name}:8080": broker(figure) for name, figure in usage.items()},
+        maximum_ratio=highest,
+        highest_maximum_ratio=worst,
+        mean_ratio=None,
+        standard_deviation_ratio=None,
+    )
+
+
+def predicting(plan: Plan, after: Forecast, goal: Goal | None = None) -> Plan:
+    predicted = plan.predicted.model_copy(update={"before": forecast(a=0.925, b=0.2), "after": after})
+    return plan.model_copy(update={"predicted": predicted, "goal": goal})
+
+
+def test_the_busiest_broker_and_its_resource_are_named(moving: Plan) -> None:
+    assert plan_sentence(predicting(moving, forecast(0.52, a=0.511, b=0.4)), FLOOR) == (
+        "Unload 1 bundle from a:8080: the busiest broker should fall from 92.5% (CPU) to 51.1%."
+    )
+
+
+def test_another_resource_that_decides_afterwards_is_named_too(moving: Plan) -> None:
+    after = forecast(0.6, a=(0.6, "bandwidthOut"), b=0.4)
+    assert plan_sentence(predicting(moving, after)).endswith("from 92.5% (CPU) to 60.0% (outbound bandwidth).")
+
+
+def test_a_worse_end_that_is_still_a_gain_is_a_figure(moving: Plan) -> None:
+    found = plan_sentence(predicting(moving, forecast(0.7, a=0.511, b=0.4)), FLOOR)
+    assert found.endswith("should fall from 92.5% (CPU) to 51.1%, at worst to 70.0%.")
+
+
+def test_a_worse_end_that_is_no_gain_is_said(moving: Plan) -> None:
+    found = plan_sentence(predicting(moving, forecast(0.925, a=0.511, b=0.4)), FLOOR)
+    assert found.endswith("should fall from 92.5% (CPU) to 51.1%, at worst not at all.")
+
+
+def test_of_several_unloads_the_first_shows_which_end_is_true(moving: Plan) -> None:
+    twice = moving.model_copy(update={"steps": moving.steps * 2})
+    found = plan_sentence(predicting(twice, forecast(0.925, a=0.511, b=0.4)), FLOOR)
+    assert found.endswith("to 51.1%, at worst not at all: try one bundle first.")
+    found = plan_sentence(predicting(twice, forecast(0.99, a=0.511, b=0.4)), FLOOR)
+    assert found.startswith("Try one bundle first: at worst the busiest broker rises from 92.5% to 99.0%. Unload 2")
+
+
+def test_a_worse_end_that_is_a_loss_comes_first(moving: Plan) -> None:
+    found = plan_sentence(predicting(moving, forecast(0.99, a=0.511, b=0.4)), FLOOR)
+    assert found.startswith(
+        "At worst the busiest broker rises from 92.5% to 99.0%. Unload 1 bundle from a:8080: the busiest broker should "
+        "fall from 92.5% (CPU) to 51.1%."
+    )
+
+
+def test_of_several_sources_those_with_the_most_unloads_are_named(moving: Plan) -> None:
+    (step,) = moving.steps
+    sources = ["a", "a", "b", "c", "d", "e"]
+    plan = moving.model_copy(update={"steps": tuple(step.model_copy(update={"source": name}) for name in sources)})
+    assert plan_sentence(plan).startswith(
+        "Unload 6 bundles (2 from a, 1 from b, 1 from c, the rest from 2 more brokers): the busiest broker"
+    )
+
+
+QUIET = replace(no_score("A", "B", ""), error=None, why_nothing="All brokers are near the mean.")
+QUIET_TOO = ByItself(False, "Pulsar itself sheds no load.")
+
+
+def test_without_traffic_there_is_nothing_to_balance_however_busy_a_broker_is() -> None:
+    sentence = advice_sentence(None, [QUIET], QUIET_TOO, overload="b is at 90%.", without_traffic=True)
+    assert sentence.startswith("There is no load to balance: no broker reports any message")
+
+
+def test_doing_nothing_has_a_sentence_too() -> None:
+    assert advice_sentence(None, [QUIET], QUIET_TOO) == (
+        "Do nothing: no strategy would act on these figures. All brokers are near the mean. Pulsar itself sheds no "
+        "load."
+    )
+    small = replace(QUIET, steps=1, unloads=200, maximum_before=0.9, maximum_after=0.89999)
+    assert advice_sentence(None, [small], QUIET_TOO, floor_ratio=0.02) == (
+        "Do nothing: no strategy lowers the busiest broker by more than 2.0%, and figures differ that much from one "
+        "snapshot to the next. Pulsar itself sheds no load."
+    )
+
+
+def test_what_pulsar_does_by_itself_without_a_gain_is_not_to_do_nothing() -> None:
+    small = replace(QUIET, steps=1, unloads=4, maximum_before=0.6, maximum_after=0.59)
+    sentence = advice_sentence(
+        None, [small], ByItself(True, "Pulsar's own A with B would settle in cycle 1."), (), 0.02
+    )
+    assert sentence == (
+        "No plan is worthwhile: no strategy lowers the busiest broker by more than 2.0%, and figures differ that much "
+        "from one snapshot to the next. Pulsar's own A with B would settle in cycle 1."
+    )
+
+
+def test_an_overloaded_broker_is_never_answered_with_do_nothing() -> None:
+    assert advice_sentence(None, [replace(QUIET, steps=1)], QUIET_TOO, overload="a:8080 is at 95.0%.") == (
+        "No strategy finds a move that lowers the busiest broker. a:8080 is at 95.0%."
+    )
+
+
+def test_what_could_not_be_judged_is_said_and_not_taken_for_balance() -> None:
+    lack = Refusal("ThresholdShedder", "shedder", "isolation_policies", "isolation_policies: 500")
+    refused = replace(QUIET, why_nothing=lack.sentence)
+    assert advice_sentence(None, [refused], QUIET_TOO, [lack]) == (
+        "No unload can be judged: isolation_policies is missing (isolation_policies: 500)."
+    )
+    assert advice_sentence(None, [refused, QUIET], QUIET_TOO, [lack]).startswith("Do nothing")

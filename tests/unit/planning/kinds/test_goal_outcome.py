@@ -1,0 +1,63 @@
+"""A goal is reached, reached in part, or missed; whatever leaves something of it undone counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.planning.kinds.goal_outcome import goal_outcome, outcome_sentence
+from unit.planning.kinds.clusters import cluster, planned
+
+DRAIN_A = Goal("drain", ("a",))
+
+
+def test_a_drained_broker_is_empty_or_the_goal_is_not_reached() -> None:
+    assert goal_outcome(planned(cluster({"a": [20, 10], "b": [30]}), DRAIN_A)) == "reached"
+    assert goal_outcome(planned(cluster({"a": [20, 20], "b": [60], "c": [75]}), DRAIN_A)) == "in part"
+    assert goal_outcome(planned(cluster({"a": [50], "b": [60]}), DRAIN_A)) == "missed"
+
+
+def test_what_the_limits_leave_out_is_missing() -> None:
+    state = cluster({"a": [20, 10], "b": [30]})
+    assert goal_outcome(planned(state, DRAIN_A, max_unloads=1)) == "in part"
+    assert goal_outcome(planned(state, DRAIN_A, exclude_namespaces=("t/a-0",))) == "in part"
+
+
+def test_a_broker_without_bundles_is_drained_already() -> None:
+    assert goal_outcome(planned(cluster({"a": [], "b": [30]}), DRAIN_A)) == "reached"
+
+
+def test_a_broker_is_not_drained_where_nothing_can_be_planned() -> None:
+    state = cluster({"a": [20, 10], "b": [30]})
+    assert goal_outcome(planned(replace(state, load_manager="simple"), DRAIN_A)) == "missed"
+    assert goal_outcome(planned(replace(state, missing={"bundle_traffic": "HTTP 500"}), DRAIN_A)) == "missed"
+
+
+@pytest.mark.parametrize(
+    ("goal", "brokers", "outcome"),
+    [
+        (Goal("relieve", ("a",), 0.6), {"a": [40, 40], "b": [10]}, "reached"),
+        (Goal("relieve", ("a",), 0.5), {"a": [30], "b": [10]}, "reached"),
+        (Goal("relieve", ("a",), 0.3), {"a": [40, 40], "b": [60]}, "missed"),
+        (Goal("relieve", ("a",), 0.25), {"a": [30, 30, 20], "b": [0]}, "in part"),
+        (Goal("balance", (), 0.55), {"a": [40, 40], "b": [10]}, "reached"),
+        (Goal("balance", (), 0.2), {"a": [40, 10], "b": [5]}, "in part"),
+        (Goal("balance", (), 0.9), {"a": [40, 40], "b": [10]}, "reached"),
+        (Goal("fill", ("b",)), {"a": [20, 20, 20], "b": []}, "reached"),
+        (Goal("fill", ("b",)), {"a": [60], "b": []}, "missed"),
+        (Goal("conform"), {"a": [60], "b": []}, "reached"),
+    ],
+)
+def test_a_usage_is_within_its_target_or_the_goal_is_not_reached(
+    goal: Goal, brokers: dict[str, list[float]], outcome: str
+) -> None:
+    assert goal_outcome(planned(cluster(brokers), goal)) == outcome
+
+
+def test_what_falls_short_is_said_and_what_is_reached_needs_no_words() -> None:
+    assert outcome_sentence("reached", "drain a:8080") == ""
+    assert outcome_sentence(None, "") == ""
+    assert outcome_sentence("in part", "drain a:8080") == "Goal reached only in part: drain a:8080."
+    assert outcome_sentence("missed", "") == "Goal missed."

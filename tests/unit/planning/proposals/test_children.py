@@ -1,0 +1,86 @@
+"""The children of a split go where the placement strategy puts them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.plans.plan import Plan, PlanInputs
+from pulsar_advisor.model.strategy.decision import Split
+from pulsar_advisor.planning.plans.build_plan import build_plan
+from pulsar_advisor.planning.proposals.limits import Limits
+from pulsar_advisor.planning.proposals.proposal import Move, Proposal
+from pulsar_advisor.planning.requests.request import Request
+from unit.splitting.busy_cluster import COOL, HOT, busy, split
+
+PLACEMENT = "LeastLongTermMessageRate"
+
+
+def plan_of(state: ClusterState, splits: tuple[Split, ...], moves: tuple[Move, ...] = (), **request: object) -> Plan:
+    return build_plan(
+        state,
+        resolve_settings("4.0.8"),
+        Proposal("ThresholdShedder", PLACEMENT, moves, splits, (), 1, None),
+        Request(**{"unload_children": True, **request}),  # type: ignore[arg-type]
+        PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64),
+        frozenset(),
+    )
+
+
+def test_children_are_unloaded_after_their_split_to_where_the_strategy_puts_them() -> None:
+    state = busy()
+    cut, *unloads = plan_of(state, (split(0x20000000),)).steps
+    assert [(step.action, step.bundle, step.destination) for step in unloads] == [
+        ("unload", child, COOL) for child in cut.children
+    ]
+    for step in unloads:
+        assert step.after == (cut.id,)
+        assert (step.executable, step.source, step.expect.owner) == (True, HOT, HOT)
+        assert step.expect.boundaries == ("0x00000000", "0x20000000", "0x40000000", "0xffffffff")
+    topics = [step.expect.topics for step in unloads]
+    assert sum(topics) == int((state.topics.bundle == 0).sum())
+    rates = [step.expect.msg_rate_per_s for step in unloads]
+    assert rates == pytest.approx([1800.0 * number / sum(topics) for number in topics])
+
+
+def test_the_prediction_moves_the_load_of_the_childrens_topics() -> None:
+    plan = plan_of(busy(), (split(0x20000000),))
+    moved = sum(step.expect.msg_rate_per_s or 0.0 for step in plan.steps if step.action == "unload")
+    before, after = plan.predicted.before.brokers, plan.predicted.after.brokers
+    assert after[COOL].msg_rate_per_s == pytest.approx((before[COOL].msg_rate_per_s or 0.0) + moved)
+    assert (after[HOT].usage_ratio or 1.0) < 0.2 < (before[HOT].usage_ratio or 0.0)
+    assert (after[HOT].bundles, after[COOL].bundles) == (1, 2)
+
+
+def test_without_the_wish_a_split_leaves_its_children_where_they_are() -> None:
+    assert [step.action for step in plan_of(busy(), (split(0x20000000),), unload_children=False).steps] == ["split"]
+
+
+def test_under_the_simple_manager_no_child_is_unloaded() -> None:
+    assert [step.action for step in plan_of(busy("simple"), (split(0x20000000),)).steps] == ["split"]
+
+
+def test_children_count_as_unloads() -> None:
+    steps = plan_of(busy(), (split(0x20000000),), limits=Limits(max_unloads=1)).steps
+    assert [step.action for step in steps] == ["split", "unload"]
+
+
+def test_a_child_that_may_only_stay_where_it_is_has_no_step() -> None:
+    state = busy()
+    alone = replace(state, brokers=replace(state.brokers, available=np.array([True, False])))
+    assert [step.action for step in plan_of(alone, (split(0x20000000),)).steps] == ["split"]
+
+
+def test_the_children_of_a_bundle_that_the_plan_has_moved_stay_there() -> None:
+    move = Move(0, 0, 1, "because", near_tie=False)
+    assert [step.action for step in plan_of(busy(), (split(0x20000000),), (move,)).steps] == ["unload", "split"]
+
+
+def test_a_split_that_will_not_be_sent_has_no_children_to_unload() -> None:
+    state = busy()
+    unfit = replace(state, bundles=replace(state.bundles, usable=np.zeros(2, dtype=np.bool_)))
+    assert [step.executable for step in plan_of(unfit, (split(0x20000000),)).steps] == [False]

@@ -1,0 +1,48 @@
+"""A cluster's own strategies, by its load manager and the classes in its settings."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
+from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.planning.proposals.configured import configured_strategies
+from pulsar_advisor.shedding.registry import SHEDDERS
+
+PACKAGE = "org.apache.pulsar.broker.loadbalance"
+THRESHOLD, LONG_TERM = f"{PACKAGE}.impl.ThresholdShedder", f"{PACKAGE}.impl.LeastLongTermMessageRate"
+TRANSFER = f"{PACKAGE}.extensions.scheduler.TransferShedder"
+LEAST_USAGE = f"{PACKAGE}.impl.LeastResourceUsageWithWeight"
+EXTENSIBLE_LEAST_USAGE = f"{PACKAGE}.extensions.strategy.LeastResourceUsageWithWeight"
+
+
+@pytest.mark.parametrize(
+    ("load_manager", "classes", "names"),
+    [
+        ("modular", (THRESHOLD, LONG_TERM), ("ThresholdShedder", "LeastLongTermMessageRate")),
+        ("modular", (THRESHOLD, LEAST_USAGE), ("ThresholdShedder", "LeastResourceUsageWithWeight")),
+        (
+            "extensible",
+            (TRANSFER, EXTENSIBLE_LEAST_USAGE),
+            ("TransferShedder", "extensions.LeastResourceUsageWithWeight"),
+        ),
+        ("extensible", (THRESHOLD, LONG_TERM), ("TransferShedder", "extensions.LeastResourceUsageWithWeight")),
+        ("simple", (THRESHOLD, LONG_TERM), ("SimpleLoadManagerImpl", "SimpleLoadManagerImpl")),
+    ],
+)
+def test_pulsars_strategies_have_the_names_of_the_registries(
+    load_manager: LoadManagerKind, classes: tuple[str, str], names: tuple[str, str]
+) -> None:
+    own = configured_strategies(load_manager, *classes)
+    assert own == names
+    assert own.shedder in {entry.name for entry in SHEDDERS}
+    assert own.placement in {entry.name for entry in PLACEMENTS}
+
+
+@pytest.mark.parametrize("load_manager", ["modular", "extensible"])
+def test_a_class_of_ones_own_keeps_its_name(load_manager: LoadManagerKind) -> None:
+    assert configured_strategies(load_manager, "com.example.OurShedder", LONG_TERM).shedder == "OurShedder"
+
+
+def test_settings_that_are_not_known_name_nothing() -> None:
+    assert configured_strategies("modular", "", "") == ("", "")

@@ -1,0 +1,106 @@
+"""A plan stays within its limits, touches nothing excluded, and begins with what comes first."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.planning.proposals.limits import Limits, unloads_within
+from pulsar_advisor.planning.proposals.proposal import Move
+from states import BrokerRow, BundleRow, cluster_state
+from unit.planning.kinds.clusters import cluster, executable, host, moved, planned
+
+IDS = ("a:8080", "b:8080", "c:8080")
+
+
+def moves(state: ClusterState) -> list[Move]:
+    """Every bundle of a and b moves to c."""
+    owner = state.bundles.owner
+    return [Move(row, int(owner[row]), 2, "it must", near_tie=False) for row in range(len(owner)) if owner[row] < 2]
+
+
+@pytest.fixture
+def state() -> ClusterState:
+    rows = [("t/p", "a:8080", 5), ("t/q", "a:8080", 1), ("u/r", "b:8080", 2), ("u/s", "b:8080", 4)]
+    whole = "0x00000000_0xffffffff"
+    return cluster_state(
+        [BrokerRow(broker) for broker in IDS],
+        [
+            BundleRow(namespace, whole, owner, (1.0, 1.0, topics * 4e6, topics * 6e6), topics=topics)
+            for namespace, owner, topics in rows
+        ],
+    )
+
+
+def kept(state: ClusterState, **limits: object) -> tuple[list[str], Counter[str]]:
+    left, out = unloads_within(moves(state), state, Limits(**limits))  # type: ignore[arg-type]
+    return [state.namespaces.names[state.bundles.namespace[move.bundle]] for move in left], out
+
+
+def test_numbers_cut_the_lowest_ranked_first(state: ClusterState) -> None:
+    assert kept(state, max_unloads=3) == (["t/p", "t/q", "u/r"], Counter({"--max-unloads 3": 1}))
+    assert kept(state, max_per_source=1) == (["t/p", "u/r"], Counter({"--max-per-source 1": 2}))
+    assert kept(state, max_topics=7) == (["t/p", "t/q"], Counter({"--max-topics 7": 2}))
+    assert kept(state, max_megabytes_per_s=85) == (["t/p", "t/q", "u/r"], Counter({"--max-megabytes-per-s 85": 1}))
+
+
+def test_the_first_limit_that_is_reached_is_named(state: ClusterState) -> None:
+    assert kept(state, max_per_source=1, max_topics=6)[1] == Counter({"--max-per-source 1": 1, "--max-topics 6": 2})
+
+
+def test_what_is_excluded_is_not_touched(state: ClusterState) -> None:
+    assert kept(state, exclude_namespaces=("t/p", "u"))[0] == ["t/q"]
+    assert kept(state, exclude_brokers=("a:8080",))[0] == ["u/r", "u/s"]
+    assert kept(state, exclude_brokers=("c:8080",))[0] == []
+
+
+def test_what_comes_first_is_cut_last(state: ClusterState) -> None:
+    assert kept(state, max_unloads=2, first_namespaces=("u/s", "t/q"))[0] == ["t/q", "u/s"]
+    assert kept(state, max_unloads=1, first_brokers=("b:8080",))[0] == ["u/r"]
+
+
+def test_a_goal_is_planned_around_what_is_excluded() -> None:
+    state = cluster({"a": [40, 30], "b": [10], "c": [20]}, clients={"a": [1, 9], "b": [1], "c": [1]})
+    relieve = Goal("relieve", ("a",), 0.65)
+    assert moved(planned(state, relieve)) == {"t/a-0": "b"}
+    assert moved(planned(state, relieve, exclude_namespaces=("t/a-0",))) == {"t/a-1": "b"}
+    assert moved(planned(state, relieve, exclude_brokers=("b:8080",))) == {"t/a-0": "c"}
+    assert planned(state, Goal("drain", ("a",)), max_topics=1).decision.caveats[-1] == (
+        "The limits leave out 1 of 2 unloads: 1 by --max-topics 1."
+    )
+
+
+def test_a_plan_records_the_limits_that_were_chosen() -> None:
+    plan = planned(cluster({"a": [10], "b": [10]}), Goal("drain", ("a",)), exclude_namespaces=("u",), max_topics=9)
+    assert plan.limits == {"max_splits": 10, "max_unloads": None, "exclude_namespaces": ("u",), "max_topics": 9}
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"max_per_source": 0}, {"max_topics": 0}, {"max_megabytes_per_s": 0}, {"max_unloads": -1}]
+)
+def test_numbers_out_of_bounds_are_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(UsageError, match="is out of bounds"):
+        Limits(**wrong)  # type: ignore[arg-type]
+
+
+@given(
+    sizes=st.lists(st.lists(st.integers(1, 10), max_size=4), min_size=2, max_size=4),
+    barred=st.sets(st.sampled_from(["b0", "b1", "b2"])),
+    most=st.integers(0, 5),
+)
+@settings(max_examples=40, deadline=None)
+def test_no_step_touches_an_excluded_broker_or_exceeds_a_limit(
+    sizes: list[list[int]], barred: set[str], most: int
+) -> None:
+    hosts = [f"b{number}" for number in range(len(sizes))]
+    state = cluster(dict(zip(hosts, sizes, strict=True)))
+    excluded = tuple(f"{name}:8080" for name in sorted(barred & set(hosts)))
+    plan = planned(state, Goal("drain", ("b0",)), exclude_brokers=excluded, max_unloads=most)
+    assert len(executable(plan)) <= most
+    assert not {host(broker) for step in executable(plan) for broker in (step.source, step.destination)} & barred

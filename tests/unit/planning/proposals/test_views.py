@@ -1,0 +1,57 @@
+"""The views of the Extensible and Simple strategies ask the same policies and filters as placement does."""
+
+from dataclasses import replace
+
+import pytest
+
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy
+from pulsar_advisor.model.configuration.settings import ResolvedSettings
+from pulsar_advisor.placement.filters import placement_facts
+from pulsar_advisor.planning.proposals.views import observed
+from pulsar_advisor.shedding import registry
+from states import BrokerRow, BundleRow, cluster_state
+
+FIRST, SECOND, THIRD = 0, 1, 2
+ISOLATED, FREE = 0, 1
+
+
+@pytest.fixture
+def isolated() -> ClusterState:
+    return cluster_state(
+        [BrokerRow("a:8080"), BrokerRow("b:8080"), BrokerRow("c:8080")],
+        [
+            BundleRow("t/bound", "0x00000000_0xffffffff", "a:8080", (1.0, 1.0, 1.0, 1.0), topics=1),
+            BundleRow("t/free", "0x00000000_0xffffffff", "a:8080", (1.0, 1.0, 1.0, 1.0), topics=1),
+        ],
+        isolation_policies=(IsolationPolicy("p", ("t/bound",), ("a", "b"), (), 1, 100),),
+    )
+
+
+def test_a_bundle_under_a_policy_is_transferable_to_its_brokers_only(
+    isolated: ClusterState, settings: ResolvedSettings
+) -> None:
+    state = replace(isolated, load_manager="extensible")
+    facts = placement_facts(state, settings.values)
+    view = observed(registry.load("TransferShedder").observe, state, settings.values, facts)
+    assert view.transferable(ISOLATED, FIRST, SECOND)
+    assert not view.transferable(ISOLATED, FIRST, THIRD)
+    # a and b are primary in a policy, so a namespace without one gets c only.
+    assert view.transferable(FREE, FIRST, THIRD)
+    assert not view.transferable(FREE, FIRST, SECOND)
+
+
+def test_the_simple_manager_looks_for_comfort_among_the_brokers_the_policies_allow(
+    isolated: ClusterState, settings: ResolvedSettings
+) -> None:
+    state = replace(isolated, load_manager="simple")
+    facts = placement_facts(state, settings.values)
+    view = observed(registry.load("SimpleLoadManagerImpl").observe, state, settings.values, facts)
+    assert view.allowed(ISOLATED).tolist() == [True, True, False]
+    assert view.allowed(FREE).tolist() == [False, False, True]
+
+
+def test_the_view_of_a_modular_strategy_is_its_own(isolated: ClusterState, settings: ResolvedSettings) -> None:
+    facts = placement_facts(isolated, settings.values)
+    observe = registry.load("ThresholdShedder").observe
+    view = observed(observe, isolated, settings.values, facts)
+    assert type(view) is type(observe(isolated, settings.values, isolated.captured_at_ms))

@@ -1,0 +1,200 @@
+"""Why a bundle, a broker, a namespace or the cluster is balanced or left alone, and what would change that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.errors import DataNotFit, UsageError
+from pulsar_advisor.planning.questions.explain import SHOWN, Explanation, Kind, Link, explain
+from pulsar_advisor.planning.requests.request import Request
+from states import BrokerRow, BundleRow, cluster_state
+
+MIB = 1024.0 * 1024.0
+THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"
+LARGEST, SECOND = "t/hot/0x00000000_0x40000000", "t/hot/0x40000000_0x80000000"
+
+
+def resolve(what_if: Mapping[str, str]) -> LoadBalancerSettings:
+    return resolve_settings("4.0.8", what_if=what_if).values
+
+
+def why(state: ClusterState, kind: Kind = "cluster", name: str = "", **given: Any) -> Explanation:
+    request = Request(**{"shedder": "ThresholdShedder", "placement": "LeastLongTermMessageRate", **given})
+    return explain(request, kind, name, state, resolve)
+
+
+def link(found: Explanation, role: str, subject: str) -> Link:
+    return next(one for one in found.chain if (one.role, one.subject) == (role, subject))
+
+
+@pytest.fixture
+def idle_broker() -> ClusterState:
+    """Ten brokers at 80 % and one at 0 %: the mean is 72.7 %."""
+    names = [f"b{number:02}:8080" for number in range(10)]
+    ranges = ("0x00000000_0x80000000", "0x80000000_0xffffffff")
+    figures = (1000.0, 1000.0, 200 * MIB, 200 * MIB)
+    return cluster_state(
+        [*(BrokerRow(name, cpu=(80.0, 100.0), traffic=figures) for name in names), BrokerRow("idle:8080")],
+        [
+            BundleRow(f"t/{name[:3]}", text, name, (500.0, 500.0, 100 * MIB, 100 * MIB), topics=2)
+            for name in names
+            for text in ranges
+        ],
+    )
+
+
+def test_why_did_pulsar_do_nothing(idle_broker: ClusterState) -> None:
+    found = why(idle_broker)
+    assert not found.acts
+    assert found.sentence.startswith("Nothing is unloaded. ThresholdShedder does not act within 10 cycles: b0")
+    assert found.sentence.endswith("smoothed usage 80.00% is below mean plus threshold 82.73%.")
+    answers = link(found, "shedder", "broker")
+    assert answers.number == 11
+    first = answers.answers[0]
+    assert (first.code, first.relation, round(first.left or 0, 3), round(first.right or 0, 3)) == (
+        "near_mean", "<", 0.8, 0.827,
+    )  # fmt: skip
+
+
+def test_the_smallest_change_makes_it_act_and_a_smaller_one_does_not(idle_broker: ClusterState) -> None:
+    found = why(idle_broker)
+    smallest = found.flips[0].change
+    assert (smallest.key, smallest.before, smallest.after) == (THRESHOLD, "10", "7")
+    assert "lowerBoundarySheddingEnabled" in [flip.change.key for flip in found.flips]
+    assert why(idle_broker, what_if={THRESHOLD: "7"}).acts
+    assert not why(idle_broker, what_if={THRESHOLD: "8"}).acts
+
+
+def test_why_this_bundle_and_why_this_destination(state: ClusterState) -> None:
+    found = why(state, "bundle", LARGEST)
+    assert found.sentence == f"{LARGEST} is unloaded from a:8080 and goes to c:8080."
+    assert [(one.role, one.subject) for one in found.chain] == [
+        ("shedder", "broker"), ("shedder", "bundle"), ("load manager", "bundle"), ("load manager", "broker"),
+        ("placement", "broker"), ("splitting", "bundle"),
+    ]  # fmt: skip
+    filtered, placed = ({answer.object: answer.code for answer in one.answers} for one in found.chain[3:5])
+    assert (filtered["b:8080"], filtered["c:8080"]) == ("more_bundles", "candidate")
+    assert placed == {"c:8080": "only_one"}
+
+
+def test_why_not_that_bundle(state: ClusterState) -> None:
+    found = why(state, "bundle", SECOND)
+    assert not found.acts
+    assert found.sentence.startswith(f"{SECOND} stays on a:8080: larger ones already carry 52,428,800 B/s of the ")
+    assert found.flips == ()  # only a weight of 1.36 and more would: 0.5 x weight - 0.05 must exceed 50 of 80 MiB/s
+
+
+def test_every_change_found_holds_when_the_strategy_runs_with_it(state: ClusterState) -> None:
+    for kind, name in (("bundle", LARGEST), ("broker", "a:8080"), ("namespace", "t/hot")):
+        found = why(state, kind, name)
+        assert found.flips
+        for flip in found.flips:
+            again = why(state, kind, name, what_if={flip.change.key: flip.change.after})
+            assert again.sentence == flip.sentence != found.sentence
+
+
+def test_a_broker_is_explained_as_source_and_as_destination(state: ClusterState) -> None:
+    assert why(state, "broker", "a:8080").sentence == "ThresholdShedder unloads 1 bundle from a:8080."
+    taker = why(state, "broker", "c:8080")
+    assert taker.sentence.startswith("c:8080 gives up nothing: smoothed usage 20.00% is below mean plus threshold")
+    placed = [one for one in taker.chain if one.about]
+    assert {answer.object for one in placed for answer in one.answers} == {"c:8080"}
+    assert {one.about for one in placed} == {LARGEST}
+
+
+def test_a_broker_is_named_as_in_the_verbs_for_a_goal(state: ClusterState) -> None:
+    found = why(state, "broker", "a")
+    assert found.name == "a:8080"
+    assert found.sentence == why(state, "broker", "a:8080").sentence
+
+
+def test_a_bundle_without_an_owner_and_one_that_was_just_unloaded(state: ClusterState) -> None:
+    assert why(state, "bundle", "t/unowned/0x00000000_0xffffffff").sentence.endswith("there is nothing to unload.")
+    state.bundles.last_unloaded_at_ms[:] = state.captured_at_ms - 5 * 60_000
+    recent = why(state, "bundle", LARGEST)
+    assert recent.sentence.endswith("was unloaded within the grace period, so it stays.")
+    assert "loadBalancerSheddingGracePeriodMinutes" in {flip.change.key for flip in recent.flips}
+
+
+def test_what_the_snapshot_does_not_hold_is_refused_with_the_nearest_name(state: ClusterState) -> None:
+    with pytest.raises(UsageError, match="no broker 'a:8081'; the nearest is 'a:8080'"):
+        why(state, "broker", "a:8081")
+    with pytest.raises(UsageError, match="no bundle 't/hot/0x0_0x1'"):
+        why(state, "bundle", "t/hot/0x0_0x1")
+    with pytest.raises(UsageError, match="no namespace 'hot'"):
+        why(state, "bundle", "hot/0x00000000_0x40000000")
+    for name in ("t/hot", "0x00000000_0x40000000", ""):
+        with pytest.raises(UsageError, match=f"'{name}' is not a bundle: give its full name, tenant/namespace/0x"):
+            why(state, "bundle", name)
+
+
+def test_a_strategy_that_lacks_an_input_explains_nothing(state: ClusterState) -> None:
+    with pytest.raises(DataNotFit, match="can't be judged: it reads isolation_policies"):
+        why(replace(state, missing={"isolation_policies": "isolation_policies: 500"}))
+
+
+def test_of_many_brokers_those_nearest_to_acting_are_kept() -> None:
+    brokers = [BrokerRow(f"b{number:03}:8080", cpu=(50.0 + number / 100, 100.0)) for number in range(100)]
+    found = why(cluster_state(brokers, [BundleRow("t/n", "0x00000000_0xffffffff", "b000:8080", topics=1)]))
+    answers = link(found, "shedder", "broker")
+    assert (len(answers.answers), answers.number) == (SHOWN, 100)
+    assert answers.answers[0].object == "b099:8080"
+
+
+def test_a_bundle_that_was_never_a_candidate_is_not_nearest(state: ClusterState) -> None:
+    hot = [row for row in range(len(state.bundles)) if state.bundle_name(row).startswith("t/hot/")]
+    state.bundles.last_unloaded_at_ms[hot[2]] = state.captured_at_ms - 60_000
+    codes = [answer.code for answer in link(why(state, "broker", "a:8080"), "shedder", "bundle").answers]
+    assert codes == ["chosen", "quota_filled", "recently_unloaded"]
+
+
+def test_the_winner_is_compared_with_the_next_one_and_a_tie_is_one_between_brokers() -> None:
+    ranges = ("0x00000000_0x80000000", "0x80000000_0xffffffff")
+    loads = {"a": 90.0, "b": 30.0, "c": 20.0, "d": 20.0}
+
+    def placed(**rates: float) -> dict[str, tuple[str, bool]]:
+        brokers = [
+            BrokerRow(f"{name}:8080", cpu=(loads[name], 100.0), traffic=(rates[name], 0.0, 200 * MIB, 0.0))
+            for name in rates
+        ]
+        bundles = [
+            BundleRow(f"t/{name}", text, f"{name}:8080", (rates[name] / 2, 0.0, 100 * MIB, 0.0), topics=2)
+            for name in rates
+            for text in ranges
+        ]
+        what_if = {"loadBalancerDistributeBundlesEvenlyEnabled": "false"}
+        found = why(cluster_state(brokers, bundles), what_if=what_if)
+        answers = next(one for one in found.chain if one.role == "placement").answers
+        return {answer.object[0]: (answer.sentence, answer.last_digit) for answer in answers}
+
+    assert placed(a=900.0, b=300.0, c=200.0)["c"] == (
+        "long-term rate 200.0 msg/s is the lowest, the next one is 300.0 msg/s", False
+    )  # fmt: skip
+    equal = placed(a=900.0, c=200.0, d=200.0)
+    assert equal["c"][1] and equal["d"][1]
+
+
+def test_a_count_is_not_decided_by_its_last_digit() -> None:
+    load = (100.0, 0.0, 200 * MIB, 0.0)
+    brokers = [BrokerRow("a:8080", cpu=(90.0, 100.0), traffic=load), BrokerRow("b:8080", cpu=(10.0, 100.0))]
+    found = why(cluster_state(brokers, [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", load, topics=1)]))
+    first = link(found, "shedder", "broker").answers[0]
+    assert (first.code, first.left, first.right, first.last_digit) == ("one_bundle", 1.0, 1.0, False)
+
+
+def test_where_moving_can_gain_nothing_it_says_so() -> None:
+    bundle = BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", topics=1)
+    hot = [BrokerRow(f"{name}:8080", cpu=(usage, 100.0)) for name, usage in (("a", 95.0), ("b", 90.0))]
+    assert why(cluster_state(hot, [bundle])).capacity == "all 2 brokers are above 85%, the least busy at 90.0%"
+    assert why(cluster_state(hot[:1], [bundle])).capacity == "there is one broker, at 95.0%: no bundle can go anywhere"
+    assert why(cluster_state([*hot, BrokerRow("c:8080", cpu=(80.0, 100.0))], [bundle])).capacity is None
+
+
+def test_a_key_that_the_release_does_not_have_is_not_tried(idle_broker: ClusterState) -> None:
+    assert "loadBalancerSheddingExcludedNamespaces" not in why(idle_broker).tried

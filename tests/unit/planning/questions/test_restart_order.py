@@ -1,0 +1,53 @@
+"""A rolling restart moves every bundle once, and those of one broker twice, where there is room."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
+from pulsar_advisor.planning.questions.restart_order import restart_order
+from unit.planning.kinds.clusters import cluster, host, room
+
+
+def test_the_broker_with_the_fewest_bundles_goes_first_and_each_next_one_into_its_room() -> None:
+    order = restart_order(room(cluster({"a": [10] * 4, "b": [20] * 2, "c": [10] * 3})))
+    first, second, third = order.restarts
+    assert (host(first.broker), first.will_move_again) == ("b", 2)
+    assert (second.will_move_again, third.will_move_again) == (0, 0)
+    assert (order.moves, order.moves_bound) == (11, 11)
+    assert set(second.onto) == {first.broker}
+
+
+def test_without_room_bundles_move_again_or_stay() -> None:
+    order = restart_order(room(cluster({"a": [70], "b": [70]})))
+    assert [restart.stay for restart in order.restarts] == [1, 1]
+    assert order.moves == 0
+
+
+def test_a_bundle_that_may_go_nowhere_stays_until_its_broker_stops() -> None:
+    policy = IsolationPolicy("vip", ("t/a-0",), ("a",), (), 1, 100)
+    order = restart_order(room(cluster({"a": [5], "b": [5], "c": [5]}, policies=[policy])))
+    assert {host(restart.broker): restart.stay for restart in order.restarts}["a"] == 1
+
+
+def test_on_an_overloaded_cluster_the_first_advice_is_to_balance_or_to_add_a_broker() -> None:
+    hot = restart_order(room(cluster({"a": [60, 35], "b": [10], "c": [10]}))).balance_first or ""
+    assert hot.startswith("Balance first: a:8080 (at 95.0%) is above 85%")
+    full = restart_order(room(cluster({"a": [60, 35], "b": [90]}))).balance_first or ""
+    assert full == "Add a broker first: all 2 brokers are above 85%, the least busy at 90.0%"
+    tight = restart_order(room(cluster({"a": [70], "b": [70]}))).balance_first or ""
+    assert tight.startswith("Balance, or add a broker, first: 2 bundles would find no room under 85%")
+    assert restart_order(room(cluster({"a": [30], "b": [20]}))).balance_first is None
+
+
+@given(sizes=st.lists(st.lists(st.integers(1, 5), max_size=4), min_size=1, max_size=4))
+@settings(max_examples=50, deadline=None)
+def test_with_room_for_everything_no_order_is_better(sizes: list[list[int]]) -> None:
+    """All of the load is at most 80 %: any broker could take it."""
+    order = restart_order(room(cluster({f"b{number}": own for number, own in enumerate(sizes)})))
+    assert sorted(restart.broker for restart in order.restarts) == [f"b{number}:8080" for number in range(len(sizes))]
+    if len(sizes) > 1:
+        assert order.moves == order.moves_bound == sum(map(len, sizes)) + min(map(len, sizes))
+    else:
+        assert [restart.stay for restart in order.restarts] == [len(sizes[0])]

@@ -1,0 +1,118 @@
+"""How many brokers a load needs: by hand where it can be divided evenly, and never on the likely base load alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulsar_advisor.model.load.base_load import BaseLoad
+from pulsar_advisor.planning.kinds.room import Room
+from pulsar_advisor.planning.questions.scale import Scale, scale
+from unit.planning.kinds.clusters import SETTINGS, cluster, room
+
+
+def scaled(
+    sizes: Mapping[str, Sequence[float]],
+    target: float,
+    *,
+    limits: Mapping[str, float] | None = None,
+    follows_messages: bool = True,
+) -> Scale:
+    return scale(room(cluster(sizes, limits=limits), follows_messages=follows_messages), target)
+
+
+def test_the_load_of_three_brokers_at_60_percent() -> None:
+    found = scaled({"a": [20, 20, 20], "b": [30, 30], "c": [60]}, 0.5)
+    assert (found.brokers, found.verdict, found.confidence) == (3, "under", "high")
+    assert found.sentence == "3 brokers are not enough for 50%, whatever the base load is: 4 would be."
+    usages = {size.brokers: size.highest_ratio for size in found.sizes}
+    assert usages == pytest.approx({1: 1.8, 2: 0.9, 3: 0.6, 4: 0.45})
+    assert (found.largest_bundle, found.largest_bundle_ratio) == ("t/c-0/0x00000000_0xffffffff", pytest.approx(0.6))
+    assert found.losses_that_do_not_fit == ("a:8080", "b:8080", "c:8080")
+
+
+def test_fewer_would_do_if_one_more_may_fail_then() -> None:
+    found = scaled({"a": [10], "b": [10], "c": [10]}, 0.4)
+    assert (found.verdict, found.machines[0].needed) == ("over", 1)
+    assert found.sentence.endswith("one could go; divided evenly, 1 would do.")
+    assert found.losses_that_do_not_fit == ()
+    of_two = scaled({"a": [10], "b": [10]}, 0.4)
+    assert (of_two.verdict, of_two.sentence) == (
+        "right",
+        "2 brokers are enough for 40%; one less would leave no room for a failure.",
+    )
+
+
+def test_the_load_that_moves_is_work_and_machines_differ() -> None:
+    # 23.2 of 72 cores are in use, half of the brokers are at 90 %.
+    cores = {"a": 400.0, "b": 400.0, "c": 3200.0, "d": 3200.0}
+    found = scaled({"a": [180, 180], "b": [360], "c": [800], "d": [800]}, 0.6, limits=cores, follows_messages=False)
+    assert [(machine.title, machine.brokers) for machine in found.machines] == [("4 cores", 2), ("32 cores", 2)]
+    now = next(size for size in found.sizes if size.change == 0)
+    assert (now.lowest_ratio, now.highest_ratio) == pytest.approx((2320 / 7200, 0.9))
+    assert (found.verdict, found.confidence) == ("unknown", "low")
+    assert "32.2% to 90.0%" in found.sentence
+    assert "enough" not in found.sentence.replace("are enough for 60% isn't known", "")
+
+
+def test_equal_brokers_whose_cpu_does_not_follow_their_messages() -> None:
+    # The base may be all of it: then three have 52 % each; or nothing: then they have to carry all.
+    found = scaled({"a": [50], "b": [51], "c": [51.5], "d": [52]}, 0.6, follows_messages=False)
+    assert (found.verdict, found.confidence) == ("right", "low")
+    assert found.sentence.startswith(
+        "4 brokers are enough for 60%. Whether 3 would be isn't known: 52.0% to 68.2% each"
+    )
+    assert found.machines[0].needed == 4
+
+
+def test_too_few_whatever_the_base_is() -> None:
+    found = scaled({"a": [92], "b": [93], "c": [94], "d": [94]}, 0.6, follows_messages=False)
+    assert (found.verdict, found.machines[0].needed, found.machines[0].needed_if_messages) == ("under", None, 7)
+    assert "7 would be if CPU follows messages; if it doesn't, no number is." in found.sentence
+
+
+def test_what_stays_on_every_broker_may_be_above_the_target_already() -> None:
+    state, all_of_it = cluster({"a": [80], "b": [80]}), np.array([70.0, 70.0])
+    busy = Room(state, SETTINGS.values, BaseLoad(all_of_it, all_of_it, all_of_it, ("history", "history")), 0.85)
+    assert scale(busy, 0.6).sentence.endswith("no number of such brokers is: what stays on each is above 60%.")
+    assert scale(busy, 0.75).machines[0].needed == 4
+
+
+def test_nothing_is_enough_by_figures_that_are_doubted() -> None:
+    def doubted(target: float) -> Scale:
+        state = cluster({"a": [10], "b": [10], "c": [10]})
+        return scale(
+            room(replace(state, brokers=replace(state.brokers, doubtful=np.array([True, False, False])))), target
+        )
+
+    assert (doubted(0.4).verdict, doubted(0.4).confidence) == ("unknown", "low")
+    assert doubted(0.4).sentence.startswith(
+        "Whether 3 brokers are enough for 40% isn't known: validation doubts the figures of a:8080, by which the "
+    )
+    assert (doubted(0.05).verdict, doubted(0.05).confidence) == ("under", "low")
+    assert doubted(0.05).sentence.startswith("If the figures of a:8080 are right, which validation doubts, 3 brokers")
+
+
+@given(
+    sizes=st.lists(st.lists(st.integers(1, 30), max_size=4), min_size=1, max_size=4),
+    target=st.sampled_from([0.3, 0.5, 0.85]),
+    follows_messages=st.booleans(),
+)
+@settings(max_examples=50, deadline=None)
+def test_no_number_is_enough_that_could_not_take_all_of_it(
+    sizes: list[list[int]], target: float, follows_messages: bool
+) -> None:
+    found = scaled({f"b{number}": own for number, own in enumerate(sizes)}, target, follows_messages=follows_messages)
+    total = sum(map(sum, sizes)) / 100
+    needed = found.machines[0].needed
+    if needed is not None:
+        assert total <= target * needed + 1e-6
+    if found.verdict in ("right", "over"):
+        assert total <= target * len(sizes) + 1e-6
+    if found.verdict == "under":
+        assert total > target * len(sizes) - 1e-6

@@ -1,0 +1,50 @@
+"""How much usage differs between snapshots although nothing was moved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO, NoiseFloor, noise_floor
+from states import BrokerRow, BundleRow, cluster_state
+
+SETTINGS = resolve_settings("4.0.8").values
+MINUTE_MS = 60_000
+
+
+def moment(number: int, *percents: float, minutes: int = 5, moved: bool = False) -> ClusterState:
+    """The snapshot after `number` intervals, with the CPU usage of its brokers."""
+    ids = [f"b{row}:8080" for row in range(len(percents))]
+    state = cluster_state(
+        [BrokerRow(name, cpu=(percent, 100.0)) for name, percent in zip(ids, percents, strict=True)],
+        [BundleRow(f"t/{row}", "0x00000000_0xffffffff", ids[row - moved], topics=1) for row in range(len(ids))],
+    )
+    at_ms = state.captured_at_ms + number * minutes * MINUTE_MS
+    reported = state.brokers.report_updated_at_ms + number * minutes * MINUTE_MS
+    return replace(state, captured_at_ms=at_ms, brokers=replace(state.brokers, report_updated_at_ms=reported))
+
+
+def test_the_floor_is_the_median_difference() -> None:
+    usages = [(50.0, 40.0, 30.0), (51.0, 42.0, 33.0), (50.0, 40.0, 30.0), (51.0, 42.0, 33.0), (50.0, 40.0, 30.0)]
+    floor = noise_floor([moment(number, *each) for number, each in enumerate(usages)], SETTINGS)
+    assert floor.origin == "history"
+    assert floor.ratio == pytest.approx(0.02, abs=1e-6)
+
+
+def test_without_enough_pairs_of_reports_it_is_the_default() -> None:
+    default = NoiseFloor(DEFAULT_RATIO, "default")
+    assert noise_floor([moment(0, 50.0)], SETTINGS) == default
+    assert noise_floor([moment(0, 50.0, 40.0), moment(1, 60.0, 50.0)], SETTINGS) == default
+
+
+def test_what_was_moved_or_not_reported_anew_or_is_long_ago_does_not_count() -> None:
+    usages = (50.0, 40.0, 30.0)
+    moved = [moment(number, *usages, moved=bool(number % 2)) for number in range(9)]
+    assert noise_floor(moved, SETTINGS).origin == "default"
+    old = [replace(one, brokers=moved[0].brokers) for one in (moment(number, *usages) for number in range(9))]
+    assert noise_floor(old, SETTINGS).origin == "default"
+    far_apart = [moment(number, *usages, minutes=40) for number in range(9)]
+    assert noise_floor(far_apart, SETTINGS).origin == "default"
