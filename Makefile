@@ -140,13 +140,13 @@ bench-engine: setup ## Time the engine beside Pulsar's own Java classes
 	@$(BIN)/python bench/engine_java.py
 
 bench-run: setup ## Measure what an operator waits for (SIZES="demo small medium large growth"), and where the time goes
-	@$(BIN)/python bench/bench_run.py $(SIZES)
+	@PYTHONPATH=tests $(BIN)/python bench/bench_run.py $(SIZES)
 
 bench-capture: setup ## Measure a capture against a made-up cluster: time, processors, memory
-	@$(BIN)/python bench/bench_capture.py
+	@PYTHONPATH=tests $(BIN)/python bench/bench_capture.py
 
 bench-tables: setup ## Measure normalize at a million topics and at ten million
-	@$(BIN)/python bench/bench_tables.py
+	@PYTHONPATH=tests $(BIN)/python bench/bench_tables.py
 
 bench-checks: setup ## Time the checks on 100,000 bundles and a million topics
 	@$(BIN)/python bench/bench_checks.py

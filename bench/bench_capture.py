@@ -29,6 +29,7 @@ from pulsar_advisor.capture.topic_decoders import topic_file
 from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.storage.results import read_document
 from pulsar_advisor.storage.root import MANIFEST, Root
+from results import RESULTS, conditions, record
 
 SIZES = ((10, 1_000, 100_000), (100, 10_000, 1_000_000))
 SAMPLE = 20
@@ -165,6 +166,14 @@ def measure(size: tuple[int, int, int], root: str) -> None:
         f"{ratio:.2f} | {c.processor_s / (a.processor_s + b.processor_s):.2f} | {peak / 2**20:,.0f} |",
         flush=True,
     )
+    took = {
+        f"({part}) s": f"{cost.seconds:.1f} ({cost.processor_s:.1f})"
+        for part, cost in zip("abc", (a, b, c), strict=True)
+    }
+    volume = {"GB read": f"{downloaded / 1e9:.2f}", "GB written": f"{written / 1e9:.3f}"}
+    row = {**volume, **took, "c / (a + b/cores)": f"{ratio:.2f}", "peak MiB": f"{peak / 2**20:,.0f}"}
+    cluster = f"{brokers:,} brokers × {bundles:,} bundles × {topics:,} topics"
+    record(RESULTS / "capture.tsv", [{"cluster": cluster, **row, **conditions()}])
 
 
 def main() -> None:

@@ -39,6 +39,7 @@ from pulsar_advisor.model.plans.plan import Sealed, seal
 from pulsar_advisor.snapshots.index import update_index
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_id
+from results import RESULTS, conditions, record
 from unit.execution.doubles import B1, B2, make_plan, unload_step
 
 SIZE: Final = (100, 3_000, 1_000)
@@ -96,6 +97,9 @@ def measure(server: Server, cluster: str, ids: list[str], digest: str) -> int:
         elapsed, processor = (median(getattr(one, of) for one in others) for of in ("elapsed_ms", "processor_ms"))
         times = f"{first.elapsed_ms:.0f} ms | {elapsed:.0f} ms | {processor:.0f} ms"
         print(f"| {name} | {times} | {first.bytes / 1024:.0f} KiB |", flush=True)
+        figures = {"first ms": first.elapsed_ms, "median ms": elapsed, "processor ms": processor}
+        row = {what: f"{figure:.0f}" for what, figure in figures.items()}
+        record(RESULTS / "pages.tsv", [{"page": name, **row, **conditions()}])
 
     def look(viewer: requests.Session) -> list[float]:
         return [server.timed(viewer, path).elapsed_ms for _ in range(ROUNDS) for path in pages.values()]

@@ -10,7 +10,8 @@ slope between them: the exponent of the bundles with which processor seconds gro
 Every snapshot's rows, each with its goal, and breakdown are printed as soon as they are known. A command that takes
 longer than `BENCH_LIMIT_S` (by default 600) is ended, and its row says so. Processor seconds cover Python, Java and
 every child process, and other work on the machine hardly affects them; memory is the peak of their total. The breakdown
-of a run comes from its output, from Spark's event log and from Java's own counters.
+of a run comes from its output, from Spark's event log and from Java's own counters. What is measured becomes rows of
+docs/results/waiting-times.tsv and stages.tsv, for `make docs`.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from large_cluster import CLUSTER, LargeCluster, served
 
 from pulsar_advisor.snapshots.archive import export_snapshot
 from pulsar_advisor.storage.root import Root
+from results import RESULTS, conditions, record
 
 DEMO = Path(__file__).parents[1] / "tests" / "data" / "recorded" / "modular-4.0.8.tar"
 SIZES = {"small": (30, 1_000, 20_000), "medium": (100, 65_000, 650_000), "large": (1_000, 100_000, 1_000_000)}
@@ -111,6 +113,7 @@ def main() -> None:
                 print(f"\n{size}: {error}", flush=True)
                 continue
             print("\n" + "\n".join(breakdown(run)), flush=True)
+            record(RESULTS / "stages.tsv", [stages(run)])
             if word == "growth":
                 grown.append(run)
                 print("\n" + "\n".join(growth(grown)) * (number > 0), flush=True)
@@ -167,8 +170,10 @@ def whole_run(name: str, archive: Path, goal: str) -> Run:
         run = Run(name)
         try:
             watch_stages(run, ["run", *place, "--from-archive", str(archive)], log)
-        finally:
-            show(f"`run` of {name}", run.total, run.peak_bytes, goal)
+        except SystemExit:
+            print(line(f"`run` of {name}", run.total, run.peak_bytes, goal), flush=True)
+            raise
+        show(f"`run` of {name}", run.total, run.peak_bytes, goal)
         run.jobs = _jobs(log)
         is_small = goal in (GOALS["demo"], GOALS["small"])
         for verb, more, aim in (
@@ -176,7 +181,7 @@ def whole_run(name: str, archive: Path, goal: str) -> Run:
             ("report", [], "-"),
         ):
             limited = ["timeout", f"{LIMIT_S:.0f}", str(COMMAND), verb, *place, *more]
-            show(f"another `{verb}`", *watched(limited), aim)
+            show(f"another `{verb}` of {name}", *watched(limited), aim)
         return run
 
 
@@ -247,7 +252,28 @@ def _of_processes(pid: int, used: dict[int, float]) -> dict[str, float]:
 
 
 def show(what: str, cost: Cost, peak: int, goal: str) -> None:
-    print(f"| {what} | {goal} | {cost.seconds:.1f} | {cost.processor_s:.1f} | {peak / 2**20:,.0f} |", flush=True)
+    """Print a line of what was measured, and keep it for the page."""
+    print(line(what, cost, peak, goal), flush=True)
+    figures = {"s": f"{cost.seconds:.1f}", "processor s": f"{cost.processor_s:.1f}", "peak MiB": f"{peak / 2**20:,.0f}"}
+    record(RESULTS / "waiting-times.tsv", [{"work": what, **figures, **conditions()}])
+
+
+def line(what: str, cost: Cost, peak: int, goal: str) -> str:
+    return f"| {what} | {goal} | {cost.seconds:.1f} | {cost.processor_s:.1f} | {peak / 2**20:,.0f} |"
+
+
+def stages(run: Run) -> dict[str, str]:
+    """One run's seconds and processor seconds by stage, and its processor seconds by kind of process."""
+    assert run.jobs is not None
+    of_stages = {stage: f"{cost.seconds:.1f} ({cost.processor_s:.1f})" for stage, cost in run.stages.items()}
+    processor_s = {**run.processor_s, "tasks, in Java": run.jobs.tasks_processor_s}
+    del processor_s["collecting garbage, in Java"]
+    return {
+        "snapshot": run.name,
+        **of_stages,
+        **{what: f"({used:.1f})" for what, used in processor_s.items()},
+        **conditions(),
+    }
 
 
 def breakdown(run: Run) -> Iterator[str]:

@@ -23,6 +23,7 @@ from upath import UPath
 from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.storage.results import read_document, read_tables_result
 from pulsar_advisor.storage.root import MANIFEST, Root
+from results import RESULTS, conditions, record
 
 SIZES = (1_000_000, 10_000_000)
 SAMPLE = 10
@@ -65,6 +66,10 @@ def measure(root: Root, snapshot: str) -> tuple[int, float]:
         f"{size / cost.processor_s / 1e6:.1f} | {topics / cost.seconds:,.0f} | {peak / 2**20:,.0f} |",
         flush=True,
     )
+    figures = {"GB of lines": f"{size / 1e9:.2f}", "s": f"{cost.seconds:.1f}", "processor s": f"{cost.processor_s:.1f}"}
+    rates = {"topics/s": f"{topics / cost.seconds:,.0f}", "peak MiB": f"{peak / 2**20:,.0f}"}
+    row = {"topics": f"{topics:,}", **figures, **rates, **conditions()}
+    record(RESULTS / "normalize.tsv", [row])
     return topics, cost.processor_s
 
 

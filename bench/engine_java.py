@@ -5,7 +5,8 @@ minimum of the runs within three seconds (at least two), after three seconds of 
 within a second (at least seven), explanations included. Java's time depends on the number of source brokers; here half
 the brokers are sources.
 Preparation has a separate row: Java fills the leader's maps, we hash the names and compute the map order.
-Memory is what one decision allocates (Java), or its peak in addition to the state (ours).
+Memory is what one decision allocates (Java), or its peak in addition to the state (ours). The figures become rows of
+docs/results/engine.tsv, for `make docs`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from pulsar_advisor.shedding.registry import load as load_shedder
 from pulsar_advisor.splitting.bundle_splitter_task import select
 from pulsar_advisor.splitting.cluster_bundles import bundle_counts, figures_of, reported_bundles
 from pulsar_advisor.splitting.limits import SplitLimits
+from results import RESULTS, record, today
 
 RELEASE = "4.0.8"
 MODULAR = ("OverloadShedder", "ThresholdShedder", "UniformLoadShedder", "AvgShedder")
@@ -154,6 +156,10 @@ def table(brokers: int, bundles: int) -> None:
         chosen = f"{our_chosen:,}" if our_chosen == java_chosen else f"{our_chosen:,} != {java_chosen:,}"
         times = f"{java_ms:>12.3f}{our_ms:>12.3f}{java_ms / our_ms:>13.1f}"
         print(f"{name:<20}{times}{java_mib:>11.2f}{our_mib:>10.2f}{chosen:>18}", flush=True)
+        figures = {"Java ms": java_ms, "ours ms": our_ms, "Java / ours": java_ms / our_ms}
+        row = {what: f"{figure:,.4g}" for what, figure in {**figures, "Java MiB": java_mib, "our MiB": our_mib}.items()}
+        decision = f"{brokers:,} × {bundles:,}: {name}"
+        record(RESULTS / "engine.tsv", [{"decision": decision, **row, "measured": today()}])
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,10 +12,15 @@ RESULTS: Final = Path(__file__).parents[1] / "docs" / "results"
 
 
 def record(file: Path, rows: Iterable[Mapping[str, str]]) -> None:
-    """Write rows into a file of results: a row of the same first cell takes the columns given, others are added."""
+    """Write rows into a file of results: a row of the same first cell takes the columns given, others are added.
+
+    A column that the file lacks raises ValueError.
+    """
     head, *before = (line.split("\t") for line in file.read_text(encoding="utf-8").splitlines())
     found = {cells[0]: dict(zip(head, cells, strict=True)) for cells in before}
     for row in rows:
+        if unknown := row.keys() - set(head):
+            raise ValueError(f"{file.name} has no column {', '.join(sorted(unknown))}")
         found.setdefault(row[head[0]], dict.fromkeys(head, "")).update(row)
     lines = ["\t".join(head), *("\t".join(row[column] for column in head) for row in found.values())]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -23,3 +29,9 @@ def record(file: Path, rows: Iterable[Mapping[str, str]]) -> None:
 def today() -> str:
     """The day, as files of results write it."""
     return f"{datetime.now(UTC):%d %b %Y}"
+
+
+def conditions() -> dict[str, str]:
+    """The columns that say when and on what machine something was measured."""
+    machine = f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}"
+    return {"measured": today(), "machine": machine}
