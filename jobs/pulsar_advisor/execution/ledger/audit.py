@@ -35,8 +35,7 @@ from pulsar_advisor.execution.ledger.triggers import (
     Trigger,
     triggers,
 )
-from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.model.plans.plan import digest_of, load_plan
+from pulsar_advisor.model.plans.plan import is_sealed_as
 from pulsar_advisor.model.text.some_of import count
 
 AUDIT_RESULT_SCHEMA: Final = "pulsar-advisor/audit-result/1"
@@ -139,12 +138,8 @@ def why_unproven(ledger: Ledger, approval: Approval) -> str | None:
 def _changed_plans(records: Iterable[Row]) -> Iterator[str]:
     for record in records:
         columns = record.hashed_columns
-        try:
-            found = digest_of(load_plan(str(columns["document"]).encode()))
-        except AdvisorError as error:
-            found = str(error)
-        if found != columns["digest"]:
-            yield f"{record.name} holds another document: {found}"
+        if not is_sealed_as(str(columns["document"]).encode(), str(columns["digest"])):
+            yield f"{record.name} holds another document than the one with that digest"
 
 
 def _changed_summaries(session: Session, records: Iterable[Row]) -> Iterator[str]:

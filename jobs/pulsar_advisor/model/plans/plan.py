@@ -283,14 +283,18 @@ class _Head(msgspec.Struct):
     snapshot: str
 
 
+def is_sealed_as(content: bytes, digest: str) -> bool:
+    """Whether these are the bytes of the plan with this digest; they are not parsed."""
+    # No text can hold its own digest, so this is the member.
+    return _digest(content.replace(f',"digest":"{digest}"'.encode(), b"", 1)) == digest
+
+
 def sealed_before(content: bytes, digest: str) -> Sealed:
     """A plan that was sealed, from its file; its steps, often many megabytes, are not read.
 
     Raises `Refused` unless its digest is this one.
     """
-    # No text can hold its own digest, so this is the member.
-    without = content.replace(f',"digest":"{digest}"'.encode(), b"", 1)
-    if _digest(without) != digest:
+    if not is_sealed_as(content, digest):
         raise Refused(f"the file does not hold the plan {digest}: it was changed; make it again with `recommend`")
     head = msgspec.json.decode(content, type=_Head)
     return Sealed(content, digest, head.cluster, head.identity.cluster_name, head.snapshot)
