@@ -16,8 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import mdformat
+from msgspec import Struct
 
 from documents import DOCUMENTS, json_schema
+from pulsar_advisor.capture.documents import BundleData, LoadReport, LocalPolicies, Policies
 from pulsar_advisor.lint.document import lint_page
 from pulsar_advisor.model.strategy.entry import Strategy
 from pulsar_advisor.placement.registry import PLACEMENTS
@@ -25,6 +27,7 @@ from pulsar_advisor.quality.document import checks_page
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
 from pulsar_advisor.tables.document import tables_page
+from pulsar_advisor.tables.raw import SURFACES
 from pulsar_advisor_airflow.provider import get_provider_info
 
 DOCS = Path(__file__).parent
@@ -37,8 +40,8 @@ PERMISSIONS = DOCS.parent / "tests" / "data" / "permissions.json"
 def pages() -> dict[Path, str]:
     """Path -> the text that it should have."""
     strategies, splitting = DOCS / "strategies" / "README.md", DOCS / "splitting" / "README.md"
-    names = ("fields", "operations", "compose", "airflow")
-    fields, operations, compose, airflow = (DOCS / f"{name}.md" for name in names)
+    names = ("fields", "formats", "operations", "compose", "airflow")
+    fields, formats, operations, compose, airflow = (DOCS / f"{name}.md" for name in names)
     return {
         **{page: filled(page, {}) for page in sorted(DOCS.glob("*.md")) if _RESULTS.search(page.read_text("utf-8"))},
         DOCS / "index.md": start_page(),
@@ -47,7 +50,8 @@ def pages() -> dict[Path, str]:
         DOCS / "tables.md": tables_page(),
         strategies: filled(strategies, {"shedders": _table(SHEDDERS), "placements": _table(PLACEMENTS)}),
         splitting: filled(splitting, {"deciders": _table(SPLIT_DECIDERS), "algorithms": _table(SPLIT_ALGORITHMS)}),
-        fields: filled(fields, {"impossible values": _impossible_values()}),
+        fields: filled(fields, {**_fields(), "impossible values": _impossible_values()}),
+        formats: filled(formats, {"documents": _documents()}),
         compose: filled(compose, {"stranger": _stranger()}),
         airflow: filled(airflow, {"connections": _connections(), "options": _options()}),
         operations: filled(operations, {"permissions": _permissions()}),
@@ -91,6 +95,38 @@ def _results(file: Path) -> str:
     """A file of results, tab-separated and headed by its columns, as a table."""
     head, *rows = (line.split("\t") for line in file.read_text(encoding="utf-8").splitlines())
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["--"] * len(head), *rows))
+
+
+_DECODED: Mapping[str, tuple[type[Struct], str]] = {
+    "policies": (Policies, "namespaces"),
+    "local policies": (LocalPolicies, "local_policies"),
+    "load report": (LoadReport, "load_reports"),
+    "averages": (BundleData, "bundle_data"),
+}
+"""What a capture decodes -> the type that says what is kept, and the surface whose schema says what the tables read."""
+
+
+def _fields() -> dict[str, str]:
+    """What becomes of the fields that a capture keeps, by document."""
+    return {f"fields of the {name}": _fates(*where) for name, where in _DECODED.items()}
+
+
+def _fates(document: type[Struct], surface: str) -> str:
+    schema = SURFACES[surface].schema.partition("document")[2]
+    read = [field for field in document.__struct_fields__ if re.search(rf"[ <]{field}:", schema)]
+    kept = [field for field in document.__struct_fields__ if field not in read]
+    rows = [f"| {fate} | {', '.join(f'`{field}`' for field in fields)} |" for fate, fields in
+            (("used", read), ("kept", kept)) if fields]  # fmt: skip
+    return "\n".join(["| what becomes of them | fields |", "| -- | -- |", *rows])
+
+
+def _documents() -> str:
+    """The documents that have a JSON Schema, each with the first line of its type."""
+    rows = [
+        f"| [`pulsar-advisor/{name}`](schemas/{name.replace('/', '-')}.json) | {(document.__doc__ or '').splitlines()[0]} |"
+        for name, document in DOCUMENTS.items()
+    ]
+    return "\n".join(["| document | what it is |", "| -- | -- |", *rows])
 
 
 _VERDICTS = ("refused", "confined", "noticed", "harmless")

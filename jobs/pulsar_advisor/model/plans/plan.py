@@ -171,7 +171,7 @@ class PlanDecision(_Part):
 
 
 class Plan(_Part):
-    """See `docs/formats.md`, Plan."""
+    """Ordered steps, what each expects and predicts, and a digest (`docs/formats.md`, Plan)."""
 
     schema_name: Literal[
         "pulsar-advisor/plan/1",
