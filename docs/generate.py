@@ -122,9 +122,10 @@ def _fates(document: type[Struct], surface: str) -> str:
 
 def _documents() -> str:
     """The documents that have a JSON Schema, each with the first line of its type."""
+    summaries = {name: (document.__doc__ or "").splitlines()[0] for name, document in DOCUMENTS.items()}
     rows = [
-        f"| [`pulsar-advisor/{name}`](schemas/{name.replace('/', '-')}.json) | {(document.__doc__ or '').splitlines()[0]} |"
-        for name, document in DOCUMENTS.items()
+        f"| [`pulsar-advisor/{name}`](schemas/{name.replace('/', '-')}.json) | {summary} |"
+        for name, summary in summaries.items()
     ]
     return "\n".join(["| document | what it is |", "| -- | -- |", *rows])
 
