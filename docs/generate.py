@@ -17,6 +17,7 @@ from pathlib import Path
 
 import mdformat
 from msgspec import Struct
+from settings import table_of_weights, tables_of_settings
 
 from documents import DOCUMENTS, json_schema
 from pulsar_advisor.capture.documents import BundleData, LoadReport, LocalPolicies, Policies
@@ -48,7 +49,12 @@ def pages() -> dict[Path, str]:
         DOCS / "checks.md": checks_page(),
         DOCS / "lint.md": lint_page(),
         DOCS / "tables.md": tables_page(),
-        strategies: filled(strategies, {"shedders": _table(SHEDDERS), "placements": _table(PLACEMENTS)}),
+        **_with_settings(strategies.parent, (*SHEDDERS, *PLACEMENTS)),
+        **_with_settings(splitting.parent, (*SPLIT_DECIDERS, *SPLIT_ALGORITHMS)),
+        strategies: filled(
+            strategies,
+            {"shedders": _table(SHEDDERS), "placements": _table(PLACEMENTS), "weights": table_of_weights()},
+        ),
         splitting: filled(splitting, {"deciders": _table(SPLIT_DECIDERS), "algorithms": _table(SPLIT_ALGORITHMS)}),
         fields: filled(fields, {**_fields(), "impossible values": _impossible_values()}),
         formats: filled(formats, {"documents": _documents()}),
@@ -56,6 +62,14 @@ def pages() -> dict[Path, str]:
         airflow: filled(airflow, {"connections": _connections(), "options": _options()}),
         operations: filled(operations, {"permissions": _permissions()}),
         **{DOCS / "schemas" / f"{name.replace('/', '-')}.json": _schema(name) for name in DOCUMENTS},
+    }
+
+
+def _with_settings(folder: Path, entries: Iterable[Strategy]) -> dict[Path, str]:
+    """The pages of these strategies, each with the table of the settings it reads."""
+    return {
+        page: filled(page, {"settings": table})
+        for page, table in ((folder / f"{name}.md", table) for name, table in tables_of_settings(entries).items())
     }
 
 
