@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import mdformat
+import packages
 from msgspec import Struct
 from settings import table_of_weights, tables_of_settings
 
@@ -41,8 +42,8 @@ PERMISSIONS = DOCS.parent / "tests" / "data" / "permissions.json"
 def pages() -> dict[Path, str]:
     """Path -> the text that it should have."""
     strategies, splitting = DOCS / "strategies" / "README.md", DOCS / "splitting" / "README.md"
-    names = ("fields", "formats", "operations", "compose", "airflow")
-    fields, formats, operations, compose, airflow = (DOCS / f"{name}.md" for name in names)
+    names = ("architecture", "fields", "formats", "operations", "compose", "airflow")
+    architecture, fields, formats, operations, compose, airflow = (DOCS / f"{name}.md" for name in names)
     return {
         **{page: filled(page, {}) for page in sorted(DOCS.glob("*.md")) if _RESULTS.search(page.read_text("utf-8"))},
         DOCS / "index.md": start_page(),
@@ -56,6 +57,7 @@ def pages() -> dict[Path, str]:
             {"shedders": _table(SHEDDERS), "placements": _table(PLACEMENTS), "weights": table_of_weights()},
         ),
         splitting: filled(splitting, {"deciders": _table(SPLIT_DECIDERS), "algorithms": _table(SPLIT_ALGORITHMS)}),
+        architecture: filled(architecture, {"picture": packages.picture(), "layers": packages.table()}),
         fields: filled(fields, {**_fields(), "impossible values": _impossible_values()}),
         formats: filled(formats, {"documents": _documents()}),
         compose: filled(compose, {"stranger": _stranger()}),

@@ -9,7 +9,6 @@ import pytest
 REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
 MODULES = sorted(set(re.findall(r"`(pulsar_advisor(?:_airflow)?(?:\.\w+)*)`", PAGE)))
-NODES = sorted(set(re.findall(r'\["(\w+\.[\w*]+)"\]', PAGE)))
 
 
 def test_the_walks_name_modules() -> None:
@@ -19,8 +18,3 @@ def test_the_walks_name_modules() -> None:
 @pytest.mark.parametrize("module", MODULES)
 def test_a_module_of_a_walk_exists(module: str) -> None:
     assert find_spec(module)
-
-
-@pytest.mark.parametrize("node", NODES)
-def test_a_node_of_the_picture_is_a_module(node: str) -> None:
-    assert find_spec(f"pulsar_advisor.{node.removesuffix('.*')}")
