@@ -13,12 +13,11 @@ the comments below are in the files too. They are complete once `tables/result/â
 with `*` is never null. Times are epoch milliseconds (`_ms`), rates are per second.
 
 There are two views in `brokers` and `bundles`. `fresh` holds what each broker answered over REST: the last
-statistics pass. `published` holds what ZooKeeper had, up to 15 minutes old: what the leader acts on; of an Extensible
-cluster, what its brokers published to the leader during the capture (`--service-url`). A snapshot of ZooKeeper alone
-has no `fresh` view, one of the admin API alone no `published` view. Ownership and boundaries are
-the same in both, as read at the end of the capture. Heartbeat and SLA-monitor namespaces have no boundaries document;
-Pulsar gives them one bundle with the full range, so their bundle is `in_boundaries`: it counts among its broker's
-bundles, and it is never moved.
+statistics pass. `published` holds what the leader acts on: what ZooKeeper had, up to 15 minutes old, or what Extensible
+brokers published during the capture (`--service-url`). A snapshot of ZooKeeper alone has no `fresh` view, one of the
+admin API alone no `published` one. Ownership and boundaries are the same in both, as read at the end of the capture.
+Heartbeat and SLA-monitor namespaces have no boundaries document; Pulsar gives them one bundle with the full range, so
+it is `in_boundaries`, counts among its broker's bundles, and is never moved.
 """
 
 _VALIDATION = """`validate` writes one more in the same place, its result as a table, complete once
