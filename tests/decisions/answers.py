@@ -24,9 +24,9 @@ from pulsar_advisor.quality.validate import validate
 from pulsar_advisor.stages import recommend
 from pulsar_advisor.storage.plans import PLANS, read_plan
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.judged import state_of
 from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.session import spark_session
-from pulsar_advisor.tables.state import cluster_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +44,7 @@ class Answer:
     judged_msg_rate_ratio: float
     """The share of the messages that could be judged."""
     busiest_ratio: float
-    """The usage of the busiest broker, as published, whether it could be judged or not."""
+    """The usage of the busiest broker as its leader is about to read it, whether it could be judged or not."""
 
     @property
     def above_limit(self) -> bool:
@@ -97,7 +97,7 @@ def _unloads(root: Root, snapshot: str, plan: str | None) -> frozenset[str]:
 
 
 def _busiest_ratio(root: Root, snapshot: str) -> float:
-    state = cluster_state(root, snapshot, "published")
+    state = state_of(root, snapshot, "published", {})
     return float(usage_ratios(loads_of(state), settings_of(root, snapshot)).max())
 
 
