@@ -1,0 +1,28 @@
+"""The pages name files and folders of the repository that exist, so that a move of one is noticed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+HISTORY = "CHANGELOG.md"
+NAMED = re.compile(r"`((?:bench|dags|docs|expectations|jobs|plugins|tests)/[a-z\d_./*-]+)`")
+"""In lower case and whole: `tests/scenarios/clusters/NAME.yaml` is for the reader to name."""
+
+PAGES = [page for page in (*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")) if page.name != HISTORY]
+
+
+def named(page: Path) -> list[str]:
+    return sorted(set(NAMED.findall(page.read_text(encoding="utf-8"))))
+
+
+def test_pages_name_files_of_the_repository() -> None:
+    assert "tests/spark/mutations.py" in named(REPOSITORY / "CONTRIBUTING.md")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_what_a_page_names_exists(page: Path) -> None:
+    assert [name for name in named(page) if not any(REPOSITORY.glob(name.rstrip("/")))] == []
