@@ -84,36 +84,40 @@ class Shell:
 
 
 @pytest.fixture(scope="module")
-def shell(python: Path, jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    folder = tmp_path_factory.mktemp("store")
+def store(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment by which clients find the store."""
     port = free_port()
-    address = f"http://127.0.0.1:{port}"
+    environment = {
+        **os.environ,
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "anybody",
+        "AWS_SECRET_ACCESS_KEY": "anything",
+    }
+    server = [str(python), "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    output = tmp_path_factory.mktemp("store") / "log"
+    with output.open("w") as log, subprocess.Popen(server, stdout=log, stderr=log) as process:
+        try:
+            _wait_for(port, process)
+            yield environment
+        finally:
+            process.terminate()
+
+
+@pytest.fixture(scope="module")
+def shell(python: Path, jars: list[Path], store: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    folder = tmp_path_factory.mktemp("spark")
     # As docs/spark.md says.
     settings = {
         "spark.jars": ",".join(map(str, jars)),
-        "spark.hadoop.fs.s3a.endpoint": address,
+        "spark.hadoop.fs.s3a.endpoint": store["AWS_ENDPOINT_URL"],
         "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
         "spark.hadoop.fs.s3a.path.style.access": "true",
     }
     (folder / "spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
-    environment = {
-        **os.environ,
-        "AWS_ENDPOINT_URL": address,
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_ACCESS_KEY_ID": "anybody",
-        "AWS_SECRET_ACCESS_KEY": "anything",
-        "SPARK_CONF_DIR": str(folder),
-        "PYSPARK_PYTHON": str(python),
-    }
-    server = [str(python), "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with (folder / "log").open("w") as log, subprocess.Popen(server, stdout=log, stderr=log) as process:
-        try:
-            _wait_for(port, process)
-            bucket = "import boto3; boto3.client('s3').create_bucket(Bucket='advisor')"
-            subprocess.run([python, "-c", bucket], env=environment, check=True)
-            yield Shell(python, environment)
-        finally:
-            process.terminate()
+    bucket = "import boto3; boto3.client('s3').create_bucket(Bucket='advisor')"
+    subprocess.run([python, "-c", bucket], env=store, check=True)
+    return Shell(python, {**store, "SPARK_CONF_DIR": str(folder), "PYSPARK_PYTHON": str(python)})
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
@@ -139,3 +143,31 @@ def test_a_recorded_capture_goes_through_to_a_report(shell: Shell) -> None:
     shown = json.loads(shell.call("snapshots", "show", "--json"))
     assert set(shown["stages"]) == {"normalized", "validated", "recommended", "reported"}
     assert shell.call("snapshots", "list").split() == [SNAPSHOT]
+
+
+LOCKED = """
+import boto3, botocore.exceptions, json
+from pulsar_advisor.execution.ledger.chain import ChainHead
+from pulsar_advisor.execution.ledger.heads import keep, keepers_of, kept
+
+store = boto3.client("s3")
+store.create_bucket(Bucket="heads", ObjectLockEnabledForBucket=True)
+retention = {"DefaultRetention": {"Mode": "COMPLIANCE", "Days": 30}}
+locked = {"ObjectLockEnabled": "Enabled", "Rule": retention}
+store.put_object_lock_configuration(Bucket="heads", ObjectLockConfiguration=locked)
+keepers = keepers_of("s3://heads/demo")
+failures = [keep(head, keepers) for head in (ChainHead(3, "a" * 64), ChainHead(9, "b" * 64), ChainHead(9, "b" * 64))]
+versions = store.list_object_versions(Bucket="heads")["Versions"]
+refused = []
+for version in versions:
+    try:
+        store.delete_object(Bucket="heads", Key=version["Key"], VersionId=version["VersionId"])
+    except botocore.exceptions.ClientError as error:
+        refused.append(error.response["Error"]["Code"])
+print(json.dumps([failures, len(versions), refused, [head.event for head in kept(keepers)]]))
+"""
+
+
+def test_heads_in_a_bucket_with_a_retention_lock_stay_and_are_written_once(python: Path, store: dict[str, str]) -> None:
+    done = subprocess.run([python, "-c", LOCKED], env=store, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [[[], [], []], 2, ["AccessDenied"] * 2, [3, 9]]
