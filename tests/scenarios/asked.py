@@ -18,14 +18,14 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, re
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs, digest_of
-from pulsar_advisor.planning.advice.compare import Score, no_score, score
+from pulsar_advisor.planning.advice.compare import Score, score
 from pulsar_advisor.planning.advice.goal_sentence import goal_sentence
 from pulsar_advisor.planning.advice.options import Option
 from pulsar_advisor.planning.kinds.goal import resolved_goal
 from pulsar_advisor.planning.kinds.goal_outcome import GoalOutcome, goal_outcome
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.planning.plans.build_plan import build_plan
-from pulsar_advisor.planning.plans.propose import propose, propose_splits
+from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.proposals.configured import Configured, configured_of
 from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.planning.proposals.limits import Limits
@@ -33,11 +33,13 @@ from pulsar_advisor.planning.questions.explain import Explanation, Kind, explain
 from pulsar_advisor.planning.questions.restart_order import RestartOrder, restart_order
 from pulsar_advisor.planning.questions.scale import Scale, scale
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.recommendation.left_alone import LeftAlone
+from pulsar_advisor.recommendation.recommendation import recommendation
+from pulsar_advisor.recommendation.shedder_answers import ShedderAnswers
 from pulsar_advisor.simulation.foresight import left_alone
 from pulsar_advisor.simulation.scores import SimulationScore, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import Simulation
 from pulsar_advisor.simulation.trials import Trial, trials
-from pulsar_advisor.stages.recommend import LeftAlone, answer
 from scenarios.scenario import PORT, Scenario
 
 _INPUTS = PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64)
@@ -210,29 +212,21 @@ class Asked:
         request = Request()
         scores = [row for shedder in request.shedders for row in self._scores(shedder, plans)]
         simulated = LeftAlone(self.state, self.fit, self.earlier, self.scenario.resolved, self.alone, self.trials)
-        document = answer(simulated, scores, request, plans.__getitem__, "0" * 64)
+        document = recommendation(simulated, scores, request, plans.__getitem__, "0" * 64)
         advised = document.advice.plan
         return Recommended(document, None if advised is None else plans[advised])
 
     def _scores(self, shedder: str, plans: dict[str, Plan]) -> list[Score]:
         request = Request().of(shedder)
+        with_splits = shedder == Request().shedders[0]
+        answers = ShedderAnswers.of(request, self.fit, self.values, self.earlier, with_splits=with_splits)
         scores = []
-        try:
-            proposals = list(propose(request, self.fit, self.values, self.earlier))
-        except AdvisorError as error:
-            return [no_score(shedder, name, str(error)) for name in request.placements]
-        if shedder == Request().shedders[0] and (splits := propose_splits(request, self.fit, self.values)) is not None:
-            proposals += [(splits.placement, splits)] if splits.splits else []
-        for placement, proposal in proposals:
-            if isinstance(proposal, AdvisorError):
-                scores.append(no_score(shedder, placement, str(proposal)))
-                continue
-            plan = build_plan(
-                self.fit, self.scenario.resolved, proposal, request, _INPUTS, frozenset(), history=self.earlier
-            )
-            name = plan.title
-            plans[name] = plan
-            scores.append(score(plan, self.fit, file=name, digest=digest_of(plan)))
+        for made in answers.plans(request, self.fit, self.scenario.resolved, self.earlier, _INPUTS, ()):
+            if isinstance(made, Plan):
+                plans[made.title] = made
+                scores.append(score(made, self.fit, file=made.title, digest=digest_of(made)))
+            else:
+                scores.append(made)
         return scores
 
 

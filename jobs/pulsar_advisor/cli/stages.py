@@ -38,8 +38,8 @@ from pulsar_advisor.cli.rendering import check_lines, entry_lines, lint_lines, n
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.text.some_of import count
-from pulsar_advisor.stages.background import in_background
 from pulsar_advisor.storage.root import LATEST, RESULT, Root
+from pulsar_advisor.tables.background import in_background
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

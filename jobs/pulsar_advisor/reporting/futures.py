@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from pulsar_advisor.documents.recommendation import Foresight, Trial
+from pulsar_advisor.documents.recommendation import Trial
 from pulsar_advisor.documents.simulation import Ending, NotSimulated, SimulatedScore, Strategies
-from pulsar_advisor.model.text.some_of import count as plain_count
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.planning.advice.headline import ByItself
+from pulsar_advisor.recommendation.endings import ending, minutes, sheds_nothing
 from pulsar_advisor.reporting.figures import count, percent
 from pulsar_advisor.reporting.wrapping import wrapped
 from pulsar_advisor.simulation.scores import ENDINGS
@@ -134,17 +133,6 @@ def _ends(judged: Sequence[SimulatedScore], runs: Sequence[Score]) -> str:
     return ", ".join(f"{words[end]} in {number[end]} of {len(judged)} runs" for end in ENDINGS if number[end])
 
 
-def ending(score: Ending) -> str:
-    """How one simulation ends, in words."""
-    if score.ended == "repeats":
-        return f"goes round: cycle {score.cycles} leaves all as cycle {score.repeats_cycle} did"
-    if score.ended == "unfinished":
-        return f"has not settled by cycle {score.cycles}"
-    if not score.happens:
-        return "nothing happens"
-    return f"settles in cycle {score.settles_in_cycles} ({_minutes(score.settles_in_minutes or 0)})"
-
-
 def effect_sentence(trial: Trial) -> str:
     """What a change of settings does beside what happens today."""
     score, today = trial.score, trial.today
@@ -203,12 +191,6 @@ _NARROW_RATIO: Final = 0.005
 _MAY: Final = {"repeats": "go round", "unfinished": "not settle"}
 
 
-def sheds_nothing(switched_off_by: Iterable[str]) -> str:
-    """That Pulsar itself doesn't shed, and why, without full stop; empty if it does."""
-    off = ", ".join(f"{key}=false" for key in switched_off_by)
-    return f"Pulsar itself sheds no load: {off}" if off else ""
-
-
 def own_sentence(
     scores: Iterable[Score], own: Strategies | SimulatedScore, switched_off_by: Sequence[str] = ()
 ) -> str | None:
@@ -227,17 +209,6 @@ def own_sentence(
     return f"Pulsar's own {does}."
 
 
-def by_itself(foresight: Foresight) -> ByItself:
-    """What Pulsar does if nothing is carried out, from the foresight of a recommendation."""
-    own, off = foresight.own, sheds_nothing(foresight.switched_off_by)
-    if off:
-        return ByItself(False, f"{off}.")
-    if own is None:
-        return ByItself(False, f"What Pulsar itself would do can't be simulated: {foresight.error}")
-    does = f"{ending(own)} after {plain_count(own.unloads, 'unload')}" if own.happens else "does nothing either"
-    return ByItself(own.happens, f"Pulsar's own {own.shedder} {does}.")
-
-
 def _does(score: Score, strategies: str) -> str:
     """What these strategies do in a simulation, in words."""
     if isinstance(score, NotSimulated):
@@ -246,7 +217,7 @@ def _does(score: Score, strategies: str) -> str:
         return f"{strategies} would leave the cluster as it is"
     before, after = score.first_usage_maximum_ratio, score.last_usage_maximum_ratio
     if score.ended == "settled":
-        end = f"would settle in cycle {score.settles_in_cycles} ({_minutes(score.settles_in_minutes or 0)})"
+        end = f"would settle in cycle {score.settles_in_cycles} ({minutes(score.settles_in_minutes or 0)})"
     elif score.ended == "repeats":
         end = f"would go round: cycle {score.cycles} leaves all as cycle {score.repeats_cycle} did"
     else:
@@ -262,10 +233,6 @@ def _does(score: Score, strategies: str) -> str:
     if score.brokers_overshot:
         effects.append(f"brokers carried past the mean, further from it than now: {score.brokers_overshot:,}")
     return f"{strategies} {end}{doubt(score)}: {'; '.join(effects)}"
-
-
-def _minutes(minutes: float) -> str:
-    return f"{minutes:g} min"
 
 
 HEADINGS: Final = ("highest usage", "deviation", "splits", "unloads", "again", "overshot", "clients")

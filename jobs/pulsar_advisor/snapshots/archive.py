@@ -21,7 +21,6 @@ import zstandard
 from pulsar_advisor.documents.manifest import File, Manifest
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.model.text.some_of import some_of
-from pulsar_advisor.snapshots.index import update_index
 from pulsar_advisor.storage.claim import CLOCK_TOLERANCE, claimed_as, remove_remainders
 from pulsar_advisor.storage.files import (
     read_file,
@@ -30,6 +29,7 @@ from pulsar_advisor.storage.files import (
     write_chunks,
     write_file,
 )
+from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.root import MANIFEST, Root, snapshot_moment
 
 LARGEST_MANIFEST_BYTES: Final = 64 << 20

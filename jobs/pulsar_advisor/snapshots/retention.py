@@ -18,9 +18,9 @@ from pulsar_advisor.execution.ledger.ledger import default_ledger_url, ledger_ex
 from pulsar_advisor.execution.ledger.tables import PlanRecord
 from pulsar_advisor.model.bounds import KEEP_COUNT, KEEP_DAYS
 from pulsar_advisor.model.errors import AdvisorError, StorageError, UsageError
-from pulsar_advisor.snapshots.index import update_index
 from pulsar_advisor.storage.claim import remove_folder
 from pulsar_advisor.storage.files import read_file
+from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.lease import LEASE, is_held
 from pulsar_advisor.storage.plans import PLANS
 from pulsar_advisor.storage.root import MANIFEST, Root, is_snapshot_id, snapshot_id

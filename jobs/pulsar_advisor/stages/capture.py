@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.capture.progress import shown_progress
-from pulsar_advisor.snapshots.index import update_index
+from pulsar_advisor.storage.index import update_index
 
 if TYPE_CHECKING:
     from pulsar_advisor.admin.options import CaptureOptions

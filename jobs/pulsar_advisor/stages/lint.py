@@ -7,27 +7,19 @@ from dataclasses import asdict
 
 from pulsar_advisor.documents.recommendation import Trial
 from pulsar_advisor.lint.judge import LintFinding, judge, proposals
-from pulsar_advisor.lint.rule import Case
-from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.kinds import WantedView
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.simulation.trials import trials
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.judged import coverage_of
-from pulsar_advisor.tables.state import SettingsInputs, cluster_state, runtime_settings, settings_inputs
+from pulsar_advisor.tables.judged import coverage_of, lint_case
+from pulsar_advisor.tables.state import cluster_state, settings_inputs
 
 
 def too_little(root: Root, snapshot: str, view: WantedView = "judged") -> str:
     """What has to be said before the findings if too little of the cluster could be judged; otherwise empty."""
     settings = resolve_settings(*settings_inputs(root, snapshot)).values
     return coverage_of(root, cluster_state(root, snapshot, view), settings).why
-
-
-def findings_on(state: ClusterState, inputs: SettingsInputs, root: Root) -> tuple[LintFinding, ...]:
-    """The rules violated by a cluster whose state and inputs of settings were read already."""
-    _, _, dynamic = inputs
-    return judge(Case(fit_part(state), resolve_settings(*inputs), runtime_settings(root, state.snapshot), dynamic))
 
 
 def lint_rows(found: Iterable[tuple[LintFinding, Trial | None]]) -> list[dict[str, object]]:
@@ -43,7 +35,7 @@ def run(root: Root, snapshot: str, view: WantedView = "judged") -> tuple[tuple[L
     the snapshot wasn't normalized or has no such view.
     """
     state, inputs = cluster_state(root, snapshot, view), settings_inputs(root, snapshot)
-    findings = findings_on(state, inputs, root)
+    findings = judge(lint_case(root, state, inputs))
     tried = trials(
         () if too_little(root, snapshot, view) else [finding.change for finding in findings],
         fit_part(state),

@@ -10,6 +10,7 @@ from upath import UPath
 
 from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
+from pulsar_advisor.lint.judge import judge
 from pulsar_advisor.model.configuration.settings import SETTING_KEYS, resolve_settings
 from pulsar_advisor.model.plans.plan import PlannedSetting
 from pulsar_advisor.planning.plans.build_plan import planned_settings
@@ -20,12 +21,12 @@ from pulsar_advisor.reporting.disturbance import Pace
 from pulsar_advisor.reporting.json import json_chunks
 from pulsar_advisor.reporting.markdown import render_markdown
 from pulsar_advisor.reporting.page import ReportPage, build_page, shown_combination
-from pulsar_advisor.snapshots.index import update_index
-from pulsar_advisor.stages.lint import findings_on
 from pulsar_advisor.storage.files import write_chunks
+from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.plans import PLANS, read_plan, read_recommendation
 from pulsar_advisor.storage.results import read_validation
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.judged import lint_case
 from pulsar_advisor.tables.outcomes import outcomes_of
 from pulsar_advisor.tables.state import cluster_state, settings_inputs
 
@@ -69,7 +70,7 @@ def report_page(root: Root, snapshot: str, ledger_head: str | None = None) -> Re
         tool_version=version(DISTRIBUTION),
         ledger_head=ledger_head,
         drift=drift_since_the_last_good_snapshot(root, snapshot),
-        lint=findings_on(state, inputs, root),
+        lint=judge(lint_case(root, state, inputs)),
         pace=Pace(DEFAULT_THROTTLE.canary_hold_s, DEFAULT_THROTTLE.pause_s),
     )
 

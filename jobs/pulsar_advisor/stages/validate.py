@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_advisor.quality.validate import validate
-from pulsar_advisor.snapshots.index import update_index
+from pulsar_advisor.storage.index import update_index
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,7 +7,9 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
 from itertools import islice
+from typing import TYPE_CHECKING
 
+from pulsar_advisor.lint.rule import Case
 from pulsar_advisor.model.bounds import HISTORY
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, WantedView
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings, resolve_settings
@@ -27,6 +29,9 @@ from pulsar_advisor.storage.files import read_file, sha256_hex
 from pulsar_advisor.storage.results import read_manifest, read_validation, validation_if_any
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.tables.earlier import comparable_before, within
+
+if TYPE_CHECKING:
+    from pulsar_advisor.tables.state import SettingsInputs
 
 
 def resolved_request(root: Root, snapshot: str, request: Request) -> Request:
@@ -91,6 +96,14 @@ def published_beside(root: Root, state: ClusterState) -> ClusterState | None:
         return cluster_state(root, state.snapshot, "published")
     except DataNotFit:
         return None
+
+
+def lint_case(root: Root, state: ClusterState, inputs: SettingsInputs) -> Case:
+    """What the rules of lint look at: the fit part of a state, and the settings whose inputs were read already."""
+    from pulsar_advisor.tables.state import runtime_settings
+
+    _, _, dynamic = inputs
+    return Case(fit_part(state), resolve_settings(*inputs), runtime_settings(root, state.snapshot), dynamic)
 
 
 def set_aside_by_checks(root: Root, snapshot: str) -> tuple[str, ...]:

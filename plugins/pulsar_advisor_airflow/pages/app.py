@@ -17,7 +17,7 @@ from pulsar_advisor.execution.person import Person
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.plan import Plan, load_plan
 from pulsar_advisor.reporting.figures import moment
-from pulsar_advisor.snapshots.index import has_report
+from pulsar_advisor.storage.index import has_report
 from pulsar_advisor.storage.plans import short
 from pulsar_advisor.storage.root import snapshot_moment
 from pulsar_advisor_airflow.clusters import Cluster

@@ -23,7 +23,7 @@ from pulsar_advisor.execution.ledger.tables import Approval, Event, Proposal, Ru
 from pulsar_advisor.execution.run.guard import left_off
 from pulsar_advisor.model.errors import AdvisorError, UsageError
 from pulsar_advisor.model.plans.plan import Plan, Step, load_plan
-from pulsar_advisor.snapshots.index import has_report, newest
+from pulsar_advisor.storage.index import has_report, newest
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow.clusters import Cluster
 from pulsar_advisor_airflow.configuration import option

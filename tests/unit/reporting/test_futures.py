@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import documents
-from pulsar_advisor.documents.recommendation import Foresight, Trial
+from pulsar_advisor.documents.recommendation import Trial
 from pulsar_advisor.documents.simulation import NotSimulated, SimulatedScore, Strategies
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.reporting.futures import by_itself, cells, effect_sentence, futures, lines, name, own_sentence
+from pulsar_advisor.reporting.futures import cells, effect_sentence, futures, lines, name, own_sentence
 
 OWN = Strategies(shedder="ThresholdShedder", placement="LeastLongTermMessageRate")
 
@@ -141,22 +141,3 @@ def test_splits_are_something_that_happens() -> None:
     [future] = futures([alone], OWN)
     assert plain(future.ends) == "settles in cycle 2 (1 min)"
     assert "; bundles split: 3." in plain(own_sentence([alone], OWN))
-
-
-def foresight(own: SimulatedScore | None, **given: Any) -> Foresight:
-    return Foresight.model_validate({"cycles": 60, "own": own, "error": None, "acting": (), "plan": None, **given})
-
-
-def test_what_pulsar_does_by_itself_is_one_sentence() -> None:
-    acting, quiet = score(), score(unloads=0, settles_in_cycles=0)
-    off = ("loadBalancerSheddingEnabled",)
-    assert by_itself(foresight(acting)) == (
-        True,
-        "Pulsar's own ThresholdShedder settles in cycle 2 (1 min) after 2 unloads.",
-    )
-    assert by_itself(foresight(quiet)) == (False, "Pulsar's own ThresholdShedder does nothing either.")
-    assert by_itself(foresight(acting, switched_off_by=off)) == (
-        False,
-        "Pulsar itself sheds no load: loadBalancerSheddingEnabled=false.",
-    )
-    assert by_itself(foresight(None, error="No averages.")).sentence.endswith("can't be simulated: No averages.")

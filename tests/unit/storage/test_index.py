@@ -9,9 +9,9 @@ import pytest
 
 import documents
 from published import faults
-from pulsar_advisor.snapshots import index
-from pulsar_advisor.snapshots.index import newest, update_index
+from pulsar_advisor.storage import index
 from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.index import newest, update_index
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 
 SNAPSHOTS = [f"2026112{day}T083000Z" for day in range(5)]

@@ -1,0 +1,44 @@
+"""Pulsar's own balancer as options beside the plans: as it is, and with each change of its settings that was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pulsar_advisor.documents.recommendation import Foresight, Trial
+from pulsar_advisor.documents.simulation import Ending
+from pulsar_advisor.model.configuration.settings import is_dynamic
+from pulsar_advisor.planning.advice.options import Balancing, Cost
+from pulsar_advisor.recommendation.endings import ending
+
+
+def balancing(foresight: Foresight, tried: Sequence[Trial], release: str) -> list[Balancing]:
+    """What each comes to; shedding that is switched off is part of the change, as true. `release` is Pulsar's."""
+    found: list[tuple[Mapping[str, str], Sequence[str], Ending]] = []
+    if foresight.own is not None:
+        found.append(({}, foresight.switched_off_by, foresight.own))
+    found += [(trial.change, trial.switched_off_by, trial.score) for trial in tried if trial.score is not None]
+    return [
+        Balancing(
+            change=(change := {**dict.fromkeys(switched_off_by, "true"), **wanted}),
+            ends=ending(score),
+            settles=score.ended == "settled",
+            maximum_ratio=score.last_usage_maximum_ratio,
+            standard_deviation_ratio=score.last_usage_standard_deviation_ratio,
+            cost=Cost(
+                unloads=score.unloads,
+                splits=score.splits,
+                topics=score.topics,
+                producers=score.producers,
+                consumers=score.consumers,
+                moved_throughput_bytes_per_s=score.moved_throughput_bytes_per_s,
+            ),
+            condition="the load stays as it is" + (f", and {_takes_effect(change, release)}" if change else ""),
+        )
+        for wanted, switched_off_by, score in found
+    ]
+
+
+def _takes_effect(change: Mapping[str, str], release: str) -> str:
+    if all(is_dynamic(release, key) for key in change):
+        return "the values are set dynamically"
+    return "the brokers are restarted with it"

@@ -1,0 +1,43 @@
+"""How a simulation of Pulsar's own balancer ends, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pulsar_advisor.documents.recommendation import Foresight
+from pulsar_advisor.documents.simulation import Ending
+from pulsar_advisor.model.text.some_of import count
+from pulsar_advisor.planning.advice.headline import ByItself
+
+
+def ending(score: Ending) -> str:
+    """How one simulation ends, in words."""
+    if score.ended == "repeats":
+        return f"goes round: cycle {score.cycles} leaves all as cycle {score.repeats_cycle} did"
+    if score.ended == "unfinished":
+        return f"has not settled by cycle {score.cycles}"
+    if not score.happens:
+        return "nothing happens"
+    return f"settles in cycle {score.settles_in_cycles} ({minutes(score.settles_in_minutes or 0)})"
+
+
+def by_itself(foresight: Foresight) -> ByItself:
+    """What Pulsar does if nothing is carried out, from the foresight of a recommendation."""
+    own, off = foresight.own, sheds_nothing(foresight.switched_off_by)
+    if off:
+        return ByItself(False, f"{off}.")
+    if own is None:
+        return ByItself(False, f"What Pulsar itself would do can't be simulated: {foresight.error}")
+    does = f"{ending(own)} after {count(own.unloads, 'unload')}" if own.happens else "does nothing either"
+    return ByItself(own.happens, f"Pulsar's own {own.shedder} {does}.")
+
+
+def sheds_nothing(switched_off_by: Iterable[str]) -> str:
+    """That Pulsar itself doesn't shed, and why, without full stop; empty if it does."""
+    off = ", ".join(f"{key}=false" for key in switched_off_by)
+    return f"Pulsar itself sheds no load: {off}" if off else ""
+
+
+def minutes(number: float) -> str:
+    """A number of minutes with its unit."""
+    return f"{number:g} min"

@@ -1,0 +1,86 @@
+"""A cluster, and what would become of it without a plan: by its own strategies, and by lint's changes of settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pulsar_advisor.documents.recommendation import Foresight, Undone
+from pulsar_advisor.documents.simulation import SimulatedScore
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import ResolvedSettings
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
+from pulsar_advisor.planning.proposals.configured import Configured, configured_of
+from pulsar_advisor.planning.proposals.fitness import fit_part
+from pulsar_advisor.planning.requests.what_if import Resolve
+from pulsar_advisor.simulation.foresight import CYCLES, foresee, left_alone
+from pulsar_advisor.simulation.simulate import Simulation
+from pulsar_advisor.simulation.trials import Trial, trials
+
+
+@dataclass(frozen=True)
+class LeftAlone:
+    """What becomes of a cluster without a plan."""
+
+    state: ClusterState
+    fit: ClusterState
+    earlier: Sequence[ClusterState]
+    """The fit part of earlier snapshots, oldest first."""
+    settings: ResolvedSettings
+    own: Simulation | AdvisorError
+    """By its own strategies; an error if they can't judge it."""
+    tried: tuple[Trial, ...]
+    """By each change of settings."""
+    published: ClusterState | None = None
+    """What the leader sees, where that may show how busy a broker is that was set aside."""
+    set_aside_by: tuple[str, ...] = ()
+    """The failed checks that set something aside."""
+
+    @classmethod
+    def simulated(
+        cls,
+        state: ClusterState,
+        earlier: Sequence[ClusterState],
+        settings: ResolvedSettings,
+        changes: Sequence[Mapping[str, str]],
+        resolve: Resolve,
+        seed: int,
+        published: ClusterState | None,
+        set_aside_by: tuple[str, ...],
+    ) -> LeftAlone:
+        """Simulate a state, unfit parts included, as it is and with each of these changes; the fields say the rest."""
+        fit = fit_part(state)
+        own: Simulation | AdvisorError
+        try:
+            configured = configured_of(state.load_manager, settings.values)
+            own = left_alone(fit, settings.values, configured, seed=seed, history=earlier)
+        except AdvisorError as error:
+            own = error
+        tried = trials(changes, fit, resolve, earlier, seed)
+        return cls(state, fit, earlier, settings, own, tried, published, set_aside_by)
+
+    @property
+    def configured(self) -> Configured:
+        """The cluster's own strategies."""
+        return configured_of(self.state.load_manager, self.settings.values)
+
+    def foresight(self, plan: Plan | None) -> Foresight:
+        """What happens next under the cluster's own strategies, by themselves and after the advised plan."""
+        own, off = self.configured, shedding_switched_off_by(self.settings.values)
+        try:
+            if isinstance(self.own, AdvisorError):
+                raise self.own
+            seed = 0 if plan is None else plan.seed
+            found = foresee(self.own, self.settings.values, own, plan, seed=seed, history=self.earlier)
+        except AdvisorError as error:
+            return Foresight(cycles=CYCLES, own=None, acting=(), plan=None, error=str(error), switched_off_by=off)
+        return Foresight(
+            cycles=found.cycles,
+            own=SimulatedScore.of(found.own, shedder=own.shedder, placement=own.placement, what_if="", seed=seed),
+            acting=found.acting,
+            plan=None if found.interference is None else Undone.by(found.interference),
+            error=None,
+            switched_off_by=off,
+        )

@@ -1,0 +1,155 @@
+"""The recommendation: what was computed, judged and put into words, as the document that `recommend` writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from itertools import chain
+
+import numpy as np
+
+from pulsar_advisor.documents.recommendation import Advice, Combination, Coverage, Foresight, Recommendation
+from pulsar_advisor.documents.recommendation import Refusal as RefusalDocument
+from pulsar_advisor.documents.recommendation import Trial as TrialDocument
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import ResolvedSettings
+from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.strategy.entry import combination
+from pulsar_advisor.planning.advice.capacity import overload_sentence
+from pulsar_advisor.planning.advice.compare import Score, advise, dominating, ranked_by_effect
+from pulsar_advisor.planning.advice.coverage import Coverage as Judged
+from pulsar_advisor.planning.advice.coverage import coverage
+from pulsar_advisor.planning.advice.findings import Finding, findings
+from pulsar_advisor.planning.advice.goal_sentence import goal_sentence
+from pulsar_advisor.planning.advice.headline import advice_sentence, all_refused
+from pulsar_advisor.planning.advice.options import Option, ranked_options
+from pulsar_advisor.planning.kinds.goal_outcome import goal_outcome
+from pulsar_advisor.planning.plans.build_plan import planned_settings
+from pulsar_advisor.planning.plans.deciding import deciding
+from pulsar_advisor.planning.plans.setting_keys import setting_keys
+from pulsar_advisor.planning.proposals.fitness import Refusal, split_refusals, unload_refusals
+from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.usage.forecast import loads_of, usage_ratios
+from pulsar_advisor.planning.usage.lower_bound import lowest_maximum
+from pulsar_advisor.planning.usage.model_errors import model_errors
+from pulsar_advisor.planning.usage.noise import noise_floor
+from pulsar_advisor.recommendation.balancing import balancing
+from pulsar_advisor.recommendation.endings import by_itself
+from pulsar_advisor.recommendation.left_alone import LeftAlone
+from pulsar_advisor.splitting.registry import decider_of
+
+PlanIn = Callable[[str], Plan]
+"""The plan in one of the files that scores name. It may read it: a plan of a large cluster takes many megabytes."""
+
+
+def recommendation(
+    alone: LeftAlone, scores: Sequence[Score], request: Request, plan_in: PlanIn, manifest_sha256: str
+) -> Recommendation:
+    """What is recommended of a request's plans, given what becomes of the cluster without one."""
+    state, fit, settings, earlier = alone.state, alone.fit, alone.settings, alone.earlier
+    planned = [row for row in scores if row.plan is not None]
+    floor = noise_floor([*earlier, fit], settings.values)
+    advised = _advised(scores, request, alone, floor.ratio)
+    advised_plan = plan_in(advised.plan) if advised is not None and advised.plan is not None else None
+    of_goal = plan_in(str(planned[0].plan)) if request.goal is not None and planned else None
+    foresight = alone.foresight(advised_plan)
+    refused = _refusals(fit, settings, request)
+    judged = coverage(state, settings.values, alone.published, alone.set_aside_by)
+    none_judged = all_refused((row.why_nothing for row in scores), [refusal.sentence for refusal in refused])
+    if of_goal is not None:
+        sentence = goal_sentence(of_goal, floor.ratio)
+    else:
+        sentence = advice_sentence(
+            advised_plan,
+            scores,
+            by_itself(foresight),
+            refused,
+            floor.ratio,
+            overload_sentence(fit, settings.values),
+            without_traffic=not state.brokers.traffic.any(),
+        )
+    ranked = ranked_by_effect(planned, alone.configured, floor.ratio)
+    keys = frozenset[str]().union(*(setting_keys(row.shedder, row.placement, request) for row in planned))
+    base = base_load(fit, earlier)
+    tried = tuple(map(TrialDocument.of, alone.tried))
+    return Recommendation(
+        cluster=state.cluster,
+        snapshot=state.snapshot,
+        manifest_sha256=manifest_sha256,
+        proposer=request.proposer,
+        view=state.view,
+        combinations=tuple(
+            Combination(**asdict(row), dominated_by=_dominated_by(row, ranked, floor.ratio)) for row in scores
+        ),
+        advice=Advice(
+            plan=advised.plan if advised else None,
+            digest=advised.digest if advised else None,
+            sentence=judged.headline(sentence, claims_enough=advised is None and not none_judged),
+        ),
+        goal_outcome=None if request.goal is None else goal_outcome(of_goal) if of_goal is not None else "missed",
+        findings=_findings(alone, planned, plan_in, judged),
+        coverage=Coverage.of(judged),
+        refusals=tuple(map(RefusalDocument.of, refused)),
+        notes=tuple(settings.notes),
+        foresight=foresight,
+        noise_floor=floor,
+        model_errors=model_errors([*earlier, fit]),
+        lowest_maximum_ratio=lowest_maximum(with_usage_of_rates(fit, earlier, base), settings.values, base.likely),
+        trials=tried,
+        options=_options(alone, scores, foresight, tried, floor.ratio) if request.goal is None else (),
+        settings=planned_settings(settings, keys),
+    )
+
+
+def _advised(scores: Sequence[Score], request: Request, alone: LeftAlone, floor_ratio: float) -> Score | None:
+    """The plan that is advised; of a goal the one that has steps."""
+    if request.goal is None:
+        return advise(scores, alone.configured, floor_ratio)
+    return next((row for row in scores if row.steps), None)
+
+
+def _refusals(state: ClusterState, settings: ResolvedSettings, request: Request) -> tuple[Refusal, ...]:
+    """Every requested strategy that can't judge the cluster, each once."""
+    shedders = {deciding(shedder, "")[0]: None for shedder in request.shedders}
+    placements = {entry: None for name in request.placements for entry in deciding(request.shedders[0], name)[1:]}
+    unloads = [
+        *(unload_refusals(entry, "shedder", state) for entry in shedders),
+        *(unload_refusals(entry, "placement", state) for entry in placements),
+    ]
+    splits = split_refusals(state, settings.values) if request.splits else ()
+    return (*chain.from_iterable(unloads), *splits)
+
+
+def _findings(alone: LeftAlone, planned: Sequence[Score], plan_in: PlanIn, judged: Judged) -> tuple[Finding, ...]:
+    """What the plans of the cluster's own strategies show; of all where it has none among them."""
+    own = [row for row in planned if (row.shedder, row.placement) == alone.configured] or planned
+    splitter = decider_of(alone.state.load_manager).name
+    splitting = [row for row in planned if row.shedder == splitter and row not in own]
+    plans = [plan_in(str(row.plan)) for row in (*own, *splitting)]
+    return findings(alone.state, alone.settings.values, plans, judged)
+
+
+def _options(
+    alone: LeftAlone,
+    scores: Sequence[Score],
+    foresight: Foresight,
+    tried: Sequence[TrialDocument],
+    floor_ratio: float,
+) -> tuple[Option, ...]:
+    overloaded = alone.settings.values.load_balancer_broker_overloaded_threshold_percentage / 100
+    own_balancer = balancing(foresight, tried, alone.settings.release)
+    spread = _spread(alone.fit, alone.settings)
+    return ranked_options(scores, alone.configured, own_balancer, floor_ratio, spread, overloaded)
+
+
+def _spread(state: ClusterState, settings: ResolvedSettings) -> tuple[float, float] | None:
+    """The highest usage of the available brokers and its standard deviation; None without a broker."""
+    ratios = usage_ratios(loads_of(state), settings.values)[state.brokers.available]
+    known = ratios[np.isfinite(ratios)]
+    return (float(known.max()), float(known.std())) if len(known) else None
+
+
+def _dominated_by(row: Score, ranked: Sequence[Score], floor_ratio: float) -> str | None:
+    better = dominating(row, ranked, floor_ratio)
+    return None if better is None else combination(better.shedder, better.placement)

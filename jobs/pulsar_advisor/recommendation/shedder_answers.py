@@ -1,0 +1,70 @@
+"""What one shedder answers with each placement strategy, and the plans that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.plans.plan import Plan, PlanInputs
+from pulsar_advisor.planning.advice.compare import Score, no_score
+from pulsar_advisor.planning.plans.build_plan import build_plan
+from pulsar_advisor.planning.plans.confidence import StepCheck
+from pulsar_advisor.planning.plans.propose import propose, propose_splits
+from pulsar_advisor.planning.plans.setting_keys import setting_keys
+from pulsar_advisor.planning.proposals.proposal import Proposal
+from pulsar_advisor.planning.requests.request import Request
+
+
+@dataclass(frozen=True)
+class ShedderAnswers:
+    """The answers of one shedder, and, with one of a request's shedders, those about splits, which depend on none."""
+
+    combinations: Sequence[tuple[str, Proposal | AdvisorError]]
+    """Each placement strategy, and what is proposed with it; the error that keeps the shedder from judging."""
+    splits: Proposal | None
+
+    @classmethod
+    def of(
+        cls,
+        request: Request,
+        state: ClusterState,
+        settings: LoadBalancerSettings,
+        earlier: Sequence[ClusterState],
+        *,
+        with_splits: bool,
+    ) -> ShedderAnswers:
+        """Ask the one shedder of a request."""
+        combinations: Sequence[tuple[str, Proposal | AdvisorError]]
+        try:
+            combinations = list(propose(request, state, settings, earlier))
+        except AdvisorError as error:
+            combinations = [(name, error) for name in request.placements]
+        return cls(combinations, propose_splits(request, state, settings) if with_splits else None)
+
+    @property
+    def proposals(self) -> Sequence[tuple[str, Proposal | AdvisorError]]:
+        """All of them, the one about splits last."""
+        return [*self.combinations, *([] if self.splits is None else [(self.splits.placement, self.splits)])]
+
+    def plans(
+        self,
+        request: Request,
+        state: ClusterState,
+        settings: ResolvedSettings,
+        earlier: Sequence[ClusterState],
+        inputs: PlanInputs,
+        checks: Sequence[StepCheck],
+    ) -> Iterator[Plan | Score]:
+        """A plan for each proposal but for no split, one at a time as it takes many megabytes of a large cluster.
+
+        For an error it is the score of a combination without a plan.
+        """
+        for placement, proposal in self.proposals:
+            if isinstance(proposal, AdvisorError):
+                yield no_score(request.shedder, placement, str(proposal))
+            elif proposal is not self.splits or proposal.splits:
+                keys = setting_keys(proposal.shedder, placement, request)
+                yield build_plan(state, settings, proposal, request, inputs, keys, checks, earlier)

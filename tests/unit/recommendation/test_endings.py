@@ -1,0 +1,34 @@
+"""What Pulsar's own balancer does, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import documents
+from pulsar_advisor.documents.recommendation import Foresight
+from pulsar_advisor.documents.simulation import SimulatedScore
+from pulsar_advisor.recommendation.endings import by_itself
+
+
+def score(**given: Any) -> SimulatedScore:
+    strategies = {"shedder": "ThresholdShedder", "placement": "LeastLongTermMessageRate", "what_if": ""}
+    return SimulatedScore.model_validate(documents.ending(**strategies, **given))
+
+
+def foresight(own: SimulatedScore | None, **given: Any) -> Foresight:
+    return Foresight.model_validate({"cycles": 60, "own": own, "error": None, "acting": (), "plan": None, **given})
+
+
+def test_what_pulsar_does_by_itself_is_one_sentence() -> None:
+    acting, quiet = score(), score(unloads=0, settles_in_cycles=0)
+    off = ("loadBalancerSheddingEnabled",)
+    assert by_itself(foresight(acting)) == (
+        True,
+        "Pulsar's own ThresholdShedder settles in cycle 2 (1 min) after 2 unloads.",
+    )
+    assert by_itself(foresight(quiet)) == (False, "Pulsar's own ThresholdShedder does nothing either.")
+    assert by_itself(foresight(acting, switched_off_by=off)) == (
+        False,
+        "Pulsar itself sheds no load: loadBalancerSheddingEnabled=false.",
+    )
+    assert by_itself(foresight(None, error="No averages.")).sentence.endswith("can't be simulated: No averages.")

@@ -1,0 +1,84 @@
+"""A recommendation needs no folder and no Spark: a state, the settings, and the plans of each shedder."""
+
+from collections.abc import Mapping
+
+from pulsar_advisor.documents.recommendation import Recommendation
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.plans.plan import Plan, PlanInputs, digest_of
+from pulsar_advisor.planning.advice.compare import Score, score
+from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.recommendation.left_alone import LeftAlone
+from pulsar_advisor.recommendation.recommendation import recommendation
+from pulsar_advisor.recommendation.shedder_answers import ShedderAnswers
+from states import BrokerRow, BundleRow, cluster_state
+
+MANIFEST = "0" * 64
+INPUTS = PlanInputs(manifest_sha256=MANIFEST, validation_sha256="1" * 64)
+SETTINGS = resolve_settings("4.0.8")
+REQUEST = Request(shedder="ThresholdShedder", placement="LeastLongTermMessageRate")
+RANGES = ("0x00000000_0x40000000", "0x40000000_0x80000000", "0x80000000_0xc0000000", "0xc0000000_0xffffffff")
+CHANGE = {"loadBalancerSheddingEnabled": "true"}
+
+
+def cluster(*owners: str, **given: object) -> ClusterState:
+    """Brokers a, b and c; each bundle takes a fifth of a CPU."""
+    bundles = [
+        BundleRow("shop/orders", range_, f"{owner}:8080", (500.0, 500.0, 5e6, 5e6), topics=1)
+        for range_, owner in zip(RANGES, owners, strict=True)
+    ]
+    shares = {broker: owners.count(broker) for broker in "abc"}
+    brokers = [
+        BrokerRow(
+            f"{broker}:8080",
+            cpu=(20.0 * share + 1, 100.0),
+            traffic=(500.0 * share, 500.0 * share, 5e6 * share, 5e6 * share),
+            topics=share,
+        )
+        for broker, share in shares.items()
+    ]
+    return cluster_state(brokers, bundles, **given)  # type: ignore[arg-type]
+
+
+def recommended(state: ClusterState, *changes: Mapping[str, str]) -> tuple[Recommendation, dict[str, Plan]]:
+    def resolve(what_if: Mapping[str, str]) -> LoadBalancerSettings:
+        return resolve_settings("4.0.8", what_if=what_if).values
+
+    alone = LeftAlone.simulated(state, [], SETTINGS, changes, resolve, 0, None, ())
+    answers = ShedderAnswers.of(REQUEST, alone.fit, SETTINGS.values, [], with_splits=True)
+    plans: dict[str, Plan] = {}
+    scores: list[Score] = []
+    for made in answers.plans(REQUEST, alone.fit, SETTINGS, [], INPUTS, ()):
+        if isinstance(made, Plan):
+            plans[made.title] = made
+            made = score(made, alone.fit, file=made.title, digest=digest_of(made))
+        scores.append(made)
+    return recommendation(alone, scores, REQUEST, plans.__getitem__, MANIFEST), plans
+
+
+def test_of_a_hot_broker_the_plan_that_relieves_it_is_advised_and_the_first_option() -> None:
+    document, plans = recommended(cluster("a", "a", "a", "a"))
+    [plan] = plans.values()
+    assert plan.steps
+    assert (document.advice.plan, document.advice.digest) == (plan.title, digest_of(plan))
+    assert document.options is not None
+    assert document.options[0].plan == plan.title
+
+
+def test_of_an_even_cluster_nothing_is_advised_though_its_plan_is_listed() -> None:
+    document, plans = recommended(cluster("a", "b", "c", "c"))
+    assert document.advice.plan is None
+    assert [row.plan for row in document.combinations] == list(plans)
+    assert "Do nothing" in document.advice.sentence
+
+
+def test_a_strategy_without_its_input_is_refused_and_why_pulsar_itself_cannot_be_simulated_is_said() -> None:
+    document, plans = recommended(cluster("a", "a", "a", "a", missing={"bundle_traffic": "nobody was asked"}))
+    assert not any(plan.steps for plan in plans.values())
+    assert {one.missing for one in document.refusals} == {"bundle_traffic"}
+    assert "nobody was asked" in str(document.foresight.error)
+
+
+def test_each_change_of_settings_is_tried_beside_the_plans() -> None:
+    document, _ = recommended(cluster("a", "a", "a", "a"), CHANGE)
+    assert [trial.change for trial in document.trials] == [CHANGE]
