@@ -47,6 +47,7 @@ def pages() -> dict[Path, str]:
     return {
         **{page: filled(page, {}) for page in sorted(DOCS.glob("*.md")) if _RESULTS.search(page.read_text("utf-8"))},
         DOCS / "index.md": start_page(),
+        DOCS / "pictures" / "packages.svg": packages.picture(),
         DOCS / "checks.md": checks_page(),
         DOCS / "lint.md": lint_page(),
         DOCS / "tables.md": tables_page(),
@@ -57,7 +58,7 @@ def pages() -> dict[Path, str]:
             {"shedders": _table(SHEDDERS), "placements": _table(PLACEMENTS), "weights": table_of_weights()},
         ),
         splitting: filled(splitting, {"deciders": _table(SPLIT_DECIDERS), "algorithms": _table(SPLIT_ALGORITHMS)}),
-        architecture: filled(architecture, {"picture": packages.picture(), "layers": packages.table()}),
+        architecture: filled(architecture, {"layers": packages.table()}),
         fields: filled(fields, {**_fields(), "impossible values": _impossible_values()}),
         formats: filled(formats, {"documents": _documents()}),
         compose: filled(compose, {"stranger": _stranger()}),
