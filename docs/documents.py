@@ -6,27 +6,29 @@ their schemas.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, NotRequired
+from typing import Any, Final, Literal, NotRequired
 
-from pydantic import Field, TypeAdapter
+from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 from typing_extensions import TypedDict
 
 from pulsar_advisor.diagnosis.findings import Row
+from pulsar_advisor.documents.apply_result import ApplyResult
+from pulsar_advisor.documents.audit_result import AuditResult
 from pulsar_advisor.documents.ledger_head import LedgerHead
 from pulsar_advisor.documents.manifest import Manifest
+from pulsar_advisor.documents.plan_calls import PlanCalls
 from pulsar_advisor.documents.recommendation import Recommendation, Trial
 from pulsar_advisor.documents.simulation import SimulationResult
 from pulsar_advisor.documents.snapshot_index import SnapshotIndex
 from pulsar_advisor.documents.tables_result import TablesResult
 from pulsar_advisor.documents.validation import Validation
+from pulsar_advisor.documents.verify_result import VerifyResult
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.execution.verify import BundleCheck, UsageCheck
 from pulsar_advisor.lint.judge import LintFinding
 from pulsar_advisor.model.configuration.kinds import LoadManagerKind
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.monitor.tables import OverallRow, PlannedUsage
-from pulsar_advisor.planning.kinds.goal_outcome import GoalOutcome
 from pulsar_advisor.planning.questions.explain import Explanation
 from pulsar_advisor.planning.questions.restart_order import RestartOrder
 from pulsar_advisor.planning.questions.scale import Scale
@@ -45,93 +47,6 @@ class ExplanationOfSnapshot(Explanation):
     view: Literal["fresh", "published"]
     what_if: dict[str, str]
     pulsar: str
-
-
-class Call(TypedDict):
-    """The request of a step."""
-
-    method: str
-    path: str
-    query: dict[str, str]
-    body: Any
-
-
-class AppliedStep(TypedDict):
-    """One step and its result."""
-
-    id: str
-    action: Literal["unload", "split"]
-    bundle: str
-    state: str
-    detail: str
-    request: Call
-
-
-class ExportedStep(TypedDict):
-    """One call of a plan, and who owns what before and after it."""
-
-    id: str
-    after: Annotated[list[str], Field(description="The steps that must be done before it.")]
-    action: Literal["unload", "split"]
-    reason: str
-    owner_before: Annotated[dict[str, str], Field(description="Bundle -> broker.")]
-    call: Call
-    owner_after: Annotated[dict[str, str | None], Field(description="Bundle -> broker; null where Pulsar chooses.")]
-
-
-class PlanCalls(TypedDict):
-    """A plan as a list of calls, for tools that make them."""
-
-    cluster: str
-    cluster_name: str
-    digest: str
-    snapshot: str
-    to_mind: Annotated[list[str], Field(description="What an approver would be shown.")]
-    unloads: list[ExportedStep]
-    splits_and_after: Annotated[list[ExportedStep], Field(description="What can't be undone.")]
-
-
-class ApplyOutcome(TypedDict):
-    """How a run of `apply` ended, step by step."""
-
-    outcome: Literal["done", "nothing_to_do", "dry_run", "partial", "parked"]
-    digest: str
-    run: int | None
-    sentence: str
-    steps: list[AppliedStep]
-    undoable_steps: list[str]
-    refusals: list[str]
-    still_off: Annotated[
-        list[str], Field(description="Settings that a run switched off and that could not be restored: exit code 8.")
-    ]
-    ledger_head: NotRequired[str]
-    goal_outcome: NotRequired[GoalOutcome | None]
-
-
-class Verification(TypedDict):
-    """Whether the cluster is as the plan predicted."""
-
-    digest: str
-    run: int
-    snapshot: str
-    as_predicted: bool
-    deviations: list[str]
-    steps_not_confirmed: list[str]
-    usage_judged: bool
-    usage_tolerance_ratio: float
-    bundles: list[BundleCheck]
-    brokers: list[UsageCheck]
-    ledger_head: NotRequired[str]
-
-
-class Audit(TypedDict):
-    """Whether the ledger is as it was written."""
-
-    intact: bool
-    head: str
-    findings: list[str]
-    known_heads: NotRequired[int]
-    newest_known_head: NotRequired[str | None]
 
 
 class Examined(TypedDict):
@@ -185,9 +100,9 @@ class FindingWithEffect(LintFinding):
 
 
 DOCUMENTS: Final[Mapping[str, Any]] = {
-    "apply-result/3": ApplyOutcome,
+    "apply-result/3": ApplyResult,
     "approval-policy/1": ApprovalPolicy,
-    "audit-result/1": Audit,
+    "audit-result/1": AuditResult,
     "broker-tables/1": Load,
     "doctor/1": Examined,
     "explanation/1": ExplanationOfSnapshot,
@@ -205,7 +120,7 @@ DOCUMENTS: Final[Mapping[str, Any]] = {
     "snapshot-summary/1": SnapshotSummary,
     "tables-result/1": TablesResult,
     "validation-result/2": Validation,
-    "verify-result/1": Verification,
+    "verify-result/1": VerifyResult,
 }
 """Schema name and version, without `pulsar-advisor/` -> the type of the document without its field `schema`."""
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
+from pulsar_advisor.documents.document import Json, as_json
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.failures import as_airflow_errors
 
@@ -200,7 +201,7 @@ def propose(cluster: str, *candidates: Mapping[str, str] | None) -> dict[str, st
     return asdict(reference)
 
 
-def verify(cluster: str, plan: Mapping[str, str], snapshot: str) -> dict[str, Any]:
+def verify(cluster: str, plan: Mapping[str, str], snapshot: str) -> Json:
     """Compare prediction and outcome, using a snapshot taken after the plan was carried out."""
     from pulsar_advisor.stages.verify import run
     from pulsar_advisor.storage.plans import PlanReference
@@ -214,7 +215,7 @@ def verify(cluster: str, plan: Mapping[str, str], snapshot: str) -> dict[str, An
             f"the cluster is not as predicted: {'; '.join(result.deviations)}; to take the run back, start "
             f"pulsar_rebalance with digest {result.digest} and Undo ticked"
         )
-    return result.as_document()
+    return as_json(result)
 
 
 def report(cluster: str, snapshot: str) -> str:
@@ -263,9 +264,9 @@ def audit_ledger(known_head: str | None) -> str:
     log.info(result.compared)
     if result.findings:
         raise AirflowFailException(f"the ledger is not as it was written: {'; '.join(result.findings)}")
-    if failures := keep(result.head, keepers):
+    if failures := keep(ChainHead.parse(result.head), keepers):
         raise AirflowException("; ".join(failures))
-    return str(result.head)
+    return result.head
 
 
 def restore_guard(cluster: str) -> None:

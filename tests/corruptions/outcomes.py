@@ -26,6 +26,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from corruptions.documents import captured, lines_of, recorded
 from corruptions.generated import Corruption
+from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.quality.validate import validate
@@ -152,7 +153,7 @@ class Judge:
             return Answer(_named(error), failing)
         plans = [json.loads(path.read_bytes()) for path in sorted(Path(str(root.folder(PLANS, snapshot))).glob("*--*"))]
         said = [*document.notes, *(one.sentence for one in document.refusals)]
-        advice = json.dumps([_without(document.as_json()), *map(_without, plans)])
+        advice = json.dumps([_without(as_json(document)), *map(_without, plans)])
         return self._of_tables.setdefault(tables, Answer(None, failing, frozenset(said), advice))
 
     def _new_root(self) -> Root:

@@ -12,6 +12,7 @@ import pytest
 from airflow.sdk.module_loading import import_string
 
 from dags.conftest import Answer, Stages
+from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.execution.apply import abort, go_on, pause
 from pulsar_advisor.execution.cluster.cluster_port import Unload
 from pulsar_advisor.execution.consent.approval import approve, propose
@@ -25,7 +26,7 @@ from unit.execution.doubles import B2, LOWER, NAMESPACE
 
 pytestmark = pytest.mark.airflow
 
-WAIT = Parking("pause", 0.1).as_document()
+WAIT = as_json(Parking("pause", 0.1))
 RunDag = Callable[..., tuple[str, dict[str, str]]]
 
 
@@ -77,7 +78,7 @@ def test_a_pause_keeps_the_run_parked_until_it_is_lifted(
 
 
 def test_a_run_that_somebody_ended_is_not_waited_for(stages: Stages, ledger: Ledger, trigger: ParkedRunTrigger) -> None:
-    trigger.wait = Parking("pause", 3600).as_document()
+    trigger.wait = as_json(Parking("pause", 3600))
     assert not fires(trigger, 1)
     abort(ledger, stages.plan, ALICE)
     assert fires(trigger, 20)

@@ -15,7 +15,8 @@ from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import CLUSTER_NAME
 from live.plans import at, boundaries, owner_of, plan_of, topics_inside, transport_to, wait_until_reported
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
-from pulsar_advisor.execution.apply import ApplyResult, apply_plan
+from pulsar_advisor.documents.apply_result import ApplyResult
+from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.cluster.cluster_port import Reply, Split, Unload
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.consent.approval import approve, propose

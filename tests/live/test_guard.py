@@ -17,7 +17,8 @@ from harness.configuration import CLUSTER_NAME
 from harness.shell import ADVISOR
 from live.plans import at, boundaries, plan_of, topics_inside
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
-from pulsar_advisor.execution.apply import ApplyResult, apply_plan
+from pulsar_advisor.documents.apply_result import ApplyResult
+from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.ledger.ledger import Ledger, open_ledger

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.documents.validation import CheckResult, Validation
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.quality import validate as validate_module
@@ -143,7 +144,7 @@ def test_examples_name_the_row_and_the_value(damaged: tuple[Root, str, Result]) 
 def test_the_result_is_json_with_finite_numbers_only(damaged: tuple[Root, str, Result]) -> None:
     root, snapshot, result = damaged
     written = json.loads((root.folder("validation", snapshot) / RESULT).read_text())
-    assert written == json.loads(json.dumps(result.as_json(), allow_nan=False))
+    assert written == json.loads(json.dumps(as_json(result), allow_nan=False))
 
 
 @pytest.mark.full

@@ -42,7 +42,7 @@ def verify_ledger(
     with closing(open_ledger(address)) as book:
         result = audit(book, known)
     if json:
-        print_json(result.as_document())
+        print_json(result)
     else:
         say(result.compared)
         for finding in result.findings:

@@ -10,14 +10,11 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import Final, TextIO
 
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.reporting.wrapping import wrapped_lines
-
-if TYPE_CHECKING:
-    from pulsar_advisor.documents.document import Document
 
 GOAL_NOT_REACHED: Final = 6
 """Exit code: a plan was made, but it misses its goal, or reaches it only in part."""
@@ -60,14 +57,12 @@ def log(line: str) -> None:
         sys.stderr.write(wrapped_lines(plain(line, keep="\n").splitlines(), _columns(sys.stderr)) + "\n")
 
 
-def print_json(document: Any) -> None:
-    """Write a result as JSON."""
-    say(json_text.dumps(document, indent=1, sort_keys=True))
+def print_json(result: object) -> None:
+    """Write a result as JSON: a document, a part of one, or a list of parts or names."""
+    from pulsar_advisor.documents.document import as_json
 
-
-def print_document(document: Document) -> None:
-    """Write a document as JSON."""
-    print_json(document.as_json())
+    shown = [one if isinstance(one, str) else as_json(one) for one in result] if isinstance(result, list) else None
+    say(json_text.dumps(as_json(result) if shown is None else shown, indent=1, sort_keys=True))
 
 
 def listen(words: Sequence[str]) -> list[str]:

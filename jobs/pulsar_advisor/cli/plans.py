@@ -242,7 +242,7 @@ def apply(
         from pulsar_advisor.execution.person import person_on_command_line, system_user
         from pulsar_advisor.execution.run.executor import ApplyOptions
         from pulsar_advisor.execution.telemetry import LOGGER
-        from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, goal_outcome, outcome_sentence
+        from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, outcome_sentence
         from pulsar_advisor.stages.apply import run as carry_out
         from pulsar_advisor.storage.plans import short
 
@@ -279,18 +279,17 @@ def apply(
             log_lines_of(LOGGER)
         with deferred_signals() as interruption:
             result = carry_out(document, book, admin, options, _silent if log_json else progress, interruption, probe)
-        head, outcome = str(book.head()), goal_outcome(document)
     if json:
-        print_json({**result.as_document(), "ledger_head": head, "goal_outcome": outcome})
+        print_json(result)
     else:
         say_lines(apply_lines(result))
         if result.undoable_steps:
             say(f"to take it back: pulsar-advisor undo {short(result.digest)} --as NAME")
-        say(f"ledger: {head}")
+        say(f"ledger: {result.ledger_head}")
     if result.exit_code:
         raise Ended(result.exit_code)
-    if result.outcome == "done" and outcome in FALLS_SHORT:
-        log(outcome_sentence(outcome, document.title))
+    if result.outcome == "done" and result.goal_outcome in FALLS_SHORT:
+        log(outcome_sentence(result.goal_outcome, document.title))
         raise Ended(GOAL_NOT_REACHED)
 
 
@@ -408,11 +407,10 @@ def verify(
             make_tables(spark_for(master, "verify", root, snapshot), root, snapshot)
         _mind_the_guard(document, book, reach if captures else None)
         result = compare(document, book, root, snapshot)
-        head = str(book.head())
     if json:
-        print_json({**result.as_document(), "ledger_head": head})
+        print_json(result)
     else:
-        say_lines([*verify_lines(result), f"ledger: {head}"])
+        say_lines([*verify_lines(result), f"ledger: {result.ledger_head}"])
     if result.deviations:
         more = f"; and {len(result.deviations) - 1} more" if len(result.deviations) > 1 else ""
         raise Deviates(f"the cluster is not as predicted: {result.deviations[0]}{more}")

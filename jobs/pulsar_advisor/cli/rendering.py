@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from pulsar_advisor.model.text.some_of import count, some_of
 
 if TYPE_CHECKING:
+    from pulsar_advisor.documents.apply_result import ApplyResult
     from pulsar_advisor.documents.recommendation import Trial
     from pulsar_advisor.documents.validation import CheckResult, Validation
-    from pulsar_advisor.execution.apply import ApplyResult
+    from pulsar_advisor.documents.verify_result import VerifyResult
     from pulsar_advisor.execution.ledger.plan_states import PlanState
-    from pulsar_advisor.execution.verify import VerifyResult
     from pulsar_advisor.lint.judge import LintFinding
     from pulsar_advisor.model.plans.plan import Plan
     from pulsar_advisor.planning.questions.restart_order import RestartOrder

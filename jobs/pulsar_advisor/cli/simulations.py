@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from pulsar_advisor.cli.options import Json, Master, Place
-from pulsar_advisor.cli.output import print_document, say, timed
+from pulsar_advisor.cli.output import print_json, say, timed
 from pulsar_advisor.cli.stages import spark_for
 from pulsar_advisor.storage.root import LATEST
 
@@ -90,7 +90,7 @@ def simulate(
     check(root, snapshot, request)
     with timed("simulate"):
         document = compute(spark_for(master, "simulate", root, snapshot), root, snapshot, request)
-    print_document(document) if json else _show(document)
+    print_json(document) if json else _show(document)
 
 
 def _show(result: SimulationResult) -> None:

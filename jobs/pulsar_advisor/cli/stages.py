@@ -28,7 +28,6 @@ from pulsar_advisor.cli.output import (
     Ended,
     is_quiet,
     log,
-    print_document,
     print_json,
     say,
     say_lines,
@@ -90,7 +89,7 @@ def capture(
     if json:
         from pulsar_advisor.storage.results import read_manifest
 
-        print_document(read_manifest(root, snapshot))
+        print_json(read_manifest(root, snapshot))
     else:
         say(snapshot)
 
@@ -118,7 +117,7 @@ def normalize(
     with timed("normalize"), ledger.sealing(place, snapshot, "normalize"):
         result = make_tables(spark_for(master, "normalize", root, snapshot), root, snapshot)
     if json:
-        print_document(result)
+        print_json(result)
         return
     for table, rows in sorted(result.tables.items()):
         say(f"{table:<12} {rows:>10,} rows")
@@ -178,7 +177,7 @@ def validate(
         from pulsar_advisor.quality.data_docs import write_data_docs
 
         write_data_docs(result, data_docs)
-    print_document(result) if json else say_lines(check_lines(result))
+    print_json(result) if json else say_lines(check_lines(result))
     _stop_if_unfit(result, ("critical", "warning") if fail_on == "warning" else ("critical",))
 
 
@@ -230,7 +229,7 @@ def answer(
     with timed("recommend"):
         document = _recommend(spark_soon(master, "recommend", root, snapshot), snapshot, request, place, ledger)
     if json:
-        print_document(document)
+        print_json(document)
     else:
         from pulsar_advisor.stages.report import report_page
 
@@ -396,7 +395,9 @@ def run(
 
         page, path = make_report(root, snapshot, ledger_head=ledger.head(place))
     if json:
-        print_json({**document.as_json(), "report": path})
+        from pulsar_advisor.documents.run_result import RunResult
+
+        print_json(RunResult(**vars(document), report=path))
     else:
         _show_verdict(page)
         say(f"report: {path}")

@@ -1,24 +1,24 @@
-"""What all documents have in common: a schema name with a version, frozen content, and a strict reader.
-
-Within a version, a field may be added if it has a default, which is what the files written before it mean. Anything
-else is a new version: `SCHEMA` counts up, and `EARLIER` gets a function that turns the last one into it. Readers ignore
-fields that they don't know, so that a file of a later release of the same version can be read.
-"""
+"""What all documents have in common: a schema name with a version, frozen content, a strict reader, and their JSON."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic_core import to_jsonable_python
 
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.text.problems import problems
 
 Count = Annotated[int, Field(ge=0, le=2**53)]
 """Also of milliseconds: a number that other programs can hold exactly."""
+
+
+Json = dict[str, JsonValue]
+"""A JSON object."""
 
 
 class _Named(msgspec.Struct):
@@ -38,16 +38,12 @@ class Document(Part):
     """Kind and version of what is written."""
     MADE_BY: ClassVar[str]
     """The stage that writes it."""
-    EARLIER: ClassVar[Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {}
+    EARLIER: ClassVar[Mapping[str, Callable[[Json], Json]]] = {}
     """Schema of an earlier version -> what turns its JSON into that of this version."""
-
-    def as_json(self) -> dict[str, Any]:
-        """The document as JSON data, with its schema."""
-        return {"schema": self.SCHEMA, **self.model_dump(mode="json")}
 
     def content(self) -> bytes:
         """The bytes of the file: sorted and indented for people."""
-        text = json.dumps(self.as_json(), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(as_json(self), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
         return f"{text}\n".encode()
 
     @classmethod
@@ -72,3 +68,10 @@ class Document(Part):
                 f"{name} is not as `{cls.MADE_BY}` writes it ({problems(error)[0]}): put it back as it was, or remove "
                 f"it and run `{cls.MADE_BY}` again"
             ) from error
+
+
+def as_json(document: object) -> Json:
+    """A document, or a part of one, as the JSON that is written, printed and handed on: a document with its schema."""
+    fields: Json = to_jsonable_python(document)
+    schema = getattr(document, "SCHEMA", None)
+    return fields if schema is None else {"schema": schema, **fields}

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Final
 
+from pulsar_advisor.documents.apply_result import AppliedStep, ApplyResult, Outcome
 from pulsar_advisor.execution import telemetry
 from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
-from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Request
+from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.consent.approval import standing_approval
 from pulsar_advisor.execution.ledger.ledger import LEASE_MS, HeldRun, LeaseLost, Ledger, bundle_name
-from pulsar_advisor.execution.ledger.tables import Run, StepRecord, StepState
+from pulsar_advisor.execution.ledger.tables import Run, StepRecord
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.executor import (
     SETTLE_MARGIN_S,
@@ -24,7 +25,7 @@ from pulsar_advisor.execution.run.executor import (
 )
 from pulsar_advisor.execution.run.guard import Guard, left_off, restore_what_was_left
 from pulsar_advisor.execution.run.observe import look
-from pulsar_advisor.execution.run.parking import Parked, Parking
+from pulsar_advisor.execution.run.parking import Parked, ParkedRun, Parking
 from pulsar_advisor.execution.run.preconditions import (
     boundaries_after,
     call_of,
@@ -41,8 +42,7 @@ from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError, BalancerStillOff, Refused
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
 from pulsar_advisor.model.text.some_of import count
-
-APPLY_RESULT_SCHEMA: Final = "pulsar-advisor/apply-result/3"
+from pulsar_advisor.planning.kinds.goal_outcome import goal_outcome
 
 HOLDER_POLL_S: Final = 5.0
 
@@ -50,74 +50,15 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class StepResult:
-    """The result of one step. In a dry run, it is pending or skipped, and `detail` gives the objections."""
+class _End:
+    """How it ended: all of the result but what the plan says, and what the ledger says afterwards."""
 
-    id: str
-    action: str
-    bundle: str
-    state: StepState
-    detail: str
-    request: Request
-
-
-@dataclass(frozen=True)
-class ApplyResult:
-    """The result of `apply`. Only a dry run has `refusals`; otherwise they are raised."""
-
-    outcome: Literal["done", "nothing_to_do", "dry_run", "partial", "parked"]
-    digest: str
+    outcome: Outcome
     run: int | None
     sentence: str
-    steps: tuple[StepResult, ...]
-    refusals: tuple[str, ...]
+    steps: tuple[AppliedStep, ...]
+    refusals: tuple[str, ...] = ()
     parking: Parking | None = None
-    """The wait of a run that was parked (`ApplyOptions.park_from_s`)."""
-    still_off: tuple[str, ...] = ()
-    """Dynamic settings that a run on this cluster switched off, and that could not be restored."""
-
-    @property
-    def undoable_steps(self) -> tuple[str, ...]:
-        """The confirmed unloads: `undo` moves their bundles back."""
-        return tuple(step.id for step in self.steps if step.action == "unload" and step.state == "confirmed")
-
-    @property
-    def exit_code(self) -> int:
-        """0: done, or nothing to do. 4: dry run of a plan that would be refused. 5: applied in part. 8: `still_off`."""
-        if self.still_off:
-            return BalancerStillOff.exit_code
-        if self.outcome == "partial":
-            return 5
-        return 4 if self.refusals else 0
-
-    def as_document(self) -> dict[str, Any]:
-        """The result as JSON data (`docs/applying.md`)."""
-        return {
-            "schema": APPLY_RESULT_SCHEMA,
-            "outcome": self.outcome,
-            "digest": self.digest,
-            "run": self.run,
-            "sentence": self.sentence,
-            "steps": [
-                {
-                    "id": step.id,
-                    "action": step.action,
-                    "bundle": step.bundle,
-                    "state": step.state,
-                    "detail": step.detail,
-                    "request": {
-                        "method": step.request.method,
-                        "path": step.request.path,
-                        "query": dict(step.request.query),
-                        "body": step.request.body,
-                    },
-                }
-                for step in self.steps
-            ],
-            "refusals": list(self.refusals),
-            "undoable_steps": list(self.undoable_steps),
-            "still_off": list(self.still_off),
-        }
 
 
 def apply_plan(
@@ -137,11 +78,22 @@ def apply_plan(
     If the cluster's own balancer could not be restored, the result has exit code 8; `BalancerStillOff` is raised if
     nothing else was sent.
     """
-    result = _applied(plan, ledger, cluster, options, progress, clock, interruption)
-    if options.dry_run or result.parking is not None:
-        return result
-    still_off = tuple(switch.setting for switch in left_off(ledger, plan.identity.cluster_name))
-    return replace(result, still_off=still_off)
+    ended = _applied(plan, ledger, cluster, options, progress, clock, interruption)
+    has_ended = not options.dry_run and ended.parking is None
+    left = left_off(ledger, plan.identity.cluster_name) if has_ended else ()
+    result = ApplyResult(
+        outcome=ended.outcome,
+        digest=digest_of(plan),
+        run=ended.run,
+        sentence=ended.sentence,
+        steps=ended.steps,
+        undoable_steps=tuple(one.id for one in ended.steps if one.action == "unload" and one.state == "confirmed"),
+        refusals=ended.refusals,
+        still_off=tuple(switch.setting for switch in left),
+        ledger_head=str(ledger.head()),
+        goal_outcome=goal_outcome(plan),
+    )
+    return result if ended.parking is None else ParkedRun(**vars(result), parking=ended.parking)
 
 
 def _applied(
@@ -152,7 +104,7 @@ def _applied(
     progress: Progress,
     clock: Clock,
     interruption: Interruption,
-) -> ApplyResult:
+) -> _End:
     digest = digest_of(plan)
     if options.wait_for_holder:
         _await_holder(ledger, digest, progress, clock)
@@ -163,7 +115,7 @@ def _applied(
     runs = ledger.runs(digest)
     if finished := next((run for run in runs if run.state == "done"), None):
         sentence = f"{digest} was already carried out, in run {finished.id}: nothing to do"
-        return _result("nothing_to_do", plan, finished.id, sentence, ledger.steps(finished.id))
+        return _end("nothing_to_do", plan, finished.id, sentence, ledger.steps(finished.id))
     refusals = _refusals(plan, ledger, cluster, options, clock, runs)
     if options.dry_run:
         return _dry_run(plan, ledger, cluster, options, tuple(refusals))
@@ -240,7 +192,7 @@ def _await_holder(ledger: Ledger, digest: str, progress: Progress, clock: Clock)
         clock.sleep(HOLDER_POLL_S)
 
 
-def _carry_out(plan: Plan, ledger: Ledger, held: HeldRun, executor: Executor) -> ApplyResult:
+def _carry_out(plan: Plan, ledger: Ledger, held: HeldRun, executor: Executor) -> _End:
     progress, guard = executor.progress, executor.guard
     why = ""
     cause: Exception | None = None
@@ -251,12 +203,12 @@ def _carry_out(plan: Plan, ledger: Ledger, held: HeldRun, executor: Executor) ->
         records = ledger.steps(held.id)
         if all(record.attempts == 0 for record in records.values()):
             raise Refused(f"nothing was sent: {lost}") from lost
-        return _result("partial", plan, held.id, str(lost), records)
+        return _end("partial", plan, held.id, str(lost), records)
     except Parked as parked:
         held.park(parked.parking.sentence)
         progress(f"parked: {parked.parking.sentence}")
-        result = _result("parked", plan, held.id, parked.parking.sentence, ledger.steps(held.id))
-        return replace(result, parking=parked.parking)
+        ended = _end("parked", plan, held.id, parked.parking.sentence, ledger.steps(held.id))
+        return replace(ended, parking=parked.parking)
     except (Stop, AdvisorError) as stop:
         why, cause = f": {stop}", stop
     except Exception as error:
@@ -268,7 +220,7 @@ def _carry_out(plan: Plan, ledger: Ledger, held: HeldRun, executor: Executor) ->
     counted = f"{confirmed} of {len(records)} steps confirmed{why}{noted}"
     if confirmed == len(records):
         held.end("done", counted)
-        return _result("done", plan, held.id, counted, records)
+        return _end("done", plan, held.id, counted, records)
     if all(record.attempts == 0 for record in records.values()):
         reasons = why or "".join(f"; {record.step_id}: {record.observation}" for record in records.values())
         sentence = f"nothing was sent{reasons}{noted}"
@@ -278,7 +230,7 @@ def _carry_out(plan: Plan, ledger: Ledger, held: HeldRun, executor: Executor) ->
             raise BalancerStillOff(sentence) from cause
         raise Refused(sentence) from cause
     held.end("stopped", counted)
-    return _result("partial", plan, held.id, counted, records)
+    return _end("partial", plan, held.id, counted, records)
 
 
 def _unfinished(runs: Sequence[Run]) -> Run | None:
@@ -325,9 +277,9 @@ def _approved_throttle(plan: Plan, ledger: Ledger, options: ApplyOptions) -> tup
 
 def _dry_run(
     plan: Plan, ledger: Ledger, cluster: ClusterPort, options: ApplyOptions, refusals: tuple[str, ...]
-) -> ApplyResult:
+) -> _End:
     """The calls a run would send, and the objections. Each step is checked as if the earlier ones were done."""
-    results: list[StepResult] = []
+    results: list[AppliedStep] = []
     changes: list[str] = []
     done: list[Step] = []
     owners: dict[str, str | None] = {}
@@ -349,7 +301,7 @@ def _dry_run(
         if changed and throttle.on_drift == "stop":
             changes.append(f"{step.id}, {bundle_name(step)}: {changed}")
         results.append(
-            StepResult(
+            AppliedStep(
                 id=step.id,
                 action=step.action,
                 bundle=bundle_name(step),
@@ -366,18 +318,18 @@ def _dry_run(
     against = (*refusals, *changes)
     summary = f"{count(len(results), 'call')}, {count(len(against), 'reason')} to refuse"
     sentence = f"dry run: {summary}; nothing was sent"
-    return ApplyResult("dry_run", digest_of(plan), None, sentence, tuple(results), against)
+    return _End("dry_run", None, sentence, tuple(results), against)
 
 
-def _result(
-    outcome: Literal["done", "nothing_to_do", "partial", "parked"],
+def _end(
+    outcome: Outcome,
     plan: Plan,
     run: int,
     sentence: str,
     records: Mapping[str, StepRecord],
-) -> ApplyResult:
+) -> _End:
     steps = tuple(
-        StepResult(
+        AppliedStep(
             id=step.id,
             action=step.action,
             bundle=bundle_name(step),
@@ -387,4 +339,4 @@ def _result(
         )
         for step in executable_steps(plan)
     )
-    return ApplyResult(outcome, digest_of(plan), run, sentence, steps, ())
+    return _End(outcome, run, sentence, steps)

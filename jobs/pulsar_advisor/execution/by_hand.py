@@ -10,13 +10,16 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.resources import files
-from typing import Any, Final, Literal
+from typing import Final, Literal
 from urllib.parse import urlencode
 
 from pulsar_advisor.admin.read_client import escaped
-from pulsar_advisor.execution.cluster.cluster_port import Request
+from pulsar_advisor.documents.call import Call
+from pulsar_advisor.documents.document import as_json
+from pulsar_advisor.documents.plan_calls import ExportedStep, PlanCalls
 from pulsar_advisor.execution.ledger.ledger import bundle_name
 from pulsar_advisor.execution.run.preconditions import call_of, executable_steps, malformed, observed_at
 from pulsar_advisor.model.errors import Refused
@@ -25,8 +28,6 @@ from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.plans.by_hand import pulsar_admin
 from pulsar_advisor.planning.plans.consent import needed_consents
-
-PLAN_CALLS_SCHEMA: Final = "pulsar-advisor/plan-calls/1"
 
 Form = Literal["pulsar-admin", "curl", "json"]
 
@@ -43,7 +44,11 @@ def exported(plan: Plan, form: Form) -> str:
         raise Refused(f"this plan must not be carried out: {'; '.join(objections)}")
     if not executable_steps(plan):
         raise Refused(f"the plan has no step that can be carried out: {plan.decision.why_nothing or plan.title}")
-    return json.dumps(_document(plan), indent=1) + "\n" if form == "json" else "\n".join(_script(plan, form)) + "\n"
+    return (
+        json.dumps(as_json(plan_calls(plan)), indent=1) + "\n"
+        if form == "json"
+        else "\n".join(_script(plan, form)) + "\n"
+    )
 
 
 def _parts(plan: Plan) -> tuple[list[Step], list[Step]]:
@@ -62,38 +67,33 @@ def _to_mind(plan: Plan) -> Iterator[str]:
         yield f"{needed.sentence}."
 
 
-def _document(plan: Plan) -> dict[str, Any]:
+def plan_calls(plan: Plan) -> PlanCalls:
+    """The calls of a plan that may be carried out."""
     unloads, splits = _parts(plan)
-    return {
-        "schema": PLAN_CALLS_SCHEMA,
-        "cluster": plan.cluster,
-        "cluster_name": plan.identity.cluster_name,
-        "digest": digest_of(plan),
-        "snapshot": observed_at(plan),
-        "to_mind": list(_to_mind(plan)),
-        "unloads": [_step_document(plan, step) for step in unloads],
-        "splits_and_after": [_step_document(plan, step) for step in splits],
-    }
+    return PlanCalls(
+        cluster=plan.cluster,
+        cluster_name=plan.identity.cluster_name,
+        digest=digest_of(plan),
+        snapshot=observed_at(plan),
+        to_mind=tuple(_to_mind(plan)),
+        unloads=tuple(_exported(plan, step) for step in unloads),
+        splits_and_after=tuple(_exported(plan, step) for step in splits),
+    )
 
 
-def _step_document(plan: Plan, step: Step) -> dict[str, Any]:
-    request = call_of(step, plan.pulsar_version).request
+def _exported(plan: Plan, step: Step) -> ExportedStep:
+    call = call_of(step, plan.pulsar_version).request
     after = step.children if step.action == "split" else (step.bundle,)
     broker = step.source if step.action == "split" else step.destination
-    return {
-        "id": step.id,
-        "after": list(step.after),
-        "action": step.action,
-        "reason": step.reason,
-        "owner_before": {bundle_name(step): step.source},
-        "call": {
-            "method": request.method,
-            "path": escaped(request.path),
-            "query": dict(request.query),
-            "body": request.body,
-        },
-        "owner_after": {f"{step.namespace}/{bundle}": broker for bundle in after},
-    }
+    return ExportedStep(
+        id=step.id,
+        after=step.after,
+        action=step.action,
+        reason=step.reason,
+        owner_before={bundle_name(step): step.source},
+        call=replace(call, path=escaped(call.path)),
+        owner_after={f"{step.namespace}/{bundle}": broker for bundle in after},
+    )
 
 
 def _script(plan: Plan, form: Literal["pulsar-admin", "curl"]) -> Iterator[str]:
@@ -176,10 +176,10 @@ def _command(plan: Plan, step: Step, form: str) -> str:
     return _curl(call_of(step, plan.pulsar_version).request)
 
 
-def _curl(request: Request) -> str:
-    query = f"?{urlencode(request.query)}" if request.query else ""
-    body = [] if request.body is None else [json.dumps(request.body)]
-    return shlex.join(["call", request.method, f"{escaped(request.path)}{query}", *body])
+def _curl(call: Call) -> str:
+    query = f"?{urlencode(call.query)}" if call.query else ""
+    body = [] if call.body is None else [json.dumps(call.body)]
+    return shlex.join(["call", call.method, f"{escaped(call.path)}{query}", *body])
 
 
 def _percent(ratio: float | None) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
+from pulsar_advisor.documents.verify_result import BundleCheck, UsageCheck, VerifyResult
 from pulsar_advisor.execution.ledger.ledger import Ledger, bundle_name
 from pulsar_advisor.execution.ledger.tables import Run, Verification, VerifiedBroker, VerifiedBundle
 from pulsar_advisor.execution.run.preconditions import executable_steps
@@ -17,69 +17,11 @@ from pulsar_advisor.model.plans.plan import BrokerForecast, Plan, digest_of
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.usage.forecast import Outlook, forecast
 
-VERIFY_RESULT_SCHEMA: Final = "pulsar-advisor/verify-result/1"
-
 USAGE_TOLERANCE_RATIO: Final = 0.10
 """A broker's usage may differ from its prediction by ten percentage points: traffic changes during a run, and the
 proportional model moves CPU by message rate only. Ownership and boundaries have no tolerance."""
 
 _SETTLED: Final = ("done", "stopped", "aborted")
-
-
-@dataclass(frozen=True)
-class BundleCheck:
-    """A bundle's expected owner (None: any but its old one) and actual owner (None: no owner, or no such bundle)."""
-
-    bundle: str
-    predicted: str | None
-    actual: str | None
-    as_predicted: bool
-
-
-@dataclass(frozen=True)
-class UsageCheck:
-    """Predicted and captured usage ratio of a broker (0..1); None if unknown."""
-
-    broker: str
-    predicted: float | None
-    actual: float | None
-    as_predicted: bool
-
-
-@dataclass(frozen=True)
-class VerifyResult:
-    """Whether the cluster matches the plan's prediction."""
-
-    digest: str
-    run: int
-    snapshot: str
-    steps_not_confirmed: tuple[str, ...]
-    bundles: tuple[BundleCheck, ...]
-    brokers: tuple[UsageCheck, ...]
-    usage_judged: bool
-    """False if the capture is too close to the run: brokers still report figures from before it."""
-    deviations: tuple[str, ...]
-
-    @property
-    def exit_code(self) -> int:
-        """0: as predicted. 5: deviates."""
-        return 5 if self.deviations else 0
-
-    def as_document(self) -> dict[str, Any]:
-        """The result as JSON data (`docs/applying.md`)."""
-        return {
-            "schema": VERIFY_RESULT_SCHEMA,
-            "digest": self.digest,
-            "run": self.run,
-            "snapshot": self.snapshot,
-            "as_predicted": not self.deviations,
-            "deviations": list(self.deviations),
-            "steps_not_confirmed": list(self.steps_not_confirmed),
-            "usage_judged": self.usage_judged,
-            "usage_tolerance_ratio": USAGE_TOLERANCE_RATIO,
-            "bundles": [vars(check) for check in self.bundles],
-            "brokers": [vars(check) for check in self.brokers],
-        }
 
 
 def settle_s(settings: LoadBalancerSettings) -> int:
@@ -126,32 +68,41 @@ def verify_plan(plan: Plan, ledger: Ledger, state: ClusterState, settings: LoadB
     figures = forecast(state, Outlook.of(state, base_load(state)), settings).brokers
     brokers = tuple(_usage_checks(plan, figures))
     steps = tuple(name for name, step in ledger.steps(run.id).items() if step.state != "confirmed")
-    result = VerifyResult(
+    deviations = tuple(_deviations(run, steps, bundles, brokers if usage_judged else ()))
+    verification = Verification(
+        run_id=run.id,
+        snapshot=state.snapshot,
+        at_ms=ledger.now_ms(),
+        usage_judged=usage_judged,
+        as_predicted=not deviations,
+    )
+    _keep(plan, verification, bundles, brokers, figures, ledger)
+    return VerifyResult(
         digest=digest,
         run=run.id,
         snapshot=state.snapshot,
+        as_predicted=not deviations,
+        deviations=deviations,
         steps_not_confirmed=steps,
+        usage_judged=usage_judged,
+        usage_tolerance_ratio=USAGE_TOLERANCE_RATIO,
         bundles=bundles,
         brokers=brokers,
-        usage_judged=usage_judged,
-        deviations=tuple(_deviations(run, steps, bundles, brokers if usage_judged else ())),
+        ledger_head=str(ledger.head()),
     )
-    _keep(plan, result, figures, ledger)
-    return result
 
 
-def _keep(plan: Plan, result: VerifyResult, figures: Mapping[str, BrokerForecast], ledger: Ledger) -> None:
+def _keep(
+    plan: Plan,
+    verification: Verification,
+    bundles: Iterable[BundleCheck],
+    usages: Iterable[UsageCheck],
+    figures: Mapping[str, BrokerForecast],
+    ledger: Ledger,
+) -> None:
     """Write predicted and actual figures to the ledger, to calibrate predictions over many runs."""
-    verification = Verification(
-        run_id=result.run,
-        snapshot=result.snapshot,
-        at_ms=ledger.now_ms(),
-        usage_judged=result.usage_judged,
-        as_predicted=not result.deviations,
-    )
-    bundles = [VerifiedBundle(**vars(check)) for check in result.bundles]
     brokers = []
-    for check in result.brokers:
+    for check in usages:
         before = plan.predicted.before.brokers.get(check.broker)
         predicted, actual = plan.predicted.after.brokers.get(check.broker), figures.get(check.broker)
         brokers.append(
@@ -163,7 +114,7 @@ def _keep(plan: Plan, result: VerifyResult, figures: Mapping[str, BrokerForecast
                 as_predicted=check.as_predicted,
             )
         )
-    ledger.record_verification(verification, bundles, brokers)
+    ledger.record_verification(verification, [VerifiedBundle(**vars(check)) for check in bundles], brokers)
 
 
 _KEPT: Final = ("usage_ratio", "msg_rate_per_s", "throughput_bytes_per_s", "bundles")
@@ -205,7 +156,8 @@ def _bundle_checks(plan: Plan, state: ClusterState) -> Iterator[BundleCheck]:
         owner = int(state.bundles.owner[rows[bundle]]) if bundle in rows else NO_ROW
         actual = None if owner == NO_ROW else state.brokers.ids[owner]
         moved = actual is not None and actual != sources.get(bundle)
-        yield BundleCheck(bundle, broker, actual, moved if broker is None else actual == broker)
+        as_predicted = moved if broker is None else actual == broker
+        yield BundleCheck(bundle=bundle, predicted=broker, actual=actual, as_predicted=as_predicted)
 
 
 def _usage_checks(plan: Plan, actual: Mapping[str, BrokerForecast]) -> Iterator[UsageCheck]:
@@ -214,7 +166,8 @@ def _usage_checks(plan: Plan, actual: Mapping[str, BrokerForecast]) -> Iterator[
         then = expected.usage_ratio
         known = now is not None and then is not None
         close = abs((now or 0.0) - (then or 0.0)) <= USAGE_TOLERANCE_RATIO
-        yield UsageCheck(broker, then, now, close if known else broker in actual)
+        as_predicted = close if known else broker in actual
+        yield UsageCheck(broker=broker, predicted=then, actual=now, as_predicted=as_predicted)
 
 
 def _percent(ratio: float | None) -> str:

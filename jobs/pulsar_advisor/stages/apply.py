@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
-from pulsar_advisor.execution.apply import ApplyResult, Progress, apply_plan
+from pulsar_advisor.execution.apply import Progress, apply_plan
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.cluster.probe import PublishProbe, publishing
 from pulsar_advisor.execution.run import guard
@@ -15,6 +15,7 @@ from pulsar_advisor.execution.run.executor import ApplyOptions, Interruption, un
 from pulsar_advisor.model.errors import Refused
 
 if TYPE_CHECKING:
+    from pulsar_advisor.documents.apply_result import ApplyResult
     from pulsar_advisor.execution.ledger.ledger import Ledger
     from pulsar_advisor.execution.person import Person
     from pulsar_advisor.model.plans.plan import Plan

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_advisor.execution.verify import VerifyResult, require_later, settled_run, verify_plan
+from pulsar_advisor.execution.verify import require_later, settled_run, verify_plan
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.tables.state import cluster_state, settings_inputs
 
 if TYPE_CHECKING:
+    from pulsar_advisor.documents.verify_result import VerifyResult
     from pulsar_advisor.execution.ledger.ledger import Ledger
     from pulsar_advisor.model.plans.plan import Plan
     from pulsar_advisor.storage.root import Root

@@ -17,7 +17,8 @@ from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, show_
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from pulsar_advisor.execution.apply import ApplyResult
+    from pulsar_advisor.documents.apply_result import ApplyResult
+    from pulsar_advisor.documents.document import Json
     from pulsar_advisor.execution.run.parking import Parking
 
 PARK_FROM_S: Final = 60.0
@@ -80,30 +81,33 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         """
         self._killed = "the task was stopped in Airflow"
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def execute(self, context: Context) -> Json:
         """The result of the run, `pulsar-advisor/apply-result/3`."""
         show_links(self, context)
         return self._carried_out(context, None)
 
-    def go_on(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
+    def go_on(self, context: Context, event: Mapping[str, Json]) -> Json:
         """The result of a run that was parked; the event says which wait is over."""
         from pulsar_advisor.execution.run.parking import parking_of
 
         return self._carried_out(context, parking_of(event["waited"]))
 
-    def _carried_out(self, context: Context, waited: Parking | None) -> dict[str, Any]:
+    def _carried_out(self, context: Context, waited: Parking | None) -> Json:
         with as_airflow_errors():
             until = next_time(self.until, context["dag_run"].start_date.astimezone(UTC)) if self.until else None
-        result, head = self._run(waited, until)
-        if result.parking is not None:
+        from pulsar_advisor.documents.document import as_json
+        from pulsar_advisor.execution.run.parking import ParkedRun
+
+        result = self._run(waited, until)
+        if isinstance(result, ParkedRun):
             from pulsar_advisor_airflow.triggers.parked_run import ParkedRunTrigger
 
             assert result.run is not None
             self.defer(
-                trigger=ParkedRunTrigger(self.root, self.cluster, result.run, result.parking.as_document()),
+                trigger=ParkedRunTrigger(self.root, self.cluster, result.run, as_json(result.parking)),
                 method_name=self.go_on.__name__,
             )
-        self.log.info("%s; ledger: %s", result.sentence, head)
+        self.log.info("%s; ledger: %s", result.sentence, result.ledger_head)
         back = f"to take it back, start pulsar_rebalance with digest {result.digest} and Undo ticked"
         if result.undoable_steps:
             self.log.info(back)
@@ -114,9 +118,9 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             choices = ["clear this task to continue", *([back] if result.undoable_steps else [])]
             kind = AirflowException if self._killed else AirflowFailException
             raise kind(f"{result.sentence}; {'; '.join(choices)}")
-        return {**result.as_document(), "ledger_head": head}
+        return as_json(result)
 
-    def _run(self, waited: Parking | None, until: datetime | None) -> tuple[ApplyResult, str]:
+    def _run(self, waited: Parking | None, until: datetime | None) -> ApplyResult:
         from pulsar_advisor.execution.run.executor import ApplyOptions
         from pulsar_advisor.stages.apply import run
         from pulsar_advisor.storage.plans import PlanReference
@@ -138,7 +142,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
                 waited=waited,
             )
             try:
-                result = run(
+                return run(
                     reference.load(root),
                     ledger,
                     connection.required_admin,
@@ -152,4 +156,3 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
                 raise
             finally:
                 keep_head(ledger)
-            return result, str(ledger.head())

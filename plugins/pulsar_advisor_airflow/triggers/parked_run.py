@@ -11,6 +11,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from pulsar_advisor_airflow.ledger import opened_ledger
 
 if TYPE_CHECKING:
+    from pulsar_advisor.documents.document import Json
     from pulsar_advisor.execution.ledger.ledger import Ledger
 
 POLL_S: Final = 5.0
@@ -28,22 +29,24 @@ class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
     :param wait: a `Parking` as a mapping; the event brings it back
     """
 
-    def __init__(self, root: str, cluster: str, run_number: int, wait: dict[str, Any]) -> None:
+    def __init__(self, root: str, cluster: str, run_number: int, wait: Json) -> None:
         super().__init__()
         self.root = root
         self.cluster = cluster
         self.run_number = run_number
         self.wait = wait
 
-    def serialize(self) -> tuple[str, dict[str, Any]]:
+    def serialize(self) -> tuple[str, dict[str, str | int | Json]]:
         """The class and its arguments, from which any triggerer builds the trigger again."""
         names = ("root", "cluster", "run_number", "wait")
         return f"{__name__}.{type(self).__name__}", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """One event, when the run may go on."""
+        from pulsar_advisor.execution.run.parking import parking_of
+
         clock = asyncio.get_running_loop().time
-        over_s = clock() + self.wait["wait_s"]
+        over_s = clock() + parking_of(self.wait).wait_s
         while not await self._may_go_on(is_over=clock() >= over_s):
             await asyncio.sleep(min(POLL_S, max(over_s - clock(), 0.1)) if clock() < over_s else POLL_S)
         yield TriggerEvent({"waited": self.wait})

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import asdict
 
-from pulsar_advisor.execution.apply import ApplyResult, apply_plan
+from pulsar_advisor.documents.apply_result import ApplyResult
+from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.consent.approval import approve, propose
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.ledger import Ledger

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.execution.apply import abort, apply_plan
 from pulsar_advisor.execution.cluster.cluster_port import Reply, Split, Unload
 from pulsar_advisor.execution.consent.approval import approve, propose, withdraw
@@ -505,7 +506,7 @@ def test_a_plan_that_lifts_a_broker_over_the_threshold_goes_on_if_that_was_accep
 
 def test_a_result_names_the_steps_that_can_be_undone(ledger: Ledger, cluster: FakeCluster) -> None:
     result = run(approved(ledger, make_plan([MOVE, CUT])), ledger, cluster)
-    assert result.as_document()["undoable_steps"] == ["step-001"]
+    assert result.undoable_steps == ("step-001",)
 
 
 def test_a_run_whose_approval_expires_finishes_its_step_and_stops(ledger: Ledger, cluster: FakeCluster) -> None:
@@ -567,9 +568,11 @@ def test_the_policy_is_asked_again_when_the_plan_is_applied(ledger: Ledger, clus
 
 
 def test_a_result_can_be_written_as_json(ledger: Ledger, cluster: FakeCluster) -> None:
-    document = run(approved(ledger, make_plan([MOVE])), ledger, cluster).as_document()
+    result = run(approved(ledger, make_plan([MOVE])), ledger, cluster)
+    document = as_json(result)
     assert (document["schema"], document["outcome"]) == ("pulsar-advisor/apply-result/3", "done")
-    assert document["steps"][0]["request"] == {
+    assert document["ledger_head"] == str(ledger.head())
+    assert as_json(result.steps[0].request) == {
         "method": "PUT",
         "path": f"/admin/v2/namespaces/{LOWER_BUNDLE}/unload",
         "query": {"destinationBroker": B2},

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event
 
-from pulsar_advisor.execution.apply import ApplyResult
+from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.ledger import ledger as ledger_module
 from pulsar_advisor.execution.ledger.ledger import Ledger, open_ledger
 from pulsar_advisor.model.plans.plan import Plan, digest_of

@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select
 
+from pulsar_advisor.documents.document import as_json
+from pulsar_advisor.documents.verify_result import VerifyResult
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import VerifiedBroker, VerifiedBundle
 from pulsar_advisor.execution.run.preconditions import boundaries_after
-from pulsar_advisor.execution.verify import VerifyResult, settle_s, verify_plan
+from pulsar_advisor.execution.verify import settle_s, verify_plan
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.errors import Refused
@@ -122,9 +124,11 @@ def test_a_plan_that_was_never_carried_out_can_not_be_verified(ledger: Ledger, c
 
 
 def test_a_result_can_be_written_as_json(ledger: Ledger, done: FakeCluster) -> None:
-    document = verify(ledger, captured(done)).as_document()
+    result = verify(ledger, captured(done))
+    document = as_json(result)
     assert (document["schema"], document["as_predicted"]) == ("pulsar-advisor/verify-result/1", True)
-    assert document["brokers"][0] == {"broker": B1, "predicted": 0.5, "actual": 0.5, "as_predicted": True}
+    assert as_json(result.brokers[0]) == {"broker": B1, "predicted": 0.5, "actual": 0.5, "as_predicted": True}
+    assert result.ledger_head == str(ledger.head())
 
 
 def test_what_was_found_is_kept_per_bundle_and_broker(ledger: Ledger, done: FakeCluster) -> None:

@@ -10,6 +10,7 @@ import pytest
 from upath import UPath
 
 import documents
+from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.model.errors import StorageError, UsageError
@@ -106,7 +107,7 @@ def test_a_place_that_can_not_be_written_is_one_clear_line(tmp_path: Path) -> No
 def test_a_manifest_that_was_changed_by_hand_is_refused(
     tmp_path: Path, changed: Callable[[dict[str, Any]], Any], says: str
 ) -> None:
-    manifest = documents.manifest().as_json()
+    manifest = as_json(documents.manifest())
     changed(manifest)
     path = tmp_path / "manifest.json"
     path.write_text(json.dumps(manifest))
@@ -115,7 +116,7 @@ def test_a_manifest_that_was_changed_by_hand_is_refused(
 
 
 def test_a_validation_result_that_was_cut_is_refused(tmp_path: Path) -> None:
-    result = documents.validation(documents.check()).as_json()
+    result = json.loads(documents.validation(documents.check()).content())
     del result["results"][0]["severity"]
     path = tmp_path / "result.json"
     path.write_text(json.dumps(result))

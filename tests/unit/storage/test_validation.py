@@ -22,7 +22,7 @@ SNAPSHOT = "20261121T083000Z"
     ],
 )
 def test_warnings_of_version_1_confine_what_they_name(severity: str, scope: str, effect: str) -> None:
-    first = documents.validation(documents.check(severity=severity, scope=scope)).as_json()
+    first = json.loads(documents.validation(documents.check(severity=severity, scope=scope)).content())
     first["schema"] = "pulsar-advisor/validation-result/1"
     for added in ("effect", "about", "concerned"):
         del first["results"][0][added]

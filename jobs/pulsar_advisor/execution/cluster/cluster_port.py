@@ -5,32 +5,17 @@ Sources: the admin endpoints `PUT …/unload`, `PUT …/split` and `GET /lookup/
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
 
+from pulsar_advisor.documents.call import Call
 from pulsar_advisor.model.configuration.kinds import LoadManagerKind
 
 if TYPE_CHECKING:
     from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 
 NO_CONTENT: Final = 204
-
-
-@dataclass(frozen=True)
-class Request:
-    """A call as sent. `query` is in the order of sending; `body` is sent as JSON, None: no body."""
-
-    method: str
-    path: str
-    query: Mapping[str, str] = field(default_factory=dict)
-    body: Any = None
-
-    def __str__(self) -> str:
-        query = "&".join(f"{key}={value}" for key, value in self.query.items())
-        body = "" if self.body is None else f" {json.dumps(self.body)}"
-        return f"{self.method} {self.path}{'?' if query else ''}{query}{body}"
 
 
 @dataclass(frozen=True)
@@ -42,10 +27,10 @@ class Unload:
     destination: str | None
 
     @property
-    def request(self) -> Request:
+    def request(self) -> Call:
         """The call. It never sends `authoritative`: true would make the called broker seize the bundle."""
         query = {} if self.destination is None else {"destinationBroker": self.destination}
-        return Request("PUT", f"/admin/v2/namespaces/{self.namespace}/{self.bundle}/unload", query)
+        return Call("PUT", f"/admin/v2/namespaces/{self.namespace}/{self.bundle}/unload", query, None)
 
 
 @dataclass(frozen=True)
@@ -57,14 +42,14 @@ class Split:
     positions: tuple[int, ...]
 
     @property
-    def request(self) -> Request:
+    def request(self) -> Call:
         """The call. The children stay where they are (`unload=false`): moving them is a separate step."""
         algorithm = "specified_positions_divide" if self.positions else "range_equally_divide"
-        return Request(
+        return Call(
             "PUT",
             f"/admin/v2/namespaces/{self.namespace}/{self.bundle}/split",
             {"unload": "false", "splitAlgorithmName": algorithm},
-            list(self.positions) or None,
+            [*self.positions] or None,
         )
 
 
@@ -76,10 +61,12 @@ class Override:
     value: str | None
 
     @property
-    def request(self) -> Request:
+    def request(self) -> Call:
         """The call. A broker stores any value without validating it."""
         path = f"/admin/v2/brokers/configuration/{self.setting}"
-        return Request("DELETE", path) if self.value is None else Request("POST", f"{path}/{self.value}")
+        if self.value is None:
+            return Call("DELETE", path, {}, None)
+        return Call("POST", f"{path}/{self.value}", {}, None)
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain as concatenated
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
+from pulsar_advisor.documents.audit_result import AuditResult
 from pulsar_advisor.execution.ledger.chain import ChainHead
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plan_summary import summary_values
@@ -36,9 +36,6 @@ from pulsar_advisor.execution.ledger.triggers import (
     triggers,
 )
 from pulsar_advisor.model.plans.plan import is_sealed_as
-from pulsar_advisor.model.text.some_of import count
-
-AUDIT_RESULT_SCHEMA: Final = "pulsar-advisor/audit-result/1"
 
 _ROWS: Final[tuple[type[Base], ...]] = (
     PlanRecord,
@@ -52,42 +49,6 @@ _ROWS: Final[tuple[type[Base], ...]] = (
     Seal,
 )
 """The tables whose rows are named in events."""
-
-
-@dataclass(frozen=True)
-class AuditResult:
-    """The findings of an audit. Without findings, the ledger is as it was written, up to `head`, as far as it shows."""
-
-    head: ChainHead
-    findings: tuple[str, ...]
-    known: tuple[ChainHead, ...]
-    """The heads that it was compared with, oldest first."""
-
-    @property
-    def compared(self) -> str:
-        """What the known heads let the audit exclude."""
-        if not self.known:
-            return (
-                "no head of this ledger is known that was kept elsewhere (--heads, --head), so this can't exclude that "
-                "everything was wiped, that an older copy was put back, or that the whole chain was written anew"
-            )
-        return f"compared with {count(len(self.known), 'head')} kept elsewhere, the newest {self.known[-1]}"
-
-    @property
-    def exit_code(self) -> int:
-        """0: as written. 5: deviates."""
-        return 5 if self.findings else 0
-
-    def as_document(self) -> dict[str, Any]:
-        """The result as JSON data (`docs/formats.md`)."""
-        return {
-            "schema": AUDIT_RESULT_SCHEMA,
-            "intact": not self.findings,
-            "head": str(self.head),
-            "findings": list(self.findings),
-            "known_heads": len(self.known),
-            "newest_known_head": str(self.known[-1]) if self.known else None,
-        }
 
 
 def audit(ledger: Ledger, known: Collection[ChainHead] = ()) -> AuditResult:
@@ -111,7 +72,13 @@ def audit(ledger: Ledger, known: Collection[ChainHead] = ()) -> AuditResult:
                 _not_reached(trail, known),
             )
         )
-    return AuditResult(trail.head, findings, tuple(known))
+    return AuditResult(
+        intact=not findings,
+        head=str(trail.head),
+        findings=findings,
+        known_heads=len(known),
+        newest_known_head=str(known[-1]) if known else None,
+    )
 
 
 def why_unproven(ledger: Ledger, approval: Approval) -> str | None:

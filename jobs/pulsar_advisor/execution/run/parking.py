@@ -6,10 +6,13 @@ it waits in its place, and continues it with the same `Parking`: a wait that is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
+from pydantic import Field, TypeAdapter
+
+from pulsar_advisor.documents.apply_result import ApplyResult
+from pulsar_advisor.documents.document import Json
 from pulsar_advisor.execution.run.pace import Pace
 
 
@@ -29,14 +32,16 @@ class Parking:
             return "paused, until somebody lets it go on"
         return f"waits {self.wait_s:g} s {'while the first step holds' if self.why == 'hold' else 'between two waves'}"
 
-    def as_document(self) -> dict[str, Any]:
-        """The wait as JSON data."""
-        return asdict(self)
+
+def parking_of(fields: Json) -> Parking:
+    """The wait that `as_json` made this of, in this release or an earlier one."""
+    return TypeAdapter(Parking).validate_python(fields)
 
 
-def parking_of(document: Mapping[str, Any]) -> Parking:
-    """The opposite of `as_document`."""
-    return Parking(document["why"], document["wait_s"], Pace(**document["pace"]))
+class ParkedRun(ApplyResult):
+    """The result of a run that waits; its wait is for whoever waits in its place, and no part of the document."""
+
+    parking: Annotated[Parking, Field(exclude=True)]
 
 
 class Parked(Exception):

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pulsar_advisor.execution.apply import ApplyResult, apply_plan, pause
+from pulsar_advisor.documents.apply_result import ApplyResult
+from pulsar_advisor.execution.apply import apply_plan, pause
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
 from pulsar_advisor.execution.ledger.ledger import HeldRun, Ledger
 from pulsar_advisor.execution.run.executor import Interruption

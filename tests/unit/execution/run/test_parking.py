@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from pulsar_advisor.execution.apply import ApplyResult, abort, go_on, pause
+from pulsar_advisor.documents.apply_result import ApplyResult
+from pulsar_advisor.documents.document import as_json
+from pulsar_advisor.execution.apply import abort, go_on, pause
 from pulsar_advisor.execution.consent.approval import withdraw
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.run.pace import Pace
-from pulsar_advisor.execution.run.parking import Parking, parking_of
+from pulsar_advisor.execution.run.parking import ParkedRun, Parking, parking_of
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from unit.execution.actors import ALICE, approved, run
@@ -32,17 +34,23 @@ def legs(plan: Plan, ledger: Ledger, cluster: FakeCluster, **options: Any) -> It
     while True:
         result = run(plan, ledger, cluster, resume=waited is not None, waited=waited, **{**LONG, **options})
         yield result
-        if result.parking is None:
+        if not isinstance(result, ParkedRun):
             return
         cluster.time.pass_s(result.parking.wait_s)
-        waited = parking_of(result.parking.as_document())
+        waited = parking_of(as_json(result.parking))
+
+
+def wait_of(result: ApplyResult) -> Parking:
+    """The wait of a run that is parked."""
+    assert isinstance(result, ParkedRun)
+    return result.parking
 
 
 def test_a_run_parks_for_its_hold_and_its_pauses_and_sends_each_call_once(
     ledger: Ledger, cluster: FakeCluster, plan: Plan
 ) -> None:
     results = list(legs(plan, ledger, cluster))
-    assert [result.parking and result.parking.why for result in results] == ["hold", "pause", None]
+    assert [wait_of(result).why for result in results[:-1]] == ["hold", "pause"]
     assert results[-1].outcome == "done"
     assert len(cluster.writes) == 2
     assert {record.attempts for record in ledger.steps(results[-1].run or 0).values()} == {1}
@@ -87,7 +95,7 @@ def test_a_first_step_that_does_not_stay_while_the_run_is_parked_has_failed(
 def test_a_crash_after_the_wait_waits_the_whole_time_again(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
     next(legs(plan, ledger, cluster))
     again = run(plan, ledger, cluster, resume=True, **LONG)
-    assert again.parking == Parking("hold", 60.0)
+    assert wait_of(again) == Parking("hold", 60.0)
     assert len(cluster.writes) == 1
 
 
@@ -95,7 +103,7 @@ def test_a_paused_run_is_parked_until_its_pause_is_lifted(ledger: Ledger, cluste
     cluster.on_event = lambda what: pause(ledger, plan, ALICE) if what == "after the call" else None
     walk = legs(plan, ledger, cluster, canary_hold_s=0.0, pause_s=0.0)
     parked = next(walk)
-    assert parked.parking == Parking("request", 0)
+    assert wait_of(parked) == Parking("request", 0)
     assert ledger.pause_requested(parked.run or 0) == "paused by alice (airflow)"
     cluster.on_event = lambda _what: None
     go_on(ledger, plan, ALICE)
@@ -106,9 +114,9 @@ def test_a_paused_run_is_parked_until_its_pause_is_lifted(ledger: Ledger, cluste
 
 def test_a_pause_that_comes_as_the_run_goes_on_is_not_lost(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
     walk = legs(plan, ledger, cluster, canary_hold_s=0.0)
-    assert next(walk).parking == Parking("pause", 60.0, Pace(1, 1, 0.0))
+    assert wait_of(next(walk)) == Parking("pause", 60.0, Pace(1, 1, 0.0))
     pause(ledger, plan, ALICE)
-    assert next(walk).parking == Parking("request", 0)
+    assert wait_of(next(walk)) == Parking("request", 0)
     assert len(cluster.writes) == 1
 
 
