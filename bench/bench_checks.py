@@ -33,10 +33,14 @@ from pulsar_advisor.model.plans.plan import Identity
 from pulsar_advisor.quality import validate as validation
 from pulsar_advisor.quality.checks import suites
 from pulsar_advisor.quality.facts import facts
+from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.files import sha256_hex, write_file
+from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.tables.schemas import TABLES, Table
 from pulsar_advisor.tables.session import spark_session
+from pulsar_advisor.tables.snapshot_frames import SnapshotFrames
+from pulsar_advisor.tables.state import settings_inputs
 
 MASTER = "local[2]"
 SIZES = (1_000, 100_000, 1_000_000)
@@ -81,14 +85,16 @@ def main(brokers: int, bundles: int, topics: int) -> None:
             begun, used = time.perf_counter(), cpu_seconds(java)
             return run(), (time.perf_counter() - begun, cpu_seconds(java) - used)
 
-        result, taken = timed(partial(validation.validate, spark, root, SNAPSHOT))
+        result, taken = timed(partial(validate, spark, root, SNAPSHOT))
         results = result.results
         show(f"{len(results)} checks, {sum(not one.success for one in results)} failing", *taken)
         print(f"load average of the machine {os.getloadavg()[0]:.1f}\n\none table at a time, warm")
 
         alone: dict[str, tuple[float, float]] = {}
-        parameters = validation.parameters_of(root, SNAPSHOT)
-        for table, make_rows in facts(spark, root, SNAPSHOT).items():
+        settings, tables = settings_inputs(root, SNAPSHOT), SnapshotFrames.of(spark, root, SNAPSHOT)
+        parameters = validation.parameters_of(settings)
+        made = facts(tables, tables.at(BEFORE), read_manifest(root, SNAPSHOT), settings)
+        for table, make_rows in made.items():
             expectations = suites()[table]["expectations"]
             rows, taken = timed(partial(validation.judged_rows, make_rows, table))
             show(f"  {table}: facts", *taken)

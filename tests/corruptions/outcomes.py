@@ -29,11 +29,11 @@ from corruptions.generated import Corruption
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.planning.requests.request import Request
-from pulsar_advisor.quality.validate import validate
 from pulsar_advisor.stages import recommend
+from pulsar_advisor.stages.normalize import run as normalize
+from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.plans import PLANS
 from pulsar_advisor.storage.root import MANIFEST, Root
-from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.raw import SURFACES
 from pulsar_advisor.tables.schemas import DOCUMENTS, PROBLEMS, TABLES
 from pulsar_advisor.tables.state import read_table

@@ -27,10 +27,10 @@ from pulsar_advisor.planning.proposals.configured import configured_of
 from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.usage.forecast import Outlook, loads_of, usage_ratios
+from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables import judged
 from pulsar_advisor.tables.earlier import comparable_before
-from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.session import spark_session
 from pulsar_advisor.tables.state import cluster_state, settings_inputs
 from results import RESULTS, record, today

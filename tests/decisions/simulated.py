@@ -24,9 +24,9 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.resource_usage import weighted_maximum
 from pulsar_advisor.planning.proposals.configured import configured_of
 from pulsar_advisor.simulation.simulate import Simulation, simulate
+from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.earlier import comparable_before
-from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.session import spark_session
 from results import RESULTS, record, today
 

@@ -19,8 +19,8 @@ from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
 from pulsar_advisor.model.plans.plan import BrokerForecast
 from pulsar_advisor.planning.usage.forecast import Outlook, forecast, loads_of, usage_ratios
 from pulsar_advisor.planning.usage.noise import noise_floor
+from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.state import cluster_state
 
 if TYPE_CHECKING:

@@ -25,9 +25,9 @@ from harness.skew import wait_until_settled
 from live.goals import CarriedOut, carry_out, full_name
 from pulsar_advisor.model.plans.plan import Prediction
 from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO
-from pulsar_advisor.quality.validate import validate
+from pulsar_advisor.stages.normalize import run as normalize
+from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.root import LATEST, Root
-from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.session import spark_session
 
 pytestmark = [pytest.mark.live, pytest.mark.full]

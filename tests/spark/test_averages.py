@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
+from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.state import cluster_state, read_table
 from snapshots import RATES, RawSnapshot, skewed_modular_cluster
 

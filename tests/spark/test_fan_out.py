@@ -7,9 +7,9 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
+from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.fan_out import fan_out
-from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.state import cluster_state
 from snapshots import skewed_modular_cluster
 

@@ -19,10 +19,10 @@ from pulsar_advisor.capture.raw_files import RawFile, read_lines
 from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.model.cluster.cluster_state import FIGURES, NO_ROW, ClusterState
 from pulsar_advisor.model.errors import DataNotFit
-from pulsar_advisor.quality.validate import validate
+from pulsar_advisor.stages.normalize import run as normalize
+from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.files import sha256_hex
 from pulsar_advisor.storage.root import MANIFEST, Root
-from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.state import cluster_state, read_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]

@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 
 from pulsar_advisor.documents.validation import CheckResult
 from pulsar_advisor.quality.checks import checks
-from pulsar_advisor.quality.validate import validate
+from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.stages.report import drift_since_the_last_good_snapshot
+from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.normalize import normalize
 from spark.mutations import (
     CORRUPTIONS,
     FROZEN,

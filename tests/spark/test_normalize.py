@@ -17,10 +17,10 @@ import documents
 from pulsar_advisor.model.cluster.bundle_range import contains, topic_hash
 from pulsar_advisor.model.cluster.cluster_state import AVERAGES_ORIGINS, FIGURES, NO_ROW, ClusterState
 from pulsar_advisor.model.errors import DataNotFit, Refused, StorageError
+from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
-from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.schemas import TABLES
 from pulsar_advisor.tables.state import cluster_state, read_table, settings_inputs
 from snapshots import RATES, RawSnapshot, equal_boundaries, skewed_modular_cluster

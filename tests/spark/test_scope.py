@@ -10,13 +10,13 @@ from pyspark.sql import SparkSession
 from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.planning.requests.request import Request
-from pulsar_advisor.quality.validate import validate
 from pulsar_advisor.reporting.page import ReportPage
+from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.stages.recommend import run
 from pulsar_advisor.stages.report import report_page
+from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.plans import PLANS, read_plan
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.normalize import normalize
 from spark.mutations import RECORDED, Capture, clean_capture
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]

@@ -7,11 +7,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pulsar_advisor.planning.requests.request import Request
-from pulsar_advisor.quality.validate import validate
 from pulsar_advisor.simulation.request import SimulationRequest, grid
+from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.stages.simulate import run
+from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.root import RESULT, Root
-from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.schemas import SIMULATIONS
 from spark.mutations import RECORDED, clean_capture
 

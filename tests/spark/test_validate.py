@@ -5,6 +5,7 @@ import shutil
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,10 +18,14 @@ from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.quality import validate as validate_module
 from pulsar_advisor.quality.checks import checks
 from pulsar_advisor.quality.facts import facts
-from pulsar_advisor.quality.validate import validate
+from pulsar_advisor.stages import validate as stage
+from pulsar_advisor.stages.normalize import run as normalize
+from pulsar_advisor.stages.validate import run as validate
+from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import RESULT, Root
-from pulsar_advisor.tables.normalize import normalize
-from pulsar_advisor.tables.state import cluster_state
+from pulsar_advisor.tables.earlier import comparable_before
+from pulsar_advisor.tables.snapshot_frames import SnapshotFrames
+from pulsar_advisor.tables.state import cluster_state, settings_inputs
 from snapshots import RawSnapshot, skewed_modular_cluster
 
 pytestmark = pytest.mark.spark
@@ -168,7 +173,7 @@ def test_in_a_large_snapshot_small_tables_have_another_session_and_the_same_resu
         ("codegen.factoryMode", "FALLBACK"),
     ):
         large.conf.set(f"spark.sql.{key}", value)
-    made = facts(large, root, snapshot)
+    made = facts_of(large, root, snapshot)
     assert made["topics"]().sparkSession is large
     assert made["brokers"]().sparkSession not in (large, spark)
     assert validated_again(large, root, snapshot) == result
@@ -179,8 +184,8 @@ def test_a_check_that_cannot_be_evaluated_is_critical_and_says_why(
 ) -> None:
     root, snapshot, _ = damaged
 
-    def without_a_fact(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[[], DataFrame]]:
-        made = facts(spark, root, snapshot)
+    def without_a_fact(*given: Any) -> dict[str, Callable[[], DataFrame]]:
+        made = facts(*given)
         return {**made, "namespaces": lambda: made["namespaces"]().drop("undeclared_ranges")}
 
     monkeypatch.setattr(validate_module, "facts", without_a_fact)
@@ -275,10 +280,17 @@ def test_an_earlier_snapshot_whose_tables_are_gone_is_none(
 ) -> None:
     root, snapshot, _ = damaged
     copied, earlier = Root(str(shutil.copytree(root.url, tmp_path / "copied")), "test"), "20200101T000000Z"
-    for stage in ("raw", "tables/result"):
-        shutil.copytree(str(copied.folder(stage, snapshot)), str(copied.folder(stage, earlier)))
-    rows = facts(spark, copied, snapshot)["brokers"]()
+    for folder in ("raw", "tables/result"):
+        shutil.copytree(str(copied.folder(folder, snapshot)), str(copied.folder(folder, earlier)))
+    rows = facts_of(spark, copied, snapshot)["brokers"]()
     assert {row["figures_moved"] for row in rows.collect()} == {None}
+
+
+def facts_of(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[[], DataFrame]]:
+    """What the suites judge of a snapshot, compared with the one before it."""
+    tables, before = SnapshotFrames.of(spark, root, snapshot), next(comparable_before(root, snapshot), None)
+    earlier = None if before is None else tables.at(before)
+    return facts(tables, earlier, read_manifest(root, snapshot), settings_inputs(root, snapshot))
 
 
 def validated_again(spark: SparkSession, root: Root, snapshot: str) -> Result:
@@ -301,7 +313,7 @@ def test_a_result_of_other_suites_is_not_replaced(
     spark: SparkSession, damaged: tuple[Root, str, Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, snapshot, _ = damaged
-    monkeypatch.setattr(validate_module, "suites_sha256", lambda: "0" * 64)
+    monkeypatch.setattr(stage, "suites_sha256", lambda: "0" * 64)
     with pytest.raises(StorageError, match="with other checks"):
         validate(spark, root, snapshot)
 

@@ -5,12 +5,12 @@ from pyspark.sql import SparkSession
 
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.planning.requests.request import Request
-from pulsar_advisor.quality.validate import validate
+from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.stages.recommend import run
 from pulsar_advisor.stages.report import report_page
+from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.plans import PLANS, read_plan
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.normalize import normalize
 from pulsar_advisor.tables.state import cluster_state, read_table
 from snapshots import RawSnapshot
 from spark.mutations import RECORDED, clean_capture

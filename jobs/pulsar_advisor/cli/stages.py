@@ -159,8 +159,8 @@ def validate(
     root = place.open()
     snapshot = root.resolve(snapshot)
     if trend is not None:
-        from pulsar_advisor.quality.history import quality_history
         from pulsar_advisor.quality.history import trend as lines
+        from pulsar_advisor.stages.validate import history as quality_history
 
         rows = quality_history(root, snapshot)
         check = None if trend == "all" else named(trend).name
@@ -174,7 +174,7 @@ def validate(
     with timed("validate"), ledger.sealing(place, snapshot, "validate"):
         result = judge(spark_for(master, "validate", root, snapshot), root, snapshot)
     if data_docs is not None:
-        from pulsar_advisor.quality.data_docs import write_data_docs
+        from pulsar_advisor.stages.validate import write_data_docs
 
         write_data_docs(result, data_docs)
     print_json(result) if json else say_lines(check_lines(result))

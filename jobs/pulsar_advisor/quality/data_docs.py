@@ -5,15 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from importlib import resources
-from pathlib import Path
 from typing import Any, Final
-
-from upath import UPath
 
 from pulsar_advisor.documents.validation import CheckResult, Validation
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.quality.checks import Check, checks, suites
-from pulsar_advisor.storage.files import write_file
 
 _ONLINE: Final = re.compile(
     r"""<script.*?</script>|<footer.*?</footer>|<(?:link|img)\s[^>]*(?:href|src)="[^>]*>|\sonclick="[^"]*\""""
@@ -23,12 +19,6 @@ _ONLINE: Final = re.compile(
 """Styles, scripts and images from public servers, elements that need these scripts, and links to pages that don't
 exist. `data_docs_custom_styles.css` replaces the styles, under the name that Great Expectations looks for.
 """
-
-
-def write_data_docs(result: Validation, folder: Path) -> None:
-    """Write a page for each suite of a validation result, `<table>.html`."""
-    for table in suites():
-        write_file(UPath(folder / f"{table}.html"), data_docs_page(result, table).encode())
 
 
 def data_docs_page(result: Validation, table: str) -> str:

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.model.cluster.cluster_state import View
@@ -24,23 +23,10 @@ from pulsar_advisor.model.java.expressions import matched
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS
-from pulsar_advisor.storage.results import read_manifest
-from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.earlier import comparable_before
-from pulsar_advisor.tables.frames import few_rows, frame_of, in_few_partitions, in_session, materialized
-from pulsar_advisor.tables.raw import spark_url
+from pulsar_advisor.tables.frames import few_rows, frame_of, in_session, materialized
 from pulsar_advisor.tables.schemas import RESOURCES, TABLES, TRAFFIC, Table
-from pulsar_advisor.tables.session import session_for_few_rows
-from pulsar_advisor.tables.state import (
-    SettingsInputs,
-    judged_view,
-    read_table,
-    readable_files,
-    settings_inputs,
-)
-
-_MANY_ROWS: Final = ("bundles", "topics")
-"""The tables that are large if the cluster is; for a few rows, compiling a query costs more than running it."""
+from pulsar_advisor.tables.snapshot_frames import SnapshotFrames
+from pulsar_advisor.tables.state import SettingsInputs, judged_view
 
 _REQUIRED_SURFACES: Final = ("brokers", "load_reports", "namespaces", "owned_bundles", "topic_stats")
 """Without these there is no fresh view of the whole cluster."""
@@ -75,33 +61,23 @@ _JUMP_FROM: Final = 1000
 _DOMAINS_ENABLED: Final = "failureDomainsEnabled"
 
 
-def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[[], DataFrame]]:
+def facts(
+    tables: SnapshotFrames, before: SnapshotFrames | None, manifest: Manifest, settings: SettingsInputs
+) -> dict[str, Callable[[], DataFrame]]:
     """Table name -> a function that makes its rows, with the columns of the table and the facts that its suite uses.
 
-    Each table's rows are made separately, on demand, in a session that suits their number. That raises
-    `AnalysisException` if a column that a fact needs is missing, so that only the checks of that table are lost, and
-    `StorageError` if a table they are made from can't be read. An earlier snapshot whose tables can't be read is
-    ignored.
+    `before` is the snapshot that this one is compared with. Each table's rows are made separately, on demand, in a
+    session that suits their number. That raises `AnalysisException` if a column that a fact needs is missing, so that
+    only the checks of that table are lost, and `StorageError` if a table they are made from can't be read. An earlier
+    snapshot whose tables can't be read is ignored.
     """
-    few = session_for_few_rows(spark)
+    view, table = judged_view(manifest), tables.frame
 
-    @cache
-    def table(name: str, of: str = snapshot) -> DataFrame:
-        session = spark if name in _MANY_ROWS else few
-        # Spark would run a job to read the schema from the same footers.
-        schema = from_arrow_schema(readable_files(root, of, name).schema)
-        return in_few_partitions(session.read.schema(schema).parquet(spark_url(root.folder(f"tables/{name}", of))))
-
-    manifest = read_manifest(root, snapshot)
-    view = judged_view(manifest)
-    settings = settings_inputs(root, snapshot)
-
-    def judged(name: str, of: str = snapshot) -> DataFrame:
-        return table(name, of).where(sf.col("view") == view)
+    def judged(name: str, of: SnapshotFrames = tables) -> DataFrame:
+        return of.frame(name).where(sf.col("view") == view)
 
     @cache
     def earlier() -> tuple[DataFrame, DataFrame] | None:
-        before = next(comparable_before(root, snapshot), None)
         try:
             return None if before is None else (judged("brokers", before), judged("bundles", before))
         except StorageError:
@@ -114,9 +90,9 @@ def facts(spark: SparkSession, root: Root, snapshot: str) -> dict[str, Callable[
         "bundles": lambda: _bundles(
             judged("bundles"), judged("brokers"), table("topics"), earlier(), two_passes_ms(settings)
         ),
-        "capture": lambda: _capture(few, manifest, table),
+        "capture": lambda: _capture(tables.few, manifest, table),
         "namespaces": lambda: _namespaces(table("namespaces"), judged("brokers"), settings),
-        "policies": lambda: _policies(few, root, snapshot, view),
+        "policies": lambda: _policies(tables, view),
         "problems": lambda: _problems(table("problems"), view),
         "settings": lambda: _settings(table("settings"), judged("brokers")),
         "topics": lambda: _topics(table("topics")),
@@ -479,11 +455,11 @@ def _namespaces(namespaces: DataFrame, brokers: DataFrame, settings: SettingsInp
     )
 
 
-def _policies(spark: SparkSession, root: Root, snapshot: str, view: View) -> DataFrame:
+def _policies(tables: SnapshotFrames, view: View) -> DataFrame:
     """Facts: whether a policy's limits are usable, expressions that aren't, what the others match."""
-    policies = read_table(root, snapshot, "policies").to_pylist()
-    namespaces = read_table(root, snapshot, "namespaces", columns=["namespace"])[0].to_pylist() if policies else []
-    brokers = read_table(root, snapshot, "brokers", view, ["broker"])[0].to_pylist() if policies else []
+    policies = tables.rows("policies").to_pylist()
+    namespaces = tables.rows("namespaces", columns=["namespace"])[0].to_pylist() if policies else []
+    brokers = tables.rows("brokers", view, ["broker"])[0].to_pylist() if policies else []
     hosts = [host for broker in brokers if (host := broker_host(broker)) is not None]
 
     def row(policy: dict[str, Any]) -> dict[str, Any]:
@@ -500,7 +476,7 @@ def _policies(spark: SparkSession, root: Root, snapshot: str, view: View) -> Dat
         }
 
     return frame_of(
-        spark,
+        tables.few,
         "name string, limits_are_usable boolean, unusable array<string>, matched_namespaces bigint, "
         "matched_primaries bigint",
         [row(policy) for policy in policies],

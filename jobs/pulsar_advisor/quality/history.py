@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Final
 
 from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.model.text.some_of import count
-from pulsar_advisor.storage.results import read_validation, validation_if_any
-from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.earlier import comparable_before, validated_before
-from pulsar_advisor.tables.parquet import write_table
-from pulsar_advisor.tables.schemas import CHECKS
-
-RESULTS_COMPARED: Final = 10
-"""Number of earlier results that a trend covers."""
 
 
 @dataclass(frozen=True)
@@ -32,22 +22,9 @@ class CheckRow:
     """False where the check could not be evaluated, which is not the same as failed."""
 
 
-def good_before(root: Root, snapshot: str) -> str | None:
-    """The newest earlier snapshot whose validation found it fit for use."""
-    return next((one for one in comparable_before(root, snapshot) if validation_if_any(root, one) is not None), None)
-
-
-def quality_history(root: Root, snapshot: str) -> tuple[CheckRow, ...]:
-    """Every check of a snapshot and of the last ones validated before it, oldest snapshot first."""
-    own = read_validation(root, snapshot)
-    results = [own, *islice(validated_before(root, snapshot), RESULTS_COMPARED)]
-    return tuple(row for result in reversed(results) for row in _rows(result))
-
-
-def write_checks(root: Root, result: Validation) -> None:
-    """Write a validation result as a table, `tables/checks/…`: one row per check."""
-    columns = {column.name: [getattr(row, column.name) for row in _rows(result)] for column in CHECKS.columns}
-    write_table(root.folder("tables/checks", result.snapshot) / "checks.parquet", CHECKS, columns)
+def quality_history(results: Sequence[Validation]) -> tuple[CheckRow, ...]:
+    """Every check of these results, newest first as `validations_until` has them; the rows of the oldest come first."""
+    return tuple(row for result in reversed(results) for row in check_rows(result))
 
 
 def trend(rows: Sequence[CheckRow], check: str | None) -> tuple[str, ...]:
@@ -100,7 +77,8 @@ def _sentence(row: CheckRow, earlier: Sequence[CheckRow]) -> str:
     return f"Check {row.check} ({row.severity}) {now}; it passed in {passed} of the last {last}."
 
 
-def _rows(result: Validation) -> Iterable[CheckRow]:
+def check_rows(result: Validation) -> Iterable[CheckRow]:
+    """The checks of one result, in its order."""
     for one in result.results:
         yield CheckRow(
             snapshot=result.snapshot,

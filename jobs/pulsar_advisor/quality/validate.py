@@ -1,4 +1,4 @@
-"""Whether a snapshot's tables can be trusted: the suites, run by Great Expectations on Spark, as one result file."""
+"""Whether a snapshot's tables can be trusted: the suites, run by Great Expectations on Spark."""
 
 from __future__ import annotations
 
@@ -12,20 +12,16 @@ from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from pulsar_advisor.documents.validation import CheckResult, Validation
+from pulsar_advisor.documents.manifest import Manifest
+from pulsar_advisor.documents.validation import CheckResult
 from pulsar_advisor.model.configuration.settings import setting_value
-from pulsar_advisor.model.errors import StorageError
-from pulsar_advisor.quality.checks import Check, checks, suites, suites_sha256
+from pulsar_advisor.quality.checks import Check, checks, suites
 from pulsar_advisor.quality.facts import facts
-from pulsar_advisor.quality.history import write_checks
-from pulsar_advisor.storage.files import read_file, sha256_hex
-from pulsar_advisor.storage.lease import write_once
-from pulsar_advisor.storage.results import read_tables_result, read_validation
-from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.tables.frames import materialized
-from pulsar_advisor.tables.state import damaged_table, settings_inputs
+from pulsar_advisor.tables.snapshot_frames import SnapshotFrames
+from pulsar_advisor.tables.state import SettingsInputs
 
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "brokers": ("broker",),
@@ -69,74 +65,32 @@ _REPORT_INTERVAL: Final = "loadBalancerReportUpdateMaxIntervalMinutes"
 _REPORT_SLACK_MINUTES: Final = 1
 
 
-def validate(spark: SparkSession, root: Root, snapshot: str) -> Validation:
-    """Run every check; returns what `validation/…/result.json` holds.
+def run_checks(
+    tables: SnapshotFrames, before: SnapshotFrames | None, manifest: Manifest, settings: SettingsInputs
+) -> tuple[CheckResult, ...]:
+    """Run every check on a snapshot's tables, compared with those of the snapshot before it.
 
-    A snapshot that was already validated is left unchanged. Raises `UsageError` if it wasn't normalized, `StorageError`
-    if its tables can't be read or were made from another manifest, or if it was validated with other suites, and
-    `Refused` while another process validates it. Whether the data may be used is in the result: `success`.
+    Raises `StorageError` if rows of a table can't be read.
     """
-    manifest_sha256 = _normalized_manifest_sha256(root, snapshot)
-    path = root.folder("validation", snapshot) / RESULT
-    work = f"the checks of snapshot {snapshot} are being run"
-    write_once(path, snapshot, work, lambda: _judge(spark, root, snapshot, manifest_sha256))
-    return _existing_result(root, snapshot, manifest_sha256)
-
-
-def _judge(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) -> Validation:
     try:
-        results = _results(facts(spark, root, snapshot), parameters_of(root, snapshot))
+        results = _results(facts(tables, before, manifest, settings), parameters_of(settings))
     except (Py4JJavaError, PySparkException) as error:
-        _refuse_if_unreadable(root, str(error))
+        _refuse_if_unreadable(tables, str(error))
         raise
     for result in results:
-        _refuse_if_unreadable(root, result.error or "")
-    document = Validation(
-        cluster=root.cluster,
-        snapshot=snapshot,
-        manifest_sha256=manifest_sha256,
-        suites_sha256=suites_sha256(),
-        success=all(result.success for result in results if result.severity == "critical"),
-        results=tuple(results),
-    )
-    write_checks(root, document)
-    return document
+        _refuse_if_unreadable(tables, result.error or "")
+    return tuple(results)
 
 
-def _refuse_if_unreadable(root: Root, message: str) -> None:
+def _refuse_if_unreadable(tables: SnapshotFrames, message: str) -> None:
     unreadable = _UNREADABLE.search(message)
     if unreadable is not None:
-        raise damaged_table(root, unreadable["snapshot"], unreadable["table"], "its rows can't be read")
+        raise tables.damaged(unreadable["snapshot"], unreadable["table"], "its rows can't be read")
 
 
-def _normalized_manifest_sha256(root: Root, snapshot: str) -> str:
-    """SHA-256 of the manifest, which must be the one that the tables were made from."""
-    normalized = read_tables_result(root, snapshot).manifest_sha256
-    path = root.folder("raw", snapshot) / MANIFEST
-    found = sha256_hex(read_file(path, "capture"))
-    if found != normalized:
-        raise StorageError(
-            f"{path} is not the manifest that was normalized (SHA-256 {found} instead of {normalized}): "
-            "a snapshot is never changed; put the captured one back, or remove the snapshot's folders under tables/ "
-            "and normalize again"
-        )
-    return found
-
-
-def _existing_result(root: Root, snapshot: str, manifest_sha256: str) -> Validation:
-    result = read_validation(root, snapshot)
-    if (result.manifest_sha256, result.suites_sha256) != (manifest_sha256, suites_sha256()):
-        path = root.folder("validation", snapshot) / RESULT
-        raise StorageError(
-            f"{path} was made from another manifest or with other checks than this release has; plans may rest on it, "
-            "so it is not replaced: remove it to validate again"
-        )
-    return result
-
-
-def parameters_of(root: Root, snapshot: str) -> dict[str, int]:
+def parameters_of(settings: SettingsInputs) -> dict[str, int]:
     """The parameters of the suites: the maximum age of a load report, as brokers write one at least every interval."""
-    interval = int(setting_value(_REPORT_INTERVAL, *settings_inputs(root, snapshot)))
+    interval = int(setting_value(_REPORT_INTERVAL, *settings))
     return {"oldest_report_minutes": interval + _REPORT_SLACK_MINUTES}
 
 

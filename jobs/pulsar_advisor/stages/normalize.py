@@ -1,18 +1,79 @@
-"""`normalize`: converts a raw snapshot into tables."""
+"""`normalize`: verifies a raw snapshot, parses it once, writes its tables as Parquet, and only then the result."""
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
-from pulsar_advisor.tables.normalize import normalize
+from pulsar_advisor.documents.tables_result import TablesResult
+from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.model.text.some_of import count
+from pulsar_advisor.storage.files import read_file, sha256_hex
+from pulsar_advisor.storage.lease import write_once
+from pulsar_advisor.storage.results import read_manifest, read_tables_result
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.tables.normalize import (
+    LAST,
+    brokers_of,
+    bundles_of,
+    check_counts,
+    check_rows,
+    count_rows,
+    readable_earlier,
+    tables_of,
+    write_tables,
+)
+from pulsar_advisor.tables.raw import read_raw, verify_files
+from pulsar_advisor.tables.schemas import PROBLEMS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pulsar_advisor.documents.tables_result import TablesResult
-    from pulsar_advisor.storage.root import Root
+_log = logging.getLogger(__name__)
 
 
 def run(spark: SparkSession, root: Root, snapshot: str) -> TablesResult:
-    """Write the tables of a snapshot; returns their result."""
-    return normalize(spark, root, snapshot)
+    """Make the tables of a raw snapshot; returns the content of `tables/result/…/result.json`.
+
+    A snapshot that was already normalized is left unchanged; the remains of a killed normalize are replaced. Raises
+    `DataNotFit` if a raw file is not the one that was captured or has another number of lines than the manifest, or if
+    the tables don't account for its lines; `Refused` while another process makes the tables of this snapshot.
+    """
+    manifest_sha256 = sha256_hex(read_file(root.folder("raw", snapshot) / MANIFEST, "capture"))
+    path = root.folder("tables/result", snapshot) / RESULT
+    work = f"the tables of snapshot {snapshot} are being made"
+    write_once(path, snapshot, work, lambda: _make(spark, root, snapshot, manifest_sha256))
+    result = read_tables_result(root, snapshot)
+    if result.manifest_sha256 != manifest_sha256:
+        raise StorageError(
+            f"{path} was made from another manifest ({result.manifest_sha256} instead of {manifest_sha256}): "
+            "a snapshot is never changed; remove its folders under tables/ to normalize it again"
+        )
+    return result
+
+
+def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) -> TablesResult:
+    folder, manifest = root.folder("raw", snapshot), read_manifest(root, snapshot)
+    files, earlier = manifest.files, readable_earlier(root, snapshot)
+    lines = sum(file.rows for file in files)
+    _log.info("reading %s with %s", count(len(files), "file"), count(lines, "line"))
+    verify_files(folder, files)
+    raw = read_raw(spark, folder, files)
+    try:
+        check_counts(folder, [file for file in files if file.surface not in raw.passing], raw.kept_counts)
+        tables = tables_of(spark, raw, manifest, bundles_of(spark, root, earlier), brokers_of(spark, root, earlier))
+        write_tables(root, snapshot, {table: make for table, make in tables.items() if table not in LAST})
+        check_counts(folder, files, raw.counts)
+        write_tables(root, snapshot, {table: tables[table] for table in LAST})
+    finally:
+        raw.release()
+    check_rows(root, snapshot, files, raw.counts)
+    rows = count_rows(root, snapshot)
+    return TablesResult(
+        cluster=root.cluster,
+        snapshot=snapshot,
+        manifest_sha256=manifest_sha256,
+        earlier_snapshot=earlier,
+        tables=rows,
+        problems=rows[PROBLEMS.name],
+    )

@@ -15,7 +15,7 @@ from pulsar_advisor.model.configuration.settings import SETTING_KEYS, resolve_se
 from pulsar_advisor.model.plans.plan import PlannedSetting
 from pulsar_advisor.planning.plans.build_plan import planned_settings
 from pulsar_advisor.planning.plans.drift import drift
-from pulsar_advisor.quality.history import good_before, quality_history, started_failing
+from pulsar_advisor.quality.history import quality_history, started_failing
 from pulsar_advisor.reporting.csv import csv_lines
 from pulsar_advisor.reporting.disturbance import Pace
 from pulsar_advisor.reporting.json import json_chunks
@@ -26,6 +26,7 @@ from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.plans import PLANS, read_plan, read_recommendation
 from pulsar_advisor.storage.results import read_validation
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.earlier import good_before, validations_until
 from pulsar_advisor.tables.judged import lint_case
 from pulsar_advisor.tables.outcomes import outcomes_of
 from pulsar_advisor.tables.state import cluster_state, settings_inputs
@@ -89,7 +90,7 @@ def drift_since_the_last_good_snapshot(root: Root, snapshot: str) -> tuple[str, 
     if before is None:
         return None
     return (
-        *started_failing(quality_history(root, snapshot)),
+        *started_failing(quality_history(validations_until(root, snapshot))),
         *drift(
             cluster_state(root, before),
             cluster_state(root, snapshot),

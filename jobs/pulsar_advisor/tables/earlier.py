@@ -12,11 +12,13 @@ from typing import Final
 from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.planning.proposals.replay import RESTART_AFTER_INTERVALS
-from pulsar_advisor.storage.results import read_manifest, validation_if_any
+from pulsar_advisor.storage.results import read_manifest, read_validation, validation_if_any
 from pulsar_advisor.storage.root import RESULT, Root, snapshot_moment
 
 _USUAL_GAPS: Final = 10
 """Gaps between snapshots that define the usual gap."""
+_RESULTS_COMPARED: Final = 10
+"""Number of earlier results that the history of quality covers."""
 _LONGEST_GAP_S: Final = 24 * 60 * 60
 _GRACE_PERIOD_S: Final = 30 * 60
 """Default of `loadBalancerSheddingGracePeriodMinutes` in every release: what was unloaded in it still counts."""
@@ -50,8 +52,17 @@ def comparable_before(root: Root, snapshot: str) -> Iterator[str]:
                 yield one
 
 
-def validated_before(root: Root, snapshot: str) -> Iterator[Validation]:
-    """The validation results of the earlier snapshots that can be read, newest first."""
+def good_before(root: Root, snapshot: str) -> str | None:
+    """The newest earlier snapshot whose validation found it fit for use."""
+    return next((one for one in comparable_before(root, snapshot) if validation_if_any(root, one) is not None), None)
+
+
+def validations_until(root: Root, snapshot: str) -> tuple[Validation, ...]:
+    """The validation result of a snapshot, and those of the last ones before it that can be read, newest first."""
+    return (read_validation(root, snapshot), *islice(_validated_before(root, snapshot), _RESULTS_COMPARED))
+
+
+def _validated_before(root: Root, snapshot: str) -> Iterator[Validation]:
     for one in snapshots_before(root, snapshot):
         with suppress(AdvisorError):
             if (result := validation_if_any(root, one)) is not None:

@@ -1,4 +1,4 @@
-"""From raw files to tables: verify, parse once, derive, write Parquet, and only then the result."""
+"""From raw lines to tables: how each is built, that they are written as declared, and that no line was lost."""
 
 from __future__ import annotations
 
@@ -15,16 +15,11 @@ from pyspark.sql import functions as sf
 from upath import UPath
 
 from pulsar_advisor.documents.manifest import File, Manifest
-from pulsar_advisor.documents.tables_result import TablesResult
 from pulsar_advisor.model.cluster.cluster_state import View
 from pulsar_advisor.model.configuration.settings import setting_value
 from pulsar_advisor.model.errors import DataNotFit, StorageError
 from pulsar_advisor.model.load.next_publication import unprompted_report_ms
-from pulsar_advisor.model.text.some_of import count
-from pulsar_advisor.storage.files import read_file, sha256_hex
-from pulsar_advisor.storage.lease import write_once
-from pulsar_advisor.storage.results import read_document, read_manifest
-from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_moment
+from pulsar_advisor.storage.root import Root, snapshot_moment
 from pulsar_advisor.tables.brokers import brokers
 from pulsar_advisor.tables.bundles import GOES_ON, bundles
 from pulsar_advisor.tables.captured import captured_documents, gaps
@@ -34,7 +29,7 @@ from pulsar_advisor.tables.frames import frame_of, in_few_partitions, in_one_par
 from pulsar_advisor.tables.namespaces import namespaces
 from pulsar_advisor.tables.ownership import ownership
 from pulsar_advisor.tables.problems import problems
-from pulsar_advisor.tables.raw import RawTables, read_raw, spark_url, verify_files
+from pulsar_advisor.tables.raw import RawTables, spark_url
 from pulsar_advisor.tables.reports import OF_BROKER, load_reports, reported_figures
 from pulsar_advisor.tables.schemas import (
     BROKERS,
@@ -54,7 +49,7 @@ from pulsar_advisor.tables.topics import topics
 _WRITTEN_AT_ONCE: Final = 4
 """Tables built and written in parallel: planning takes most of the time for a small cluster, on one core per table."""
 
-_LAST: Final = (PROBLEMS, DOCUMENTS)
+LAST: Final = (PROBLEMS, DOCUMENTS)
 """The tables that count unreadable lines: those of topics are counted while `topics` is written."""
 
 _PARQUET: Final = {"compression": "zstd"} | {f"parquet.enable.dictionary#{name}": "false" for name in ("topic", "hash")}
@@ -69,63 +64,12 @@ _UNITS_MS: Final = {_BUNDLE_DATA_INTERVAL: 60_000, _REPORT_INTERVAL: 60_000, _RE
 """The settings that averages are read by, and the milliseconds of their units."""
 
 
-def normalize(spark: SparkSession, root: Root, snapshot: str) -> TablesResult:
-    """Make the tables of a raw snapshot; returns the content of `tables/result/…/result.json`.
-
-    A snapshot that was already normalized is left unchanged; the remains of a killed normalize are replaced. Raises
-    `DataNotFit` if a raw file is not the one that was captured or has another number of lines than the manifest, or if
-    the tables don't account for its lines; `Refused` while another process makes the tables of this snapshot.
-    """
-    folder = root.folder("raw", snapshot)
-    manifest_sha256 = sha256_hex(read_file(folder / MANIFEST, "capture"))
-    path = root.folder("tables/result", snapshot) / RESULT
-    work = f"the tables of snapshot {snapshot} are being made"
-    write_once(path, snapshot, work, lambda: _make(spark, root, snapshot, manifest_sha256))
-    return _result(path, manifest_sha256)
+def count_rows(root: Root, snapshot: str) -> dict[str, int]:
+    """Table -> its rows, from the Parquet footers."""
+    return {table.name: _rows_of(root.folder(f"tables/{table.name}", snapshot)) for table in TABLES}
 
 
-def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) -> TablesResult:
-    folder = root.folder("raw", snapshot)
-    manifest = read_manifest(root, snapshot)
-    earlier = _earlier_snapshot(root, snapshot)
-    files = manifest.files
-    lines = sum(file.rows for file in files)
-    _log.info("reading %s with %s", count(len(files), "file"), count(lines, "line"))
-    verify_files(folder, files)
-    raw = read_raw(spark, folder, files)
-    try:
-        _check_counts(folder, [file for file in files if file.surface not in raw.passing], raw.kept_counts)
-        earlier_brokers = _brokers_of(spark, root, earlier)
-        reports = materialized(load_reports(raw, earlier_brokers, _without_topics(manifest)))
-        frames = _frames(
-            spark,
-            raw,
-            reports,
-            manifest,
-            _bundles_of(spark, root, earlier),
-            earlier_brokers,
-            _views(reports, judged_view(manifest)),
-            _longest_intervals(raw, manifest.pulsar_version),
-        )
-        _write(root, snapshot, {table: frame for table, frame in frames.items() if table not in _LAST})
-        _check_counts(folder, files, raw.counts)
-        _write(root, snapshot, {table: frames[table] for table in _LAST})
-    finally:
-        raw.release()
-    check_rows(root, snapshot, files, raw.counts)
-    rows = {table.name: count_rows(root.folder(f"tables/{table.name}", snapshot)) for table in TABLES}
-    return TablesResult(
-        cluster=root.cluster,
-        snapshot=snapshot,
-        manifest_sha256=manifest_sha256,
-        earlier_snapshot=earlier,
-        tables=rows,
-        problems=rows[PROBLEMS.name],
-    )
-
-
-def count_rows(folder: UPath) -> int:
-    """Rows of one table of one snapshot, from the Parquet footers."""
+def _rows_of(folder: UPath) -> int:
     return int(_written(folder).count_rows())
 
 
@@ -133,7 +77,7 @@ def _written(folder: UPath) -> ds.Dataset:
     return ds.dataset(folder.path, filesystem=folder.fs, format="parquet", partitioning=None)
 
 
-def _earlier_snapshot(root: Root, snapshot: str) -> str | None:
+def readable_earlier(root: Root, snapshot: str) -> str | None:
     """The snapshot that this one continues; none if its bundles or brokers can't be read."""
     earlier = earlier_snapshot(root, snapshot)
     try:
@@ -145,7 +89,7 @@ def _earlier_snapshot(root: Root, snapshot: str) -> str | None:
     return earlier
 
 
-def _bundles_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFrame:
+def bundles_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFrame:
     """(view, bundle, earlier) as `bundles` expects it: no rows if there is no such snapshot."""
     schema = BUNDLES.ddl("view", "bundle", *GOES_ON)
     if snapshot is None:
@@ -157,7 +101,7 @@ def _bundles_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFr
     return rows.select("view", "bundle", going_on.alias("earlier"))
 
 
-def _brokers_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFrame:
+def brokers_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFrame:
     """The rows of a snapshot's published view, as far as reports go: no rows if there is no such snapshot."""
     schema = BROKERS.ddl("view", "broker", *OF_BROKER)
     if snapshot is None:
@@ -166,17 +110,8 @@ def _brokers_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFr
     return rows.where("view = 'published'")
 
 
-def _result(path: UPath, manifest_sha256: str) -> TablesResult:
-    result = read_document(path, TablesResult)
-    if result.manifest_sha256 != manifest_sha256:
-        raise StorageError(
-            f"{path} was made from another manifest ({result.manifest_sha256} instead of {manifest_sha256}): "
-            "a snapshot is never changed; remove its folders under tables/ to normalize it again"
-        )
-    return result
-
-
-def _check_counts(folder: UPath, files: Sequence[File], counts: Mapping[str, tuple[int, int]]) -> None:
+def check_counts(folder: UPath, files: Sequence[File], counts: Mapping[str, tuple[int, int]]) -> None:
+    """Check that each raw file has as many lines as the manifest says; `counts` as `RawTables.counts`."""
     for file in files:
         read = counts.get(file.path, (0, 0))[0]
         if read != file.rows:
@@ -218,17 +153,17 @@ def check_rows(root: Root, snapshot: str, files: Sequence[File], counts: Mapping
             )
 
 
-def _frames(
+def tables_of(
     spark: SparkSession,
     raw: RawTables,
-    reports: DataFrame,
     manifest: Manifest,
     earlier_bundles: DataFrame,
     earlier_brokers: DataFrame,
-    views: Sequence[View],
-    intervals: Mapping[str, int],
 ) -> dict[Table, Callable[[], DataFrame]]:
     """How to build every table, first those that take longest to write."""
+    reports = materialized(load_reports(raw, earlier_brokers, _without_topics(manifest)))
+    views = _views(reports, judged_view(manifest))
+    intervals = _longest_intervals(raw, manifest.pulsar_version)
     owned = materialized(ownership(raw))
     figures = reported_figures(reports)
     namespace_rows = materialized(namespaces(raw, owned, figures))
@@ -282,7 +217,7 @@ def _longest_intervals(raw: RawTables, pulsar_version: str | None) -> dict[str, 
     }
 
 
-def _write(root: Root, snapshot: str, frames: Mapping[Table, Callable[[], DataFrame]]) -> None:
+def write_tables(root: Root, snapshot: str, frames: Mapping[Table, Callable[[], DataFrame]]) -> None:
     """Build and write tables, some at a time."""
     _log.info("writing tables: %s", ", ".join(table.name for table in frames))
     with ThreadPoolExecutor(_WRITTEN_AT_ONCE) as pool:

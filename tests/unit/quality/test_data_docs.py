@@ -7,7 +7,7 @@ import pytest
 
 import documents
 from pulsar_advisor.quality.checks import checks, suites
-from pulsar_advisor.quality.data_docs import write_data_docs
+from pulsar_advisor.stages.validate import write_data_docs
 
 
 @pytest.fixture(scope="module")

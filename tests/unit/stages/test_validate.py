@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 import documents
 from pulsar_advisor.model.errors import Refused, StorageError
-from pulsar_advisor.quality.validate import validate
+from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.files import sha256_hex, write_file
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root

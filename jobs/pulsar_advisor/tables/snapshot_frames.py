@@ -1,0 +1,60 @@
+"""The tables of one snapshot as Spark frames, each read when it is first wanted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from pulsar_advisor.model.cluster.cluster_state import View
+from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.frames import in_few_partitions
+from pulsar_advisor.tables.raw import spark_url
+from pulsar_advisor.tables.session import session_for_few_rows
+from pulsar_advisor.tables.state import damaged_table, read_table, readable_files
+
+_MANY_ROWS: Final = ("bundles", "topics")
+"""The tables that are large if the cluster is; for a few rows, compiling a query costs more than running it."""
+
+
+@dataclass(frozen=True)
+class SnapshotFrames:
+    """The tables of a snapshot; one that can't be read raises `StorageError` when it is asked for."""
+
+    many: SparkSession
+    few: SparkSession
+    """The session for a few rows."""
+    _root: Root
+    _snapshot: str
+    _read: dict[str, DataFrame] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, spark: SparkSession, root: Root, snapshot: str) -> SnapshotFrames:
+        """The tables of a normalized snapshot."""
+        return cls(spark, session_for_few_rows(spark), root, snapshot)
+
+    def at(self, snapshot: str) -> SnapshotFrames:
+        """The tables of another snapshot of the cluster, in the same sessions."""
+        return replace(self, _snapshot=snapshot, _read={})
+
+    def frame(self, name: str) -> DataFrame:
+        """A whole table, in the session that suits it."""
+        if name not in self._read:
+            session = self.many if name in _MANY_ROWS else self.few
+            # Spark would run a job to read the schema from the same footers.
+            schema = from_arrow_schema(readable_files(self._root, self._snapshot, name).schema)
+            files = spark_url(self._root.folder(f"tables/{name}", self._snapshot))
+            self._read[name] = in_few_partitions(session.read.schema(schema).parquet(files))
+        return self._read[name]
+
+    def rows(self, name: str, view: View | None = None, columns: list[str] | None = None) -> pa.Table:
+        """A small table in memory, as `read_table`."""
+        return read_table(self._root, self._snapshot, name, view, columns)
+
+    def damaged(self, snapshot: str, name: str, why: str) -> StorageError:
+        """The error for a table of the cluster that turned out to be damaged."""
+        return damaged_table(self._root, snapshot, name, why)
