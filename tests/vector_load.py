@@ -18,13 +18,19 @@ from pulsar_advisor.model.load.load_data import (
     assemble,
 )
 from pulsar_advisor.model.load.resource_usage import overload_usage, weighted_maximum
+from snapshots import runtime_settings
 
 Json = Mapping[str, Any]
 
 
 def settings_of(config: Json, release: str) -> LoadBalancerSettings:
-    """The settings a broker of this release has with this configuration file."""
-    return resolve_settings(release, runtime={key: _text(value) for key, value in config.items()}).values
+    """The settings a broker of this release has with this configuration file.
+
+    Vectors were answered with the defaults of the classes at hand: those of 5.0.1 ran with `ServiceConfiguration` of
+    5.0.0-M1, as its own isn't published.
+    """
+    defaults = runtime_settings("5.0.0-M1") if release == "5.0.1" else {}
+    return resolve_settings(release, runtime=defaults | {key: _text(value) for key, value in config.items()}).values
 
 
 def _text(value: object) -> str:

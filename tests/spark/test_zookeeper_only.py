@@ -1,9 +1,12 @@
 """A real capture as ZooKeeper alone would have given it, through to a plan: made from what brokers published."""
 
+from pathlib import Path
+
 import pytest
 from pyspark.sql import SparkSession
 
 from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.planning.proposals.configured import CONFIGURED
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.stages.recommend import run
@@ -42,7 +45,11 @@ def validated(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     normalize(spark, root, snapshot)
     result = validate(spark, root, snapshot)
     failed = {one.check: one.severity for one in result.results if not one.success}
-    assert failed == {"problems.optional_surfaces": "warning", "settings.some": "warning"}
+    assert failed == {
+        "bundles.reported_is_loaded": "info",
+        "problems.optional_surfaces": "warning",
+        "settings.some": "warning",
+    }
     return root, snapshot
 
 
@@ -71,6 +78,25 @@ def test_unloads_are_planned_from_it_and_splits_by_load_refused(
     page = report_page(root, snapshot)
     assert page.trust.coverage.judged_ratio == 1.0
     assert any(finding.sentence.startswith("No broker was read") for finding in page.findings)
+
+
+def test_brokers_of_5_0_whose_configuration_is_missing_are_judged_by_its_documented_defaults(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    raw = of_zookeeper_alone()
+    releases = {"pulsar_version": "5.0.1", "pulsar_versions": dict.fromkeys(raw.head["pulsar_versions"], "5.0.1")}
+    root = Root(str(tmp_path), "test")
+    snapshot = RawSnapshot(raw.lines, raw.head | releases).write(root)
+    normalize(spark, root, snapshot)
+    validate(spark, root, snapshot)
+    recommendation = run(lambda: spark, root, snapshot, Request(CONFIGURED, CONFIGURED, splits=False))
+    assert [(row.shedder, row.placement) for row in recommendation.combinations] == [("AvgShedder", "AvgShedder")]
+    page = report_page(root, snapshot)
+    assert page.findings[0].sentence.startswith(
+        "No broker's configuration says loadBalancerLoadSheddingStrategy=AvgShedder, "
+    )
+    (shedder,) = [row for row in page.settings if row.key == "loadBalancerLoadSheddingStrategy"]
+    assert shedder.origin == "default 5.0.1 (document)"
 
 
 def test_a_fresh_view_is_not_to_be_had(validated: tuple[Root, str]) -> None:

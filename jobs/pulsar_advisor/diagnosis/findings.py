@@ -268,11 +268,11 @@ def _release(found: Examination) -> Iterator[Row]:
         yield Row("release.known", "warning", str(error), "a capture works; upgrade to get recommendations")
         return
     try:
-        notes = resolve_settings(oldest, found.leading_settings, found.dynamic).notes
+        settings = resolve_settings(oldest, found.leading_settings, found.dynamic)
     except DataNotFit as error:
         yield Row("settings", "problem", str(error), "check that setting of the broker")
         return
-    for note in notes:
+    for note in (*settings.caveats, *settings.notes):
         yield Row("settings", "warning", note, "keep this in mind when reading recommendations")
 
 

@@ -101,15 +101,16 @@ def strategies_are_modelled(case: Case) -> Violation | None:
 
 @rule(
     severity="info",
-    source="UnloadScheduler.createNamespaceUnloadStrategy, ExtensibleLoadManagerImpl, SimpleLoadManagerImpl",
-    remedy="remove the keys, or change loadManagerClassName",
-    load_managers=("simple", "extensible"),
+    source="UnloadScheduler.createNamespaceUnloadStrategy, ExtensibleLoadManagerImpl, SimpleLoadManagerImpl; "
+    "ModularLoadManagerImpl.createLoadBalanceStrategies (5.0.1)",
+    remedy="remove the keys, or set what fits together",
 )
 def load_manager_reads_strategies(case: Case) -> Violation | None:
     """The load manager reads the strategies that are set.
 
     The Simple manager reads neither key; the Extensible one replaces a shedder that wasn't written for it with
-    TransferShedder, and has one placement strategy.
+    TransferShedder, and has one placement strategy. From 5.0.1 on, the Modular one places with LeastLongTermMessageRate
+    if AvgShedder is to place for another shedder.
     """
     settings = case.settings
     wanted = {

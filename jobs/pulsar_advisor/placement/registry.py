@@ -18,7 +18,7 @@ PLACEMENTS: Final = (
     Strategy(
         name="LeastLongTermMessageRate",
         module="pulsar_advisor.placement.least_long_term_message_rate",
-        summary="The broker with the lowest long-term message rate (default of the Modular manager).",
+        summary="The broker with the lowest long-term message rate (the Modular manager's default up to 4.2).",
         load_managers=("modular",),
         first_release="1.18",
     ),

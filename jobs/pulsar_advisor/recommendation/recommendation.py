@@ -127,7 +127,7 @@ def _findings(alone: LeftAlone, planned: Sequence[Score], plan_in: PlanIn, judge
     splitter = decider_of(alone.state.load_manager).name
     splitting = [row for row in planned if row.shedder == splitter and row not in own]
     plans = [plan_in(str(row.plan)) for row in (*own, *splitting)]
-    return findings(alone.state, alone.settings.values, plans, judged)
+    return findings(alone.state, alone.settings, plans, judged)
 
 
 def _options(

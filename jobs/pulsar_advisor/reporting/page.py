@@ -11,7 +11,8 @@ import pyarrow as pa
 from pulsar_advisor.documents.recommendation import Combination, Recommendation, Refusal
 from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.lint.judge import LintFinding, proposals
-from pulsar_advisor.model.cluster.cluster_state import ClusterState, LoadManagerKind, throughput_bytes_per_s
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, throughput_bytes_per_s
+from pulsar_advisor.model.configuration.settings import behaviour_of
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.plans.plan import Plan, PlannedSetting, digest_of
 from pulsar_advisor.model.strategy.entry import combination
@@ -152,7 +153,7 @@ def build_page(
     inputs give the same page. Raises `StorageError` if the plan is not the advised one.
     """
     advised = _advised(recommendation.advice.digest, plan)
-    configured = _configured(state.load_manager, settings)
+    configured = _configured(state, settings)
     reference = advised or plan
     rows = broker_rows(state, reference)
     trust = trust_of(validation, recommendation)
@@ -220,7 +221,7 @@ def _advised(digest: str | None, plan: Plan | None) -> Plan | None:
 
 
 def shown_combination(
-    recommendation: Recommendation, load_manager: LoadManagerKind, settings: Mapping[str, PlannedSetting]
+    recommendation: Recommendation, state: ClusterState, settings: Mapping[str, PlannedSetting]
 ) -> Combination | None:
     """The combination whose plan a report shows; None if none has a plan.
 
@@ -229,7 +230,7 @@ def shown_combination(
     if recommendation.advice.digest is not None:
         return recommendation.advised
     planned = [row for row in recommendation.combinations if row.plan is not None]
-    configured = _configured(load_manager, settings)
+    configured = _configured(state, settings)
 
     def foreign(row: Combination) -> tuple[bool, bool]:
         return (row.shedder, row.placement) != configured, row.shedder != configured.shedder
@@ -237,9 +238,9 @@ def shown_combination(
     return min(planned, key=foreign, default=None)
 
 
-def _configured(load_manager: LoadManagerKind, settings: Mapping[str, PlannedSetting]) -> Configured:
+def _configured(state: ClusterState, settings: Mapping[str, PlannedSetting]) -> Configured:
     shedder, placement = (settings[key].value if key in settings else "" for key in (_SHEDDER_KEY, _PLACEMENT_KEY))
-    return configured_strategies(load_manager, shedder, placement)
+    return configured_strategies(state.load_manager, shedder, placement, behaviour_of(state.pulsar_version))
 
 
 def _load_of(state: ClusterState, rows: Iterable[Any]) -> dict[str, float]:

@@ -18,7 +18,7 @@ SHEDDERS: Final = (
     Strategy(
         name="ThresholdShedder",
         module="pulsar_advisor.shedding.threshold_shedder",
-        summary="Relieves brokers whose smoothed usage is well above the mean (Pulsar's default).",
+        summary="Relieves brokers whose smoothed usage is well above the mean (the default up to 4.2).",
         load_managers=("modular",),
         first_release="2.6",
     ),

@@ -59,7 +59,7 @@ def report_page(root: Root, snapshot: str, ledger_head: str | None = None) -> Re
         **_settings_seen(recommendation, folder),
     }
     state = cluster_state(root, snapshot, recommendation.view)
-    shown = shown_combination(recommendation, state.load_manager, settings)
+    shown = shown_combination(recommendation, state, settings)
     return build_page(
         state,
         recommendation,

@@ -67,6 +67,16 @@ def test_the_extensible_manager_ignores_a_placement_strategy() -> None:
     assert rule.find(case(50, load_manager="extensible")) is None
 
 
+def test_from_5_0_1_the_modular_manager_ignores_avg_shedder_as_placement_of_another_shedder() -> None:
+    rule = strategies.load_manager_reads_strategies
+    of = {"pulsar_version": "5.0.1", "placement": "AvgShedder"}
+    found = rule.find(case(50, shedder="ThresholdShedder", **of))
+    assert found is not None
+    assert found.sentence == "the Modular manager ignores loadBalancerLoadPlacementStrategy=AvgShedder"
+    assert rule.find(case(50, shedder="AvgShedder", **of)) is None
+    assert rule.find(case(50, shedder="ThresholdShedder", placement="AvgShedder")) is None
+
+
 def test_a_dynamic_shedder_counts_after_a_restart_only() -> None:
     rule = strategies.shedder_is_in_force
     dynamic = {"loadBalancerLoadSheddingStrategy": PACKAGE + "AvgShedder"}

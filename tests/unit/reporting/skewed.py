@@ -332,7 +332,7 @@ class Inputs:
     lint: tuple[LintFinding, ...] = ()
 
     def page(self, *, root_url: str = "data", ledger_head: str | None = None) -> ReportPage:
-        shown = shown_combination(self.recommendation, self.state.load_manager, self.settings)
+        shown = shown_combination(self.recommendation, self.state, self.settings)
         plans = {digest_of(plan): plan for plan in self.plans}
         return build_page(
             self.state,

@@ -1,8 +1,9 @@
 """The load balancer's settings as one cluster has them: typed, by Pulsar's key names, each with its origin.
 
-Defaults per release were read from the released `ServiceConfiguration` classes (2.11.0 to 5.0.0-M1). These override
-them, each overriding the one before: the broker's runtime configuration, the dynamic values of the metadata store, and
-a user's what-if.
+Defaults per release were read from the released `ServiceConfiguration` classes (2.11.0 to 5.0.0-M1). That of 5.0.1 is
+not published: what changed since 5.0.0-M1 is from Pulsar's documentation ("Configuration default changes from Pulsar
+4.x to 5.0.x"), as each entry's `source` says. These override them, each overriding the one before: the broker's runtime
+configuration, the dynamic values of the metadata store, and a user's what-if.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from pulsar_advisor.model.configuration.class_names import LOAD_MANAGERS, placement_in_force, simple_name
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.text.nearest import nearest
 
@@ -151,11 +153,16 @@ class ResolvedSettings:
 
     values: LoadBalancerSettings
     origins: Mapping[str, str]
-    """Pulsar's key -> `default <release>`, `runtime`, `dynamic` or `what-if`."""
+    """Pulsar's key -> `default <release>`, followed by ` (document)` if it wasn't read from a class, `runtime`,
+    `dynamic` or `what-if`."""
     release: str
     """The listed release whose defaults were used."""
+    caveats: tuple[str, ...]
+    """What puts the whole answer in doubt, in whole sentences: a release newer than those listed, defaults from a
+    document."""
     notes: tuple[str, ...]
-    """What a reader should know: a release that isn't listed, values that Pulsar could not parse or does not check."""
+    """What else a reader should know: a release that isn't listed, values that Pulsar could not parse or does not
+    check, a strategy that it replaces."""
 
 
 def resolve_settings(
@@ -171,14 +178,18 @@ def resolve_settings(
     unknown, unreadable or out of range, and `DataNotFit` for a release that is unknown or below 2.11, for a runtime
     value that no broker can have, and for a number that isn't one.
     """
-    release, behaviour, notes = _nearest_release(pulsar_version)
+    behaviour = behaviour_of(pulsar_version)
+    number, release = _release_number(pulsar_version), _listed_release(str(pulsar_version))
+    notes = []
+    if number <= _release_number(NEWEST) and pulsar_version != release:
+        notes.append(f"Pulsar {pulsar_version} is not listed: using the defaults and the decisions of {release}")
     known = _defaults()[release]
     texts: dict[str, Scalar] = {}
     origins: dict[str, str] = {}
     for key in _FIELD_OF_KEY:
         source = release if key in known else _first_release_with(key)
         texts[key] = _defaults()[source][key]
-        origins[key] = f"default {source}"
+        origins[key] = f"default {source}{_FROM_A_DOCUMENT if _source(source, key) == _DOCUMENT else ''}"
     for key, text in (runtime or {}).items():
         if key in _FIELD_OF_KEY and key in known:
             value, note = _runtime_value(key, text)
@@ -200,7 +211,45 @@ def resolve_settings(
         if key not in known:
             notes.append(f"{key} does not exist in {release}; the what-if sets it anyway")
     values = LoadBalancerSettings.model_validate({"behaviour": behaviour, **texts})
-    return ResolvedSettings(values, origins, release, tuple(notes))
+    notes += _replaced_placement(values)
+    caveats = (*_newer_than_listed(pulsar_version, number), *_documented(release, texts, origins))
+    return ResolvedSettings(values, origins, release, caveats, tuple(notes))
+
+
+def _newer_than_listed(pulsar_version: str | None, number: tuple[int, int, int]) -> list[str]:
+    if number <= _release_number(NEWEST):
+        return []
+    return [
+        f"Pulsar {pulsar_version} is newer than {NEWEST}, the newest release known here: it is judged by the defaults "
+        f"and the decisions of {NEWEST}. Look for a newer pulsar-advisor."
+    ]
+
+
+def _documented(release: str, texts: Mapping[str, Scalar], origins: Mapping[str, str]) -> list[str]:
+    """The defaults in force that were not read from a class."""
+    found = [
+        f"{key}={simple_name(text) if isinstance(text := texts[key], str) else json.dumps(text)}"
+        for key, origin in origins.items()
+        if origin.endswith(_FROM_A_DOCUMENT)
+    ]
+    if not found:
+        return []
+    return [
+        f"No broker's configuration says {', '.join(found)}: these defaults of {release} are from Pulsar's "
+        "documentation, not from its classes. Capture a broker's configuration to be sure."
+    ]
+
+
+def _replaced_placement(values: LoadBalancerSettings) -> list[str]:
+    """The placement strategy that the Modular manager doesn't use, if any."""
+    shedder, placement = values.load_balancer_load_shedding_strategy, values.load_balancer_load_placement_strategy
+    used = placement_in_force(shedder, placement, values.behaviour)
+    if used == placement or simple_name(values.load_manager_class_name) != LOAD_MANAGERS["modular"]:
+        return []
+    return [
+        f"the brokers place with {simple_name(used)}: {simple_name(placement)} is no placement strategy for "
+        f"{simple_name(shedder)}"
+    ]
 
 
 def setting_value(
@@ -214,12 +263,7 @@ def setting_value(
     Never raises. A version that is unreadable or below all listed releases counts as the oldest, a missing version as
     the newest, and a text that Pulsar could not parse changes nothing.
     """
-    releases = sorted(_defaults(), key=_release_number)
-    release = releases[-1]
-    if pulsar_version is not None:
-        number = _RELEASE.match(pulsar_version)
-        line = (int(number[1]), int(number[2])) if number else (0, 0)
-        release = [one for one in releases if _release_number(one)[:2] <= line or one == releases[0]][-1]
+    release = NEWEST if pulsar_version is None else _listed_release(pulsar_version)
     if key not in _defaults()[release]:
         return _defaults()[_first_release_with(key)][key]
     value = _defaults()[release][key]
@@ -231,8 +275,7 @@ def setting_value(
 
 
 _RELEASE = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
-_REWRITTEN_AVG_PLACEMENT: Final = (5, 0, 1)
-"""The one release so far that changed decisions (AvgShedder as placement) without changing a default."""
+_MILESTONE = re.compile(r"-M\d", re.ASCII)
 
 
 def _release_number(text: str | None) -> tuple[int, int, int]:
@@ -249,28 +292,29 @@ def _release_number(text: str | None) -> tuple[int, int, int]:
     return int(match[1]), int(match[2]), int(match[3] or 0)
 
 
-def _nearest_release(pulsar_version: str | None) -> tuple[str, tuple[int, int, int], list[str]]:
-    """Listed release of the nearest line at or below, the release whose behaviour is modelled, a note if not exact."""
+def behaviour_of(pulsar_version: str | None) -> tuple[int, int, int]:
+    """The release whose decisions are modelled for a version. Raises `DataNotFit` as `resolve_settings` does."""
     number = _release_number(pulsar_version)
-    at_or_below = [release for release in _defaults() if _release_number(release)[:2] <= number[:2]]
-    if not at_or_below:
+    if number[:2] < _release_number(_OLDEST)[:2]:
         raise DataNotFit(
             f"Pulsar {pulsar_version} is older than 2.11: there are tables of this cluster but no recommendations. "
             "Upgrade the cluster to get recommendations"
         )
-    release = max(at_or_below, key=_release_number)
-    behaviour = _REWRITTEN_AVG_PLACEMENT if number >= _REWRITTEN_AVG_PLACEMENT else _release_number(release)
-    notes = []
-    if pulsar_version not in (release, _release_text(behaviour, release)):
-        notes.append(
-            f"Pulsar {pulsar_version} is not listed: using the defaults of {release} and the decisions of "
-            f"{_release_text(behaviour, release)}"
-        )
-    return release, behaviour, notes
+    return _release_number(_listed_release(str(pulsar_version)))
 
 
-def _release_text(behaviour: tuple[int, int, int], release: str) -> str:
-    return release if behaviour == _release_number(release) else ".".join(map(str, behaviour))
+def _listed_release(pulsar_version: str) -> str:
+    """The listed release of the nearest line at or below, the oldest if there is none or the version is unreadable.
+
+    A milestone comes before the releases of its line.
+    """
+    match = _RELEASE.match(pulsar_version)
+    if match is None:
+        return _OLDEST
+    number = _release_number(pulsar_version)
+    digits = 3 if _MILESTONE.match(pulsar_version, match.end()) else 2
+    at_or_below = [one for one in _defaults() if _release_number(one)[:digits] <= number[:digits]]
+    return max(at_or_below, key=_release_number, default=_OLDEST)
 
 
 @cache
@@ -288,6 +332,19 @@ def _document() -> dict[str, dict[str, dict[str, Scalar]]]:
 def _defaults() -> dict[str, dict[str, Scalar]]:
     """Release -> key -> default value."""
     return {release: {key: entry["default"] for key, entry in keys.items()} for release, keys in _document().items()}
+
+
+_OLDEST: Final = min(_defaults(), key=_release_number)
+NEWEST: Final = max(_defaults(), key=_release_number)
+"""The newest release whose defaults and decisions are known."""
+
+_DOCUMENT: Final = "document"
+_FROM_A_DOCUMENT: Final = f" ({_DOCUMENT})"
+
+
+def _source(release: str, key: str) -> Scalar:
+    """What a default was read from: `class`, the `class of` another release, or a `document`."""
+    return _document()[release][key]["source"]
 
 
 def is_dynamic(release: str, key: str) -> bool:

@@ -15,7 +15,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
     RESOURCE_NAMES,
     ClusterState,
 )
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings
 from pulsar_advisor.model.load.base_load import base_load
 from pulsar_advisor.model.load.proportional import shares_of
 from pulsar_advisor.model.load.resource_usage import deciding_resources
@@ -45,13 +45,15 @@ class Finding:
 
 
 def findings(
-    state: ClusterState, settings: LoadBalancerSettings, plans: Sequence[Plan], judged: Coverage
+    state: ClusterState, resolved: ResolvedSettings, plans: Sequence[Plan], judged: Coverage
 ) -> tuple[Finding, ...]:
     """What matters besides the advice, most important first; at least one if the cluster has a fit broker.
 
     `plans` are those of the cluster's own strategies, for unloads and for splits, or of the goal.
     """
-    found = [Finding("warning", caveat) for plan in plans for caveat in plan.decision.caveats]
+    settings = resolved.values
+    of_plans = [caveat for plan in plans for caveat in plan.decision.caveats]
+    found = [Finding("warning", caveat) for caveat in (*resolved.caveats, *of_plans)]
     fit = fit_part(state)
     if "topic_traffic" in state.missing:
         found.append(_no_broker_asked(fit))

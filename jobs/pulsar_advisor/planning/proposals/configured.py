@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pulsar_advisor.model.configuration.class_names import simple_name
+from pulsar_advisor.model.configuration.class_names import placement_in_force, simple_name
 from pulsar_advisor.model.configuration.kinds import LoadManagerKind
 from pulsar_advisor.shedding.registry import SHEDDERS
 
@@ -33,12 +33,17 @@ class Configured(NamedTuple):
 def configured_of(load_manager: LoadManagerKind, settings: LoadBalancerSettings) -> Configured:
     """The strategies of a cluster with this load manager and these settings."""
     return configured_strategies(
-        load_manager, settings.load_balancer_load_shedding_strategy, settings.load_balancer_load_placement_strategy
+        load_manager,
+        settings.load_balancer_load_shedding_strategy,
+        settings.load_balancer_load_placement_strategy,
+        settings.behaviour,
     )
 
 
-def configured_strategies(load_manager: LoadManagerKind, shedder_class: str, placement_class: str) -> Configured:
-    """The strategies of a cluster with this load manager.
+def configured_strategies(
+    load_manager: LoadManagerKind, shedder_class: str, placement_class: str, behaviour: tuple[int, int, int]
+) -> Configured:
+    """The strategies of a cluster with this load manager, of a release that decides as `behaviour`.
 
     The classes are those of `loadBalancerLoadSheddingStrategy` and `loadBalancerLoadPlacementStrategy`.
     """
@@ -46,7 +51,7 @@ def configured_strategies(load_manager: LoadManagerKind, shedder_class: str, pla
         return Configured("SimpleLoadManagerImpl", "SimpleLoadManagerImpl")
     shedder = simple_name(shedder_class)
     if load_manager == "modular":
-        return Configured(shedder, simple_name(placement_class))
+        return Configured(shedder, simple_name(placement_in_force(shedder_class, placement_class, behaviour)))
     of_other_managers = {entry.name for entry in SHEDDERS if "extensible" not in entry.load_managers}
     return Configured(
         _EXTENSIBLE_DEFAULT if shedder in of_other_managers else shedder, "extensions.LeastResourceUsageWithWeight"

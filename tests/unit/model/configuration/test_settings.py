@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from importlib.resources import files
+
 import pytest
 
+from pulsar_advisor.model import configuration
 from pulsar_advisor.model.configuration.settings import (
     ALLOWED_KEYS,
     SETTING_KEYS,
@@ -13,6 +17,8 @@ from pulsar_advisor.model.configuration.settings import (
     setting_value,
 )
 from pulsar_advisor.model.errors import DataNotFit, UsageError
+
+PACKAGE = "org.apache.pulsar.broker.loadbalance.impl."
 
 
 @pytest.mark.parametrize(
@@ -24,8 +30,11 @@ from pulsar_advisor.model.errors import DataNotFit, UsageError
         ("4.1.0", "4.0.8", (4, 0, 8)),
         ("4.2.4", "4.2.4", (4, 2, 4)),
         ("5.0.0-M1", "5.0.0-M1", (5, 0, 0)),
-        ("5.0.1", "5.0.0-M1", (5, 0, 1)),
-        ("6.1.0", "5.0.0-M1", (5, 0, 1)),
+        ("5.0.0-M2", "5.0.0-M1", (5, 0, 0)),
+        ("5.0.0", "5.0.1", (5, 0, 1)),
+        ("5.0.1", "5.0.1", (5, 0, 1)),
+        ("5.0.1-vendor.7", "5.0.1", (5, 0, 1)),
+        ("6.1.0", "5.0.1", (5, 0, 1)),
     ],
 )
 def test_a_release_takes_the_defaults_of_the_nearest_listed_line(
@@ -39,6 +48,67 @@ def test_only_a_release_that_is_not_listed_gets_a_note() -> None:
     assert resolve_settings("4.0.8").notes == ()
     assert resolve_settings("5.0.1").notes == ()
     assert "4.1.0 is not listed" in resolve_settings("4.1.0").notes[0]
+    assert resolve_settings("5.0.0").notes == (
+        "Pulsar 5.0.0 is not listed: using the defaults and the decisions of 5.0.1",
+    )
+
+
+def test_a_release_newer_than_all_listed_puts_the_answer_in_doubt() -> None:
+    [newer, _] = resolve_settings("5.0.2").caveats
+    assert newer.startswith("Pulsar 5.0.2 is newer than 5.0.1, the newest release known here")
+
+
+PUBLISHED_IN_5_0 = {
+    "loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.AvgShedder",
+    "loadBalancerLoadPlacementStrategy": "org.apache.pulsar.broker.loadbalance.impl.AvgShedder",
+    "loadBalancerDistributeBundlesEvenlyEnabled": False,
+    "maxUnloadPercentage": 0.5,
+    "defaultNumberOfNamespaceBundles": 32,
+}
+"""The table "Load balancing and namespace creation" of the page "Configuration default changes from Pulsar 4.x to
+5.0.x" in Pulsar's documentation of 5.0.x (apache/pulsar-site, commit 2350558)."""
+
+
+def test_the_defaults_of_5_0_are_those_published_and_else_those_of_its_milestone() -> None:
+    settings, milestone = resolve_settings("5.0.1"), resolve_settings("5.0.0-M1")
+    for key in SETTING_KEYS:
+        value, before = (getattr(one.values, field_of(key)) for one in (settings, milestone))
+        assert value == PUBLISHED_IN_5_0.get(key, before), key
+        assert settings.origins[key] == f"default 5.0.1{' (document)' * (key in PUBLISHED_IN_5_0)}"
+        assert (value != before) == (key in PUBLISHED_IN_5_0), key
+
+
+def test_every_default_says_what_it_was_read_from() -> None:
+    document = json.loads((files(configuration) / "defaults_by_version.json").read_text())
+    sources = {release: {entry["source"] for entry in keys.values()} for release, keys in document.items()}
+    assert sources.pop("5.0.1") == {"document", "class of 5.0.0-M1"}
+    assert set().union(*sources.values()) == {"class"}
+
+
+def test_a_default_from_a_document_is_said_until_a_broker_or_a_what_if_says_otherwise() -> None:
+    of_brokers = {key: str(value).lower() for key, value in PUBLISHED_IN_5_0.items()}
+    [caveat] = resolve_settings("5.0.1").caveats
+    assert "loadBalancerLoadSheddingStrategy=AvgShedder" in caveat
+    assert "loadBalancerDistributeBundlesEvenlyEnabled=false" in caveat
+    assert resolve_settings("5.0.1", of_brokers).caveats == ()
+    [caveat] = resolve_settings("5.0.1", what_if={"loadBalancerLoadSheddingStrategy": "org.example.Own"}).caveats
+    assert "loadBalancerLoadSheddingStrategy" not in caveat
+
+
+def test_a_broker_that_was_upgraded_with_its_old_file_keeps_what_it_says() -> None:
+    old = {"loadBalancerLoadSheddingStrategy": PACKAGE + "ThresholdShedder", "maxUnloadPercentage": "0.2"}
+    settings = resolve_settings("5.0.1", old)
+    assert settings.values.load_balancer_load_shedding_strategy == PACKAGE + "ThresholdShedder"
+    assert settings.values.max_unload_percentage == 0.2
+    assert settings.notes == (
+        "the brokers place with LeastLongTermMessageRate: AvgShedder is no placement strategy for ThresholdShedder",
+    )
+
+
+def test_only_the_modular_manager_replaces_a_placement() -> None:
+    texts = {"loadBalancerLoadSheddingStrategy": PACKAGE + "ThresholdShedder"}
+    extensible = {"loadManagerClassName": "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"}
+    assert resolve_settings("5.0.1", {**texts, **extensible}).notes == ()
 
 
 @pytest.mark.parametrize("version", ["2.10.4", "1.22.0"])

@@ -5,12 +5,13 @@ from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolv
 from pulsar_advisor.planning.advice.coverage import coverage
 from pulsar_advisor.planning.advice.findings import Finding
 from pulsar_advisor.planning.advice.findings import findings as findings_of
+from snapshots import runtime_settings
 from unit.planning.advice.test_coverage import of_extensible_zookeeper_alone
 from unit.planning.conftest import MIB
 
 
 def findings(state: ClusterState, settings: ResolvedSettings) -> tuple[Finding, ...]:
-    return findings_of(state, settings.values, [], coverage(state, settings.values))
+    return findings_of(state, settings, [], coverage(state, settings.values))
 
 
 def test_where_nobody_tells_of_load_nothing_is_said_about_busy_brokers_and_small_bundles(
@@ -32,6 +33,24 @@ def test_a_broker_whose_figures_fail_is_not_called_the_busiest(state: ClusterSta
         "Of the brokers that could be judged, c:8080 is the busiest broker at 20.0% (CPU); the mean is 15.0%."
     )
     assert sentences[-1] == "75.0% of the messages and 93.0% of the bytes could not be judged."
+
+
+def test_a_release_newer_than_the_newest_known_comes_first(state: ClusterState) -> None:
+    first = findings(state, resolve_settings("5.9.1", runtime_settings("5.0.1")))[0]
+    assert (first.severity, first.sentence) == (
+        "warning",
+        "Pulsar 5.9.1 is newer than 5.0.1, the newest release known here: it is judged by the defaults and the "
+        "decisions of 5.0.1. Look for a newer pulsar-advisor.",
+    )
+
+
+def test_defaults_from_a_document_are_said_where_no_broker_says_otherwise(state: ClusterState) -> None:
+    missing, there = (findings(state, resolve_settings("5.0.1", one))[0] for one in ({}, runtime_settings("5.0.1")))
+    assert missing.sentence.startswith("No broker's configuration says loadBalancerLoadSheddingStrategy=AvgShedder, ")
+    assert missing.sentence.endswith(
+        "from Pulsar's documentation, not from its classes. Capture a broker's configuration to be sure."
+    )
+    assert there.sentence.startswith("a:8080 is the busiest broker")
 
 
 def busiest(state: ClusterState, settings: ResolvedSettings) -> str:

@@ -13,6 +13,7 @@ PACKAGE = "org.apache.pulsar.broker.loadbalance"
 THRESHOLD, LONG_TERM = f"{PACKAGE}.impl.ThresholdShedder", f"{PACKAGE}.impl.LeastLongTermMessageRate"
 TRANSFER = f"{PACKAGE}.extensions.scheduler.TransferShedder"
 LEAST_USAGE = f"{PACKAGE}.impl.LeastResourceUsageWithWeight"
+AVG, OVERLOAD = f"{PACKAGE}.impl.AvgShedder", f"{PACKAGE}.impl.OverloadShedder"
 EXTENSIBLE_LEAST_USAGE = f"{PACKAGE}.extensions.strategy.LeastResourceUsageWithWeight"
 
 
@@ -33,7 +34,7 @@ EXTENSIBLE_LEAST_USAGE = f"{PACKAGE}.extensions.strategy.LeastResourceUsageWithW
 def test_pulsars_strategies_have_the_names_of_the_registries(
     load_manager: LoadManagerKind, classes: tuple[str, str], names: tuple[str, str]
 ) -> None:
-    own = configured_strategies(load_manager, *classes)
+    own = configured_strategies(load_manager, *classes, (4, 0, 8))
     assert own == names
     assert own.shedder in {entry.name for entry in SHEDDERS}
     assert own.placement in {entry.name for entry in PLACEMENTS}
@@ -41,8 +42,30 @@ def test_pulsars_strategies_have_the_names_of_the_registries(
 
 @pytest.mark.parametrize("load_manager", ["modular", "extensible"])
 def test_a_class_of_ones_own_keeps_its_name(load_manager: LoadManagerKind) -> None:
-    assert configured_strategies(load_manager, "com.example.OurShedder", LONG_TERM).shedder == "OurShedder"
+    assert configured_strategies(load_manager, "com.example.OurShedder", LONG_TERM, (4, 0, 8)).shedder == "OurShedder"
 
 
 def test_settings_that_are_not_known_name_nothing() -> None:
-    assert configured_strategies("modular", "", "") == ("", "")
+    assert configured_strategies("modular", "", "", (5, 0, 1)) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("release", "shedder", "placement"),
+    [
+        ((5, 0, 1), AVG, "AvgShedder"),
+        ((5, 0, 1), OVERLOAD, "LeastLongTermMessageRate"),
+        ((5, 0, 1), "com.example.OurShedder", "LeastLongTermMessageRate"),
+        ((5, 0, 0), OVERLOAD, "AvgShedder"),
+    ],
+)
+def test_from_5_0_1_avg_shedder_places_for_itself_only(
+    release: tuple[int, int, int], shedder: str, placement: str
+) -> None:
+    assert configured_strategies("modular", shedder, AVG, release).placement == placement
+
+
+def test_a_placement_that_is_set_beside_avg_shedder_stays() -> None:
+    assert configured_strategies("modular", AVG, LEAST_USAGE, (5, 0, 1)) == (
+        "AvgShedder",
+        "LeastResourceUsageWithWeight",
+    )

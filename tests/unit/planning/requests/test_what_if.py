@@ -125,6 +125,7 @@ def answers(key: str, state: ClusterState, release: str, texts: Mapping[str, str
             state.load_manager,
             values.load_balancer_load_shedding_strategy,
             values.load_balancer_load_placement_strategy,
+            values.behaviour,
         )
     )
 
