@@ -128,7 +128,7 @@ bench: setup ## Measure the engine: preparation, decision, memory; prints a tabl
 	@$(BIN)/python bench/bench_engine.py
 
 bench-simulate: setup ## Time simulations of ten cycles, every shedder with every placement strategy
-	@$(BIN)/python bench/bench_simulate.py
+	@PYTHONPATH=tests $(BIN)/python bench/bench_simulate.py
 
 bench-grid: setup ## Measure `simulate`: all strategies, and a grid of a thousand what-ifs on two kinds of Spark cluster
 	@PYTHONPATH=tests $(BIN)/python bench/bench_grid.py

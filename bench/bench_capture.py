@@ -147,7 +147,7 @@ def measure(size: tuple[int, int, int], root: str) -> None:
     with served(LargeCluster(*size)) as broker:
         options = CaptureOptions(admin=AdminConnection(admin_urls=(f"http://{broker}",)))
         runs = [
-            (*download(options), decoding(options), *whole_capture(options, root))
+            (*download(options), decoding(options), *whole_capture(f"http://{broker}", root))
             for _ in range(1 if size[2] > LARGE_TOPICS else RUNS)
         ]
     a, downloaded, b, c, _ = map(min, zip(*runs, strict=True))

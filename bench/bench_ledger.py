@@ -22,6 +22,7 @@ from pulsar_advisor.execution.ledger.chain import chained, row_hash
 from pulsar_advisor.execution.ledger.ledger import Ledger, open_ledger
 from pulsar_advisor.execution.ledger.tables import Base, Event, Run, StepRecord
 from pulsar_advisor.model.plans.plan import digest_of, seal
+from results import RESULTS, conditions, record
 from unit.execution.actors import ALICE, approved
 from unit.execution.doubles import make_plan, unload_step
 
@@ -128,8 +129,11 @@ def main(events: int, plans: int) -> None:
         for command in (["audit", "--ledger", url], ["plans", *place]):
             line = [sys.executable, "-c", MEASURED, *command]
             done = subprocess.run(line, capture_output=True, text=True, check=True)
-            figures = done.stderr.splitlines()[-1].replace(" ", " | ")
-            print(f"| {events:,} | {plans:,} | `{command[0]}` | {figures} |")
+            figures = done.stderr.splitlines()[-1].split(" ")
+            print(f"| {events:,} | {plans:,} | `{command[0]}` | {' | '.join(figures)} |")
+            work = f"`{command[0]}` of a ledger of {events:,} events and {plans:,} open plans"
+            row = dict(zip(("s", "processor s", "peak MiB"), figures[1:], strict=True))
+            record(RESULTS / "waiting-times.tsv", [{"work": work, **row, **conditions()}])
 
 
 if __name__ == "__main__":

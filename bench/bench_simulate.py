@@ -15,6 +15,9 @@ from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.simulation.scores import cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import simulate
+from results import RESULTS, record, today
+
+FILE = RESULTS / "simulations.tsv"
 
 
 def main(brokers: int = 100, bundles: int = 10_000, cycles: int = 10, only: str = "") -> None:
@@ -33,8 +36,13 @@ def main(brokers: int = 100, bundles: int = 10_000, cycles: int = 10, only: str 
             score = simulation_score(simulation, cycle_scores(simulation))
             took_s = time.process_time() - start_s
             total_s += took_s
-            figures.append(f"{took_s:.2f} ({score.unloads:,})")
-        print(f"{entry.name:<24}{''.join(f'{figure:>16}' for figure in figures)}")
+            figures.append((took_s, score.unloads))
+        cells = [f"{took_s:.2f} ({unloads:,})" for took_s, unloads in figures]
+        print(f"{entry.name:<24}{''.join(f'{cell:>16}' for cell in cells)}")
+        times, unloads = zip(*figures, strict=True)
+        row = {"least s": f"{min(times):.2f}", "most s": f"{max(times):.2f}", "measured": today()}
+        work = f"{brokers:,} × {bundles:,}, {cycles} cycles: {entry.name}"
+        record(FILE, [{"simulation": work, **row, "unloads": f"{min(unloads):,} to {max(unloads):,}"}])
     print(f"{'all':<24}{total_s:>10.1f}")
 
 

@@ -12,15 +12,15 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import zstandard
 from bench_capture import CORES, watched, whole_capture
 from large_cluster import CLUSTER, LargeCluster, served
 from upath import UPath
 
-from pulsar_advisor.documents.manifest import Manifest
+from pulsar_advisor.documents.manifest import File, Manifest
 from pulsar_advisor.storage.results import read_document, read_tables_result
 from pulsar_advisor.storage.root import MANIFEST, Root
 from results import RESULTS, conditions, record
@@ -35,18 +35,18 @@ def captured(topics: int, root: str) -> None:
         whole_capture(f"http://{broker}", root)
 
 
-def uncompressed_bytes(folder: UPath, files: list[dict[str, Any]]) -> int:
+def uncompressed_bytes(folder: UPath, files: Sequence[File]) -> int:
     """The size of all files, extrapolated from a sample of the topic documents."""
-    topics = [file for file in files if file["surface"] == "topic_stats"]
-    others = [file for file in files if file["surface"] != "topic_stats"]
+    topics = [file for file in files if file.surface == "topic_stats"]
+    others = [file for file in files if file.surface != "topic_stats"]
     sample = topics[:SAMPLE]
     return _decompressed(folder, others) + _decompressed(folder, sample) * len(topics) // len(sample)
 
 
-def _decompressed(folder: UPath, files: list[dict[str, Any]]) -> int:
+def _decompressed(folder: UPath, files: Sequence[File]) -> int:
     total = 0
     for file in files:
-        with zstandard.ZstdDecompressor().stream_reader((folder / file["path"]).read_bytes()) as reader:
+        with zstandard.ZstdDecompressor().stream_reader((folder / file.path).read_bytes()) as reader:
             while block := reader.read(1 << 20):
                 total += len(block)
     return total
