@@ -278,7 +278,12 @@ def escaped(name: str) -> str:
 
 
 def topic_path(topic: str) -> str:
-    """A topic's full name in the path of a request: `persistent/tenant/namespace/…`, its own part escaped whole."""
-    domain, _, rest = topic.partition("://")
-    namespace, _, local_name = rest.rpartition("/")
-    return f"{domain}/{escaped(namespace)}/{quote(local_name, safe='')}"
+    """A topic's full name in the path of a request: `persistent/tenant/namespace/…`, its own part escaped whole.
+
+    The own part of a segment (`segment://tenant/namespace/name/0000-7fff-1`), and of a topic of a namespace of three
+    parts, has a slash.
+    """
+    domain, _, name = topic.partition("://")
+    tenant, _, in_tenant = name.partition("/")
+    namespace, _, local_name = in_tenant.partition("/")
+    return f"{domain}/{escaped(tenant)}/{escaped(namespace)}/{quote(local_name, safe='')}"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from pytest_httpserver import HTTPServer
 
-from pulsar_advisor.admin.read_client import ReadClient, UnreadableAnswer
+from pulsar_advisor.admin.read_client import ReadClient, UnreadableAnswer, topic_path
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer, Parameters
 from pulsar_advisor.model.errors import ClusterUnreachable
 
@@ -128,6 +128,20 @@ def test_the_name_of_a_topic_is_escaped_in_its_path() -> None:
     with pytest.raises(UnreadableAnswer):
         ReadClient(transport).partitions("persistent://public/default/a?b c%2F")
     assert transport.paths == ["/admin/v2/persistent/public/default/a%3Fb%20c%252F/partitions"]
+
+
+@pytest.mark.parametrize(
+    ("topic", "path"),
+    [
+        ("segment://public/default/st1/2000-3fff-5", "segment/public/default/st1%2F2000-3fff-5"),
+        ("persistent://property/cluster/namespace/a b", "persistent/property/cluster/namespace%2Fa%20b"),
+        ("non-persistent://public/default/ä/ö", "non-persistent/public/default/%C3%A4%2F%C3%B6"),
+        ("persistent://ü/n?/a#b", "persistent/%C3%BC/n%3F/a%23b"),
+        ("no topic", "no%20topic///"),
+    ],
+)
+def test_a_topic_is_one_tenant_one_namespace_and_the_rest(topic: str, path: str) -> None:
+    assert topic_path(topic) == path
 
 
 def test_a_topic_deleted_in_the_meantime_has_no_partitions(broker: HTTPServer, client: ReadClient) -> None:

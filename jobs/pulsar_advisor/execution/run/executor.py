@@ -611,4 +611,4 @@ def _is_clean_rejection(reply: Reply, step: Step) -> bool:
 
 def _topic_to_look_up(topics: tuple[str, ...]) -> str:
     """Any topic of the bundle, preferably a user's rather than a system topic."""
-    return min(topics, key=lambda topic: (topic.rpartition("/")[2].startswith("__"), topic))
+    return min(topics, key=lambda topic: (any(part.startswith("__") for part in topic.split("/")[4:]), topic))

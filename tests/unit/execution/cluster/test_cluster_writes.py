@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from pytest_httpserver import HTTPServer
-from werkzeug import Response
+from werkzeug import Request, Response
 
 import pulsar_advisor
 from harness.certificates import make_certificates
@@ -312,6 +312,18 @@ def test_usage_is_the_weighted_maximum_of_the_load_report(httpserver: HTTPServer
         {"cpu": {"usage": 300.0, "limit": 400.0}, "bandwidthIn": {"usage": 30.0, "limit": 100.0}, "bundles": []}
     )
     assert cluster.usage_ratio(broker) == pytest.approx(0.375)
+
+
+def test_a_lookup_of_a_segment_names_it_whole(httpserver: HTTPServer, cluster: AdminCluster) -> None:
+    asked: list[str] = []
+
+    def answer(request: Request) -> Response:
+        asked.append(request.environ["RAW_URI"])
+        return Response("{}")
+
+    httpserver.expect_request(re.compile("/lookup/.*")).respond_with_handler(answer)
+    assert cluster.look_up(f"segment://{NAMESPACE}/st1/2000-3fff-5").status == 200
+    assert asked == [f"/lookup/v2/topic/segment/{NAMESPACE}/st1%2F2000-3fff-5"]
 
 
 def test_a_lookup_asks_for_the_topic_as_a_client_does(httpserver: HTTPServer, cluster: AdminCluster) -> None:
