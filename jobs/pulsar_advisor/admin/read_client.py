@@ -286,4 +286,4 @@ def topic_path(topic: str) -> str:
     domain, _, name = topic.partition("://")
     tenant, _, in_tenant = name.partition("/")
     namespace, _, local_name = in_tenant.partition("/")
-    return f"{domain}/{escaped(tenant)}/{escaped(namespace)}/{quote(local_name, safe='')}"
+    return f"{escaped(domain)}/{escaped(tenant)}/{escaped(namespace)}/{quote(local_name, safe='')}"
