@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 from bench_capture import CORES, Cost, processes, processor_seconds, resident_bytes, watched, whole_capture
 from large_cluster import CLUSTER, LargeCluster, served
 
-from pulsar_advisor.snapshots.archive import export_snapshot
+from pulsar_advisor.storage.archive import export_snapshot
 from pulsar_advisor.storage.root import Root
 from results import RESULTS, conditions, record
 

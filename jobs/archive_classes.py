@@ -7,9 +7,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pulsar_advisor.snapshots.archive import import_snapshot
 from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.stages.validate import run as validate
+from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.class_archive import FOLDER
 from pulsar_advisor.tables.session import spark_session

@@ -25,8 +25,9 @@ from typing import Any
 import zstandard
 
 from pulsar_advisor.model.cluster.bundle_range import format_range, topic_hash
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.storage.files import sha256_hex, write_file
-from pulsar_advisor.storage.root import MANIFEST, Root, snapshot_id
+from pulsar_advisor.storage.root import MANIFEST, Root
 
 Line = dict[str, Any]
 

@@ -239,7 +239,8 @@ def cluster_names() -> list[str]:
 def prune_snapshots(cluster: str, keep_days: int) -> dict[str, Any]:
     """Remove a cluster's snapshots older than this, except the newest and those that a plan refers to."""
     from pulsar_advisor.execution.ledger.ledger import default_ledger_url
-    from pulsar_advisor.snapshots.retention import Retention, prune
+    from pulsar_advisor.snapshots.retention import Retention
+    from pulsar_advisor.stages.prune import run as prune
     from pulsar_advisor_airflow.ledger import opened_ledger
 
     root = _root(cluster)

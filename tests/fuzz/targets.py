@@ -49,9 +49,9 @@ from pulsar_advisor.model.cluster.bundle_range import parse_range
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plans.canonical_json import canonical_json
 from pulsar_advisor.model.plans.plan import load_plan
-from pulsar_advisor.monitor.loads import load_in_snapshot
 from pulsar_advisor.monitor.tables import as_document
-from pulsar_advisor.snapshots.archive import import_snapshot
+from pulsar_advisor.stages.brokers import run as load_in_snapshot
+from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.files import sha256_hex
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.admin.mutated import answers, nodes

@@ -10,8 +10,8 @@ from harness.cluster import LiveCluster
 from harness.configuration import CLUSTER_NAME
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.model.cluster.bundle_range import contains, parse_range, topic_hash
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.plans.plan import Plan, Step
-from pulsar_advisor.storage.root import snapshot_id
 from unit.execution.doubles import forecast, make_plan
 
 REPORTED_WITHIN_S = 60

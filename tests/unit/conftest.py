@@ -6,7 +6,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from pulsar_advisor.snapshots.archive import import_snapshot
+from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.root import Root
 from unit.capture.fake_cluster import FakeCluster, fake_cluster
 

@@ -15,8 +15,8 @@ from pulsar_advisor.execution.ledger.ledger import Ledger, open_ledger
 from pulsar_advisor.execution.ledger.lists import newest_events
 from pulsar_advisor.execution.ledger.plan_states import plan_states
 from pulsar_advisor.model.plans.plan import digest_of
-from pulsar_advisor.snapshots.summary import summary
 from pulsar_advisor.stages.report import run as report
+from pulsar_advisor.stages.show import run as summary
 from pulsar_advisor.storage.plans import find_plan, plan_files, read_plan
 from pulsar_advisor.storage.results import read_validation
 from pulsar_advisor.storage.root import Root

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -19,10 +18,9 @@ def doctor(*, place: Place = Place(), connection: Connection = Connection(), jso
     from rich.console import Console
 
     from pulsar_advisor.cli.screens import print_diagnosis
-    from pulsar_advisor.diagnosis.examination import examine
-    from pulsar_advisor.diagnosis.findings import diagnose
+    from pulsar_advisor.stages.doctor import run as diagnose
 
-    diagnosis = diagnose(examine(connection.options(place)), place.open_if_named())
+    diagnosis = diagnose(connection.options(place), place.open_if_named())
     print_json(diagnosis.document()) if json else print_diagnosis(diagnosis, Console())
     if diagnosis.exit_code:
         raise Ended(diagnosis.exit_code)
@@ -51,8 +49,9 @@ def brokers(
     from rich.console import Console
 
     from pulsar_advisor.cli.screens import print_tables
-    from pulsar_advisor.monitor.loads import load_in_snapshot, load_now, planned_usage, watched
+    from pulsar_advisor.monitor.loads import load_now, watched
     from pulsar_advisor.monitor.tables import as_document
+    from pulsar_advisor.stages.brokers import run as load_in_snapshot
 
     refuse_together({"--snapshot": snapshot is not None, "--live": live})
     refuse_together({"--snapshot": snapshot is not None, "--watch": watch is not None})
@@ -60,8 +59,7 @@ def brokers(
     asks = live or watch is not None or connection.is_given or (place.profile is not None and snapshot is None)
     if not asks:
         root = place.open()
-        snapshot = root.resolve(snapshot or LATEST)
-        loads = iter([replace(load_in_snapshot(root, snapshot), planned=planned_usage(root, snapshot))])
+        loads = iter([load_in_snapshot(root, root.resolve(snapshot or LATEST))])
     else:
         options = connection.options(place)
         loads = watched(lambda: load_now(options), None if watch is None else next(iter(watch), 60), log)

@@ -102,9 +102,8 @@ def approve(
         from pulsar_advisor.execution.consent.origin import why_not_computed_here
         from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.execution.throttle import ApplyThrottle
-        from pulsar_advisor.model.plans.plan import digest_of
+        from pulsar_advisor.model.plans.plan import digest_of, short
         from pulsar_advisor.stages.approve import run as record
-        from pulsar_advisor.storage.plans import short
 
         how: dict[str, Any] = {
             "policy": policy.read(),
@@ -242,9 +241,9 @@ def apply(
         from pulsar_advisor.execution.person import person_on_command_line, system_user
         from pulsar_advisor.execution.run.executor import ApplyOptions
         from pulsar_advisor.execution.telemetry import LOGGER
+        from pulsar_advisor.model.plans.plan import short
         from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, outcome_sentence
         from pulsar_advisor.stages.apply import run as carry_out
-        from pulsar_advisor.storage.plans import short
 
         if abort or pause:
             end, how = (end_run, "ended") if abort else (pause_run, "ends once its steps in flight are done")
@@ -348,9 +347,9 @@ def undo(
         from pulsar_advisor.execution.consent.approval import propose
         from pulsar_advisor.execution.consent.origin import why_not_computed_here
         from pulsar_advisor.execution.person import person_on_command_line
+        from pulsar_advisor.model.plans.plan import short
         from pulsar_advisor.planning.plans.consent import needed_consents
         from pulsar_advisor.stages.undo import run as make_plan
-        from pulsar_advisor.storage.plans import short
 
         back, written = make_plan(document, book, root, connection.options(place).required_admin)
         propose(book, back, person_on_command_line(as_), why_not_computed_here(root, book, back))

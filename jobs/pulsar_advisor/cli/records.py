@@ -67,8 +67,8 @@ def history(
 
     with _ledger_of(place, ledger) as (cluster, book):
         if plan is not None:
-            from pulsar_advisor.model.plans.plan import digest_of
-            from pulsar_advisor.storage.plans import open_plan, short
+            from pulsar_advisor.model.plans.plan import digest_of, short
+            from pulsar_advisor.storage.plans import open_plan
 
             digest = digest_of(open_plan(place.open(), plan))
             events = [

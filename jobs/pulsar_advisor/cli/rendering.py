@@ -44,8 +44,8 @@ def plan_lines(plan: Plan) -> Iterator[str]:
 
 def plan_table(states: Iterable[PlanState], *, each: bool = False) -> Iterator[str]:
     """One line per plan: short digest, state, predicted effect. Plans that do the same share one, unless `each`."""
+    from pulsar_advisor.model.plans.plan import SHORT, short
     from pulsar_advisor.model.strategy.entry import combination
-    from pulsar_advisor.storage.plans import SHORT, short
 
     def rank(one: PlanState) -> tuple[bool, bool, float, int]:
         after = float("inf") if one.maximum_after is None else one.maximum_after
@@ -69,7 +69,7 @@ def plan_table(states: Iterable[PlanState], *, each: bool = False) -> Iterator[s
 
 def run_table(runs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """One line per run: number, plan, state, start, approver, and how it ended."""
-    from pulsar_advisor.storage.plans import SHORT, short
+    from pulsar_advisor.model.plans.plan import SHORT, short
 
     yield f"{'run':>5}  {'plan':<{SHORT}}  {'state':<8}  {'started (UTC)':<19}  approved by"
     for run in runs:

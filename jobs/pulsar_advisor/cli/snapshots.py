@@ -28,7 +28,7 @@ def show_snapshot(snapshot: str = LATEST, /, *, place: Place = Place(), json: Js
     snapshot
         Its id, or 'latest'.
     """
-    from pulsar_advisor.snapshots.summary import summary
+    from pulsar_advisor.stages.show import run as summary
 
     root = place.open()
     found = summary(root, root.resolve(snapshot))
@@ -57,7 +57,8 @@ def prune_snapshots(
     """
     from datetime import UTC, datetime
 
-    from pulsar_advisor.snapshots.retention import Retention, prune
+    from pulsar_advisor.snapshots.retention import Retention
+    from pulsar_advisor.stages.prune import run as prune
 
     retention = Retention(keep_days, keep_count)
     pruned = prune(place.open(), retention, ledger.given(place), datetime.now(UTC), dry_run=dry_run)
@@ -72,7 +73,7 @@ def export(file: Path, /, *, place: Place = Place(), snapshot: str = LATEST, jso
     file
         Archive to write.
     """
-    from pulsar_advisor.snapshots.archive import export_snapshot
+    from pulsar_advisor.storage.archive import export_snapshot
 
     root = place.open()
     snapshot = root.resolve(snapshot)
@@ -88,7 +89,7 @@ def import_(file: Path, /, *, place: Place = Place(), json: Json = False) -> Non
     file
         Archive written by `snapshots export`.
     """
-    from pulsar_advisor.snapshots.archive import import_snapshot
+    from pulsar_advisor.storage.archive import import_snapshot
 
     root = place.open()
     snapshot = import_snapshot(file, root)

@@ -364,7 +364,7 @@ def run(
         raise UsageError("--from-archive takes the snapshot from a file: omit the connection options")
     root = place.open()
     request = request_options.request()
-    from pulsar_advisor.snapshots.archive import import_snapshot
+    from pulsar_advisor.storage.archive import import_snapshot
 
     with timed("capture"):
         snapshot = (

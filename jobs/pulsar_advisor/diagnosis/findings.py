@@ -11,12 +11,10 @@ from pulsar_advisor.capture.surfaces import oldest_release, prevailing_load_mana
 from pulsar_advisor.diagnosis.examination import Examination, Lack
 from pulsar_advisor.model.configuration.class_names import simple_name
 from pulsar_advisor.model.configuration.settings import resolve_settings
-from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, StorageError
+from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
-from pulsar_advisor.storage.files import without_empty_folders, write_file
-from pulsar_advisor.storage.root import Root
 
 SCHEMA: Final = "pulsar-advisor/doctor/1"
 LARGEST_CLOCK_DIFFERENCE_S: Final = 5.0
@@ -102,8 +100,8 @@ class Diagnosis:
         }
 
 
-def diagnose(found: Examination, root: Root | None = None) -> Diagnosis:
-    """Judge an examination's results, and whether a snapshot could be written."""
+def diagnose(found: Examination, *others: Row) -> Diagnosis:
+    """Judge an examination's results; `others` are what was found besides, as `writable`."""
     rows: list[Row] = [*_admin_urls(found)]
     answered = any(isinstance(release, str) for release in found.admin_urls.values())
     if answered:
@@ -111,21 +109,16 @@ def diagnose(found: Examination, root: Root | None = None) -> Diagnosis:
     elif not found.admin_urls:
         rows += _zookeeper_alone(found)
         answered = bool(found.brokers)
-    if root is not None:
-        rows.append(_writable(root))
+    rows += others
     lacks = [lack for lack in found.admin_urls.values() if isinstance(lack, Lack)]
     return Diagnosis(found.cluster_name, answered or any(lack.status is not None for lack in lacks), tuple(rows))
 
 
-def _writable(root: Root) -> Row:
-    probe = root.path / ".doctor"
-    try:
-        with without_empty_folders(root.path):
-            write_file(probe, b"")
-            probe.unlink()
-    except (StorageError, OSError) as error:
-        return Row("root", "problem", str(error), "choose a folder that this user can write to")
-    return Row("root", "ok", f"{root.path} can be written")
+def writable(root: str, why_not: str | None) -> Row:
+    """Whether a snapshot could be written under a root."""
+    if why_not is not None:
+        return Row("root", "problem", why_not, "choose a folder that this user can write to")
+    return Row("root", "ok", f"{root} can be written")
 
 
 def _admin_urls(found: Examination) -> Iterator[Row]:

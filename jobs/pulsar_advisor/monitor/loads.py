@@ -35,17 +35,14 @@ from pulsar_advisor.capture.journal import now_ms
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.capture.session import identify
 from pulsar_advisor.capture.surfaces import load_manager_kind
+from pulsar_advisor.documents.manifest import File, Manifest
 from pulsar_advisor.model.bounds import WATCH
-from pulsar_advisor.model.cluster.cluster_state import FIGURES, RESOURCES, LoadManagerKind
+from pulsar_advisor.model.cluster.cluster_state import FIGURES, RESOURCES, ClusterState, LoadManagerKind
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit
 from pulsar_advisor.model.load.resource_usage import weights_of_resources
 from pulsar_advisor.monitor.tables import BrokerLoad, ClusterLoad, PlannedUsage
 from pulsar_advisor.planning.usage.forecast import finite, loads_of, usage_ratios
-from pulsar_advisor.storage.files import read_file, sha256_hex
-from pulsar_advisor.storage.results import read_manifest
-from pulsar_advisor.storage.root import RESULT, Root
-from pulsar_advisor.tables.judged import settings_of
-from pulsar_advisor.tables.state import cluster_state
 
 T = TypeVar("T")
 
@@ -81,29 +78,22 @@ _METRICS: Final = msgspec.json.Decoder(_MetricsLine)
 _TOPICS: Final = msgspec.json.Decoder(TopicLine)
 
 
-def load_in_snapshot(root: Root, snapshot: str) -> ClusterLoad:
-    """The brokers' load in a raw snapshot.
+def load_in_snapshot(cluster: str, manifest: Manifest, content: Callable[[File], bytes]) -> ClusterLoad:
+    """The brokers' load in a raw snapshot; `content` has the bytes of one of its files.
 
-    Raises `UsageError` if there is no such snapshot, `DataNotFit` if one of its files is not as captured, or is of an
-    archive whose lines no capture writes.
+    Raises `DataNotFit` if it is of an archive whose lines no capture writes.
     """
-    folder = root.folder("raw", snapshot)
-    manifest = read_manifest(root, snapshot)
 
     def lines(surface: str, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
         for file in manifest.files:
             if file.surface == surface:
-                path = folder / file.path
-                packed = read_file(path, "capture")
-                if sha256_hex(packed) != file.sha256:
-                    raise DataNotFit(
-                        f"{path} is not the file that was captured; copy the snapshot again, or capture anew"
-                    )
+                packed = content(file)
                 try:
                     yield from map(decoder.decode, read_lines(packed))
                 except (msgspec.MsgspecError, ZstdError, ValueError, RecursionError) as error:
                     raise DataNotFit(
-                        f"{path} holds what no capture writes ({error}): don't use this snapshot"
+                        f"snapshot {manifest.snapshot}: {file.path} holds what no capture writes ({error}): don't use "
+                        "this snapshot"
                     ) from error
 
     reports: dict[str, Mapping[str, Any]] = {}
@@ -126,7 +116,7 @@ def load_in_snapshot(root: Root, snapshot: str) -> ClusterLoad:
     known = [broker for broker in ids if broker in reports and broker in managers]
     loads = tuple(BrokerLoad(broker, managers[broker], reports[broker], averages.get(broker)) for broker in known)
     return ClusterLoad(
-        where=", ".join((f"cluster {root.cluster}", f"snapshot {snapshot}", *_origins(loads, published))),
+        where=", ".join((f"cluster {cluster}", f"snapshot {manifest.snapshot}", *_origins(loads, published))),
         read_at_ms=manifest.started_at_ms,
         brokers=loads,
         missing={
@@ -135,11 +125,8 @@ def load_in_snapshot(root: Root, snapshot: str) -> ClusterLoad:
     )
 
 
-def planned_usage(root: Root, snapshot: str) -> PlannedUsage | None:
-    """The usage that plans of a snapshot start from; None before it is normalized."""
-    if not (root.folder("tables/result", snapshot) / RESULT).exists():
-        return None
-    state, values = cluster_state(root, snapshot), settings_of(root, snapshot, {}).values
+def planned_usage(state: ClusterState, values: LoadBalancerSettings) -> PlannedUsage:
+    """The usage that plans of a snapshot start from."""
     ratios = usage_ratios(loads_of(state), values)
     busiest_first = sorted(zip(ratios.tolist(), state.brokers.ids, strict=True), key=lambda each: (-each[0], each[1]))
     return PlannedUsage(

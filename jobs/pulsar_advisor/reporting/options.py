@@ -10,14 +10,13 @@ from string import ascii_lowercase
 from typing import Final
 
 from pulsar_advisor.documents.recommendation import Combination, Recommendation
-from pulsar_advisor.model.plans.plan import Confidence
+from pulsar_advisor.model.plans.plan import Confidence, short
 from pulsar_advisor.model.strategy.entry import combination
 from pulsar_advisor.planning.advice.front import on_front
 from pulsar_advisor.planning.advice.options import Cost, Option
 from pulsar_advisor.planning.usage.model_errors import ModelErrors
 from pulsar_advisor.planning.usage.noise import NoiseFloor
 from pulsar_advisor.reporting.figures import change, count, percent, throughput
-from pulsar_advisor.storage.plans import short
 
 NOTHING: Final = "do nothing"
 _LEAST_GAP: Final = 0.05

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from pulsar_advisor.documents.recommendation import Recommendation
-from pulsar_advisor.model.plans.plan import CONFIDENCES, Confidence, Plan, Step
+from pulsar_advisor.model.plans.plan import CONFIDENCES, Confidence, Plan, Step, short
 from pulsar_advisor.planning.advice.headline import all_refused, plan_sentence
 from pulsar_advisor.planning.kinds.goal_outcome import outcome_sentence
 from pulsar_advisor.planning.plans.consent import ALONE, NeededConsent, needed_consents
 from pulsar_advisor.reporting.accuracy import accuracy
 from pulsar_advisor.reporting.figures import count, sentence
 from pulsar_advisor.reporting.trust import Trust
-from pulsar_advisor.storage.plans import short
 
 _SOURCES_NAMED: Final = 3
 

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from pulsar_advisor.documents.manifest import Manifest
+from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.documents.tables_result import TablesResult
-from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.reporting.figures import moment
-from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, read_recommendation
-from pulsar_advisor.storage.results import read_document, read_manifest, validation_if_any
-from pulsar_advisor.storage.root import RESULT, Root
 
 SCHEMA: Final = "pulsar-advisor/snapshot-summary/1"
 
@@ -71,14 +70,13 @@ class SnapshotSummary:
             yield f"{stage:<12} {result}"
 
 
-def summary(root: Root, snapshot: str) -> SnapshotSummary:
-    """The summary, from the manifest and the stages' result files. Raises `UsageError` if there is no such snapshot."""
-    manifest = read_manifest(root, snapshot)
+def summary(manifest: Manifest, stages: Mapping[str, str]) -> SnapshotSummary:
+    """The summary of a snapshot; `stages` as the field."""
     surfaces: defaultdict[str, int] = defaultdict(int)
     for file in manifest.files:
         surfaces[file.surface] += file.rows
     return SnapshotSummary(
-        snapshot=snapshot,
+        snapshot=manifest.snapshot,
         cluster_name=manifest.identity.cluster_name,
         started_at_ms=manifest.started_at_ms,
         duration_ms=manifest.finished_at_ms - manifest.started_at_ms,
@@ -94,7 +92,7 @@ def summary(root: Root, snapshot: str) -> SnapshotSummary:
         failures=tuple(_lack(one.surface, (one.broker,), one.error) for one in manifest.failures),
         incomplete_brokers=manifest.incomplete_brokers,
         moved_bundles=len(manifest.moved_bundles),
-        stages=dict(_stages(root, snapshot)),
+        stages=stages,
     )
 
 
@@ -103,43 +101,19 @@ def _lack(surface: str, of: Iterable[str | None], reason: str) -> str:
     return f"{surface}{f' of {where}' if where else ''}: {reason}"
 
 
-def _stages(root: Root, snapshot: str) -> Iterator[tuple[str, str]]:
-    """What each stage made; a result that can't be read says so."""
-    outcomes = {"normalized": _tables, "validated": _validation, "recommended": _recommendation, "reported": _reports}
-    for stage, outcome in outcomes.items():
-        try:
-            said = outcome(root, snapshot)
-        except (AdvisorError, OSError) as error:
-            said = f"but its result can't be used: {error}"
-        if said is not None:
-            yield stage, said
-
-
-def _tables(root: Root, snapshot: str) -> str | None:
-    tables = root.folder("tables/result", snapshot) / RESULT
-    if not tables.exists():
-        return None
-    made = read_document(tables, TablesResult)
+def of_tables(made: TablesResult) -> str:
+    """What `normalize` made, in words."""
     return f"{sum(made.tables.values()):,} rows, {count(made.problems, 'problem')}"
 
 
-def _validation(root: Root, snapshot: str) -> str | None:
-    validation = validation_if_any(root, snapshot)
-    if validation is None:
-        return None
+def of_validation(validation: Validation) -> str:
+    """What `validate` found, in words."""
     failed = Counter(check.severity for check in validation.results if not check.success)
     counts = ", ".join(f"{number} {severity}" for severity, number in sorted(failed.items())) or "nothing"
     return f"{'fit' if validation.success else 'not fit'} for use; failed: {counts}"
 
 
-def _recommendation(root: Root, snapshot: str) -> str | None:
-    if not (root.folder(PLANS, snapshot) / RECOMMENDATION).exists():
-        return None
-    made = read_recommendation(root, snapshot)
+def of_recommendation(made: Recommendation) -> str:
+    """What `recommend` advises, in words."""
     plans = sum(one.plan is not None for one in made.combinations)
     return f"{count(plans, 'plan')}; advice: {made.advice.plan or 'nothing to do'}"
-
-
-def _reports(root: Root, snapshot: str) -> str | None:
-    reports = root.folder("reports", snapshot)
-    return ", ".join(sorted(file.name for file in reports.iterdir())) if reports.is_dir() else None

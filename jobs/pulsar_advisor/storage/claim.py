@@ -13,10 +13,11 @@ from typing import Final
 
 from upath import UPath
 
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_id, snapshot_moment
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.lease import EXPIRES_AFTER, LEASE, Lease, is_held
-from pulsar_advisor.storage.root import MANIFEST, Root, snapshot_id, snapshot_moment
+from pulsar_advisor.storage.root import MANIFEST, Root
 from pulsar_advisor.storage.store_clock import age
 
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)

@@ -89,6 +89,18 @@ def write_chunks(path: UPath, chunks: Iterable[bytes]) -> None:
         raise StorageError(f"can't write {path}: {error.strerror or error}") from error
 
 
+def why_not_writable(folder: UPath) -> str | None:
+    """Why no file can be written into a folder; None if one can. The folder is left as it was."""
+    probe = folder / ".doctor"
+    try:
+        with without_empty_folders(folder):
+            write_file(probe, b"")
+            probe.unlink()
+    except (StorageError, OSError) as error:
+        return str(error)
+    return None
+
+
 def _sync_folder(folder: UPath) -> None:
     """A new name survives a power failure only after its folder is synced to disk too."""
     number = os.open(folder.path, os.O_RDONLY)

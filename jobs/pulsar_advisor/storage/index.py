@@ -13,11 +13,12 @@ from itertools import islice
 from typing import Any, Final
 
 from pulsar_advisor.documents.snapshot_index import SnapshotIndex, SnapshotRow, Verdict
+from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, read_recommendation
 from pulsar_advisor.storage.results import read_document, read_validation
-from pulsar_advisor.storage.root import RESULT, Root, is_snapshot_id
+from pulsar_advisor.storage.root import RESULT, Root
 
 INDEXED: Final = 100
 """Snapshots in the index; pages show fewer at a time."""

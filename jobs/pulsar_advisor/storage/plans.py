@@ -25,17 +25,9 @@ if TYPE_CHECKING:
 PLANS: Final = "plans"
 RECOMMENDATION: Final = "recommendation.json"
 
-SHORT: Final = 8
-"""Digits of a digest that people read and type."""
-
 _DIGITS_IN_FILE_NAME: Final = 12
 _PLAN_FILE: Final = re.compile(rf".+--(?P<digits>[0-9a-f]{{{_DIGITS_IN_FILE_NAME}}})\.json")
 _DIGEST: Final = re.compile(r"(sha256:)?(?P<digits>[0-9a-f]{1,64})")
-
-
-def short(digest: str) -> str:
-    """The first digits of a digest, as people read and type it: `c8b31b82`."""
-    return digest.removeprefix("sha256:")[:SHORT]
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ import re
 from collections.abc import Container, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.model.text.nearest import nearest
 
@@ -26,30 +26,8 @@ RESULT: Final = "result.json"
 _ASKED_AT_ONCE: Final = 16
 """Checks files in parallel: on an object store each check is a round trip."""
 
-_SNAPSHOT_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-
-
-def snapshot_id(moment: datetime) -> str:
-    """`20261121T083000Z` for an aware datetime."""
-    return moment.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
-
-
-def snapshot_moment(snapshot: str) -> datetime:
-    """When a snapshot began, by its id; aware. Raises `ValueError` if it is not an id, or not a valid date."""
-    if not _SNAPSHOT_ID.fullmatch(snapshot):
-        raise ValueError("not a snapshot id of the form 20261121T083000Z")
-    return datetime.strptime(snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-
-
-def is_snapshot_id(text: str) -> bool:
-    """Whether a text is an id: of the right form, and a time that there is."""
-    try:
-        snapshot_moment(text)
-    except ValueError:
-        return False
-    return True
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ from statistics import median
 from typing import Final
 
 from pulsar_advisor.documents.validation import Validation
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.planning.proposals.replay import RESTART_AFTER_INTERVALS
 from pulsar_advisor.storage.results import read_manifest, read_validation, validation_if_any
-from pulsar_advisor.storage.root import RESULT, Root, snapshot_moment
+from pulsar_advisor.storage.root import RESULT, Root
 
 _USUAL_GAPS: Final = 10
 """Gaps between snapshots that define the usual gap."""

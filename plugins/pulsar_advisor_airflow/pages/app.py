@@ -14,12 +14,11 @@ from pulsar_advisor.execution.apply import abort, go_on, pause
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.execution.person import Person
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.plans.plan import Plan, load_plan
+from pulsar_advisor.model.plans.plan import Plan, load_plan, short
 from pulsar_advisor.reporting.figures import moment
 from pulsar_advisor.storage.index import has_report
-from pulsar_advisor.storage.plans import short
-from pulsar_advisor.storage.root import snapshot_moment
 from pulsar_advisor_airflow.clusters import Cluster
 from pulsar_advisor_airflow.configuration import page_link, report_link
 from pulsar_advisor_airflow.pages.access import (

@@ -13,10 +13,11 @@ import pytest
 from pulsar_advisor.cli import exit_code
 from pulsar_advisor.execution.ledger.ledger import Ledger, default_ledger_url, open_ledger
 from pulsar_advisor.execution.person import system_user
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.plans.plan import Plan, digest_of
-from pulsar_advisor.snapshots.archive import import_snapshot
+from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.plans import find_plan, write_plan
-from pulsar_advisor.storage.root import Root, snapshot_id
+from pulsar_advisor.storage.root import Root
 from unit.execution.actors import approved, run
 from unit.execution.doubles import B1, B2, LOWER, NAMESPACE, FakeCluster, FakeTime, make_plan, unload_step
 

@@ -15,9 +15,9 @@ from pulsar_advisor.cli.options import CLUSTER_VARIABLE, ROOT_VARIABLE
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.ledger import default_ledger_url, open_ledger
 from pulsar_advisor.execution.person import person_on_command_line
-from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.model.plans.plan import Plan, digest_of, short
 from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, short, write_plan
+from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, write_plan
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.execution.actors import ALICE
 from unit.execution.doubles import UPPER, make_plan, unload_step

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +12,7 @@ from rich.console import Console
 from pulsar_advisor.admin.clock import ClockDifference
 from pulsar_advisor.cli.screens import print_diagnosis
 from pulsar_advisor.diagnosis.examination import BrokerAnswers, Examination, Lack, SystemTopicsAnswer, ZooKeeperAnswers
-from pulsar_advisor.diagnosis.findings import Diagnosis, Row, diagnose
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.diagnosis.findings import Diagnosis, Row, diagnose, writable
 
 MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
 SETTINGS = {
@@ -282,17 +280,15 @@ def test_the_document_says_the_same() -> None:
     assert set(document["rows"][0]) == {"check", "status", "sentence", "what_to_do"}
 
 
-@pytest.mark.parametrize("root", [".", "new/below"])
-def test_a_root_is_tried_and_left_as_it_was(tmp_path: Path, root: str) -> None:
-    diagnosis = diagnose(healthy(), Root(str(tmp_path / root), "prod"))
-    assert (diagnosis.fit, diagnosis.rows[-1].check, list(tmp_path.iterdir())) == (True, "root", [])
+def test_a_root_that_can_be_written_is_said() -> None:
+    diagnosis = diagnose(healthy(), writable("/data", None))
+    assert (diagnosis.fit, diagnosis.rows[-1].check) == (True, "root")
 
 
-def test_a_root_that_cannot_be_written_makes_a_capture_impossible(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    diagnosis = diagnose(healthy(), Root(str(tmp_path / "file" / "root"), "prod"))
+def test_a_root_that_cannot_be_written_makes_a_capture_impossible() -> None:
+    diagnosis = diagnose(healthy(), writable("/data", "can't write /data/.doctor: Permission denied"))
     assert (diagnosis.exit_code, diagnosis.rows[-1].status) == (3, "problem")
-    assert "file/root" in diagnosis.rows[-1].sentence
+    assert "Permission denied" in diagnosis.rows[-1].sentence
 
 
 def test_zookeeper_alone_is_fit_for_a_capture_and_says_what_can_not_be_computed() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import documents
 from pulsar_advisor.capture.capture import capture
-from pulsar_advisor.snapshots.summary import summary
+from pulsar_advisor.stages.show import run as summary
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from unit.capture.fake_cluster import FakeCluster, Silence

@@ -11,7 +11,7 @@ import pytest
 from upath import UPath
 
 from pulsar_advisor.model.errors import StorageError
-from pulsar_advisor.storage.files import write_chunks, write_file
+from pulsar_advisor.storage.files import why_not_writable, write_chunks, write_file
 
 
 def test_a_file_and_its_name_are_on_disk_once_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,3 +60,14 @@ def test_a_disk_that_fills_up_keeps_no_part_of_the_file(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"can't write .*: No space left on device"):
         write_chunks(UPath(tmp_path / "file"), content())
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("folder", [".", "new/below"])
+def test_a_folder_is_tried_and_left_as_it_was(tmp_path: Path, folder: str) -> None:
+    assert why_not_writable(UPath(tmp_path / folder)) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert "file/root" in str(why_not_writable(UPath(tmp_path / "file" / "root")))

@@ -13,10 +13,11 @@ import documents
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.documents.validation import Validation
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.results import read_document
-from pulsar_advisor.storage.root import Root, snapshot_id
+from pulsar_advisor.storage.root import Root
 
 
 def take_snapshot(root: Root, snapshot: str) -> None:

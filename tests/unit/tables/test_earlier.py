@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import documents
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_id
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.tables.earlier import comparable_before, earlier_snapshot, snapshots_before, within
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

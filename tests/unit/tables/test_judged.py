@@ -11,10 +11,11 @@ import pytest
 
 import documents
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, WantedView
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.storage.files import sha256_hex, write_file
-from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_id
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.tables import judged
 from states import BrokerRow, BundleRow, cluster_state
 

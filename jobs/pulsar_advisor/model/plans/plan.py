@@ -29,6 +29,9 @@ range of the busiest broker."""
 PLAN_SCHEMAS: Final = (*EARLIER_SCHEMAS, PLAN_SCHEMA)
 """Those that are read."""
 
+SHORT: Final = 8
+"""Digits of a digest that people read and type."""
+
 _EXPECTED: Final = "name a plan file that `recommend` wrote"
 
 Confidence = Literal["high", "medium", "low"]
@@ -303,6 +306,11 @@ def sealed_before(content: bytes, digest: str) -> Sealed:
 def digest_of(plan: Plan) -> str:
     """The plan's digest."""
     return seal(plan).digest
+
+
+def short(digest: str) -> str:
+    """The first digits of a digest, as people read and type it: `c8b31b82`."""
+    return digest.removeprefix("sha256:")[:SHORT]
 
 
 def dump_plan(plan: Plan) -> bytes:

@@ -19,6 +19,7 @@ from typing import IO, BinaryIO, Final, cast
 import zstandard
 
 from pulsar_advisor.documents.manifest import File, Manifest
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.storage.claim import CLOCK_TOLERANCE, claimed_as, remove_remainders
@@ -30,7 +31,7 @@ from pulsar_advisor.storage.files import (
     write_file,
 )
 from pulsar_advisor.storage.index import update_index
-from pulsar_advisor.storage.root import MANIFEST, Root, snapshot_moment
+from pulsar_advisor.storage.root import MANIFEST, Root
 
 LARGEST_MANIFEST_BYTES: Final = 64 << 20
 MOST_VALUES: Final = 1_000_000

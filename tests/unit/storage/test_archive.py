@@ -18,7 +18,7 @@ import zstandard
 import documents
 from pulsar_advisor.capture.raw_files import RawFile, SnapshotFiles
 from pulsar_advisor.model.errors import StorageError, UsageError
-from pulsar_advisor.snapshots.archive import export_snapshot, import_snapshot
+from pulsar_advisor.storage.archive import export_snapshot, import_snapshot
 from pulsar_advisor.storage.files import sha256_hex, write_file
 from pulsar_advisor.storage.root import MANIFEST, Root
 

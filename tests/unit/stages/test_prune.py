@@ -13,8 +13,10 @@ import pytest
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.ledger import default_ledger_url, open_ledger
 from pulsar_advisor.model.errors import StorageError, UsageError
-from pulsar_advisor.snapshots import retention
-from pulsar_advisor.snapshots.retention import Pruned, Retention, prune
+from pulsar_advisor.snapshots.retention import Pruned, Retention
+from pulsar_advisor.stages import prune as verb
+from pulsar_advisor.stages.prune import run as prune
+from pulsar_advisor.storage import removal
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.plans import write_plan
@@ -159,7 +161,7 @@ def test_an_interrupted_prune_leaves_no_half_snapshot_and_the_next_one_ends_it(
         raise StorageError("disk gone")
 
     with monkeypatch.context() as interrupted:
-        interrupted.setattr(retention, "remove_folder", full_stop)
+        interrupted.setattr(removal, "remove_folder", full_stop)
         with pytest.raises(StorageError, match="disk gone"):
             pruned(root, days=30)
     assert root.snapshots() == [MIDDLE, NEW]
@@ -187,7 +189,7 @@ def test_a_snapshot_that_is_made_between_the_listings_stays(
     if listing == "manifests":
         monkeypatch.setattr(Root, "snapshots", first(Root.snapshots))
     else:
-        monkeypatch.setattr(retention, "_made_of", first(retention._made_of))
+        monkeypatch.setattr(verb, "made_of", first(verb.made_of))
     assert pruned(root, days=30).removed == (OLD,)
     assert stages_with(root, LATER) == set(STAGES)
 
@@ -198,8 +200,8 @@ def test_a_snapshot_that_a_plan_comes_to_refer_to_meanwhile_stays(root: Root, mo
         propose(ledger, make_plan([unload_step()], cluster=root.cluster, snapshot=MIDDLE), ALICE)
         ledger.close()
 
-    remove = retention.remove_folder
-    monkeypatch.setattr(retention, "remove_folder", lambda folder: (propose_one(), remove(folder)))
+    remove = removal.remove_folder
+    monkeypatch.setattr(removal, "remove_folder", lambda folder: (propose_one(), remove(folder)))
     assert pruned(root, count=1) == Pruned((OLD,), (MIDDLE,), (), (), dry_run=False)
     assert stages_with(root, MIDDLE) == set(STAGES)
 

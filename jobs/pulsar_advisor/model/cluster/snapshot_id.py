@@ -1,0 +1,30 @@
+"""The id of a snapshot: the second in which its capture began, or the next one that was free."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Final
+
+_SNAPSHOT_ID: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z")
+
+
+def snapshot_id(moment: datetime) -> str:
+    """`20261121T083000Z` for an aware datetime."""
+    return moment.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+
+
+def snapshot_moment(snapshot: str) -> datetime:
+    """When a snapshot began, by its id; aware. Raises `ValueError` if it is not an id, or not a valid date."""
+    if not _SNAPSHOT_ID.fullmatch(snapshot):
+        raise ValueError("not a snapshot id of the form 20261121T083000Z")
+    return datetime.strptime(snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+
+
+def is_snapshot_id(text: str) -> bool:
+    """Whether a text is an id: of the right form, and a time that there is."""
+    try:
+        snapshot_moment(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,37 @@
+"""`brokers`: what `pulsar-perf monitor-brokers` shows, from a raw snapshot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pulsar_advisor.documents.manifest import File
+from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.monitor.loads import load_in_snapshot, planned_usage
+from pulsar_advisor.monitor.tables import ClusterLoad
+from pulsar_advisor.storage.files import read_file, sha256_hex
+from pulsar_advisor.storage.results import read_manifest
+from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.tables.judged import settings_of
+from pulsar_advisor.tables.state import cluster_state
+
+
+def run(root: Root, snapshot: str) -> ClusterLoad:
+    """The brokers' load in a snapshot and, once it is normalized, the usage that its plans start from.
+
+    Raises `UsageError` if there is no such snapshot, `DataNotFit` if one of its files is not as captured, or is of an
+    archive whose lines no capture writes.
+    """
+    folder, manifest = root.folder("raw", snapshot), read_manifest(root, snapshot)
+
+    def content(file: File) -> bytes:
+        path = folder / file.path
+        packed = read_file(path, "capture")
+        if sha256_hex(packed) != file.sha256:
+            raise DataNotFit(f"{path} is not the file that was captured; copy the snapshot again, or capture anew")
+        return packed
+
+    load = load_in_snapshot(root.cluster, manifest, content)
+    if not (root.folder("tables/result", snapshot) / RESULT).exists():
+        return load
+    planned = planned_usage(cluster_state(root, snapshot), settings_of(root, snapshot, {}).values)
+    return replace(load, planned=planned)

@@ -1,0 +1,102 @@
+"""`snapshots prune`: removes old snapshots and all results derived from them, except those that a plan refers to."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import datetime
+from itertools import chain
+
+from pulsar_advisor.execution.ledger.ledger import default_ledger_url, ledger_exists, open_ledger
+from pulsar_advisor.execution.ledger.recorded_plans import new_plans
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.snapshots.retention import Pruned, Retention, referred_to
+from pulsar_advisor.storage.index import update_index
+from pulsar_advisor.storage.plans import PLANS
+from pulsar_advisor.storage.removal import (
+    has_manifest,
+    is_at_work,
+    made_of,
+    new_plan_files,
+    remove_snapshot,
+    stage_folders,
+)
+from pulsar_advisor.storage.root import Root
+
+
+def run(root: Root, retention: Retention, address: str | None, now: datetime, *, dry_run: bool) -> Pruned:
+    """Remove outdated snapshots: the raw manifest first, so that none ever exists in part, then every stage's folder.
+
+    `address` is the ledger's (see `ledger_address`), by default SQLite beside a local root.
+    Others may capture, or make and apply plans, at the same time: the manifest, the plans' references and any active
+    stage are checked again before each snapshot is removed.
+    Raises `UsageError` if the snapshots that plans refer to can't be determined (see `PlanReferences`), and
+    `StorageError` if the ledger can't be read or a folder can't be removed.
+    """
+    stages = stage_folders(root)
+    made = made_of(root, stages)  # before the manifests, so that a new snapshot is not mistaken for a remainder
+    existing = root.snapshots()
+    references = PlanReferences(root, address, has_plans=PLANS in stages)
+    removed: list[str] = []
+    remainders: list[str] = []
+    kept: list[str] = []
+    at_work: list[str] = []
+    for snapshot in sorted({*made.difference(existing), *retention.outdated(existing, now)}):
+        is_remainder = snapshot not in existing
+        if has_manifest(root, snapshot) == is_remainder:
+            continue  # imported, or removed by another process, since the listing
+        if snapshot in references.snapshots():
+            kept += [] if is_remainder else [snapshot]
+        elif is_at_work(root, ("raw", *stages), snapshot):
+            at_work += [] if is_remainder else [snapshot]
+        else:
+            (remainders if is_remainder else removed).append(snapshot)
+            if not dry_run:
+                remove_snapshot(root, stages, snapshot, is_remainder=is_remainder)
+    if not dry_run:
+        update_index(root)
+    lists = (tuple(removed), tuple(kept), tuple(at_work), tuple(remainders))
+    return Pruned(*lists, dry_run, tuple(references.unreadable))
+
+
+class PlanReferences:
+    """The snapshots that a cluster's plans refer to; each query also finds plans made since the last one.
+
+    Includes every plan in the ledger (proposed, approved or applied), plan files with steps to apply, since those may
+    be recorded in another ledger, and the snapshots that a plan's strategies learnt from.
+    Without a ledger there are none, unless the root `has_plans`: then their ledger is elsewhere, and `UsageError` is
+    raised.
+    """
+
+    def __init__(self, root: Root, address: str | None, *, has_plans: bool) -> None:
+        self._root = root
+        self._url = address or default_ledger_url(root)
+        self._read: dict[str, tuple[str, ...]] = {}
+        """The references of each plan, by its digest or file; a plan never changes, so they are read once."""
+        self.unreadable: list[str] = []
+        """Plans, by digest or file, that can't be read: they refer to their own snapshot at least."""
+        if not ledger_exists(self._url):
+            if address is not None:
+                raise UsageError(f"there is no ledger at {address}: nothing was removed")
+            if has_plans:
+                raise UsageError(
+                    f"{root.path} holds plans but no ledger that refers to them: name it with --ledger URL"
+                )
+        else:
+            with closing(open_ledger(self._url)):  # explains a wrong URL, and brings an older ledger up to date
+                pass
+
+    def snapshots(self) -> frozenset[str]:
+        """Every snapshot that a plan currently refers to."""
+        if ledger_exists(self._url):
+            for digest, snapshot, document in new_plans(self._url, self._root.cluster, self._read.keys()):
+                self._note(digest, snapshot, document, only_to_carry_out=False)
+            for file in new_plan_files(self._root, self._read.keys()):
+                self._note(file.place, file.snapshot, file.content, only_to_carry_out=True)
+        return frozenset(chain.from_iterable(self._read.values()))
+
+    def _note(self, plan: str, snapshot: str, document: str | bytes, *, only_to_carry_out: bool) -> None:
+        try:
+            self._read[plan] = referred_to(document, only_to_carry_out=only_to_carry_out)
+        except ValueError:
+            self.unreadable.append(plan)
+            self._read[plan] = (snapshot,)

@@ -1,0 +1,48 @@
+"""`snapshots show`: what a snapshot holds and lacks, from its manifest, and what each stage made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.snapshots.summary import SnapshotSummary, of_recommendation, of_tables, of_validation, summary
+from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, read_recommendation
+from pulsar_advisor.storage.results import read_manifest, read_tables_result, read_validation
+from pulsar_advisor.storage.root import RESULT, Root
+
+
+def run(root: Root, snapshot: str) -> SnapshotSummary:
+    """The summary. Raises `UsageError` if there is no such snapshot."""
+    return summary(read_manifest(root, snapshot), dict(_stages(root, snapshot)))
+
+
+def _stages(root: Root, snapshot: str) -> Iterator[tuple[str, str]]:
+    """What each stage made; a result that can't be read says so."""
+    outcomes = {"normalized": _tables, "validated": _validation, "recommended": _recommendation, "reported": _reports}
+    for stage, outcome in outcomes.items():
+        try:
+            said = outcome(root, snapshot)
+        except (AdvisorError, OSError) as error:
+            said = f"but its result can't be used: {error}"
+        if said is not None:
+            yield stage, said
+
+
+def _tables(root: Root, snapshot: str) -> str | None:
+    made = (root.folder("tables/result", snapshot) / RESULT).exists()
+    return of_tables(read_tables_result(root, snapshot)) if made else None
+
+
+def _validation(root: Root, snapshot: str) -> str | None:
+    made = (root.folder("validation", snapshot) / RESULT).exists()
+    return of_validation(read_validation(root, snapshot)) if made else None
+
+
+def _recommendation(root: Root, snapshot: str) -> str | None:
+    made = (root.folder(PLANS, snapshot) / RECOMMENDATION).exists()
+    return of_recommendation(read_recommendation(root, snapshot)) if made else None
+
+
+def _reports(root: Root, snapshot: str) -> str | None:
+    reports = root.folder("reports", snapshot)
+    return ", ".join(sorted(file.name for file in reports.iterdir())) if reports.is_dir() else None

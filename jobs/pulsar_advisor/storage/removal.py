@@ -1,0 +1,97 @@
+"""Removing a snapshot with all that was made of it: the manifest first, so that none ever exists in part."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from upath import UPath
+
+from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
+from pulsar_advisor.model.errors import AdvisorError, StorageError
+from pulsar_advisor.storage.claim import remove_folder
+from pulsar_advisor.storage.files import read_file
+from pulsar_advisor.storage.lease import LEASE, is_held
+from pulsar_advisor.storage.plans import PLANS
+from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.store_clock import age
+
+_PREFIX: Final = "snapshot="
+
+
+@dataclass(frozen=True)
+class PlanFile:
+    """A file that may be a plan: its place, the snapshot it lies with, and its content, empty if it can't be read."""
+
+    place: str
+    snapshot: str
+    content: bytes
+
+
+def stage_folders(root: Root) -> list[str]:
+    """Every folder with this cluster's snapshots, except raw: `validation`, `tables/bundles`, …"""
+    found: list[str] = []
+    for child in _folders(root.path):
+        if child.name != "raw":
+            inner = [child.name, *(f"{child.name}/{table.name}" for table in _folders(child))]
+            found += (stage for stage in inner if (root.path / stage / f"cluster={root.cluster}").is_dir())
+    return sorted(found)
+
+
+def made_of(root: Root, stages: Collection[str]) -> set[str]:
+    """Ids of the snapshots for which some of these folders has results."""
+    parents = (root.path / stage / f"cluster={root.cluster}" for stage in stages)
+    names = (folder.name for parent in parents for folder in _folders(parent))
+    ids = (name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
+    return set(filter(is_snapshot_id, ids))
+
+
+def new_plan_files(root: Root, known: Collection[str]) -> Iterator[PlanFile]:
+    """The files named like plans whose places aren't known yet."""
+    for folder in _folders(root.path / PLANS / f"cluster={root.cluster}"):
+        for file in folder.glob("*--*.json"):
+            if str(file) not in known:
+                try:
+                    content = read_file(file, "recommend")
+                except AdvisorError:
+                    content = b""
+                yield PlanFile(str(file), folder.name.removeprefix(_PREFIX), content)
+
+
+def has_manifest(root: Root, snapshot: str) -> bool:
+    """Whether the snapshot exists."""
+    return (root.folder("raw", snapshot) / MANIFEST).exists()
+
+
+def is_at_work(root: Root, stages: Iterable[str], snapshot: str) -> bool:
+    """Whether a process holds the snapshot's folder of one of these stages, or its lease can't be read."""
+    leases = [lease for stage in stages if (lease := root.folder(stage, snapshot) / LEASE).exists()]
+    return any(_is_held(lease) for lease in leases)
+
+
+def remove_snapshot(root: Root, stages: Iterable[str], snapshot: str, *, is_remainder: bool) -> None:
+    """Remove a snapshot from the raw folder and those of these stages; of what is left of one, only the latter."""
+    manifest = root.folder("raw", snapshot) / MANIFEST
+    if not is_remainder:
+        try:
+            manifest.unlink()
+        except OSError as error:
+            raise StorageError(f"can't remove {manifest}: {error.strerror or error}") from error
+        remove_folder(manifest.parent)
+    for stage in stages:
+        remove_folder(root.folder(stage, snapshot))
+
+
+def _is_held(lease: UPath) -> bool:
+    try:
+        return is_held(read_file(lease, "prune"), age(lease))
+    except AdvisorError:
+        return True
+
+
+def _folders(parent: UPath) -> list[UPath]:
+    try:
+        return [child for child in parent.iterdir() if child.is_dir()] if parent.is_dir() else []
+    except OSError as error:
+        raise StorageError(f"can't list {parent}: {error.strerror or error}") from error
