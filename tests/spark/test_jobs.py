@@ -18,15 +18,19 @@ pytestmark = pytest.mark.spark
 
 JOBS = Path(__file__).parents[2] / "jobs"
 RESULTS = {"normalize": "tables/result", "validate": "validation"}
+FOUND = {"normalize": "has ", "validate": "may be used: "}
 
 
 @pytest.mark.parametrize("jobs", [["normalize"], pytest.param(["normalize", "validate"], marks=pytest.mark.full)])
-def test_each_job_ends_well_once_its_result_file_is_written_and_prints_nothing(jobs: list[str], tmp_path: Path) -> None:
+def test_each_job_ends_well_once_its_result_file_is_written_and_logs_what_it_found(
+    jobs: list[str], tmp_path: Path
+) -> None:
     root = Root(str(tmp_path), "test")
     snapshot = skewed_modular_cluster().write(root)
-    run_jobs(jobs, root, snapshot)
+    logged = run_jobs(jobs, root, snapshot)
     for job in jobs:
         assert (root.folder(RESULTS[job], snapshot) / RESULT).exists()
+        assert logged[job][-1].startswith(f"{job}: snapshot {snapshot} {FOUND[job]}")
 
 
 @pytest.mark.full
@@ -74,12 +78,16 @@ def listens(port: int) -> bool:
         return attempt.connect_ex(("127.0.0.1", port)) == 0
 
 
-def run_jobs(jobs: Sequence[str], root: Root, snapshot: str, *options: str) -> None:
+def run_jobs(jobs: Sequence[str], root: Root, snapshot: str, *options: str) -> dict[str, list[str]]:
+    """The lines that each job logged itself."""
+    logged = {}
     for job in jobs:
         command = [sys.executable, str(JOBS / f"{job}.py"), "--root", root.url, "--cluster", "test"]
         command += ["--snapshot", snapshot, *(options or ("--master", "local[2]"))]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (0, ""), done.stderr
+        logged[job] = [line for line in done.stderr.splitlines() if line.startswith(f"{job}: ")]
+    return logged
 
 
 def content(root: Root, snapshot: str) -> dict[str, list[object]]:

@@ -1,14 +1,11 @@
-"""Shows the progress of a capture: a bar on a terminal, plain lines elsewhere, always on stderr."""
+"""The progress that a capture reports: in the log, unless who started it shows it in another form."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Protocol, TextIO
+import logging
+from typing import Protocol
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+_log = logging.getLogger(__name__)
 
 
 class CaptureProgress(Protocol):
@@ -21,48 +18,12 @@ class CaptureProgress(Protocol):
         """One unit of the current step is done."""
 
 
-class _Bars:
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._task: TaskID | None = None
+class LoggedProgress:
+    """A line of the log for each step."""
 
     def begin(self, step: str, total: int) -> None:
-        self._task = self._progress.add_task(step, total=total)
+        """Log the step and its number of units."""
+        _log.info("reading %s (%d)", step, total)
 
     def advance(self) -> None:
-        if self._task is not None:
-            self._progress.advance(self._task)
-
-
-class _Lines:
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def begin(self, step: str, total: int) -> None:
-        print(f"capture: {step} ({total})", file=self._stream, flush=True)
-
-    def advance(self) -> None:
-        """Lines show steps, not units."""
-
-
-class _Nothing:
-    def begin(self, step: str, total: int) -> None:
-        """Nothing is shown."""
-
-    def advance(self) -> None:
-        """Nothing is shown."""
-
-
-@contextmanager
-def shown_progress(*, quiet: bool = False) -> Iterator[CaptureProgress]:
-    """Progress on stderr, in the form that suits the stream; none if it is to be quiet."""
-    if quiet:
-        yield _Nothing()
-        return
-    stream = sys.stderr
-    if not stream.isatty():
-        yield _Lines(stream)
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(file=stream)) as progress:
-        yield _Bars(progress)
+        """The log has steps, not units."""

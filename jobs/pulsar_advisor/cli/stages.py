@@ -26,7 +26,6 @@ from pulsar_advisor.cli.output import (
     CHANGES_PROPOSED,
     GOAL_NOT_REACHED,
     Ended,
-    is_quiet,
     log,
     print_json,
     say,
@@ -96,9 +95,11 @@ def capture(
 
 def capture_into(root: Root, options: CaptureOptions) -> str:
     """Take a snapshot now; return its id."""
+    from pulsar_advisor.cli.capture_progress import shown_progress
     from pulsar_advisor.stages.capture import run as take_snapshot
 
-    return take_snapshot(options, root, quiet=is_quiet())
+    with shown_progress() as progress:
+        return take_snapshot(options, root, progress)
 
 
 def normalize(

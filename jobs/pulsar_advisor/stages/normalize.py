@@ -49,6 +49,8 @@ def run(spark: SparkSession, root: Root, snapshot: str) -> TablesResult:
             f"{path} was made from another manifest ({result.manifest_sha256} instead of {manifest_sha256}): "
             "a snapshot is never changed; remove its folders under tables/ to normalize it again"
         )
+    tables, rows = count(len(result.tables), "table"), count(sum(result.tables.values()), "row")
+    _log.info("snapshot %s has %s with %s, and %s", snapshot, tables, rows, count(result.problems, "problem"))
     return result
 
 

@@ -14,6 +14,7 @@ from pulsar_advisor.lint.judge import judge
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.planning.advice.compare import Score, no_score, score
 from pulsar_advisor.planning.requests.request import Request
@@ -83,6 +84,7 @@ def run(spark: Callable[[], SparkSession], root: Root, snapshot: str, request: R
         lease.require()
         write_file(folder / RECOMMENDATION, document.content())
     update_index(root, snapshot)
+    _log.info("snapshot %s: %s", snapshot, plain(document.advice.sentence))
     return document
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from typing import Final, Literal
@@ -34,6 +35,8 @@ from pulsar_advisor.tables.state import cluster_state, settings_inputs
 Format = Literal["html", "json", "md", "csv"]
 
 DISTRIBUTION: Final = "pulsar-rebalance-advisor"
+
+_log = logging.getLogger(__name__)
 
 
 def run(
@@ -117,6 +120,7 @@ def write_report(page: ReportPage, root: Root, form: Format, output: str | None)
     write_chunks(path, (chunk.encode() for chunk in renderers[form](page)))
     if output is None:
         update_index(root, page.snapshot)
+    _log.info("the report of snapshot %s is %s", page.snapshot, path)
     return str(path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from upath import UPath
 
 from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.quality.checks import suites, suites_sha256
 from pulsar_advisor.quality.history import CheckRow, check_rows, quality_history
 from pulsar_advisor.storage.files import read_file, sha256_hex, write_file
@@ -22,6 +24,8 @@ from pulsar_advisor.tables.schemas import CHECKS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_log = logging.getLogger(__name__)
 
 
 def run(spark: SparkSession, root: Root, snapshot: str) -> Validation:
@@ -42,6 +46,10 @@ def run(spark: SparkSession, root: Root, snapshot: str) -> Validation:
             "so it is not replaced: remove it to validate again"
         )
     update_index(root, snapshot)
+    failed = [check.title for check in result.results if not check.success]
+    may = "may" if result.success else "must not"
+    found = f"{len(failed)} failed: {some_of(failed)}" if failed else "all passed"
+    _log.info("snapshot %s %s be used: %s, %s", snapshot, may, count(len(result.results), "check"), found)
     return result
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from pulsar_advisor.execution.verify import require_later, settled_run, verify_plan
 from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.tables.state import cluster_state, settings_inputs
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger.ledger import Ledger
     from pulsar_advisor.model.plans.plan import Plan
     from pulsar_advisor.storage.root import Root
+
+_log = logging.getLogger(__name__)
 
 
 def check(plan: Plan, ledger: Ledger) -> None:
@@ -29,4 +33,7 @@ def check_snapshot(plan: Plan, ledger: Ledger, root: Root, snapshot: str) -> Non
 def run(plan: Plan, ledger: Ledger, root: Root, snapshot: str) -> VerifyResult:
     """Compare an applied plan with a normalized snapshot; see `verify_plan`."""
     settings = resolve_settings(*settings_inputs(root, snapshot)).values
-    return verify_plan(plan, ledger, cluster_state(root, snapshot, "fresh"), settings)
+    result = verify_plan(plan, ledger, cluster_state(root, snapshot, "fresh"), settings)
+    found = f"not as predicted: {plain('; '.join(result.deviations))}" if result.deviations else "as predicted"
+    _log.info("run %d of %s, by snapshot %s: %s", result.run, result.digest, snapshot, found)
+    return result

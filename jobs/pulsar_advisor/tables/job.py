@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -40,6 +41,7 @@ def run_job(name: str, stage: Stage, arguments: Sequence[str] | None = None) -> 
         help="Spark master, or sc://HOST:PORT of a Spark Connect server; default: the master spark-submit was given",
     )
     options = parser.parse_args(arguments)
+    _log_stages(name)
     try:
         root = Root(options.root, options.cluster)
         snapshot = root.resolve(options.snapshot)
@@ -55,6 +57,12 @@ def run_job(name: str, stage: Stage, arguments: Sequence[str] | None = None) -> 
         sys.stderr.write(f"{name}: {plain(str(error))}\n")
         return error.exit_code
     return 0
+
+
+def _log_stages(name: str) -> None:
+    """Write to stderr what stages log; of libraries, which log without end, only warnings."""
+    logging.basicConfig(format=f"{name}: %(message)s")
+    logging.getLogger("pulsar_advisor").setLevel(logging.INFO)
 
 
 def _once_free(name: str, work: Callable[[], Any]) -> None:

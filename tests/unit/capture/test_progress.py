@@ -1,15 +1,21 @@
-"""Progress goes to stderr, so that stdout carries results only."""
+"""A scheduler takes what a task writes to stderr for errors, so that progress goes to the log."""
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
-from pulsar_advisor.capture.progress import shown_progress
+from pulsar_advisor.capture.progress import LoggedProgress
 
 
-def test_without_a_terminal_every_step_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with shown_progress() as progress:
-        progress.begin("namespaces", 7)
-        progress.advance()
+def test_every_step_is_one_line_of_the_log_and_nothing_else(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.INFO)
+    progress = LoggedProgress()
+    progress.begin("namespaces", 7)
+    progress.advance()
+    assert caplog.record_tuples == [("pulsar_advisor.capture.progress", logging.INFO, "reading namespaces (7)")]
     printed = capsys.readouterr()
-    assert (printed.out, printed.err) == ("", "capture: namespaces (7)\n")
+    assert (printed.out, printed.err) == ("", "")
