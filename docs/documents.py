@@ -1,126 +1,64 @@
-"""What the documents of the advisor hold, in types: `docs/generate.py` writes a JSON Schema of each to docs/schemas/.
+"""The documents of the advisor, of whose types `docs/generate.py` writes JSON Schemas to docs/schemas/.
 
-Most are the product's own types. Documents that stages assemble from parts are declared here; tests hold real ones to
-their schemas.
+Tests hold real documents to them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal, NotRequired
+from typing import Any, Final
 
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
-from typing_extensions import TypedDict
 
-from pulsar_advisor.diagnosis.findings import Row
 from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.documents.audit_result import AuditResult
+from pulsar_advisor.documents.broker_tables import BrokerTables
+from pulsar_advisor.documents.diagnosis import Diagnosis
+from pulsar_advisor.documents.explanation import ExplanationOfSnapshot
 from pulsar_advisor.documents.ledger_head import LedgerHead
 from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.documents.plan_calls import PlanCalls
-from pulsar_advisor.documents.recommendation import Recommendation, Trial
+from pulsar_advisor.documents.prune_result import Pruned
+from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.documents.simulation import SimulationResult
 from pulsar_advisor.documents.snapshot_index import SnapshotIndex
+from pulsar_advisor.documents.snapshot_summary import SnapshotSummary
 from pulsar_advisor.documents.tables_result import TablesResult
 from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.documents.verify_result import VerifyResult
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.lint.judge import LintFinding
-from pulsar_advisor.model.configuration.kinds import LoadManagerKind
 from pulsar_advisor.model.plans.plan import Plan
-from pulsar_advisor.monitor.tables import OverallRow, PlannedUsage
-from pulsar_advisor.planning.questions.explain import Explanation
 from pulsar_advisor.planning.questions.restart_order import RestartOrder
 from pulsar_advisor.planning.questions.scale import Scale
 from pulsar_advisor.reporting.page import ReportPage
-from pulsar_advisor.snapshots.retention import Pruned
-from pulsar_advisor.snapshots.summary import SnapshotSummary
 
+_FAMILY: Final = "pulsar-advisor/"
 
-@dataclass(frozen=True, kw_only=True)
-class ExplanationOfSnapshot(Explanation):
-    """An explanation, what it is based on, and what Pulsar itself would do, switches included."""
+_TYPES: Final = (
+    ApplyResult,
+    ApprovalPolicy,
+    AuditResult,
+    BrokerTables,
+    Diagnosis,
+    ExplanationOfSnapshot,
+    LedgerHead,
+    Manifest,
+    Plan,
+    PlanCalls,
+    Pruned,
+    Recommendation,
+    ReportPage,
+    RestartOrder,
+    Scale,
+    SimulationResult,
+    SnapshotIndex,
+    SnapshotSummary,
+    TablesResult,
+    Validation,
+    VerifyResult,
+)
 
-    cluster: str
-    snapshot: str
-    manifest_sha256: str
-    view: Literal["fresh", "published"]
-    what_if: dict[str, str]
-    pulsar: str
-
-
-class Examined(TypedDict):
-    """Whether a capture made now would produce a usable snapshot."""
-
-    cluster_name: str
-    fit: bool
-    reachable: bool
-    rows: list[Row]
-
-
-class BrokerTables(TypedDict):
-    """The tables of one broker: label -> figures by name."""
-
-    broker: str
-    load_manager: LoadManagerKind
-    rows: dict[str, dict[str, float | int | None]]
-
-
-class Overall(TypedDict):
-    """The table over all brokers."""
-
-    brokers: list[OverallRow]
-    total: OverallRow
-
-
-class Unknown(TypedDict):
-    """A broker whose load is unknown."""
-
-    broker: str
-    reason: str
-
-
-class Load(TypedDict):
-    """The tables of `brokers`: each broker's, and the one over all of them."""
-
-    where: str
-    read_at_ms: int
-    brokers: list[BrokerTables]
-    overall: Overall
-    missing: list[Unknown]
-    planned: NotRequired[PlannedUsage | None]
-    notes: list[str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class FindingWithEffect(LintFinding):
-    """A violated rule, and what the cluster's own balancer would do with the proposed change."""
-
-    effect: Trial | None
-
-
-DOCUMENTS: Final[Mapping[str, Any]] = {
-    "apply-result/3": ApplyResult,
-    "approval-policy/1": ApprovalPolicy,
-    "audit-result/1": AuditResult,
-    "broker-tables/1": Load,
-    "doctor/1": Examined,
-    "explanation/1": ExplanationOfSnapshot,
-    "ledger-head/1": LedgerHead,
-    "plan-calls/1": PlanCalls,
-    "plan/5": Plan,
-    "prune-result/1": Pruned,
-    "raw-snapshot/1": Manifest,
-    "recommendation/1": Recommendation,
-    "report/1": ReportPage,
-    "restart-order/1": RestartOrder,
-    "scale/2": Scale,
-    "simulation/1": SimulationResult,
-    "snapshot-index/1": SnapshotIndex,
-    "snapshot-summary/1": SnapshotSummary,
-    "tables-result/1": TablesResult,
-    "validation-result/2": Validation,
-    "verify-result/1": VerifyResult,
+DOCUMENTS: Final[Mapping[str, type]] = {
+    kind.SCHEMA.removeprefix(_FAMILY): kind for kind in sorted(_TYPES, key=lambda kind: kind.SCHEMA)
 }
 """Schema name and version, without `pulsar-advisor/` -> the type of the document without its field `schema`."""
 

@@ -53,28 +53,28 @@ def snapshot_to_recommend_on() -> str:
     raise AirflowFailException("name a snapshot: a manual run has no asset event that names one")
 
 
-def lint(cluster: str, snapshot: str) -> list[dict[str, object]]:
+def lint(cluster: str, snapshot: str) -> list[Json]:
     """The rules that the settings of a normalized snapshot's cluster violate, with the effect of what they propose."""
-    from pulsar_advisor.stages.lint import lint_rows, run
+    from pulsar_advisor.stages.lint import run
 
     with as_airflow_errors():
-        return lint_rows(run(_root(cluster), snapshot))
+        return [as_json(finding) for finding in run(_root(cluster), snapshot)]
 
 
-def restart_order(cluster: str, snapshot: str, ceiling_ratio: float | None = None) -> dict[str, Any]:
+def restart_order(cluster: str, snapshot: str, ceiling_ratio: float | None = None) -> Json:
     """The order of a rolling restart that moves each bundle least often; no broker ends above `ceiling_ratio`."""
     from pulsar_advisor.stages.restart_order import run
 
     with as_airflow_errors():
-        return asdict(run(_root(cluster), snapshot, ceiling_ratio))
+        return as_json(run(_root(cluster), snapshot, ceiling_ratio))
 
 
-def scale(cluster: str, snapshot: str, usage_ratio: float = 0.6) -> dict[str, Any]:
+def scale(cluster: str, snapshot: str, usage_ratio: float = 0.6) -> Json:
     """How many brokers the load of a normalized snapshot needs at this mean usage."""
     from pulsar_advisor.stages.scale import run
 
     with as_airflow_errors():
-        return asdict(run(_root(cluster), snapshot, usage_ratio))
+        return as_json(run(_root(cluster), snapshot, usage_ratio))
 
 
 def advised_plan(cluster: str, snapshot: str) -> dict[str, str] | None:
@@ -236,7 +236,7 @@ def cluster_names() -> list[str]:
     return list(clusters())
 
 
-def prune_snapshots(cluster: str, keep_days: int) -> dict[str, Any]:
+def prune_snapshots(cluster: str, keep_days: int) -> Json:
     """Remove a cluster's snapshots older than this, except the newest and those that a plan refers to."""
     from pulsar_advisor.execution.ledger.ledger import default_ledger_url
     from pulsar_advisor.snapshots.retention import Retention
@@ -248,7 +248,7 @@ def prune_snapshots(cluster: str, keep_days: int) -> dict[str, Any]:
         with opened_ledger(root):
             pass  # before the first proposal there is none, and nothing is removed without one
         address = option("ledger") or default_ledger_url(root)
-        return prune(root, Retention(keep_days), address, datetime.now(UTC), dry_run=False).document()
+        return as_json(prune(root, Retention(keep_days), address, datetime.now(UTC), dry_run=False))
 
 
 def audit_ledger(known_head: str | None) -> str:

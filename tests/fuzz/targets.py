@@ -49,7 +49,7 @@ from pulsar_advisor.model.cluster.bundle_range import parse_range
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plans.canonical_json import canonical_json
 from pulsar_advisor.model.plans.plan import load_plan
-from pulsar_advisor.monitor.tables import as_document
+from pulsar_advisor.monitor.tables import broker_tables
 from pulsar_advisor.stages.brokers import run as load_in_snapshot
 from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.files import sha256_hex
@@ -232,7 +232,7 @@ def _import_manifest(manifest: bytes) -> object:
 
 def _brokers(root: Root, snapshot: str) -> object:
     """What `brokers` shows of a snapshot."""
-    return as_document(load_in_snapshot(root, snapshot))
+    return broker_tables(load_in_snapshot(root, snapshot))
 
 
 def _import_lines(surface: str) -> Callable[[bytes], object]:

@@ -17,8 +17,9 @@ from harness.cluster import ClusterOptions, LiveCluster
 from harness.errors import LiveClusterUnavailable
 from harness.load import running_load
 from pulsar_advisor.admin.options import capture_options
+from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.monitor.loads import load_now
-from pulsar_advisor.monitor.tables import as_document
+from pulsar_advisor.monitor.tables import broker_tables as tables_of
 
 StartCluster = Callable[[ClusterOptions], LiveCluster]
 Document = Mapping[str, Any]
@@ -35,7 +36,7 @@ LABEL = re.compile(r"[A-Z][A-Z ]*")
 
 def ours(cluster: LiveCluster) -> Document:
     options = capture_options(admin={"admin_urls": tuple(cluster.admin_urls)}, zookeeper=cluster.zookeeper)
-    return as_document(load_now(options))
+    return as_json(tables_of(load_now(options)))
 
 
 @contextmanager

@@ -12,7 +12,8 @@ import pytest
 from harness.cluster import ClusterOptions, LiveCluster
 from pulsar_advisor.admin.options import CaptureOptions, capture_options
 from pulsar_advisor.diagnosis.examination import examine
-from pulsar_advisor.diagnosis.findings import Diagnosis, diagnose
+from pulsar_advisor.diagnosis.findings import diagnose
+from pulsar_advisor.documents.diagnosis import Diagnosis
 
 StartCluster = Callable[[ClusterOptions], LiveCluster]
 

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.documents.recommendation import Trial as TrialDocument
-from pulsar_advisor.lint.judge import LintFinding, judge, proposals
+from pulsar_advisor.lint.judge import FindingWithEffect, LintFinding, judge, proposals
 from pulsar_advisor.lint.rule import Case
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.model.errors import AdvisorError
@@ -179,7 +179,7 @@ class Asked:
         return trials([one.change for one in self.lint], self.fit, self.resolve, self.earlier)
 
     @property
-    def proposals(self) -> Sequence[tuple[LintFinding, TrialDocument | None]]:
+    def proposals(self) -> Sequence[FindingWithEffect]:
         """The answer to `lint`: what it proposes once its changes have been tried."""
         return proposals(self.lint, map(TrialDocument.of, self.trials))
 

@@ -353,7 +353,7 @@ def lint_proposes_nothing_worse(asked: Asked, brute: BruteForce) -> Complaints:
     today = asked.today
     if isinstance(today, AdvisorError):
         return
-    proposed = [dict(finding.change) for finding, trial in asked.proposals if finding.change and trial is not None]
+    proposed = [dict(finding.change) for finding in asked.proposals if finding.change and finding.effect is not None]
     for trial in asked.trials:
         if trial.score is None or dict(trial.change) not in proposed:
             continue

@@ -21,7 +21,7 @@ def doctor(*, place: Place = Place(), connection: Connection = Connection(), jso
     from pulsar_advisor.stages.doctor import run as diagnose
 
     diagnosis = diagnose(connection.options(place), place.open_if_named())
-    print_json(diagnosis.document()) if json else print_diagnosis(diagnosis, Console())
+    print_json(diagnosis) if json else print_diagnosis(diagnosis, Console())
     if diagnosis.exit_code:
         raise Ended(diagnosis.exit_code)
 
@@ -50,7 +50,7 @@ def brokers(
 
     from pulsar_advisor.cli.screens import print_tables
     from pulsar_advisor.monitor.loads import load_now, watched
-    from pulsar_advisor.monitor.tables import as_document
+    from pulsar_advisor.monitor.tables import broker_tables
     from pulsar_advisor.stages.brokers import run as load_in_snapshot
 
     refuse_together({"--snapshot": snapshot is not None, "--live": live})
@@ -67,5 +67,5 @@ def brokers(
     for load in loads:
         if watch is not None and not json:
             console.clear()  # does nothing without a terminal
-        print_json(as_document(load)) if json else print_tables(load, console)
+        print_json(broker_tables(load)) if json else print_tables(load, console)
         sys.stdout.flush()  # so that a reader of a pipe gets each document immediately

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -113,12 +113,12 @@ def restart_order(
     *, place: Place = Place(), snapshot: str = LATEST, ceiling: Ceiling = None, json: Json = False
 ) -> None:
     """Say in which order to restart all brokers so that each bundle moves least often; makes no plan."""
-    from pulsar_advisor.stages.restart_order import RESTART_ORDER_SCHEMA, run
+    from pulsar_advisor.stages.restart_order import run
 
     root = place.open()
     order = run(root, root.resolve(snapshot), _ratio(ceiling))
     if json:
-        print_json({"schema": RESTART_ORDER_SCHEMA, **asdict(order)})
+        print_json(order)
     else:
         say_lines(restart_lines(order))
 
@@ -131,12 +131,12 @@ def scale(
     json: Json = False,
 ) -> None:
     """Say how many brokers this load needs, and what fewer or more would look like; makes no plan."""
-    from pulsar_advisor.stages.scale import SCALE_SCHEMA, run
+    from pulsar_advisor.stages.scale import run
 
     root = place.open()
     found = run(root, root.resolve(snapshot), ratio(to))
     if json:
-        print_json({"schema": SCALE_SCHEMA, **asdict(found)})
+        print_json(found)
     else:
         say_lines(scale_lines(found))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -79,11 +78,11 @@ def leave(
 
 
 def _say_what_is_off(ledger: Ledger, names: list[str], *, json: bool) -> None:
-    from pulsar_advisor.execution.run.guard import left_off, warning
+    from pulsar_advisor.execution.run.guard import LeftOff, left_off, warning
 
     left = [(name, switch) for name in names for switch in left_off(ledger, name)]
     if json:
-        print_json([{"cluster_name": name, **asdict(switch)} for name, switch in left])
+        print_json([LeftOff(**vars(switch), cluster_name=name) for name, switch in left])
     else:
         say_lines([warning(switch, name) for name, switch in left] or ["nothing is left off"])
     if left:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -105,17 +104,20 @@ def approve(
         from pulsar_advisor.model.plans.plan import digest_of, short
         from pulsar_advisor.stages.approve import run as record
 
-        how: dict[str, Any] = {
-            "policy": policy.read(),
-            "throttle": ApplyThrottle(**throttle.changes()),
-            "valid_for_s": seconds(expires),
-            "not_computed_here": (not_computed_here := why_not_computed_here(root, book, document)),
-        }
+        judged_by, pace, valid_for_s = policy.read(), ApplyThrottle(**throttle.changes()), seconds(expires)
+        not_computed_here = why_not_computed_here(root, book, document)
         _mind_the_guard(document, book)
         digest = digest or digest_of(document)
         if as_ is None:
             require_digest(document, digest)
-            approval = approve_automatically(book, document, **how)
+            approval = approve_automatically(
+                book,
+                document,
+                policy=judged_by,
+                throttle=pace,
+                valid_for_s=valid_for_s,
+                not_computed_here=not_computed_here,
+            )
         else:
             approval = record(
                 book,
@@ -124,17 +126,22 @@ def approve(
                 approver=person_on_command_line(as_),
                 consents=[name for name, is_given in consents.items() if is_given],
                 comment=comment,
-                **how,
+                policy=judged_by,
+                throttle=pace,
+                valid_for_s=valid_for_s,
+                not_computed_here=not_computed_here,
             )
     if json:
-        who_and_how = {"approver": approval.approver, "throttle": asdict(approval.throttle)}
+        from pulsar_advisor.execution.consent.approval import Approved
+
         print_json(
-            {
-                "digest": approval.digest,
-                **who_and_how,
-                "expires_at_ms": approval.expires_at_ms,
-                "not_computed_here": not_computed_here,
-            }
+            Approved(
+                digest=approval.digest,
+                approver=approval.approver,
+                throttle=approval.throttle,
+                expires_at_ms=approval.expires_at_ms,
+                not_computed_here=not_computed_here,
+            )
         )
     else:
         say_lines(plan_lines(document))
@@ -173,7 +180,9 @@ def withdraw(
         digest = digest_of(document)
         number = take_back(book, digest, person_on_command_line(as_), comment)
     if json:
-        print_json({"digest": digest, "withdrawn": number})
+        from pulsar_advisor.documents.receipts import Withdrawn
+
+        print_json(Withdrawn(digest=digest, withdrawn=number))
     else:
         say(f"withdrawn: {count(number, 'approval')} of {digest}")
 
@@ -235,6 +244,7 @@ def apply(
     keepers = () if dry_run else heads.keepers(place)
     with _opened(plan, place, ledger) as (document, _, book), _head_kept(book, keepers):
         from pulsar_advisor.cli.signals import deferred_signals
+        from pulsar_advisor.documents.receipts import EndedRun
         from pulsar_advisor.execution.apply import abort as end_run
         from pulsar_advisor.execution.apply import pause as pause_run
         from pulsar_advisor.execution.cluster.probe import PublishProbe
@@ -253,7 +263,7 @@ def apply(
             finally:  # a run that has ended may have left the balancer off too
                 is_off = _mind_the_guard(document, book, reach if is_reached else None)
             if json:
-                print_json([{"run": run.id, "digest": run.digest, "state": run.state} for run in runs])
+                print_json([EndedRun(run=run.id, digest=run.digest, state=run.state) for run in runs])
             else:
                 say_lines(f"run {run.id} of {run.digest} {how}" for run in runs)
             if is_off:
@@ -354,8 +364,10 @@ def undo(
         back, written = make_plan(document, book, root, connection.options(place).required_admin)
         propose(book, back, person_on_command_line(as_), why_not_computed_here(root, book, back))
     if json:
-        executable = [step.id for step in back.steps if step.executable]
-        print_json({"plan": written.file, "digest": written.digest, "executable_steps": executable})
+        from pulsar_advisor.documents.receipts import ProposedUndo
+
+        executable = tuple(step.id for step in back.steps if step.executable)
+        print_json(ProposedUndo(plan=written.file, digest=written.digest, executable_steps=executable))
         return
     for step in back.steps:
         move = f"{step.source} → {step.destination}" if step.executable else f"left out: {step.not_executable_because}"

@@ -43,7 +43,7 @@ def plans(
         states = states_of(book, cluster, plans, () if advice is None else (advice,))
     listed = [one for one in states if all or one.snapshot == newest or one.state not in ("proposed", "rejected")]
     if json:
-        print_json([one.as_document() for one in listed])
+        print_json(listed)
     elif listed:
         say_lines(plan_table(listed, each=all))
     else:
@@ -62,6 +62,7 @@ def history(
 
     With a plan, list all that happened with it, from its proposal on: approvals, runs, steps, verification.
     """
+    from pulsar_advisor.documents.history import RecordedEvent, RecordedRun
     from pulsar_advisor.execution.ledger.lists import runs_on
     from pulsar_advisor.execution.run.guard import left_off
 
@@ -72,14 +73,14 @@ def history(
 
             digest = digest_of(open_plan(place.open(), plan))
             events = [
-                {
-                    "event": event.id,
-                    "at_ms": event.at_ms,
-                    "run": event.run_id,
-                    "step": event.step_id,
-                    "kind": event.kind,
-                    "detail": event.detail,
-                }
+                RecordedEvent(
+                    event=event.id,
+                    at_ms=event.at_ms,
+                    run=event.run_id,
+                    step=event.step_id,
+                    kind=event.kind,
+                    detail=event.detail,
+                )
                 for event in book.events(digest)
             ]
             none = f"{short(digest)} was never proposed"
@@ -87,16 +88,16 @@ def history(
             return
         left = left_off(book)
         runs = [
-            {
-                "run": run.id,
-                "digest": run.digest,
-                "state": run.state,
-                "started_at_ms": run.started_at_ms,
-                "ended_at_ms": run.ended_at_ms,
-                "approver": next(one.approver for one in book.approvals(run.digest) if one.id == run.approval_id),
-                "sentence": run.sentence,
-                "still_off": [switch.setting for switch in left if switch.run == run.id],
-            }
+            RecordedRun(
+                run=run.id,
+                digest=run.digest,
+                state=run.state,
+                started_at_ms=run.started_at_ms,
+                ended_at_ms=run.ended_at_ms,
+                approver=next(one.approver for one in book.approvals(run.digest) if one.id == run.approval_id),
+                sentence=run.sentence,
+                still_off=tuple(switch.setting for switch in left if switch.run == run.id),
+            )
             for run in runs_on(book, cluster)
         ]
     if json:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pulsar_advisor.model.text.some_of import count, some_of
 
 if TYPE_CHECKING:
     from pulsar_advisor.documents.apply_result import ApplyResult
-    from pulsar_advisor.documents.recommendation import Trial
-    from pulsar_advisor.documents.validation import CheckResult, Validation
+    from pulsar_advisor.documents.explanation import ExplanationOfSnapshot
+    from pulsar_advisor.documents.history import RecordedEvent, RecordedRun
+    from pulsar_advisor.documents.validation import CatalogueEntry, CheckResult, Validation
     from pulsar_advisor.documents.verify_result import VerifyResult
     from pulsar_advisor.execution.ledger.plan_states import PlanState
-    from pulsar_advisor.lint.judge import LintFinding
+    from pulsar_advisor.lint.judge import FindingWithEffect
     from pulsar_advisor.model.plans.plan import Plan
     from pulsar_advisor.planning.questions.restart_order import RestartOrder
     from pulsar_advisor.planning.questions.scale import Scale
@@ -67,79 +68,79 @@ def plan_table(states: Iterable[PlanState], *, each: bool = False) -> Iterator[s
         )
 
 
-def run_table(runs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def run_table(runs: Iterable[RecordedRun]) -> Iterator[str]:
     """One line per run: number, plan, state, start, approver, and how it ended."""
     from pulsar_advisor.model.plans.plan import SHORT, short
 
     yield f"{'run':>5}  {'plan':<{SHORT}}  {'state':<8}  {'started (UTC)':<19}  approved by"
     for run in runs:
-        started = datetime.fromtimestamp(run["started_at_ms"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        ended = f": {run['sentence']}" if run["sentence"] else ""
-        ended = f", balancer still off{ended}" if run["still_off"] else ended
-        yield f"{run['run']:>5}  {short(run['digest'])}  {run['state']:<8}  {started}  {run['approver']}{ended}"
+        started = datetime.fromtimestamp(run.started_at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        ended = f": {run.sentence}" if run.sentence else ""
+        ended = f", balancer still off{ended}" if run.still_off else ended
+        yield f"{run.run:>5}  {short(run.digest)}  {run.state:<8}  {started}  {run.approver}{ended}"
 
 
-def event_table(events: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def event_table(events: Iterable[RecordedEvent]) -> Iterator[str]:
     """One line per event of a plan: when, in which run, what."""
     yield f"{'time (UTC)':<19}  {'run':>5}  what"
     for event in events:
-        at = datetime.fromtimestamp(event["at_ms"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        step = f"{event['step']} " if event["step"] else ""
-        detail = f": {event['detail']}" if event["detail"] else ""
-        yield f"{at}  {event['run'] or '':>5}  {step}{event['kind']}{detail}"
+        at = datetime.fromtimestamp(event.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        step = f"{event.step} " if event.step else ""
+        detail = f": {event.detail}" if event.detail else ""
+        yield f"{at}  {event.run or '':>5}  {step}{event.kind}{detail}"
 
 
-def entry_lines(entry: Mapping[str, str]) -> Iterator[str]:
+def entry_lines(entry: CatalogueEntry) -> Iterator[str]:
     """What a check asserts, from its entry in the catalogue."""
-    yield f"{entry['check']}: {entry['title']}"
-    for field, text in entry.items():
+    yield f"{entry.check}: {entry.title}"
+    for field, text in entry:
         if field not in ("check", "title"):
             yield f"  {field:<10}  {text}"
 
 
-def lint_lines(findings: Sequence[tuple[LintFinding, Trial | None]]) -> Iterator[str]:
+def lint_lines(findings: Sequence[FindingWithEffect]) -> Iterator[str]:
     """The violated rules, each with its figures, reason, remedy, and what the cluster would do with it."""
     from pulsar_advisor.reporting.futures import effect_sentence
 
     if not findings:
         yield "every rule is kept"
-    for finding, trial in findings:
+    for finding in findings:
         yield f"{finding.severity:<8} {finding.rule}: {finding.sentence}"
         yield f"         expected  {finding.title}. {finding.why}"
         yield f"         remedy    {finding.remedy}"
         if finding.change:
             options = " ".join(f"--set {key}={value}" for key, value in finding.change.items())
             yield f"         try       pulsar-advisor recommend {options}"
-        if finding.change and trial is None:
+        if finding.change and finding.effect is None:
             yield "         effect    not simulated, so not compared with today"
-        if trial is not None:
-            yield f"         effect    {effect_sentence(trial)}"
+        if finding.effect is not None:
+            yield f"         effect    {effect_sentence(finding.effect)}"
 
 
-def explanation_lines(explanation: Mapping[str, Any]) -> Iterator[str]:
+def explanation_lines(explanation: ExplanationOfSnapshot) -> Iterator[str]:
     """What happens with the subject, every answer behind it, and the changes that would alter it."""
-    acts = explanation["acts_in_cycle"]
-    yield explanation["sentence"] + (f" (cycle {acts})" if explanation["acts"] and acts else "")
-    yield f"{explanation['pulsar']}."
-    if explanation["capacity"] is not None:
-        yield f"Nothing is gained by moving bundles: {explanation['capacity']}. Add brokers: pulsar-advisor scale"
-    for link in explanation["chain"]:
-        about = f", for {link['about']}" if link["about"] else ""
+    acts = explanation.acts_in_cycle
+    yield explanation.sentence + (f" (cycle {acts})" if explanation.acts and acts else "")
+    yield f"{explanation.pulsar}."
+    if explanation.capacity is not None:
+        yield f"Nothing is gained by moving bundles: {explanation.capacity}. Add brokers: pulsar-advisor scale"
+    for link in explanation.chain:
+        about = f", for {link.about}" if link.about else ""
         yield ""
-        yield f"{link['strategy']} as {link['role']}, {link['subject']}s{about}:"
-        for answer in link["answers"]:
-            last_digit = " (decided by the last digit)" if answer["last_digit"] else ""
-            yield f"  {'yes' if answer['chosen'] else 'no ':<3} {answer['object']}: {answer['sentence']}{last_digit}"
-        if link["number"] > len(link["answers"]):
-            yield f"      and {link['number'] - len(link['answers']):,} more"
+        yield f"{link.strategy} as {link.role}, {link.subject}s{about}:"
+        for answer in link.answers:
+            last_digit = " (decided by the last digit)" if answer.last_digit else ""
+            yield f"  {'yes' if answer.chosen else 'no ':<3} {answer.object}: {answer.sentence}{last_digit}"
+        if link.number > len(link.answers):
+            yield f"      and {link.number - len(link.answers):,} more"
     yield ""
-    if not explanation["flips"]:
-        yield f"No single setting changes this; tried: {', '.join(explanation['tried'])}"
+    if not explanation.flips:
+        yield f"No single setting changes this; tried: {', '.join(explanation.tried)}"
         return
-    for number, flip in enumerate(explanation["flips"]):
-        change = flip["change"]
+    for number, flip in enumerate(explanation.flips):
+        change = flip.change
         label = "Smallest change" if number == 0 else "Or"
-        yield f"{label}: {change['key']}={change['after']} instead of {change['before'] or 'none'}. {flip['sentence']}"
+        yield f"{label}: {change.key}={change.after} instead of {change.before or 'none'}. {flip.sentence}"
 
 
 def restart_lines(order: RestartOrder) -> Iterator[str]:

@@ -11,12 +11,13 @@ from rich.text import Text
 
 from pulsar_advisor.model.configuration.settings import setting_value
 from pulsar_advisor.model.text.plain_text import plain
-from pulsar_advisor.monitor.tables import OVERALL_HEADINGS, SYSTEM, Figure, Overall, broker_rows, notes, overall
+from pulsar_advisor.monitor.tables import OVERALL_HEADINGS, SYSTEM, broker_rows, notes, overall
 from pulsar_advisor.reporting.figures import moment
 from pulsar_advisor.reporting.wrapping import columns_of, wrapped
 
 if TYPE_CHECKING:
-    from pulsar_advisor.diagnosis.findings import Diagnosis
+    from pulsar_advisor.documents.broker_tables import Figure, Overall
+    from pulsar_advisor.documents.diagnosis import Diagnosis
     from pulsar_advisor.monitor.tables import BrokerLoad, ClusterLoad
     from pulsar_advisor.reporting.futures import Future
 
@@ -99,9 +100,9 @@ def _rendered_overall(table: Overall) -> Table:
     shown = Table(title="All brokers", title_justify="left", title_style="bold", header_style="dim")
     for heading in OVERALL_HEADINGS:
         shown.add_column(heading, justify="left" if heading == "BROKER" else "right")
-    for row in (*table.rows, table.total):
+    for row in (*table.brokers, table.total):
         cells = (_cell(heading, figure) for heading, figure in zip(OVERALL_HEADINGS[1:], row.figures, strict=True))
-        is_last_broker = bool(table.rows) and row is table.rows[-1]
+        is_last_broker = bool(table.brokers) and row is table.brokers[-1]
         shown.add_row(
             plain(row.broker), *cells, end_section=is_last_broker, style="bold" if row is table.total else None
         )

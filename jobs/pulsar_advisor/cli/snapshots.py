@@ -28,11 +28,12 @@ def show_snapshot(snapshot: str = LATEST, /, *, place: Place = Place(), json: Js
     snapshot
         Its id, or 'latest'.
     """
+    from pulsar_advisor.snapshots.summary import summary_lines
     from pulsar_advisor.stages.show import run as summary
 
     root = place.open()
     found = summary(root, root.resolve(snapshot))
-    print_json(found.document()) if json else say_lines(found.lines())
+    print_json(found) if json else say_lines(summary_lines(found))
 
 
 def prune_snapshots(
@@ -62,7 +63,7 @@ def prune_snapshots(
 
     retention = Retention(keep_days, keep_count)
     pruned = prune(place.open(), retention, ledger.given(place), datetime.now(UTC), dry_run=dry_run)
-    print_json(pruned.document()) if json else say_lines(pruned.lines())
+    print_json(pruned) if json else say_lines(pruned.lines())
 
 
 def export(file: Path, /, *, place: Place = Place(), snapshot: str = LATEST, json: Json = False) -> None:
@@ -73,12 +74,14 @@ def export(file: Path, /, *, place: Place = Place(), snapshot: str = LATEST, jso
     file
         Archive to write.
     """
+    from pulsar_advisor.documents.receipts import ExportedSnapshot
     from pulsar_advisor.storage.archive import export_snapshot
 
     root = place.open()
     snapshot = root.resolve(snapshot)
     export_snapshot(root, snapshot, file)
-    print_json({"cluster": root.cluster, "snapshot": snapshot, "archive": str(file)}) if json else say(str(file))
+    exported = ExportedSnapshot(cluster=root.cluster, snapshot=snapshot, archive=str(file))
+    print_json(exported) if json else say(exported.archive)
 
 
 def import_(file: Path, /, *, place: Place = Place(), json: Json = False) -> None:
@@ -89,8 +92,10 @@ def import_(file: Path, /, *, place: Place = Place(), json: Json = False) -> Non
     file
         Archive written by `snapshots export`.
     """
+    from pulsar_advisor.documents.receipts import ImportedSnapshot
     from pulsar_advisor.storage.archive import import_snapshot
 
     root = place.open()
     snapshot = import_snapshot(file, root)
-    print_json({"cluster": root.cluster, "snapshot": snapshot}) if json else say(snapshot)
+    imported = ImportedSnapshot(cluster=root.cluster, snapshot=snapshot)
+    print_json(imported) if json else say(imported.snapshot)

@@ -6,7 +6,6 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from shutil import which
@@ -78,8 +77,8 @@ def capture(
     if explain:
         from pulsar_advisor.capture.explanation import explained
 
-        calls = [asdict(call) for call in explained(connection.options(place, **manners))]
-        lines = (f"{call['target']:<12} {call['call']}  ({call['times']})" for call in calls)
+        calls = list(explained(connection.options(place, **manners)))
+        lines = (f"{call.target:<12} {call.call}  ({call.times})" for call in calls)
         print_json(calls) if json else say_lines(lines)
         return
     root = place.open()
@@ -166,7 +165,7 @@ def validate(
         rows = quality_history(root, snapshot)
         check = None if trend == "all" else named(trend).name
         if json:
-            print_json([asdict(row) for row in rows if check in (None, row.check)])
+            print_json([row for row in rows if check in (None, row.check)])
         else:
             say_lines(lines(rows, check))
         return
@@ -277,15 +276,15 @@ def _recommend(
 
 def lint(*, place: Place = Place(), snapshot: str = LATEST, json: Json = False) -> None:
     """Say which load balancing settings can't work on this cluster, hide an imbalance or change nothing, and why."""
-    from pulsar_advisor.stages.lint import lint_rows, too_little
     from pulsar_advisor.stages.lint import run as judge
+    from pulsar_advisor.stages.lint import too_little
 
     root = place.open()
     snapshot = root.resolve(snapshot)
     found = judge(root, snapshot)
     if why := too_little(root, snapshot):
         log(why)
-    print_json(lint_rows(found)) if json else say_lines(lint_lines(found))
+    print_json(list(found)) if json else say_lines(lint_lines(found))
     if why:
         raise Ended(DataNotFit.exit_code)
 

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from typing import Final
 
 from pulsar_advisor.capture.surfaces import oldest_release, prevailing_load_manager
 from pulsar_advisor.diagnosis.examination import Examination, Lack
+from pulsar_advisor.documents.diagnosis import Diagnosis, Row, Status
 from pulsar_advisor.model.configuration.class_names import simple_name
 from pulsar_advisor.model.configuration.settings import resolve_settings
-from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit
-from pulsar_advisor.model.text.some_of import count, some_of
+from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
 
-SCHEMA: Final = "pulsar-advisor/doctor/1"
 LARGEST_CLOCK_DIFFERENCE_S: Final = 5.0
-
-Status = Literal["ok", "warning", "problem"]
 
 _SUPER_USER: Final = "a super-user"
 _TENANT_ADMIN: Final = "the tenants' administrator or a super-user"
@@ -50,56 +47,6 @@ _SWITCHES: Final[Mapping[str, str]] = {
 _CRC32_ASSIGNMENT: Final = "ConsistentHashingTopicBundleAssigner"
 
 
-@dataclass(frozen=True)
-class Row:
-    """One check and its result."""
-
-    check: str
-    status: Status
-    sentence: str
-    what_to_do: str = ""
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """All checks and their results."""
-
-    cluster_name: str
-    reachable: bool
-    """Whether anything answered at an admin URL."""
-    rows: tuple[Row, ...]
-
-    @property
-    def fit(self) -> bool:
-        """Whether a capture made now would produce a usable snapshot."""
-        return all(row.status != "problem" for row in self.rows)
-
-    @property
-    def exit_code(self) -> int:
-        """0 fit for a capture, 1 unreachable, 3 not fit."""
-        if self.fit:
-            return 0
-        return DataNotFit.exit_code if self.reachable else ClusterUnreachable.exit_code
-
-    @property
-    def sentence(self) -> str:
-        """The verdict."""
-        problems, warnings = (
-            count(sum(row.status == status for row in self.rows), status) for status in ("problem", "warning")
-        )
-        return f"Ready for a capture; {warnings}." if self.fit else f"Not ready for a capture: {problems}, {warnings}."
-
-    def document(self) -> dict[str, Any]:
-        """As JSON."""
-        return {
-            "schema": SCHEMA,
-            "cluster_name": self.cluster_name,
-            "fit": self.fit,
-            "reachable": self.reachable,
-            "rows": [asdict(row) for row in self.rows],
-        }
-
-
 def diagnose(found: Examination, *others: Row) -> Diagnosis:
     """Judge an examination's results; `others` are what was found besides, as `writable`."""
     rows: list[Row] = [*_admin_urls(found)]
@@ -111,7 +58,12 @@ def diagnose(found: Examination, *others: Row) -> Diagnosis:
         answered = bool(found.brokers)
     rows += others
     lacks = [lack for lack in found.admin_urls.values() if isinstance(lack, Lack)]
-    return Diagnosis(found.cluster_name, answered or any(lack.status is not None for lack in lacks), tuple(rows))
+    return Diagnosis(
+        cluster_name=found.cluster_name,
+        fit=all(row.status != "problem" for row in rows),
+        reachable=answered or any(lack.status is not None for lack in lacks),
+        rows=tuple(rows),
+    )
 
 
 def writable(root: str, why_not: str | None) -> Row:

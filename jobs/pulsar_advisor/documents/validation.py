@@ -49,6 +49,21 @@ class CheckResult(Part):
         return self.excluded if self.effect == "confine" else self.concerned
 
 
+class CatalogueEntry(Part):
+    """A check, as `validate --explain` shows it."""
+
+    check: str
+    title: str
+    severity: Severity
+    scope: Scope
+    affects: str
+    """What rests on the rows that it is about."""
+    why: str
+    action: str
+    source: str
+    """The file of its suite, and the expectation there."""
+
+
 def _with_effects(document: dict[str, Any]) -> dict[str, Any]:
     """In the first version, every warning below the scope `cluster` confined its rows."""
 

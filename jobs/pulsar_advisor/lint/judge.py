@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from pulsar_advisor.documents.recommendation import Trial
 from pulsar_advisor.lint.registry import RULES
@@ -49,24 +49,36 @@ def judge(case: Case) -> tuple[LintFinding, ...]:
     return tuple(sorted(found, key=lambda finding: finding.severity != "warning"))
 
 
-def proposals(findings: Iterable[LintFinding], tried: Iterable[Trial]) -> tuple[tuple[LintFinding, Trial | None], ...]:
+@dataclass(frozen=True, kw_only=True)
+class FindingWithEffect(LintFinding):
+    """A violated rule, and what the cluster's own balancer would do with the proposed change."""
+
+    effect: Trial | None
+    """None if no change is proposed, or it was not simulated."""
+
+    @property
+    def finding(self) -> LintFinding:
+        """The finding alone."""
+        return LintFinding(**{field.name: getattr(self, field.name) for field in fields(LintFinding)})
+
+
+def proposals(findings: Iterable[LintFinding], tried: Iterable[Trial]) -> tuple[FindingWithEffect, ...]:
     """Each violation with the trial of its change, warnings first, in each group the best proposals first.
 
     A change that ends no better than today is not proposed: its violation stays, and the trial says why.
     """
     of_change = {_key(trial.change): trial for trial in tried}
-    found = [(finding, of_change.get(_key(finding.change)) if finding.change else None) for finding in findings]
-    kept = [
-        (finding if trial is None or trial.is_proposed else replace(finding, change={}), trial)
-        for finding, trial in found
-    ]
 
-    def rank(pair: tuple[LintFinding, Trial | None]) -> tuple[bool, float]:
-        finding, trial = pair
-        ending = trial.score if trial is not None and finding.change else None
+    def with_effect(finding: LintFinding) -> FindingWithEffect:
+        trial = of_change.get(_key(finding.change)) if finding.change else None
+        kept = finding if trial is None or trial.is_proposed else replace(finding, change={})
+        return FindingWithEffect(**vars(kept), effect=trial)
+
+    def rank(finding: FindingWithEffect) -> tuple[bool, float]:
+        ending = finding.effect.score if finding.effect is not None and finding.change else None
         return finding.severity != "warning", math.inf if ending is None else ending.last_usage_maximum_ratio
 
-    return tuple(sorted(kept, key=rank))
+    return tuple(sorted(map(with_effect, findings), key=rank))
 
 
 def _key(change: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

@@ -8,17 +8,24 @@ is a ratio (0..1) under the Modular manager. The original has no overall table u
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from pulsar_advisor.documents.broker_tables import (
+    BrokerTables,
+    Figure,
+    OneBroker,
+    Overall,
+    OverallRow,
+    PlannedUsage,
+    Unknown,
+)
 from pulsar_advisor.model.cluster.cluster_state import RESOURCES, LoadManagerKind
 from pulsar_advisor.model.load.resource_usage import percent
 
-SCHEMA: Final = "pulsar-advisor/broker-tables/1"
 _NOTES: Final = (
     "LONG/S and KB/S are under their own headings; `pulsar-perf monitor-brokers` swaps them in broker rows.",
     "MAX % is always a percentage; the original shows a ratio (0..1) in the overall table under Modular.",
@@ -28,17 +35,11 @@ _UNWEIGHTED: Final = (
     "MAX % leaves the heap (MEMORY %) out and is unweighted, as brokers report it; plans weight the resources "
     "(loadBalancerCPUResourceWeight and so on)."
 )
-_SHOWN: Final = 5
-"""Brokers named with the usage that plans start from."""
-
 T = TypeVar("T")
 
 _NOTE_ON_SIMPLE: Final = "KB/S of RAW MSG is the network card's usage in kbit/s divided by 1024, as Pulsar prints it."
 
 _BYTES_PER_KIB: Final = 1024
-
-Figure = float | int | None
-"""None if the source lacks it, or it isn't finite."""
 
 
 @dataclass(frozen=True)
@@ -53,33 +54,6 @@ class BrokerLoad:
     load_manager: LoadManagerKind
     report: Mapping[str, Any]
     averages: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True)
-class PlannedUsage:
-    """Usage as plans see it: the weighted maximum of a view's figures."""
-
-    view: str
-    weights: Mapping[str, float]
-    """Of each resource that counts, in the order of RESOURCES."""
-    usage_ratios: Mapping[str, float | None]
-    """Broker id -> usage, the busiest first; None where it isn't finite."""
-
-    @property
-    def sentence(self) -> str:
-        """In words, with the busiest brokers."""
-        weights = ", ".join(f"{_words(resource)} {weight:g}" for resource, weight in self.weights.items())
-        shown = [f"{broker} {ratio:.1%}" for broker, ratio in self.usage_ratios.items() if ratio is not None]
-        more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-        return (
-            f"MAX % leaves the heap (MEMORY %) out and is unweighted, as brokers report it. Plans weight the resources "
-            f"({weights}) and take the figures of the {self.view} view: {', '.join(shown[:_SHOWN])}{more}."
-        )
-
-
-def _words(resource: str) -> str:
-    """`directMemory` as `direct memory`."""
-    return re.sub("[A-Z]", lambda letter: f" {letter[0].lower()}", resource)
 
 
 @dataclass(frozen=True)
@@ -112,40 +86,9 @@ class Row:
     columns: tuple[Column, ...]
     figures: tuple[Figure, ...]
 
-    def document(self) -> dict[str, Figure]:
+    def by_name(self) -> dict[str, Figure]:
         """The figures by name."""
         return {column.name: figure for column, figure in zip(self.columns, self.figures, strict=True)}
-
-
-@dataclass(frozen=True)
-class OverallRow:
-    """One line of the table over all brokers. Long-term figures are the allocated ones under the Simple manager."""
-
-    broker: str
-    bundles: int | None
-    msg_rate_per_s: float | None
-    long_term_msg_rate_per_s: float | None
-    throughput_kib_per_s: float | None
-    max_percent: float | None
-
-    @property
-    def figures(self) -> tuple[Figure, ...]:
-        """In the order of the columns."""
-        return (
-            self.bundles,
-            self.msg_rate_per_s,
-            self.long_term_msg_rate_per_s,
-            self.throughput_kib_per_s,
-            self.max_percent,
-        )
-
-
-@dataclass(frozen=True)
-class Overall:
-    """A line for each broker, and their sums; the total's maximum is the largest of all."""
-
-    rows: tuple[OverallRow, ...]
-    total: OverallRow
 
 
 SYSTEM: Final = (
@@ -191,7 +134,7 @@ def overall(loads: Sequence[BrokerLoad]) -> Overall:
         throughput_kib_per_s=_sum_of_known(row.throughput_kib_per_s for row in rows),
         max_percent=max(_known(row.max_percent for row in rows), default=None),
     )
-    return Overall(rows, total)
+    return Overall(brokers=rows, total=total)
 
 
 def notes(load: ClusterLoad) -> tuple[str, ...]:
@@ -201,29 +144,24 @@ def notes(load: ClusterLoad) -> tuple[str, ...]:
     return (*_NOTES, *((_NOTE_ON_SIMPLE,) if simple else ()), *planned)
 
 
-def as_document(load: ClusterLoad) -> dict[str, Any]:
+def broker_tables(load: ClusterLoad) -> BrokerTables:
     """Everything the tables show, as data."""
-    table = overall(load.brokers)
-    return {
-        "schema": SCHEMA,
-        "where": load.where,
-        "read_at_ms": load.read_at_ms,
-        "brokers": [
-            {
-                "broker": broker.broker,
-                "load_manager": broker.load_manager,
-                "rows": {row.label: row.document() for row in broker_rows(broker)},
-            }
+    return BrokerTables(
+        where=load.where,
+        read_at_ms=load.read_at_ms,
+        brokers=tuple(
+            OneBroker(
+                broker=broker.broker,
+                load_manager=broker.load_manager,
+                rows={row.label: row.by_name() for row in broker_rows(broker)},
+            )
             for broker in load.brokers
-        ],
-        "overall": {
-            "brokers": [_overall_document(row) for row in table.rows],
-            "total": _overall_document(table.total),
-        },
-        "missing": [{"broker": broker, "reason": reason} for broker, reason in sorted(load.missing.items())],
-        "planned": None if load.planned is None else asdict(load.planned),
-        "notes": list(notes(load)),
-    }
+        ),
+        overall=overall(load.brokers),
+        missing=tuple(Unknown(broker=broker, reason=reason) for broker, reason in sorted(load.missing.items())),
+        planned=load.planned,
+        notes=notes(load),
+    )
 
 
 def _modular(load: BrokerLoad) -> tuple[Row, ...]:
@@ -280,7 +218,7 @@ def _extensible(load: BrokerLoad) -> tuple[Row, ...]:
 
 
 def _overall_row(load: BrokerLoad) -> OverallRow:
-    rows = {row.label: row.document() for row in broker_rows(load)}
+    rows = {row.label: row.by_name() for row in broker_rows(load)}
     simple = load.load_manager == "simple"
     latest, long_term = (rows["RAW MSG"], rows["ALLOC MSG"]) if simple else (rows["LATEST"], rows.get("LONG", {}))
     bundles = rows["COUNT"]["bundles"]
@@ -361,14 +299,3 @@ def _known(values: Iterable[T | None]) -> list[T]:
 def _sum_of_known(values: Iterable[float | None]) -> float | None:
     known = _known(values)
     return sum(known) if known else None
-
-
-def _overall_document(row: OverallRow) -> dict[str, Figure | str]:
-    return {
-        "broker": row.broker,
-        "bundles": row.bundles,
-        "msg_rate_per_s": row.msg_rate_per_s,
-        "long_term_msg_rate_per_s": row.long_term_msg_rate_per_s,
-        "throughput_kib_per_s": row.throughput_kib_per_s,
-        "max_percent": row.max_percent,
-    }

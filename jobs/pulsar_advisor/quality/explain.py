@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pulsar_advisor.documents.validation import CatalogueEntry
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.text.nearest import nearest
 from pulsar_advisor.quality.checks import Check, checks
@@ -21,16 +22,16 @@ def named(name: str) -> Check:
     return found[0]
 
 
-def explain(name: str) -> dict[str, str]:
+def explain(name: str) -> CatalogueEntry:
     """The entry of a check, by its name as in `named`."""
     check = named(name)
-    return {
-        "check": check.name,
-        "title": check.title,
-        "severity": check.severity,
-        "scope": check.scope,
-        "affects": check.resting,
-        "why": check.reason,
-        "action": check.action,
-        "source": f"expectations/{check.table}.json: {check.expectation}",
-    }
+    return CatalogueEntry(
+        check=check.name,
+        title=check.title,
+        severity=check.severity,
+        scope=check.scope,
+        affects=check.resting,
+        why=check.reason,
+        action=check.action,
+        source=f"expectations/{check.table}.json: {check.expectation}",
+    )

@@ -3,38 +3,19 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
-from typing import Any
+from dataclasses import fields
+from functools import partial
 
-from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
-from pulsar_advisor.reporting.page import REPORT_SCHEMA, ReportPage
+from pulsar_advisor.reporting.page import ReportPage
 
 
 def json_chunks(page: ReportPage) -> Iterator[str]:
-    """The page as JSON under the schema name `pulsar-advisor/report/1`, in chunks; non-finite figures
-    become null."""
-    encoder = json.JSONEncoder(indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False, default=_members)
-    yield from encoder.iterencode({"schema": REPORT_SCHEMA, **_members(page)})
+    """The page as JSON under its schema name, in chunks, as it may be large; non-finite figures become null."""
+    with_null = partial(to_jsonable_python, inf_nan_mode="null")
+    encoder = json.JSONEncoder(indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False, default=with_null)
+    parts = {part.name: getattr(page, part.name) for part in fields(page)}
+    yield from encoder.iterencode({"schema": page.SCHEMA, **parts})
     yield "\n"
-
-
-def _members(value: Any) -> dict[str, Any]:
-    """An object's members, one level deep: the encoder calls back for nested objects."""
-    if isinstance(value, BaseModel):
-        members: dict[str, Any] = value.model_dump(mode="json")
-    elif is_dataclass(value):
-        members = {item.name: getattr(value, item.name) for item in fields(value)}
-    else:
-        raise TypeError(f"{value!r} can't be part of a report")
-    return {name: _finite(member) for name, member in members.items()}
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 
@@ -35,8 +35,6 @@ from pulsar_advisor.reporting.steps import StepList, step_lists
 from pulsar_advisor.reporting.trust import Trust, trust_of
 from pulsar_advisor.reporting.verdict import Verdict, verdict_of
 from pulsar_advisor.reporting.whats_next import WhatsNext, whats_next
-
-REPORT_SCHEMA: Final = "pulsar-advisor/report/1"
 
 _SHEDDER_KEY: Final = "loadBalancerLoadSheddingStrategy"
 _PLACEMENT_KEY: Final = "loadBalancerLoadPlacementStrategy"
@@ -93,6 +91,8 @@ class Fact:
 @dataclass(frozen=True)
 class ReportPage:
     """Everything in a report, with uncut lists; `reporting.cut` shortens them for readers."""
+
+    SCHEMA: ClassVar = "pulsar-advisor/report/1"
 
     cluster: str
     cluster_name: str
@@ -191,8 +191,8 @@ def build_page(
         next=None if trust.coverage.why else whats_next(recommendation.foresight),
         trust=trust,
         drift=None if drift is None else tuple(drift),
-        lint=tuple(finding for finding, _ in judged),
-        lint_effects={finding.rule: effect_sentence(trial) for finding, trial in judged if trial is not None},
+        lint=tuple(one.finding for one in judged),
+        lint_effects={one.rule: effect_sentence(one.effect) for one in judged if one.effect is not None},
         settings=_setting_rows(settings),
         provenance=_provenance(state, recommendation, reference, advised, tool_version, ledger_head),
     )

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
 
 import msgspec
 
 from pulsar_advisor.model.bounds import KEEP_COUNT, KEEP_DAYS
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.errors import UsageError
-
-SCHEMA: Final = "pulsar-advisor/prune-result/1"
 
 
 @dataclass(frozen=True)
@@ -38,37 +35,6 @@ class Retention:
             oldest_kept = snapshot_id(now - timedelta(days=self.keep_days))
             kept |= {snapshot for snapshot in snapshots if snapshot >= oldest_kept}
         return [snapshot for snapshot in sorted(snapshots) if snapshot not in kept]
-
-
-@dataclass(frozen=True)
-class Pruned:
-    """What was removed (or would be), and what is kept although outdated."""
-
-    removed: tuple[str, ...]
-    referred_to: tuple[str, ...]
-    """Outdated, but a plan refers to them."""
-    at_work: tuple[str, ...]
-    """Outdated, but a stage is working on them."""
-    remainders: tuple[str, ...]
-    """Ids for which an interrupted prune had left folders behind."""
-    dry_run: bool
-    unreadable: tuple[str, ...] = ()
-    """Plans, by file or digest, that can't be read: the snapshots that they were made from are kept."""
-
-    def document(self) -> dict[str, Any]:
-        """As JSON."""
-        return {"schema": SCHEMA, **asdict(self)}
-
-    def lines(self) -> Iterator[str]:
-        """For people."""
-        verb = "would remove" if self.dry_run else "removed"
-        yield from (f"{verb} {snapshot}" for snapshot in self.removed)
-        yield from (f"{verb} what an interrupted prune left of {snapshot}" for snapshot in self.remainders)
-        yield from (f"kept {snapshot}: a plan refers to it" for snapshot in self.referred_to)
-        yield from (f"kept {snapshot}: a stage is working on it" for snapshot in self.at_work)
-        yield from (f"can't be read: {plan}; the snapshot it was made from is kept" for plan in self.unreadable)
-        if not (self.removed or self.remainders or self.referred_to or self.at_work):
-            yield "nothing to prune"
 
 
 def referred_to(document: str | bytes, *, only_to_carry_out: bool = False) -> tuple[str, ...]:

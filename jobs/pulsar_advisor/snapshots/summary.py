@@ -4,70 +4,39 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Final
 
 from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.documents.recommendation import Recommendation
+from pulsar_advisor.documents.snapshot_summary import SnapshotSummary
 from pulsar_advisor.documents.tables_result import TablesResult
 from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.reporting.figures import moment
 
-SCHEMA: Final = "pulsar-advisor/snapshot-summary/1"
-
 _LINES_SHOWN: Final = 10
 
 
-@dataclass(frozen=True)
-class SnapshotSummary:
-    """One snapshot. Counts are lines; `surfaces` holds every surface that was read, including empty ones."""
-
-    snapshot: str
-    cluster_name: str
-    started_at_ms: int
-    duration_ms: int
-    skew_ms: int
-    brokers: tuple[str, ...]
-    pulsar_version: str | None
-    load_manager: str
-    admin_rest: bool
-    zookeeper: bool
-    bytes: int
-    surfaces: Mapping[str, int]
-    missing: tuple[str, ...]
-    """What is missing: surface, where, and why."""
-    failures: tuple[str, ...]
-    """Documents that could not be decoded."""
-    incomplete_brokers: tuple[str, ...]
-    moved_bundles: int
-    stages: Mapping[str, str]
-    """Completed stages -> their outcome, in words."""
-
-    def document(self) -> dict[str, Any]:
-        """As JSON."""
-        return {"schema": SCHEMA, **asdict(self)}
-
-    def lines(self) -> Iterator[str]:
-        """For people."""
-        yield f"snapshot     {self.snapshot} of cluster '{self.cluster_name}', {moment(self.started_at_ms)}"
-        release = f"Pulsar {self.pulsar_version}, load manager {self.load_manager}"
-        yield f"cluster      {count(len(self.brokers), 'broker')}, {release}"
-        skew = f"{self.skew_ms / 1000:.1f} s between first and last read"
-        sources = " and ".join(["admin REST"] * self.admin_rest + ["ZooKeeper"] * self.zookeeper)
-        yield f"captured     in {self.duration_ms / 1000:.1f} s ({skew}) from {sources}; {self.bytes:,} bytes"
-        for surface, rows in sorted(self.surfaces.items()):
-            yield f"  {surface:<22} {rows:>12,} lines"
-        for label, entries in (("missing", self.missing), ("unreadable", self.failures)):
-            yield f"{label:<12} {len(entries) or 'nothing'}"
-            yield from (f"  {entry}" for entry in entries[:_LINES_SHOWN])
-            if len(entries) > _LINES_SHOWN:
-                yield f"  and {len(entries) - _LINES_SHOWN} more: see --json"
-        if self.incomplete_brokers:
-            yield f"incomplete   {', '.join(self.incomplete_brokers)}"
-        yield f"moved        {count(self.moved_bundles, 'bundle')} while it was captured"
-        for stage, result in self.stages.items():
-            yield f"{stage:<12} {result}"
+def summary_lines(found: SnapshotSummary) -> Iterator[str]:
+    """For people."""
+    yield f"snapshot     {found.snapshot} of cluster '{found.cluster_name}', {moment(found.started_at_ms)}"
+    release = f"Pulsar {found.pulsar_version}, load manager {found.load_manager}"
+    yield f"cluster      {count(len(found.brokers), 'broker')}, {release}"
+    skew = f"{found.skew_ms / 1000:.1f} s between first and last read"
+    sources = " and ".join(["admin REST"] * found.admin_rest + ["ZooKeeper"] * found.zookeeper)
+    yield f"captured     in {found.duration_ms / 1000:.1f} s ({skew}) from {sources}; {found.bytes:,} bytes"
+    for surface, rows in sorted(found.surfaces.items()):
+        yield f"  {surface:<22} {rows:>12,} lines"
+    for label, entries in (("missing", found.missing), ("unreadable", found.failures)):
+        yield f"{label:<12} {len(entries) or 'nothing'}"
+        yield from (f"  {entry}" for entry in entries[:_LINES_SHOWN])
+        if len(entries) > _LINES_SHOWN:
+            yield f"  and {len(entries) - _LINES_SHOWN} more: see --json"
+    if found.incomplete_brokers:
+        yield f"incomplete   {', '.join(found.incomplete_brokers)}"
+    yield f"moved        {count(found.moved_bundles, 'bundle')} while it was captured"
+    for stage, result in found.stages.items():
+        yield f"{stage:<12} {result}"
 
 
 def summary(manifest: Manifest, stages: Mapping[str, str]) -> SnapshotSummary:

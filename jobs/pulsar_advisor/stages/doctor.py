@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.diagnosis.examination import examine
-from pulsar_advisor.diagnosis.findings import Diagnosis, diagnose, writable
+from pulsar_advisor.diagnosis.findings import diagnose, writable
+from pulsar_advisor.documents.diagnosis import Diagnosis
 from pulsar_advisor.storage.files import why_not_writable
 from pulsar_advisor.storage.root import Root
 

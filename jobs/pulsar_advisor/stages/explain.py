@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any, Final
 
+from pulsar_advisor.documents.explanation import ExplanationOfSnapshot
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.planning.plans.own_balancer import would_pulsar_act
 from pulsar_advisor.planning.questions.explain import Kind, explain
@@ -14,11 +13,9 @@ from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.judged import fit_states, inputs_of, require_coverage, resolved_request, settings_of
 from pulsar_advisor.tables.state import settings_inputs
 
-EXPLANATION_SCHEMA: Final = "pulsar-advisor/explanation/1"
 
-
-def run(root: Root, snapshot: str, request: Request, kind: Kind, name: str) -> dict[str, Any]:
-    """The explanation as a document; nothing is written. `request` is about one shedder and one placement strategy.
+def run(root: Root, snapshot: str, request: Request, kind: Kind, name: str) -> ExplanationOfSnapshot:
+    """The explanation; nothing is written. `request` is about one shedder and one placement strategy.
 
     Raises `DataNotFit` without a passed validation of the same manifest, or if it set too much aside or a strategy
     can't judge the snapshot;
@@ -35,13 +32,12 @@ def run(root: Root, snapshot: str, request: Request, kind: Kind, name: str) -> d
         return resolve_settings(*configuration, what_if).values
 
     found = explain(request, kind, name, state, resolve, earlier)
-    return {
-        "schema": EXPLANATION_SCHEMA,
-        "cluster": root.cluster,
-        "snapshot": snapshot,
-        "manifest_sha256": inputs.manifest_sha256,
-        "view": state.view,
-        "what_if": dict(request.what_if),
-        "pulsar": would_pulsar_act(settings, state.load_manager, found.shedder, found.acts, has_splits=False),
-        **asdict(found),
-    }
+    return ExplanationOfSnapshot(
+        **vars(found),
+        cluster=root.cluster,
+        snapshot=snapshot,
+        manifest_sha256=inputs.manifest_sha256,
+        view=state.view,
+        what_if=request.what_if,
+        pulsar=would_pulsar_act(settings, state.load_manager, found.shedder, found.acts, has_splits=False),
+    )

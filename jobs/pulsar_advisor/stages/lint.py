@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict
-
 from pulsar_advisor.documents.recommendation import Trial
-from pulsar_advisor.lint.judge import LintFinding, judge, proposals
+from pulsar_advisor.lint.judge import FindingWithEffect, judge, proposals
 from pulsar_advisor.model.configuration.kinds import WantedView
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.planning.proposals.fitness import fit_part
@@ -22,12 +19,7 @@ def too_little(root: Root, snapshot: str, view: WantedView = "judged") -> str:
     return coverage_of(root, cluster_state(root, snapshot, view), settings).why
 
 
-def lint_rows(found: Iterable[tuple[LintFinding, Trial | None]]) -> list[dict[str, object]]:
-    """Violations with the effect of their changes, as JSON."""
-    return [{**asdict(finding), "effect": trial and trial.model_dump(mode="json")} for finding, trial in found]
-
-
-def run(root: Root, snapshot: str, view: WantedView = "judged") -> tuple[tuple[LintFinding, Trial | None], ...]:
+def run(root: Root, snapshot: str, view: WantedView = "judged") -> tuple[FindingWithEffect, ...]:
     """The rules that the cluster of a normalized snapshot violates, warnings first, and what comes of their changes.
 
     Rules see what validation found fit; before a validation, everything. A change is proposed only if it was found

@@ -6,10 +6,11 @@ from contextlib import closing
 from datetime import datetime
 from itertools import chain
 
+from pulsar_advisor.documents.prune_result import Pruned
 from pulsar_advisor.execution.ledger.ledger import default_ledger_url, ledger_exists, open_ledger
 from pulsar_advisor.execution.ledger.recorded_plans import new_plans
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.snapshots.retention import Pruned, Retention, referred_to
+from pulsar_advisor.snapshots.retention import Retention, referred_to
 from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.plans import PLANS
 from pulsar_advisor.storage.removal import (
@@ -54,8 +55,14 @@ def run(root: Root, retention: Retention, address: str | None, now: datetime, *,
                 remove_snapshot(root, stages, snapshot, is_remainder=is_remainder)
     if not dry_run:
         update_index(root)
-    lists = (tuple(removed), tuple(kept), tuple(at_work), tuple(remainders))
-    return Pruned(*lists, dry_run, tuple(references.unreadable))
+    return Pruned(
+        removed=tuple(removed),
+        referred_to=tuple(kept),
+        at_work=tuple(at_work),
+        remainders=tuple(remainders),
+        dry_run=dry_run,
+        unreadable=tuple(references.unreadable),
+    )
 
 
 class PlanReferences:

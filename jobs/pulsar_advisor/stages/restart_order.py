@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from pulsar_advisor.planning.questions.restart_order import RestartOrder, restart_order
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.rooms import room_of
-
-RESTART_ORDER_SCHEMA: Final = "pulsar-advisor/restart-order/1"
 
 
 def run(root: Root, snapshot: str, ceiling_ratio: float | None = None) -> RestartOrder:

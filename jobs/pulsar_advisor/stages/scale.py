@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from pulsar_advisor.planning.questions.scale import Scale, scale
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.rooms import room_of
-
-SCALE_SCHEMA: Final = "pulsar-advisor/scale/2"
 
 
 def run(root: Root, snapshot: str, target_ratio: float) -> Scale:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pulsar_advisor.documents.snapshot_summary import SnapshotSummary
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.snapshots.summary import SnapshotSummary, of_recommendation, of_tables, of_validation, summary
+from pulsar_advisor.snapshots.summary import of_recommendation, of_tables, of_validation, summary
 from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, read_recommendation
 from pulsar_advisor.storage.results import read_manifest, read_tables_result, read_validation
 from pulsar_advisor.storage.root import RESULT, Root

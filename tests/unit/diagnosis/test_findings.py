@@ -12,7 +12,9 @@ from rich.console import Console
 from pulsar_advisor.admin.clock import ClockDifference
 from pulsar_advisor.cli.screens import print_diagnosis
 from pulsar_advisor.diagnosis.examination import BrokerAnswers, Examination, Lack, SystemTopicsAnswer, ZooKeeperAnswers
-from pulsar_advisor.diagnosis.findings import Diagnosis, Row, diagnose, writable
+from pulsar_advisor.diagnosis.findings import diagnose, writable
+from pulsar_advisor.documents.diagnosis import Diagnosis, Row
+from pulsar_advisor.documents.document import as_json
 
 MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
 SETTINGS = {
@@ -268,16 +270,17 @@ def test_what_a_service_url_adds_under_extensible(answer: SystemTopicsAnswer | N
 def test_the_table_and_the_verdict_are_printed() -> None:
     stream = io.StringIO()
     rows = (Row("clock", "warning", "b\x1b[2J is late", "set it"),)
-    print_diagnosis(Diagnosis("prod", True, rows), Console(file=stream, width=120))
+    diagnosis = Diagnosis(cluster_name="prod", fit=True, reachable=True, rows=rows)
+    print_diagnosis(diagnosis, Console(file=stream, width=120))
     assert "warning" in stream.getvalue()
     assert "b\\x1b[2J is late" in stream.getvalue()
     assert stream.getvalue().endswith("Ready for a capture; 1 warning.\n")
 
 
 def test_the_document_says_the_same() -> None:
-    document = diagnose(healthy()).document()
+    document = as_json(diagnose(healthy()))
     assert (document["schema"], document["fit"], document["reachable"]) == ("pulsar-advisor/doctor/1", True, True)
-    assert set(document["rows"][0]) == {"check", "status", "sentence", "what_to_do"}
+    assert set(as_json(diagnose(healthy()).rows[0])) == {"check", "status", "sentence", "what_to_do"}
 
 
 def test_a_root_that_can_be_written_is_said() -> None:

@@ -97,7 +97,7 @@ def test_only_what_is_better_than_today_is_proposed_and_the_best_comes_first() -
 
     kept: dict[int, tuple[Verdict, float]] = dict.fromkeys(range(len(findings)), ("worse", 0.1)) | {1: ("better", 0.5)}
     found = proposals(findings, tried(kept))
-    assert [bool(finding.change) for finding, _ in found].count(True) == 1
-    assert tuple(found[0][0].change) == keys[1] or found[0][0].severity != findings[1].severity
-    assert all(trial is not None for _, trial in found)
-    assert [finding for finding, _ in proposals(findings, [])] == findings
+    assert [bool(finding.change) for finding in found].count(True) == 1
+    assert tuple(found[0].change) == keys[1] or found[0].severity != findings[1].severity
+    assert all(finding.effect is not None for finding in found)
+    assert [one.finding for one in proposals(findings, [])] == findings

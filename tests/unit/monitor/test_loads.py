@@ -12,7 +12,7 @@ from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
 from pulsar_advisor.monitor.loads import load_now, watched
-from pulsar_advisor.monitor.tables import ClusterLoad, as_document, overall
+from pulsar_advisor.monitor.tables import ClusterLoad, broker_tables, overall
 from pulsar_advisor.stages.brokers import run as load_in_snapshot
 from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.files import sha256_hex
@@ -51,7 +51,7 @@ def test_a_recorded_snapshot_shows_what_the_brokers_published(root: Root, record
     load = load_in_snapshot(root, recorded)
     assert load.missing == {}
     assert [broker.load_manager for broker in load.brokers] == ["modular"] * 3
-    rounded = [tuple(round(figure or 0, 2) for figure in row.figures) for row in overall(load.brokers).rows]
+    rounded = [tuple(round(figure or 0, 2) for figure in row.figures) for row in overall(load.brokers).brokers]
     assert rounded == [  # as monitor-brokers printed them, but for its swapped columns
         (6, 1644.42, 1536.18, 613.98, 92.75),
         (5, 575.19, 541.04, 121.02, 34.02),
@@ -98,7 +98,7 @@ def test_without_zookeeper_the_brokers_themselves_are_asked(cluster: FakeCluster
     cluster.first.answers("/broker-stats/load-report", load_report(msgRateIn=3.0, msgRateOut=4.0, numBundles=1))
     load = load_now(cluster.options())
     assert "reports from the brokers themselves" in load.where
-    (row,) = [row for row in overall(load.brokers).rows if row.broker == cluster.first.id]
+    (row,) = [row for row in overall(load.brokers).brokers if row.broker == cluster.first.id]
     assert (row.bundles, row.msg_rate_per_s, row.long_term_msg_rate_per_s) == (1, 7.0, None)
 
 
@@ -110,18 +110,18 @@ def test_a_broker_that_does_not_answer_is_named_and_the_others_shown(cluster: Fa
 
 
 def test_under_extensible_usage_comes_from_metrics_and_rates_from_topics(cluster: FakeCluster) -> None:
-    document = as_document(load_now(extensible(cluster)))
-    assert "metrics and sums over topics from the brokers themselves" in document["where"]
-    rows = document["brokers"][0]["rows"]
+    tables = broker_tables(load_now(extensible(cluster)))
+    assert "metrics and sums over topics from the brokers themselves" in tables.where
+    rows = tables.brokers[0].rows
     assert (rows["SYSTEM"]["cpu_percent"], rows["SYSTEM"]["max_percent"]) == (55.5, pytest.approx(55.5))
     assert (rows["COUNT"]["bundles"], rows["LATEST"]["msg_rate_in_per_s"]) == (1, 4.5)
 
 
 def test_an_extensible_snapshot_has_the_same_rates(cluster: FakeCluster, root: Root) -> None:
     snapshot = capture(extensible(cluster), root, Silence())
-    live = {entry["broker"]: entry["rows"]["LATEST"] for entry in as_document(load_now(cluster.options()))["brokers"]}
-    load = as_document(load_in_snapshot(root, snapshot))
-    assert {entry["broker"]: entry["rows"]["LATEST"] for entry in load["brokers"]} == live
+    live = {one.broker: one.rows["LATEST"] for one in broker_tables(load_now(cluster.options())).brokers}
+    load = broker_tables(load_in_snapshot(root, snapshot))
+    assert {one.broker: one.rows["LATEST"] for one in load.brokers} == live
 
 
 def test_a_broker_of_which_a_snapshot_has_nothing_is_named_with_the_reason(cluster: FakeCluster, root: Root) -> None:

@@ -10,12 +10,12 @@ import pytest
 from rich.console import Console
 
 from pulsar_advisor.cli.screens import print_tables
+from pulsar_advisor.documents.broker_tables import PlannedUsage, Unknown
 from pulsar_advisor.monitor.tables import (
     BrokerLoad,
     ClusterLoad,
-    PlannedUsage,
-    as_document,
     broker_rows,
+    broker_tables,
     notes,
     overall,
 )
@@ -118,7 +118,7 @@ def test_extensible_rows_have_what_a_broker_publishes_there() -> None:
 
 def test_the_overall_table_has_long_term_rate_and_throughput_under_their_own_headings() -> None:
     table = overall([modular(), simple()])
-    first, second = table.rows
+    first, second = table.brokers
     assert (first.long_term_msg_rate_per_s, first.throughput_kib_per_s, first.max_percent) == (7.0, 3.0, 25.0)
     assert (second.long_term_msg_rate_per_s, second.throughput_kib_per_s) == (11.0, 6024 / 1024)
     assert table.total.figures == (9, 33.0, 18.0, 3.0 + 6024 / 1024, pytest.approx(90))
@@ -127,17 +127,17 @@ def test_the_overall_table_has_long_term_rate_and_throughput_under_their_own_hea
 def test_what_a_source_does_not_have_is_none_and_shown_as_a_dash() -> None:
     load = modular()
     without = BrokerLoad(load.broker, "modular", {**load.report, "msgRateIn": "NaN"})
-    rows = {row.label: row.document() for row in broker_rows(without)}
+    rows = {row.label: row.by_name() for row in broker_rows(without)}
     assert (rows["SHORT"]["msg_rate_per_s"], rows["LATEST"]["msg_rate_in_per_s"]) == (None, None)
     assert overall([without]).total.long_term_msg_rate_per_s is None
     assert "│         - │" in shown(ClusterLoad("here", 0, (without,), {}))
 
 
 def test_the_document_names_every_figure_with_its_unit() -> None:
-    document = as_document(ClusterLoad("here", 0, (modular(),), {"b2:8080": "no answer"}))
-    assert document["brokers"][0]["rows"]["LATEST"]["throughput_in_kib_per_s"] == 1.0
-    assert document["overall"]["brokers"][0]["long_term_msg_rate_per_s"] == 7.0
-    assert document["missing"] == [{"broker": "b2:8080", "reason": "no answer"}]
+    tables = broker_tables(ClusterLoad("here", 0, (modular(),), {"b2:8080": "no answer"}))
+    assert tables.brokers[0].rows["LATEST"]["throughput_in_kib_per_s"] == 1.0
+    assert tables.overall.brokers[0].long_term_msg_rate_per_s == 7.0
+    assert tables.missing == (Unknown(broker="b2:8080", reason="no answer"),)
 
 
 def test_both_corrections_are_said_and_the_simple_managers_odd_figure_only_where_it_is() -> None:
@@ -176,10 +176,10 @@ def test_the_maximum_is_said_to_be_unweighted_and_what_plans_start_from_is_named
         "MAX % leaves the heap (MEMORY %) out and is unweighted, as brokers report it; plans weight the resources"
     )
     usage_ratios = {f"b{number}:8080": 0.9 - number / 10 for number in range(7)}
-    planned = PlannedUsage("fresh", {"cpu": 1.0, "directMemory": 0.5}, usage_ratios)
+    planned = PlannedUsage(view="fresh", weights={"cpu": 1.0, "directMemory": 0.5}, usage_ratios=usage_ratios)
     assert notes(replace(load, planned=planned))[-1] == (
         "MAX % leaves the heap (MEMORY %) out and is unweighted, as brokers report it. Plans weight the "
         "resources (cpu 1, direct memory 0.5) and take the figures of the fresh view: b0:8080 90.0%, b1:8080 80.0%, "
         "b2:8080 70.0%, b3:8080 60.0%, b4:8080 50.0% and 2 more."
     )
-    assert as_document(replace(load, planned=planned))["planned"]["usage_ratios"] == usage_ratios
+    assert broker_tables(replace(load, planned=planned)).planned == planned

@@ -3,6 +3,7 @@ import json
 import pytest
 
 from pulsar_advisor.cli import exit_code
+from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.quality.explain import explain
 
@@ -23,7 +24,7 @@ def test_a_check_is_explained_without_a_snapshot(capsys: pytest.CaptureFixture[s
 
 def test_an_entry_is_printed_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["validate", "--explain", "bundles.one_owner", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == explain("bundles.one_owner")
+    assert json.loads(capsys.readouterr().out) == as_json(explain("bundles.one_owner"))
 
 
 def test_a_code_that_one_table_has_is_enough() -> None:

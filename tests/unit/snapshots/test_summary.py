@@ -8,6 +8,7 @@ import pytest
 
 import documents
 from pulsar_advisor.capture.capture import capture
+from pulsar_advisor.snapshots.summary import summary_lines
 from pulsar_advisor.stages.show import run as summary
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
@@ -20,7 +21,7 @@ def test_a_recorded_snapshot_is_told_from_its_manifest(root: Root, recorded: str
     assert (len(found.brokers), found.zookeeper, found.missing, found.stages) == (3, True, (), {})
     assert found.surfaces["topic_stats"] == 46  # of three files, one a broker
     assert found.surfaces["resource_quotas"] == 0  # asked for, and there are none
-    assert "  topic_stats                      46 lines" in list(found.lines())
+    assert "  topic_stats                      46 lines" in list(summary_lines(found))
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_the_ways_in_are_told(root: Root, recorded: str, urls: list[str], zookee
     path = root.folder("raw", recorded) / MANIFEST
     manifest = json.loads(path.read_bytes())
     write_file(path, json.dumps(manifest | {"sources": {"admin_urls": urls, "zookeeper": zookeeper}}).encode())
-    assert any(sources in line for line in summary(root, recorded).lines())
+    assert any(sources in line for line in summary_lines(summary(root, recorded)))
 
 
 def test_what_is_missing_is_told_with_its_reason(cluster: FakeCluster, root: Root) -> None:

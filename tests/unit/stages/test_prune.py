@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_advisor.documents.prune_result import Pruned
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.ledger import default_ledger_url, open_ledger
 from pulsar_advisor.model.errors import StorageError, UsageError
-from pulsar_advisor.snapshots.retention import Pruned, Retention
+from pulsar_advisor.snapshots.retention import Retention
 from pulsar_advisor.stages import prune as verb
 from pulsar_advisor.stages.prune import run as prune
 from pulsar_advisor.storage import removal
@@ -37,6 +38,16 @@ def snapshots(root: Root) -> None:
             write_file(root.folder(stage, snapshot) / (MANIFEST if stage == "raw" else "part"), b"{}")
         write_file(root.folder("raw", snapshot) / "topic_stats" / "0.jsonl.zst", b"")
     open_ledger(default_ledger_url(root)).close()
+
+
+def outcome(
+    removed: tuple[str, ...] = (),
+    referred_to: tuple[str, ...] = (),
+    at_work: tuple[str, ...] = (),
+    *,
+    dry_run: bool = False,
+) -> Pruned:
+    return Pruned(removed=removed, referred_to=referred_to, at_work=at_work, remainders=(), dry_run=dry_run)
 
 
 def pruned(root: Root, *, days: int | None = None, count: int | None = None, dry_run: bool = False) -> Pruned:
@@ -74,7 +85,7 @@ def test_a_rule_that_keeps_nothing_is_refused(days: int | None, count: int | Non
 def test_everything_made_of_an_outdated_snapshot_goes_and_nothing_else(root: Root) -> None:
     other = Root(root.url, "other")
     write_file(other.folder("tables/bundles", OLD) / "part", b"")
-    assert pruned(root, days=30) == Pruned((OLD,), (), (), (), dry_run=False)
+    assert pruned(root, days=30) == outcome((OLD,))
     assert stages_with(root, OLD) == set()
     assert stages_with(root, MIDDLE) == stages_with(root, NEW) == set(STAGES)
     assert other.folder("tables/bundles", OLD).exists()
@@ -90,7 +101,7 @@ def test_a_snapshot_that_a_plan_in_the_ledger_refers_to_stays(root: Root) -> Non
     ledger = open_ledger(default_ledger_url(root))
     propose(ledger, make_plan([unload_step()], cluster=root.cluster, snapshot=OLD), ALICE)
     ledger.close()
-    assert pruned(root, count=1) == Pruned((MIDDLE,), (OLD,), (), (), dry_run=False)
+    assert pruned(root, count=1) == outcome((MIDDLE,), (OLD,))
     assert stages_with(root, OLD) == set(STAGES)
 
 
@@ -123,7 +134,7 @@ def test_a_ledger_that_can_not_be_read_is_named_in_one_line_without_its_options(
 def test_a_snapshot_of_a_plan_file_stays_though_this_ledger_does_not_know_it(root: Root) -> None:
     write_plan(root, make_plan([unload_step()], cluster=root.cluster, snapshot=OLD))
     write_plan(root, make_plan([unload_step(executable=False)], cluster=root.cluster, snapshot=MIDDLE))
-    assert pruned(root, count=1) == Pruned((MIDDLE,), (OLD,), (), (), dry_run=False)
+    assert pruned(root, count=1) == outcome((MIDDLE,), (OLD,))
     assert stages_with(root, OLD) == set(STAGES)
 
 
@@ -202,7 +213,7 @@ def test_a_snapshot_that_a_plan_comes_to_refer_to_meanwhile_stays(root: Root, mo
 
     remove = removal.remove_folder
     monkeypatch.setattr(removal, "remove_folder", lambda folder: (propose_one(), remove(folder)))
-    assert pruned(root, count=1) == Pruned((OLD,), (MIDDLE,), (), (), dry_run=False)
+    assert pruned(root, count=1) == outcome((OLD,), (MIDDLE,))
     assert stages_with(root, MIDDLE) == set(STAGES)
 
 
@@ -217,7 +228,7 @@ def test_a_snapshot_that_a_stage_is_at_work_on_stays(root: Root, stage: str) -> 
 def test_a_remainder_that_a_stage_is_at_work_on_stays(root: Root) -> None:
     (Path(str(root.folder("raw", OLD))) / MANIFEST).unlink()
     with held(root.folder("raw", OLD), OLD, "it is being imported"):
-        assert pruned(root, days=30) == Pruned((), (), (), (), dry_run=False)
+        assert pruned(root, days=30) == outcome()
     assert stages_with(root, OLD) == set(STAGES)
 
 
@@ -229,7 +240,7 @@ def test_an_object_store_is_pruned_with_the_ledger_that_is_named(tmp_path: Path)
     ledger = open_ledger(url)
     propose(ledger, make_plan([unload_step()], cluster="test", snapshot=OLD), ALICE)
     ledger.close()
-    assert prune(store, Retention(keep_count=1), url, NOW, dry_run=False) == Pruned((MIDDLE,), (OLD,), (), (), False)
+    assert prune(store, Retention(keep_count=1), url, NOW, dry_run=False) == outcome((MIDDLE,), (OLD,))
     assert store.snapshots() == [OLD, NEW]
     assert stages_with(store, MIDDLE) == set()
     write_plan(store, make_plan([unload_step()], cluster="test", snapshot=NEW, memory={"snapshots": [OLD]}))
@@ -246,9 +257,9 @@ def test_without_plans_no_ledger_is_needed_and_none_is_made(tmp_path: Path) -> N
 
 
 def test_what_is_said() -> None:
-    assert list(Pruned((OLD,), (MIDDLE,), (NEW,), (), dry_run=True).lines()) == [
+    assert list(outcome((OLD,), (MIDDLE,), (NEW,), dry_run=True).lines()) == [
         f"would remove {OLD}",
         f"kept {MIDDLE}: a plan refers to it",
         f"kept {NEW}: a stage is working on it",
     ]
-    assert list(Pruned((), (), (), (), dry_run=False).lines()) == ["nothing to prune"]
+    assert list(outcome().lines()) == ["nothing to prune"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -19,6 +20,18 @@ from pulsar_advisor.planning.plans.consent import ALONE, ConsentName, NeededCons
 
 VALID_FOR_S: Final = 4 * 3600
 """How long an approval is valid by default."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Approved:
+    """What `approve` prints of an approval: by whom, with which limits, until when."""
+
+    digest: str
+    approver: str
+    throttle: ApplyThrottle
+    expires_at_ms: int
+    not_computed_here: str | None
+    """Why the plan couldn't be computed again from its snapshot; null if it was."""
 
 
 def propose(ledger: Ledger, plan: Plan, proposer: Person, not_computed_here: str | None = None) -> None:

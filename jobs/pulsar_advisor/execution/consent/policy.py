@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator
 from datetime import date, datetime, time
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 from zoneinfo import ZoneInfo
 
 import yaml
@@ -165,6 +165,8 @@ class Criteria(_Part):
 
 class ApprovalPolicy(_Part):
     """What an organisation requires of an approval."""
+
+    SCHEMA: ClassVar = POLICY_SCHEMA
 
     schema_name: Annotated[Literal["pulsar-advisor/approval-policy/1"], Field(alias="schema")] = POLICY_SCHEMA
     separate_approver: bool = True

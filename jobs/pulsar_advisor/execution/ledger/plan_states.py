@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from dataclasses import dataclass
+from typing import Final, Literal
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import approvals_of, events_of, runs_of, summaries, undone
@@ -39,10 +39,6 @@ class PlanState:
     """Whether the last recommendation of its snapshot advises it."""
     problem: str = ""
     """Why its document can't be read; then there are no figures."""
-
-    def as_document(self) -> dict[str, Any]:
-        """The state as JSON data."""
-        return asdict(self)
 
 
 def plan_states(

@@ -143,6 +143,13 @@ def leave_as_it_is(ledger: Ledger, cluster_name: str, decided_by: Person) -> Seq
     return left
 
 
+@dataclass(frozen=True, kw_only=True)
+class LeftOff(SwitchedOff):
+    """A setting that is left off, and on which cluster: Pulsar's own name."""
+
+    cluster_name: str
+
+
 def left_off(ledger: Ledger, cluster_name: str | None = None) -> Sequence[SwitchedOff]:
     """Settings of a cluster, else of all, left off by runs that have ended or whose process is gone."""
     return [switch for switch in ledger.switched_off(cluster_name) if not ledger.is_held(ledger.run(switch.run))]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -175,6 +175,8 @@ class PlanDecision(_Part):
 
 class Plan(_Part):
     """Ordered steps, what each expects and predicts, and a digest (`docs/formats.md`, Plan)."""
+
+    SCHEMA: ClassVar = PLAN_SCHEMA
 
     schema_name: Literal[
         "pulsar-advisor/plan/1",

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -48,6 +48,8 @@ class Restart:
 @dataclass(frozen=True)
 class RestartOrder:
     """The order, and how good it is."""
+
+    SCHEMA: ClassVar = "pulsar-advisor/restart-order/1"
 
     balance_first: str | None
     """Why not to begin with a restart yet, and what to do before; None if the brokers have room for one another."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 
@@ -72,6 +72,8 @@ class Size:
 @dataclass(frozen=True)
 class Scale:
     """What the load needs; ratios 0..1."""
+
+    SCHEMA: ClassVar = "pulsar-advisor/scale/2"
 
     brokers: int
     """Those that are fit now."""

@@ -1,0 +1,33 @@
+"""What `history` lists: the runs of a cluster's plans, and all that happened with one plan."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pulsar_advisor.documents.document import Count, Part
+
+
+class RecordedRun(Part):
+    """A run of a plan, as the ledger has it."""
+
+    run: int
+    digest: str
+    state: Literal["active", "done", "refused", "stopped", "aborted"]
+    started_at_ms: Count
+    ended_at_ms: Count | None
+    approver: str
+    sentence: str
+    """How it ended."""
+    still_off: tuple[str, ...]
+    """Settings that it switched off and could not restore."""
+
+
+class RecordedEvent(Part):
+    """An event of a plan, as the ledger has it."""
+
+    event: int
+    at_ms: Count
+    run: int | None
+    step: str | None
+    kind: str
+    detail: str
