@@ -21,10 +21,11 @@ from unittest import mock
 from urllib.parse import quote, unquote, urlsplit
 
 from pulsar_advisor.admin.clock import ClockDifference
+from pulsar_advisor.admin.metadata_store import MetadataReader
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer
-from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperReader
+from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
 from pulsar_advisor.capture import capture as capturing
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.storage.root import Root
@@ -227,8 +228,8 @@ def _answering(documents: Documents) -> Iterator[None]:
     kazoo = FakeKazoo({path: _encoded(node) for path, node in documents.nodes.items()}, stat=written)
 
     @contextmanager
-    def connected(connection: ZooKeeperConnection, budget: RequestBudget) -> Iterator[ZooKeeperReader]:
-        yield ZooKeeperReader(kazoo, connection, budget)
+    def connected(connection: ZooKeeperConnection, budget: RequestBudget) -> Iterator[MetadataReader]:
+        yield MetadataReader(ZooKeeperStore(kazoo, connection), budget)
 
     class Then(datetime):
         @classmethod

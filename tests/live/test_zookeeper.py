@@ -17,7 +17,8 @@ from harness.artifacts import class_path
 from harness.certificates import Certificates, make_certificates
 from harness.errors import LiveClusterUnavailable
 from harness.ports import free_port
-from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, connected
+from pulsar_advisor.admin.metadata_store import connected
+from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
 from pulsar_advisor.model.errors import ClusterUnreachable
 
 pytestmark = [pytest.mark.live, pytest.mark.full]

@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from pulsar_advisor.admin.metadata_store import StoreConnection
 from pulsar_advisor.admin.profiles import Profile
 from pulsar_advisor.admin.transport import AdminConnection
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
@@ -53,6 +54,11 @@ class CaptureOptions(BaseModel):
                 "use the brokers' pulsar+ssl:// address"
             )
         return self
+
+    @property
+    def metadata_store(self) -> StoreConnection | None:
+        """The cluster's metadata store, if it was given."""
+        return self.zookeeper
 
     @property
     def required_admin(self) -> AdminConnection:

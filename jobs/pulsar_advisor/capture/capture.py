@@ -12,30 +12,32 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
+from pulsar_advisor.admin.metadata_store import MetadataReader, connected
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.read_client import ReadClient
 from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.transport import USER_AGENT, AdminTransport
-from pulsar_advisor.admin.zookeeper import ZooKeeperReader, connected
 from pulsar_advisor.capture.journal import Journal, now_ms
 from pulsar_advisor.capture.ownership import Ownership
 from pulsar_advisor.capture.progress import CaptureProgress
 from pulsar_advisor.capture.raw_files import SnapshotFiles
 from pulsar_advisor.capture.session import Identity, Session, identify, identify_in
+from pulsar_advisor.capture.stored_surfaces import (
+    miss_store,
+    miss_what_brokers_tell,
+    read_metadata,
+    read_service_unit_states,
+    read_store,
+)
 from pulsar_advisor.capture.surfaces import (
     BrokerFacts,
     leader_unloads,
-    miss_what_brokers_tell,
-    miss_zookeeper,
     oldest_release,
     prevailing_load_manager,
     read_brokers,
     read_cluster,
     read_load_again,
-    read_metadata,
     read_namespaces,
-    read_service_unit_states,
-    read_zookeeper,
     write_load,
 )
 from pulsar_advisor.capture.system_topics import STATES, listening
@@ -74,8 +76,8 @@ def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> s
         if options.admin is not None:
             transport = stack.enter_context(AdminTransport(options.admin, budget=budget, arrive=documents.arrive))
         identity = identify(ReadClient(transport)) if transport else None
-        zookeeper = stack.enter_context(connected(options.zookeeper, budget)) if options.zookeeper else None
-        identity = _agreed(identity, zookeeper)
+        metadata = stack.enter_context(connected(options.metadata_store, budget)) if options.metadata_store else None
+        identity = _agreed(identity, metadata)
         started_at = datetime.now(UTC)
         remove_remainders(root)
         lease = stack.enter_context(claimed(root, started_at))
@@ -93,7 +95,7 @@ def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> s
         )
         stack.callback(session.pool.shutdown, cancel_futures=True)
         stack.callback(session.stopped.set)
-        found = _read(session, zookeeper, identity, options)
+        found = _read(session, metadata, identity, options)
         facts, journal = found.facts, session.journal
         manifest = Manifest(
             tool_version=USER_AGENT.partition("/")[2],
@@ -104,7 +106,7 @@ def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> s
             identity=PlanIdentity(cluster_name=identity.cluster_name, broker_ids=identity.brokers),
             sources=Sources(
                 admin_urls=tuple(options.admin.admin_urls) if options.admin else (),
-                zookeeper=zookeeper is not None,
+                zookeeper=metadata is not None,
                 service_url=options.service_url is not None,
             ),
             load_manager=found.load_manager,
@@ -127,12 +129,12 @@ def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> s
     return lease.snapshot
 
 
-def _agreed(identity: Identity | None, zookeeper: ZooKeeperReader | None) -> Identity:
+def _agreed(identity: Identity | None, metadata: MetadataReader | None) -> Identity:
     """The cluster that the admin API and ZooKeeper both belong to. Raises `UsageError` if they belong to two."""
     if identity is None:
-        assert zookeeper is not None
-        return identify_in(zookeeper)
-    if zookeeper is not None and not set(zookeeper.active_brokers()) & set(identity.brokers):
+        assert metadata is not None
+        return identify_in(metadata)
+    if metadata is not None and not set(metadata.active_brokers()) & set(identity.brokers):
         raise UsageError(
             f"ZooKeeper lists none of the brokers {some_of(identity.brokers)}: "
             "it belongs to a different cluster than the admin URL"
@@ -149,18 +151,18 @@ class _Found(NamedTuple):
     leader_unloads: int | None
 
 
-def _read(session: Session, zookeeper: ZooKeeperReader | None, identity: Identity, options: CaptureOptions) -> _Found:
+def _read(session: Session, metadata: MetadataReader | None, identity: Identity, options: CaptureOptions) -> _Found:
     """Read everything, and write all files."""
     ownership = Ownership()
-    ownership.read(session, zookeeper, "begin")
+    ownership.read(session, metadata, "begin")
     if session.transport is not None:
-        facts = _read_by_admin_api(session, zookeeper, identity, ownership, options)
+        facts = _read_by_admin_api(session, metadata, identity, ownership, options)
     else:
-        assert zookeeper is not None
-        facts = read_metadata(session, zookeeper)
-        miss_what_brokers_tell(session, _load_manager(facts, identity.leader), zookeeper)
-        ownership.read(session, zookeeper, "end")
-    _write_brokers(session, zookeeper, identity, facts)
+        assert metadata is not None
+        facts = read_metadata(session, metadata)
+        miss_what_brokers_tell(session, _load_manager(facts, identity.leader), metadata)
+        ownership.read(session, metadata, "end")
+    _write_brokers(session, metadata, identity, facts)
     session.files.write_surfaces()
     load_manager = _load_manager(facts, identity.leader)
     counting = identity.leader if session.transport is not None and load_manager == "modular" else None
@@ -171,7 +173,7 @@ def _read(session: Session, zookeeper: ZooKeeperReader | None, identity: Identit
 
 def _read_by_admin_api(
     session: Session,
-    zookeeper: ZooKeeperReader | None,
+    metadata: MetadataReader | None,
     identity: Identity,
     ownership: Ownership,
     options: CaptureOptions,
@@ -186,15 +188,15 @@ def _read_by_admin_api(
     facts = read_brokers(session)
     load_manager = _load_manager(facts, identity.leader)
     extensible = load_manager == "extensible"
-    with _channel(session, zookeeper, facts, options.service_url) if extensible else nullcontext():
+    with _channel(session, metadata, facts, options.service_url) if extensible else nullcontext():
         read_cluster(session)
         read_namespaces(session)
         session.files.extend("leader", [{"source": "rest", "broker": identity.leader}])
-        if zookeeper is not None:
-            read_zookeeper(session, zookeeper)
+        if metadata is not None:
+            read_store(session, metadata)
         else:
-            miss_zookeeper(session.journal, load_manager)
-        ownership.read(session, zookeeper, "end")
+            miss_store(session.journal, load_manager)
+        ownership.read(session, metadata, "end")
     if options.second_pass:
         _second_pass(session, facts, ownership)
     write_load(session, facts)
@@ -214,12 +216,12 @@ def _second_pass(session: Session, facts: BrokerFacts, ownership: Ownership) -> 
 
 
 def _channel(
-    session: Session, zookeeper: ZooKeeperReader | None, facts: BrokerFacts, service_url: str | None
+    session: Session, metadata: MetadataReader | None, facts: BrokerFacts, service_url: str | None
 ) -> AbstractContextManager[None]:
     """Read what Extensible brokers publish for their leader: now, or while the block reads other things."""
     in_metadata_store = any(name.endswith(_METADATA_STORE_VIEW) for name in facts.table_view_classes.values())
-    if in_metadata_store and zookeeper is not None:
-        read_service_unit_states(session, zookeeper)
+    if in_metadata_store and metadata is not None:
+        read_service_unit_states(session, metadata)
     elif in_metadata_store:
         session.journal.miss(STATES, "this cluster keeps it in its metadata store, and no ZooKeeper was given")
     if service_url is not None:
@@ -230,13 +232,13 @@ def _channel(
     return nullcontext()
 
 
-def _write_brokers(session: Session, zookeeper: ZooKeeperReader | None, identity: Identity, facts: BrokerFacts) -> None:
+def _write_brokers(session: Session, metadata: MetadataReader | None, identity: Identity, facts: BrokerFacts) -> None:
     registered: set[str] = set(identity.brokers)
     with session.journal.attempt("brokers"):
         if session.transport is not None:
             registered = set(session.client("brokers").active_brokers(identity.cluster_name))
-        elif zookeeper is not None:
-            registered = set(zookeeper.active_brokers())
+        elif metadata is not None:
+            registered = set(metadata.active_brokers())
     for broker in registered - set(identity.brokers):
         session.journal.miss("load_reports", "the broker joined during the capture", broker)
     session.files.extend(

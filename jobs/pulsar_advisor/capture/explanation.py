@@ -84,7 +84,7 @@ def explained(options: CaptureOptions) -> Iterator[Call]:
         for call in _ADMIN:
             if call.target == "each broker" and call.call.startswith("GET /admin/v2/broker-stats/"):
                 yield replace(call, times="once more, if bundles have moved")
-    if options.zookeeper is not None:
+    if options.metadata_store is not None:
         yield from _ZOOKEEPER
     if options.service_url is not None:
         for surface in SURFACES:

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, NamedTuple
 
+from pulsar_advisor.admin.metadata_store import MetadataReader
 from pulsar_advisor.admin.read_client import ReadClient
-from pulsar_advisor.admin.zookeeper import ZooKeeperReader
 from pulsar_advisor.capture.documents import OWNERSHIP_NODE
 from pulsar_advisor.capture.journal import ZOOKEEPER, now_ms
 from pulsar_advisor.capture.session import Session
@@ -41,7 +41,7 @@ class Ownership:
         self._answered: dict[tuple[Source, Pass], set[str]] = defaultdict(set)
         self._lock = threading.Lock()
 
-    def read(self, session: Session, zookeeper: ZooKeeperReader | None, moment: Pass) -> None:
+    def read(self, session: Session, metadata: MetadataReader | None, moment: Pass) -> None:
         """Read the owned bundles of every broker, and ZooKeeper's ownership nodes."""
 
         def read_broker(client: ReadClient, broker: str) -> None:
@@ -51,10 +51,10 @@ class Ownership:
 
         if session.transport is not None:
             session.at_each_broker(f"owned bundles, {moment}", session.brokers, [(SURFACE, read_broker)])
-        if zookeeper is not None:
+        if metadata is not None:
             with session.journal.attempt(SURFACE):
                 started_at_ms = now_ms()
-                nodes = list(session.decoded(SURFACE, zookeeper.ownerships(), OWNERSHIP_NODE))
+                nodes = list(session.decoded(SURFACE, metadata.ownerships(), OWNERSHIP_NODE))
                 rows = [
                     _Row(owner.owner, bundle, not owner.disabled, node.created_at_ms)
                     for bundle, node, owner in nodes

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 import msgspec
 
+from pulsar_advisor.admin.metadata_store import MetadataReader, Node
 from pulsar_advisor.admin.read_client import ReadClient, UnreadableAnswer, decode
 from pulsar_advisor.admin.transport import AdminTransport, ErrorAnswer, NoAnswer
-from pulsar_advisor.admin.zookeeper import Node, ZooKeeperReader
 from pulsar_advisor.capture.documents import LEADER_NODE
 from pulsar_advisor.capture.journal import CLUSTER, Journal
 from pulsar_advisor.capture.progress import CaptureProgress
@@ -56,15 +56,15 @@ def _active_brokers(client: ReadClient, cluster_name: str) -> tuple[str, ...]:
         ) from error
 
 
-def identify_in(zookeeper: ZooKeeperReader) -> Identity:
+def identify_in(metadata: MetadataReader) -> Identity:
     """The cluster that owns the metadata. Raises `UsageError` if it is ambiguous, `ClusterUnreachable` as above."""
-    names = zookeeper.clusters()
+    names = metadata.clusters()
     if len(names) != 1:
         known = f"knows several clusters ({', '.join(names)})" if names else "does not identify the cluster's name"
         raise UsageError(f"ZooKeeper {known}: give --admin-url too")
-    brokers = _some(tuple(zookeeper.active_brokers()), names[0])
+    brokers = _some(tuple(metadata.active_brokers()), names[0])
     try:
-        leaders = [decode(node.document, LEADER_NODE).leader for node in zookeeper.leaders()]
+        leaders = [decode(node.document, LEADER_NODE).leader for node in metadata.leaders()]
     except UnreadableAnswer:
         leaders = []
     return Identity(names[0], brokers, next(iter(leaders), None))

@@ -16,11 +16,11 @@ from typing import Final, ParamSpec, TypeVar
 import msgspec
 
 from pulsar_advisor.admin.clock import ClockDifference
+from pulsar_advisor.admin.metadata_store import MetadataReader, StoreConnection, connected
 from pulsar_advisor.admin.oauth2 import NoToken
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.read_client import Document, ReadClient, decode
 from pulsar_advisor.admin.transport import AdminTransport, ErrorAnswer, NoAnswer
-from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperReader, connected
 from pulsar_advisor.capture.documents import ISOLATION_POLICIES, LOAD_REPORT, POLICIES
 from pulsar_advisor.capture.session import identify_in
 from pulsar_advisor.capture.surfaces import load_manager_kind
@@ -134,8 +134,8 @@ def examine(options: CaptureOptions) -> Examination:
     Raises `UsageError` if a secret or TLS file can't be read, `NoToken` if the OAuth2 issuer returns no token.
     """
     if options.admin is None:
-        assert options.zookeeper is not None
-        return _examine_zookeeper(options.zookeeper)
+        assert options.metadata_store is not None
+        return _examine_zookeeper(options.metadata_store)
     with AdminTransport(options.admin) as transport:
         found = Examination({url: _release_at(transport, url) for url in options.admin.admin_urls})
         if not any(isinstance(release, str) for release in found.admin_urls.values()):
@@ -145,8 +145,8 @@ def examine(options: CaptureOptions) -> Examination:
             answers = pool.map(lambda broker: _ask_broker(transport, found.cluster_name, broker), found.brokers)
             found.answers = dict(zip(found.brokers, answers, strict=True))
         _ask_for_topics(found, transport)
-        if options.zookeeper is not None:
-            found.zookeeper = _ask_zookeeper(options.zookeeper)
+        if options.metadata_store is not None:
+            found.zookeeper = _ask_zookeeper(options.metadata_store)
         if options.service_url is not None and "extensible" in found.load_managers.values():
             found.system_topics = SystemTopicsAnswer(refusal(transport, options.service_url))
         return found
@@ -244,7 +244,7 @@ def _ask_for_topics(found: Examination, transport: AdminTransport) -> None:
         _attempt(found.answers[broker].lacks, "topic_stats", lambda: ReadClient(transport).broker_topics(broker))
 
 
-def _ask_zookeeper(connection: ZooKeeperConnection) -> ZooKeeperAnswers:
+def _ask_zookeeper(connection: StoreConnection) -> ZooKeeperAnswers:
     try:
         with connected(connection) as zookeeper:
             return _answers_of(zookeeper)
@@ -252,7 +252,7 @@ def _ask_zookeeper(connection: ZooKeeperConnection) -> ZooKeeperAnswers:
         return ZooKeeperAnswers(str(error))
 
 
-def _examine_zookeeper(connection: ZooKeeperConnection) -> Examination:
+def _examine_zookeeper(connection: StoreConnection) -> Examination:
     """The examination for a capture without the admin API."""
     try:
         with connected(connection) as zookeeper:
@@ -271,7 +271,7 @@ def _examine_zookeeper(connection: ZooKeeperConnection) -> Examination:
         return Examination({}, zookeeper=ZooKeeperAnswers(str(error)))
 
 
-def _answers_of(zookeeper: ZooKeeperReader) -> ZooKeeperAnswers:
+def _answers_of(zookeeper: MetadataReader) -> ZooKeeperAnswers:
     for path in ("/namespace", "/admin/local-policies", "/managed-ledgers"):
         zookeeper.children(path)
     brokers = tuple(zookeeper.active_brokers())

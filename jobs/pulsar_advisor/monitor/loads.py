@@ -17,10 +17,10 @@ from typing import Any, Final, TypeVar
 import msgspec
 from zstandard import ZstdError
 
+from pulsar_advisor.admin.metadata_store import MetadataReader, connected
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.read_client import ReadClient, decode
 from pulsar_advisor.admin.transport import AdminTransport
-from pulsar_advisor.admin.zookeeper import ZooKeeperReader, connected
 from pulsar_advisor.capture.documents import (
     BROKER_TIME_AVERAGE,
     LOAD_REPORT,
@@ -143,9 +143,11 @@ def load_now(options: CaptureOptions) -> ClusterLoad:
         transport = stack.enter_context(AdminTransport(options.required_admin))
         client = ReadClient(transport)
         identity = identify(client)
-        zookeeper = stack.enter_context(connected(options.zookeeper)) if options.zookeeper is not None else None
-        published = _published_reports(zookeeper)
-        averages = _averages(zookeeper)
+        metadata = (
+            stack.enter_context(connected(options.metadata_store)) if options.metadata_store is not None else None
+        )
+        published = _published_reports(metadata)
+        averages = _averages(metadata)
         pool = stack.enter_context(ThreadPoolExecutor(options.concurrency, thread_name_prefix="brokers"))
 
         def read(broker: str) -> BrokerLoad | ClusterUnreachable:
@@ -197,10 +199,10 @@ def _origins(loads: Iterable[BrokerLoad], published: Container[str]) -> list[str
     )
 
 
-def _published_reports(zookeeper: ZooKeeperReader | None) -> dict[str, tuple[LoadManagerKind, Mapping[str, Any]]]:
+def _published_reports(metadata: MetadataReader | None) -> dict[str, tuple[LoadManagerKind, Mapping[str, Any]]]:
     """The last reports of Modular and Simple brokers; nodes of Extensible hold no load and are left out."""
     published = {}
-    for broker, node in zookeeper.broker_nodes() if zookeeper is not None else ():
+    for broker, node in metadata.broker_nodes() if metadata is not None else ():
         report = decode(node.document, LOAD_REPORT)
         kind = load_manager_kind(report.loadReportType or None, None)
         if kind is not None:
@@ -208,8 +210,8 @@ def _published_reports(zookeeper: ZooKeeperReader | None) -> dict[str, tuple[Loa
     return published
 
 
-def _averages(zookeeper: ZooKeeperReader | None) -> dict[str, Mapping[str, Any]]:
-    nodes: Iterable[Any] = zookeeper.broker_time_averages() if zookeeper is not None else ()
+def _averages(metadata: MetadataReader | None) -> dict[str, Mapping[str, Any]]:
+    nodes: Iterable[Any] = metadata.broker_time_averages() if metadata is not None else ()
     return {broker: msgspec.to_builtins(decode(node.document, BROKER_TIME_AVERAGE)) for broker, node in nodes}
 
 

@@ -51,7 +51,7 @@ class PulsarZooKeeperHook(BaseHook):  # type: ignore[misc]
 
     def test_connection(self) -> tuple[bool, str]:
         """Whether Pulsar's metadata can be read there, and how many brokers are registered."""
-        from pulsar_advisor.admin.zookeeper import connected
+        from pulsar_advisor.admin.metadata_store import connected
         from pulsar_advisor.model.errors import AdvisorError
 
         try:

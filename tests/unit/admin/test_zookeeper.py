@@ -9,7 +9,8 @@ import pytest
 from kazoo.exceptions import ConnectionLoss, NoAuthError
 from pydantic import ValidationError
 
-from pulsar_advisor.admin.zookeeper import CALLS_IN_FLIGHT, ZooKeeperConnection, ZooKeeperReader, connected
+from pulsar_advisor.admin.metadata_store import PATHS_AT_A_TIME, MetadataReader, connected
+from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
 from unit.admin.fake_zookeeper import FakeKazoo
 
@@ -17,8 +18,8 @@ LOWER, UPPER = "0x00000000_0x80000000", "0x80000000_0xffffffff"
 CONNECTION = ZooKeeperConnection(hosts="zk1:2181/pulsar", timeout_s=0.2)
 
 
-def reader(client: FakeKazoo) -> ZooKeeperReader:
-    return ZooKeeperReader(client, CONNECTION)
+def reader(client: FakeKazoo) -> MetadataReader:
+    return MetadataReader(ZooKeeperStore(client, CONNECTION))
 
 
 def test_bundles_are_found_below_namespaces_of_two_and_of_three_parts() -> None:
@@ -71,10 +72,10 @@ def test_the_extensible_managers_leader_comes_first() -> None:
 
 
 def test_the_number_of_reads_in_flight_is_bounded() -> None:
-    brokers = {f"/loadbalance/brokers/b{number}:8080": b"{}" for number in range(3 * CALLS_IN_FLIGHT)}
+    brokers = {f"/loadbalance/brokers/b{number}:8080": b"{}" for number in range(3 * PATHS_AT_A_TIME)}
     client = FakeKazoo(brokers)
-    assert len(list(reader(client).broker_nodes())) == 3 * CALLS_IN_FLIGHT
-    assert client.most_in_flight == CALLS_IN_FLIGHT
+    assert len(list(reader(client).broker_nodes())) == 3 * PATHS_AT_A_TIME
+    assert client.most_in_flight == PATHS_AT_A_TIME
 
 
 def test_a_lost_session_is_reported_in_one_line() -> None:
@@ -95,7 +96,7 @@ def test_a_lost_session_is_reported_in_one_line() -> None:
 def test_a_node_we_may_not_read_is_named(connection: ZooKeeperConnection, message: str) -> None:
     client = FakeKazoo({}, failure=NoAuthError())
     with pytest.raises(ClusterUnreachable, match=message):
-        ZooKeeperReader(client, connection).children("/x")
+        MetadataReader(ZooKeeperStore(client, connection)).children("/x")
 
 
 @pytest.mark.parametrize(

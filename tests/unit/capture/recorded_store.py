@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from pulsar_advisor.admin.metadata_store import MetadataReader
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.request_budget import RequestBudget
-from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperReader
+from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
 from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.storage.root import MANIFEST, Root
@@ -44,8 +45,8 @@ class RecordedStore:
             self.kazoo = FakeKazoo(cluster.nodes | kept)
 
         @contextmanager
-        def connected(connection: ZooKeeperConnection, budget: RequestBudget) -> Iterator[ZooKeeperReader]:
-            yield ZooKeeperReader(self.kazoo, connection, budget)
+        def connected(connection: ZooKeeperConnection, budget: RequestBudget) -> Iterator[MetadataReader]:
+            yield MetadataReader(ZooKeeperStore(self.kazoo, connection), budget)
 
         monkeypatch.setattr("pulsar_advisor.capture.capture.connected", connected)
 

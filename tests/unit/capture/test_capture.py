@@ -19,9 +19,10 @@ import msgspec
 import pytest
 from werkzeug import Request, Response
 
+from pulsar_advisor.admin.metadata_store import MetadataReader
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.request_budget import RequestBudget
-from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperReader
+from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
 from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, DataNotFit, UsageError
@@ -344,8 +345,8 @@ def with_zookeeper(cluster: FakeCluster, nodes: dict[str, bytes], monkeypatch: p
     connection = ZooKeeperConnection(hosts="zk1:2181")
 
     @contextmanager
-    def connected(_connection: ZooKeeperConnection, budget: RequestBudget) -> Iterator[ZooKeeperReader]:
-        yield ZooKeeperReader(FakeKazoo(nodes), connection, budget)
+    def connected(_connection: ZooKeeperConnection, budget: RequestBudget) -> Iterator[MetadataReader]:
+        yield MetadataReader(ZooKeeperStore(FakeKazoo(nodes), connection), budget)
 
     monkeypatch.setattr("pulsar_advisor.capture.capture.connected", connected)
     return cluster.options().model_copy(update={"zookeeper": connection})

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 
 import pytest
 
+from pulsar_advisor.admin.metadata_store import MetadataReader
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.transport import AdminConnection
-from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperReader
+from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
 from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.capture.explanation import explained
 from pulsar_advisor.storage.root import Root
@@ -34,9 +35,9 @@ def asked_in_captures(root: Root, monkeypatch: pytest.MonkeyPatch) -> set[str]:
             @contextmanager
             def connected(
                 connection: ZooKeeperConnection, budget: RequestBudget, kazoo: FakeKazoo = kazoo
-            ) -> Iterator[ZooKeeperReader]:
+            ) -> Iterator[MetadataReader]:
                 kazoo.get_children_async("/loadbalance")
-                yield ZooKeeperReader(kazoo, connection, budget)
+                yield MetadataReader(ZooKeeperStore(kazoo, connection), budget)
 
             monkeypatch.setattr("pulsar_advisor.capture.capture.connected", connected)
             urls = tuple(f"http://{broker}" for broker in cluster.brokers)

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from werkzeug import Response
 
+from pulsar_advisor.admin.metadata_store import MetadataReader
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.transport import AdminConnection
-from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperReader
+from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
 from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.admin.fake_zookeeper import FakeKazoo
@@ -38,8 +39,8 @@ def cluster_of_secrets(
     with recorded_cluster(request.param, planting) as cluster:
 
         @contextmanager
-        def connected(connection: ZooKeeperConnection, budget: RequestBudget) -> Iterator[ZooKeeperReader]:
-            yield ZooKeeperReader(FakeKazoo(cluster.nodes), connection, budget)
+        def connected(connection: ZooKeeperConnection, budget: RequestBudget) -> Iterator[MetadataReader]:
+            yield MetadataReader(ZooKeeperStore(FakeKazoo(cluster.nodes), connection), budget)
 
         monkeypatch.setattr("pulsar_advisor.capture.capture.connected", connected)
         yield cluster

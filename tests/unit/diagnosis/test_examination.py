@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_advisor.admin.metadata_store import MetadataReader
 from pulsar_advisor.admin.oauth2 import NoToken
 from pulsar_advisor.admin.options import CaptureOptions
-from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperReader
+from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
 from pulsar_advisor.diagnosis.examination import Lack, examine
 from unit.capture.fake_cluster import ADMIN, FakeCluster
 from unit.capture.recorded_store import RecordedStore
@@ -120,8 +121,8 @@ def test_without_an_admin_url_zookeeper_is_asked_alone(
     store = RecordedStore("modular", monkeypatch, **more)
 
     @contextmanager
-    def connected(connection: ZooKeeperConnection) -> Iterator[ZooKeeperReader]:
-        yield ZooKeeperReader(store.kazoo, connection)
+    def connected(connection: ZooKeeperConnection) -> Iterator[MetadataReader]:
+        yield MetadataReader(ZooKeeperStore(store.kazoo, connection))
 
     monkeypatch.setattr("pulsar_advisor.diagnosis.examination.connected", connected)
     found = examine(CaptureOptions(zookeeper=ZooKeeperConnection(hosts="zk1:2181")))

@@ -1,0 +1,240 @@
+"""Reads what a capture takes from the metadata store: what only it has, and what it shares with the admin API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+from urllib.parse import unquote_plus
+
+import msgspec
+
+from pulsar_advisor.admin.metadata_store import MetadataReader
+from pulsar_advisor.admin.read_client import decode
+from pulsar_advisor.capture.documents import (
+    BROKER_TIME_AVERAGE,
+    BUNDLE_DATA,
+    ISOLATION_POLICIES,
+    LEADER_NODE,
+    LOAD_REPORT,
+    LOCAL_POLICIES,
+    POLICIES,
+    RESOURCE_QUOTA,
+)
+from pulsar_advisor.capture.journal import ZOOKEEPER, Journal, now_ms
+from pulsar_advisor.capture.service_unit_state import SERVICE_UNIT_STATE
+from pulsar_advisor.capture.session import Session
+from pulsar_advisor.capture.surfaces import BrokerFacts, Line, load_manager_kind, settings_line
+from pulsar_advisor.capture.system_topics import STATES
+from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
+from pulsar_advisor.model.text.some_of import some_of
+
+_OF_THE_STORE_ONLY: Final = ("local_policies", "bundle_data", "broker_time_averages", "resource_quotas")
+
+_OF_MODULAR_ONLY: Final = ("bundle_data", "broker_time_averages")
+"""The other load managers keep no averages at all."""
+
+_LINES_AT_A_TIME = 10_000
+
+
+def read_store(session: Session, metadata: MetadataReader) -> None:
+    """Read the metadata store into the snapshot."""
+
+    def broker_nodes() -> Iterable[Line]:
+        for broker, node, report in session.decoded("load_reports", metadata.broker_nodes(), LOAD_REPORT):
+            yield {
+                "source": "zookeeper",
+                "broker": broker,
+                "readAt": now_ms(),
+                "modifiedAt": node.modified_at_ms,
+                "version": node.version,
+                "document": report,
+            }
+
+    def leaders() -> Iterable[Line]:
+        nodes = ((node.path, node) for node in metadata.leaders())
+        found = [node.leader for _, _, node in session.decoded("leader", nodes, LEADER_NODE)]
+        named = [leader for leader in found if leader is not None]
+        if named and session.leader not in named:
+            session.journal.miss("leader", f"ZooKeeper names {some_of(named)}, the brokers {session.leader or 'none'}")
+        yield from ({"source": "zookeeper", "broker": leader} for leader in found)
+
+    def local_policies() -> Iterable[Line]:
+        for namespace, node, policies in session.decoded("local_policies", metadata.local_policies(), LOCAL_POLICIES):
+            yield {"namespace": namespace, "version": node.version, "document": policies}
+
+    def bundle_data() -> Iterable[Line]:
+        for bundle, node, data in session.decoded("bundle_data", metadata.bundle_data(), BUNDLE_DATA):
+            yield {"bundle": bundle, "modifiedAt": node.modified_at_ms, "document": data}
+
+    def broker_time_averages() -> Iterable[Line]:
+        nodes = metadata.broker_time_averages()
+        for broker, node, averages in session.decoded("broker_time_averages", nodes, BROKER_TIME_AVERAGE):
+            yield {"broker": broker, "modifiedAt": node.modified_at_ms, "document": averages}
+
+    def resource_quotas() -> Iterable[Line]:
+        for bundle, node, quota in session.decoded("resource_quotas", metadata.resource_quotas(), RESOURCE_QUOTA):
+            yield {"bundle": bundle, "modifiedAt": node.modified_at_ms, "document": quota}
+
+    def topic_names() -> Iterable[Line]:
+        for namespace, topics in metadata.persistent_topics():
+            for topic in topics:
+                yield {"source": "zookeeper", "namespace": namespace, "domain": "persistent", "topic": topic}
+
+    surfaces: tuple[tuple[str, Callable[[], Iterable[Line]]], ...] = (
+        ("load_reports", broker_nodes),
+        ("leader", leaders),
+        ("local_policies", local_policies),
+        ("bundle_data", bundle_data),
+        ("broker_time_averages", broker_time_averages),
+        ("resource_quotas", resource_quotas),
+        ("topic_names", topic_names),
+    )
+    _write_each(session, "ZooKeeper", surfaces)
+
+
+def _write_each(session: Session, step: str, surfaces: Sequence[tuple[str, Callable[[], Iterable[Line]]]]) -> None:
+    """Write the lines of each surface; one that can't be read costs only itself."""
+    session.progress.begin(step, len(surfaces))
+    for surface, lines in surfaces:
+        with session.journal.attempt(surface):
+            write_nodes(session, surface, lines())
+        session.progress.advance()
+
+
+def miss_store(journal: Journal, load_manager: LoadManagerKind) -> None:
+    """Record what only ZooKeeper has as missing, if none was configured."""
+    for surface in _OF_THE_STORE_ONLY:
+        if load_manager != "modular" and surface in _OF_MODULAR_ONLY:
+            journal.lack(surface, f"under the {load_manager.capitalize()} load manager")
+        else:
+            journal.miss(surface, "only ZooKeeper holds it, and no ZooKeeper was given")
+
+
+def read_service_unit_states(session: Session, metadata: MetadataReader) -> None:
+    """Read the Extensible manager's ownership channel, for a cluster that keeps it in its metadata store."""
+    nodes = metadata.service_unit_states()
+    with session.journal.attempt(STATES):
+        write_nodes(
+            session,
+            STATES,
+            (
+                {"source": "zookeeper", "bundle": bundle, "document": record}
+                for bundle, _, record in session.decoded(STATES, nodes, SERVICE_UNIT_STATE)
+            ),
+        )
+
+
+def write_nodes(session: Session, surface: str, lines: Iterable[Line]) -> None:
+    """Write a surface's lines while its nodes are read, and record the read."""
+    started_at_ms = now_ms()
+    some: list[Line] = []
+    for line in lines:
+        some.append(line)
+        if len(some) == _LINES_AT_A_TIME:
+            session.files.extend(surface, some)
+            some = []
+    session.files.extend(surface, some)
+    session.journal.read(surface, ZOOKEEPER, started_at_ms, status=None, size=0)
+
+
+_FROM_BROKERS_ONLY: Final = {
+    "settings": "the release's defaults and the dynamic settings are used instead",
+    "load_reports": "those in ZooKeeper may be 15 minutes old",
+    "topic_stats": "nothing is known about single loaded topics, so no split by their load can be computed",
+}
+_FROM_EXTENSIBLE_BROKERS_ONLY: Final = {
+    "broker_metrics": "nothing is known about the brokers' load",
+    STATES: "ownership is unknown if the cluster doesn't keep it in ZooKeeper",
+}
+
+
+class _PartitionedTopic(msgspec.Struct):
+    partitions: int = 0
+
+
+class _FailureDomain(msgspec.Struct):
+    brokers: list[str] = msgspec.field(default_factory=list)
+
+
+_PARTITIONED_TOPIC = msgspec.json.Decoder(_PartitionedTopic)
+_FAILURE_DOMAIN = msgspec.json.Decoder(_FailureDomain)
+_SETTINGS = msgspec.json.Decoder(dict[str, str | None])
+
+
+def read_metadata(session: Session, metadata: MetadataReader) -> BrokerFacts:
+    """Read into the snapshot what ZooKeeper shares with the admin API, and what only ZooKeeper has."""
+    facts = BrokerFacts()
+    with session.journal.attempt("brokers"):
+        for broker, _, report in session.decoded("load_reports", metadata.broker_nodes(), LOAD_REPORT):
+            class_name = report.loadManagerClassName or ""
+            facts.load_manager_classes[broker] = class_name
+            if (kind := load_manager_kind(report.loadReportType or None, class_name)) is not None:
+                facts.load_managers[broker] = kind
+            if release := report.brokerVersionString or report.brokerVersion:
+                facts.releases[broker] = release
+    _read_configuration(session, metadata)
+    read_store(session, metadata)
+    return facts
+
+
+def miss_what_brokers_tell(session: Session, load_manager: LoadManagerKind, metadata: MetadataReader) -> None:
+    """Record what is unavailable, and what can't be computed without it."""
+    unknown = dict(_FROM_BROKERS_ONLY)
+    if load_manager == "extensible":
+        unknown |= _FROM_EXTENSIBLE_BROKERS_ONLY
+        if metadata.children("/service_unit_state"):
+            read_service_unit_states(session, metadata)
+            del unknown[STATES]
+    for surface, consequence in unknown.items():
+        session.journal.miss(surface, f"only brokers report it, and no admin URL was given: {consequence}")
+
+
+def _read_configuration(session: Session, metadata: MetadataReader) -> None:
+    """Read what Pulsar keeps in its configuration store, which may be a different store."""
+    cluster_name = session.cluster_name
+
+    def dynamic_settings() -> Iterator[Line]:
+        for node in metadata.dynamic_configuration():
+            values = {key: value or "" for key, value in decode(node.document, _SETTINGS).items()}
+            yield settings_line("dynamic", None, values)
+
+    def isolation_policies() -> Iterator[Line]:
+        for node in metadata.isolation_policies(cluster_name):
+            for name, policy in decode(node.document, ISOLATION_POLICIES).items():
+                yield {"name": name, "document": policy}
+
+    def failure_domains() -> Iterator[Line]:
+        nodes = metadata.failure_domains(cluster_name)
+        for name, _, domain in session.decoded("failure_domains", nodes, _FAILURE_DOMAIN):
+            yield {"domain": name, "brokers": sorted(domain.brokers)}
+
+    def tenants() -> Iterator[Line]:
+        names = metadata.tenants()
+        if not names:
+            session.journal.miss("namespaces", "the cluster's configuration is kept in another store than this one")
+        yield from ({"tenant": name} for name in names)
+
+    def namespaces() -> Iterator[Line]:
+        for namespace, _, policies in session.decoded("namespaces", metadata.policies(), POLICIES):
+            yield {"namespace": namespace, "antiAffinityGroup": None, "document": policies}
+
+    def partitioned_topics() -> Iterator[Line]:
+        nodes = metadata.partitioned_topics()
+        for name, _, topics in session.decoded("partitioned_topics", nodes, _PARTITIONED_TOPIC):
+            namespace, domain, topic = name.rsplit("/", 2)
+            yield {
+                "namespace": namespace,
+                "domain": domain,
+                "topic": f"{domain}://{namespace}/{unquote_plus(topic)}",
+                "partitions": topics.partitions,
+            }
+
+    surfaces: tuple[tuple[str, Callable[[], Iterable[Line]]], ...] = (
+        ("settings", dynamic_settings),
+        ("isolation_policies", isolation_policies),
+        ("failure_domains", failure_domains),
+        ("tenants", tenants),
+        ("namespaces", namespaces),
+        ("partitioned_topics", partitioned_topics),
+    )
+    _write_each(session, "configuration in ZooKeeper", surfaces)
