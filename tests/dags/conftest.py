@@ -43,9 +43,10 @@ from pulsar_advisor.documents.apply_result import ApplyResult  # noqa: E402
 from pulsar_advisor.execution.apply import apply_plan  # noqa: E402
 from pulsar_advisor.execution.ledger.ledger import Ledger, default_ledger_url, open_ledger  # noqa: E402
 from pulsar_advisor.execution.run.executor import ApplyOptions, Interruption  # noqa: E402
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_id  # noqa: E402
 from pulsar_advisor.model.errors import Refused  # noqa: E402
 from pulsar_advisor.model.plans.plan import Plan  # noqa: E402
-from pulsar_advisor.storage.root import MANIFEST, RESULT, Root, snapshot_id  # noqa: E402
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root  # noqa: E402
 from states import BrokerRow, BundleRow, cluster_state  # noqa: E402
 from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, UPPER, FakeCluster, FakeTime, make_plan, unload_step  # noqa: E402
 

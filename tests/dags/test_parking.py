@@ -69,10 +69,12 @@ def test_a_trigger_fires_once_the_time_is_over(trigger: ParkedRunTrigger) -> Non
 
 
 def test_a_pause_keeps_the_run_parked_until_it_is_lifted(
-    stages: Stages, ledger: Ledger, trigger: ParkedRunTrigger
+    stages: Stages, ledger: Ledger, trigger: ParkedRunTrigger, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pause(ledger, stages.plan, ALICE)
     assert not fires(trigger, 1)
+    logged = "".join(capsys.readouterr())  # by Airflow's own logger
+    assert (logged.count("the run is parked: paused by alice (airflow)"), "alembic" in logged) == (1, False)
     go_on(ledger, stages.plan, ALICE)
     assert fires(trigger, 20)
 

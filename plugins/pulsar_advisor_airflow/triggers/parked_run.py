@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger.ledger import Ledger
 
 POLL_S: Final = 5.0
+
+_Result = TypeVar("_Result")
 
 
 class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
@@ -47,8 +49,13 @@ class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
 
         clock = asyncio.get_running_loop().time
         over_s = clock() + parking_of(self.wait).wait_s
-        while not await self._may_go_on(is_over=clock() >= over_s):
+        said = None
+        while (why := await self._why_not(is_over=clock() >= over_s)) is not None:
+            if why != said:
+                self.log.info("the run is parked: %s", why)
+                said = why
             await asyncio.sleep(min(POLL_S, max(over_s - clock(), 0.1)) if clock() < over_s else POLL_S)
+        self.log.info("the run is no longer parked")
         yield TriggerEvent({"waited": self.wait})
 
     async def on_kill(self) -> None:
@@ -59,20 +66,22 @@ class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
 
         await asyncio.to_thread(self._with_ledger, end)
 
-    async def _may_go_on(self, *, is_over: bool) -> bool:
+    async def _why_not(self, *, is_over: bool) -> str | None:
+        """Why the run may not go on yet; None if it may, or has ended."""
+        from pulsar_advisor.execution.run.parking import parking_of
         from pulsar_advisor.model.errors import AdvisorError
 
-        def look(ledger: Ledger) -> bool:
-            run = ledger.run(self.run_number)
-            return run.state != "active" or (is_over and ledger.pause_requested(run.id) is None)
+        def look(ledger: Ledger) -> str | None:
+            if ledger.run(self.run_number).state != "active":
+                return None
+            return ledger.pause_requested(self.run_number) or (None if is_over else parking_of(self.wait).sentence)
 
         try:
-            return bool(await asyncio.to_thread(self._with_ledger, look))
+            return await asyncio.to_thread(self._with_ledger, look)
         except AdvisorError as error:
-            self.log.warning("the run stays parked: %s", error)
-            return False
+            return str(error)
 
-    def _with_ledger(self, act: Any) -> Any:
+    def _with_ledger(self, act: Callable[[Ledger], _Result]) -> _Result:
         from pulsar_advisor.storage.root import Root
 
         with opened_ledger(Root(self.root, self.cluster)) as ledger:

@@ -12,13 +12,15 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import URL, Connection, Engine, create_engine, event, func, or_, select, text, update
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, inspect, or_, select, text, update
 from sqlalchemy.exc import DBAPIError, IntegrityError, NoSuchModuleError, OperationalError, SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 from upath import UPath
@@ -65,6 +67,7 @@ ABANDONED_MS: Final = 30_000
 """PostgreSQL ends a transaction that is idle for this long; ours last milliseconds."""
 
 _SQLITE_HEADER: Final = b"SQLite format 3\0"
+_VERSIONS: Final = "alembic_version"
 _MIGRATION_LOCK: Final = 7_074_215  # arbitrary, but the same for every advisor
 _WRITE_LOCK: Final = 7_074_216
 _NOT_PERMITTED: Final = "42501"
@@ -169,8 +172,9 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
         _end_abandoned_transactions(engine)
     with named_errors(engine):
         try:
-            with engine.begin() as connection:
-                _upgrade(connection)
+            if not _is_current(engine):
+                with engine.begin() as connection:
+                    _upgrade(connection)
         except DBAPIError as error:
             if getattr(error.orig, "sqlstate", getattr(error.orig, "pgcode", None)) != _NOT_PERMITTED:
                 raise
@@ -250,14 +254,32 @@ def _end_abandoned_transactions(engine: Engine) -> None:
         connection.commit()
 
 
+def _is_current(engine: Engine) -> bool:
+    """Whether the tables are this release's. Takes no lock: pages, and runs that wait, ask every few seconds."""
+    with engine.connect().execution_options(**{_READS: True}) as connection:
+        if not inspect(connection).has_table(_VERSIONS):
+            return False
+        return bool(connection.scalar(text(f"SELECT version_num FROM {_VERSIONS}")) == _newest_revision())
+
+
+@cache
+def _newest_revision() -> str | None:
+    return ScriptDirectory.from_config(_migrations()).get_current_head()
+
+
 def _upgrade(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+    config = _migrations()
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _migrations() -> Config:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     config.set_main_option("path_separator", "os")
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    return config
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 import sqlite3
 import threading
 import time
@@ -43,6 +44,19 @@ def test_the_migrations_make_exactly_the_tables(tmp_path: Path) -> None:
     open_ledger(url).close()
     with create_engine(url).connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+
+
+def test_a_ledger_is_migrated_once_however_often_it_is_opened(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "alembic")
+    url = f"sqlite:///{tmp_path}/ledger.sqlite"
+    open_ledger(url).close()
+    assert any("Running upgrade" in message for message in caplog.messages)
+    caplog.clear()
+    with create_engine(url).connect() as other:
+        other.execute(text("BEGIN IMMEDIATE"))  # who opens a ledger waits for nobody who writes
+        with closing(open_ledger(url)) as ledger:
+            assert ledger.proposals(DIGEST) == []
+    assert caplog.messages == []
 
 
 @pytest.mark.parametrize("ahead_s", [200, -200])
