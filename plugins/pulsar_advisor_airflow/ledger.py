@@ -48,15 +48,15 @@ def _open(root: Root) -> Ledger:
 
 
 def seal(root: Root, snapshot: str, *stages: str) -> None:
-    """Record what stages have just written about a snapshot; see `execution.seals`."""
-    from pulsar_advisor.execution.ledger.seals import seal as record
+    """Record what stages have just written about a snapshot; see `stages.seal`."""
+    from pulsar_advisor.stages.seal import seal as record
 
     record(lambda: _open(root), root, snapshot, *stages)
 
 
 def sealing(root: Root, snapshot: str, *stages: str) -> AbstractContextManager[None]:
-    """Record what stages write about a snapshot within the block; see `execution.seals`."""
-    from pulsar_advisor.execution.ledger.seals import sealing as recording
+    """Record what stages write about a snapshot within the block; see `stages.seal`."""
+    from pulsar_advisor.stages.seal import sealing as recording
 
     return recording(lambda: _open(root), root, snapshot, *stages)
 

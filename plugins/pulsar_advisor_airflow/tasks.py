@@ -185,8 +185,8 @@ def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: s
 def propose(cluster: str, *candidates: Mapping[str, str] | None) -> dict[str, str]:
     """Record that the user who triggered the DAG run proposes a plan, namely the first of `candidates` that exists."""
     from pulsar_advisor.execution.consent import approval
-    from pulsar_advisor.execution.consent.origin import why_not_computed_here
     from pulsar_advisor.execution.person import Person
+    from pulsar_advisor.stages.derive import why_not_computed_here
     from pulsar_advisor.storage.plans import PlanReference
     from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, opened_ledger
 
@@ -289,8 +289,8 @@ def restore_guard(cluster: str) -> None:
 
 def _require_as_sealed(root: Root, snapshot: str, stage: str) -> None:
     """Raise `Refused` if what a stage wrote about a snapshot isn't what the ledger knows; log that it doesn't know."""
-    from pulsar_advisor.execution.ledger.seals import require_as_sealed
     from pulsar_advisor.model.errors import UsageError
+    from pulsar_advisor.stages.seal import require_as_sealed
     from pulsar_advisor_airflow.ledger import opened_ledger
 
     try:

@@ -169,7 +169,7 @@ def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: None) -> S
     monkeypatch.setattr("pulsar_advisor.stages.capture.run", stages.capture)
     monkeypatch.setattr("pulsar_advisor.stages.report.run", stages.report)
     monkeypatch.setattr("pulsar_advisor.stages.apply.run", stages.apply)
-    monkeypatch.setattr("pulsar_advisor.execution.consent.origin.why_not_computed_here", stages.computed_again)
+    monkeypatch.setattr("pulsar_advisor.stages.derive.why_not_computed_here", stages.computed_again)
     monkeypatch.setattr("pulsar_advisor.stages.undo.AdminCluster", lambda _transport: stages.cluster)
     monkeypatch.setattr("pulsar_advisor.stages.verify.cluster_state", stages.state)
     monkeypatch.setattr("pulsar_advisor.stages.verify.settings_inputs", lambda _root, _snapshot: ("4.0.8", {}, {}))

@@ -127,14 +127,14 @@ class LedgerPlace:
         return head_of(self.given(place), place.open())
 
     def sealing(self, place: Place, snapshot: str, *stages: str) -> AbstractContextManager[None]:
-        """Record what stages write about a snapshot within the block; see `execution.seals`."""
-        from pulsar_advisor.execution.ledger.seals import sealing
+        """Record what stages write about a snapshot within the block; see `stages.seal`."""
+        from pulsar_advisor.stages.seal import sealing
 
         return sealing(lambda: self.open(place), place.open(), snapshot, *stages)
 
     def seal(self, place: Place, snapshot: str, *stages: str) -> None:
-        """Record what stages have just written about a snapshot; see `execution.seals`."""
-        from pulsar_advisor.execution.ledger.seals import seal
+        """Record what stages have just written about a snapshot; see `stages.seal`."""
+        from pulsar_advisor.stages.seal import seal
 
         seal(lambda: self.open(place), place.open(), snapshot, *stages)
 

@@ -97,40 +97,24 @@ def approve(
         "low_confidence": accept_low_confidence,
     }
     with _opened(plan, place, ledger) as (document, root, book):
-        from pulsar_advisor.execution.consent.approval import approve_automatically, require_digest
-        from pulsar_advisor.execution.consent.origin import why_not_computed_here
         from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.execution.throttle import ApplyThrottle
         from pulsar_advisor.model.plans.plan import digest_of, short
         from pulsar_advisor.stages.approve import run as record
 
-        judged_by, pace, valid_for_s = policy.read(), ApplyThrottle(**throttle.changes()), seconds(expires)
-        not_computed_here = why_not_computed_here(root, book, document)
         _mind_the_guard(document, book)
-        digest = digest or digest_of(document)
-        if as_ is None:
-            require_digest(document, digest)
-            approval = approve_automatically(
-                book,
-                document,
-                policy=judged_by,
-                throttle=pace,
-                valid_for_s=valid_for_s,
-                not_computed_here=not_computed_here,
-            )
-        else:
-            approval = record(
-                book,
-                document,
-                digest=digest,
-                approver=person_on_command_line(as_),
-                consents=[name for name, is_given in consents.items() if is_given],
-                comment=comment,
-                policy=judged_by,
-                throttle=pace,
-                valid_for_s=valid_for_s,
-                not_computed_here=not_computed_here,
-            )
+        approval, not_computed_here = record(
+            root,
+            book,
+            document,
+            digest=digest or digest_of(document),
+            approver=None if as_ is None else person_on_command_line(as_),
+            policy=policy.read(),
+            consents=[name for name, is_given in consents.items() if is_given],
+            throttle=ApplyThrottle(**throttle.changes()),
+            valid_for_s=seconds(expires),
+            comment=comment,
+        )
     if json:
         from pulsar_advisor.execution.consent.approval import Approved
 
@@ -355,10 +339,10 @@ def undo(
     """
     with _opened(plan, place, ledger) as (document, root, book):
         from pulsar_advisor.execution.consent.approval import propose
-        from pulsar_advisor.execution.consent.origin import why_not_computed_here
         from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.model.plans.plan import short
         from pulsar_advisor.planning.plans.consent import needed_consents
+        from pulsar_advisor.stages.derive import why_not_computed_here
         from pulsar_advisor.stages.undo import run as make_plan
 
         back, written = make_plan(document, book, root, connection.options(place).required_admin)

@@ -1,7 +1,60 @@
-"""`approve`: records a named person's consent to exactly one plan in the ledger."""
+"""`approve`: computes exactly one plan again, and records a named person's consent to it, or the policy's."""
 
 from __future__ import annotations
 
-from pulsar_advisor.execution.consent.approval import approve as run
+from collections.abc import Collection
 
-__all__ = ["run"]
+from pulsar_advisor.execution.consent.approval import approve, approve_automatically, require_digest
+from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.tables import Approval
+from pulsar_advisor.execution.person import Person
+from pulsar_advisor.execution.throttle import ApplyThrottle
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.planning.plans.consent import ConsentName
+from pulsar_advisor.stages.derive import why_not_computed_here
+from pulsar_advisor.storage.root import Root
+
+
+def run(
+    root: Root,
+    ledger: Ledger,
+    plan: Plan,
+    *,
+    digest: str,
+    approver: Person | None,
+    policy: ApprovalPolicy,
+    consents: Collection[ConsentName],
+    throttle: ApplyThrottle,
+    valid_for_s: int,
+    comment: str,
+) -> tuple[Approval, str | None]:
+    """The approval, and why the plan can't be computed here, if it can't; without an approver the policy decides.
+
+    Raises `Refused` if the plan isn't what is computed from its snapshot, and as `approve` and `approve_automatically`.
+    """
+    not_computed_here = why_not_computed_here(root, ledger, plan)
+    if approver is None:
+        require_digest(plan, digest)
+        approval = approve_automatically(
+            ledger,
+            plan,
+            policy=policy,
+            not_computed_here=not_computed_here,
+            throttle=throttle,
+            valid_for_s=valid_for_s,
+        )
+    else:
+        approval = approve(
+            ledger,
+            plan,
+            digest=digest,
+            approver=approver,
+            policy=policy,
+            consents=consents,
+            throttle=throttle,
+            valid_for_s=valid_for_s,
+            comment=comment,
+            not_computed_here=not_computed_here,
+        )
+    return approval, not_computed_here

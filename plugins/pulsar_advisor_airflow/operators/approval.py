@@ -150,9 +150,9 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         return answered
 
     def _why_not_computed_here(self, ledger: Ledger, plan: Plan) -> str | None:
-        """As `origin.why_not_computed_here`; a refusal is recorded."""
-        from pulsar_advisor.execution.consent.origin import why_not_computed_here
+        """As `derive.why_not_computed_here`; a refusal is recorded."""
         from pulsar_advisor.model.errors import Refused
+        from pulsar_advisor.stages.derive import why_not_computed_here
         from pulsar_advisor.storage.root import Root
 
         try:

@@ -35,7 +35,7 @@ class Approved:
 
 
 def propose(ledger: Ledger, plan: Plan, proposer: Person, not_computed_here: str | None = None) -> None:
-    """Record that somebody proposes a plan, and why it can't be computed here (`origin.why_not_computed_here`)."""
+    """Record that somebody proposes a plan, and why it can't be computed here (`stages.derive`)."""
     ledger.record_proposal(seal(plan), proposer, not_computed_here)
 
 
@@ -91,7 +91,7 @@ def approve_automatically(
     """Record the approval of a plan that meets every criterion of the policy.
 
     The criteria read the plan's own figures, so they mean something only if the plan was computed here: see
-    `origin.why_not_computed_here`. Raises `Refused`, naming each criterion that isn't met; then a person must decide.
+    `stages.derive`. Raises `Refused`, naming each criterion that isn't met; then a person must decide.
     """
     if policy.automatic is None:
         raise Refused("the approval policy has no criteria for automatic approval: a person has to approve the plan")

@@ -3,86 +3,54 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.seals import RELEASE, require_as_sealed
-from pulsar_advisor.execution.undo import UNDO
-from pulsar_advisor.model.errors import AdvisorError, DataNotFit, Refused, UsageError
+from pulsar_advisor.execution.ledger.tables import Seal
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import ResolvedSettings
+from pulsar_advisor.model.errors import AdvisorError, DataNotFit, Refused
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs, digest_of, dump_plan
 from pulsar_advisor.planning.plans.build_plan import build_plan
+from pulsar_advisor.planning.plans.confidence import StepCheck
 from pulsar_advisor.planning.plans.propose import propose, propose_splits
 from pulsar_advisor.planning.plans.setting_keys import setting_keys
 from pulsar_advisor.planning.proposals.proposal import Proposal
 from pulsar_advisor.planning.requests.request import ALL, Request
-from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.judged import check_results, inputs_of, judged_state, settings_of, states_at
 
 _DIFFERENCES_NAMED: Final = 3
 _ABSENT: Final = "nothing"
 
 
-def why_not_computed_here(root: Root, ledger: Ledger, plan: Plan) -> str | None:
-    """Why a plan can't be computed again, so that a person has to judge it; None if it is what is computed here.
+def listing_of(plan: Plan, seals: Sequence[Seal]) -> Seal | None:
+    """The newest seal of a recommendation that lists a plan; None if none of its snapshot was sealed.
 
-    Raises `Refused` if it can be, and isn't: a recommendation of its snapshot doesn't list it, a file that it rests on
-    isn't as the ledger sealed it, or its bytes are others.
+    `seals` are those of the plan's snapshot. Raises `Refused` if there are such recommendations, and none lists it.
     """
-    if plan.shedder == UNDO:
-        return "it takes a run back, as far as the ledger and the cluster showed when it was made"
-    recommended = [seal for seal in ledger.seals(root.cluster, plan.snapshot) if seal.stage == "recommend"]
-    if not recommended:
-        return f"this ledger has no seal of a recommendation of snapshot {plan.snapshot}"
+    recommended = [seal for seal in seals if seal.stage == "recommend"]
     listing = [seal for seal in recommended if digest_of(plan) in seal.plans.splitlines()]
-    if not listing:
+    if recommended and not listing:
         raise Refused(
             f"no recommendation of snapshot {plan.snapshot} lists {digest_of(plan)}: it was not computed from that "
             "snapshot. Make the plan with `recommend`"
         )
-    if reason := _unsealed(root, ledger, plan):
-        return reason
-    if listing[-1].release != RELEASE:
-        return f"release {listing[-1].release} computed it, and this is {RELEASE}"
-    try:
-        inputs = inputs_of(root, plan.snapshot)
-    except DataNotFit as error:
-        raise Refused(f"nothing can have been computed from the snapshot of {digest_of(plan)}: {error}") from error
-    except UsageError as error:
-        return str(error)
-    if inputs != plan.inputs:
-        return f"its snapshot {plan.snapshot} was captured or validated anew since"
-    try:
-        computed = _computed(root, plan, inputs)
-    except AdvisorError as error:
-        return f"it can't be computed again: {error}"
-    if (written := dump_plan(plan)) != (again := dump_plan(computed)):
-        found = islice(_differences("", json.loads(written), json.loads(again)), _DIFFERENCES_NAMED)
-        raise Refused(
-            f"{digest_of(plan)} is not what is computed from snapshot {plan.snapshot}: {'; '.join(found)}. Make the "
-            "plan again with `recommend`"
-        )
-    return None
+    return listing[-1] if listing else None
 
 
-def _unsealed(root: Root, ledger: Ledger, plan: Plan) -> str | None:
-    """Why what the plan rests on can't be compared with the ledger. Raises `Refused` where it differs."""
-    remembered = plan.memory.get("snapshots", ())
-    compared = (
-        require_as_sealed(ledger, root, snapshot, stage)
-        for snapshot in (plan.snapshot, *remembered)
-        for stage in ("capture", "normalize", "validate")
-    )
-    return next(filter(None, compared), None)
+def computed_again(
+    plan: Plan,
+    state: ClusterState,
+    history: Sequence[ClusterState],
+    settings: ResolvedSettings,
+    inputs: PlanInputs,
+    checks: Sequence[StepCheck],
+) -> Plan:
+    """The plan that is computed now from what a plan names: its snapshot's judged state, and those that it remembers.
 
-
-def _computed(root: Root, plan: Plan, inputs: PlanInputs) -> Plan:
-    """The plan that is computed now from what a plan names. Needs no Spark: one plan is a matter of seconds."""
+    Needs no Spark: one plan is a matter of seconds. Raises `AdvisorError` if nothing can be computed.
+    """
     request = Request.of_plan(plan)
-    settings = settings_of(root, plan.snapshot, request.what_if)
-    state = judged_state(root, plan.snapshot, plan.view, request.what_if, settings.values, inputs.validation_sha256)
-    history = states_at(root, plan.memory.get("snapshots", ()), state.view, request.what_if)
     proposal: Proposal | AdvisorError | None
     if plan.goal is None and (not plan.placement or request.shedder == ALL):
         proposal = propose_splits(request, state, settings.values)
@@ -91,7 +59,17 @@ def _computed(root: Root, plan: Plan, inputs: PlanInputs) -> Plan:
     if not isinstance(proposal, Proposal):
         raise proposal or DataNotFit("the snapshot lacks what a decision about splits reads")
     keys = setting_keys(proposal.shedder, proposal.placement, request)
-    return build_plan(state, settings, proposal, request, inputs, keys, check_results(root, plan.snapshot), history)
+    return build_plan(state, settings, proposal, request, inputs, keys, checks, history)
+
+
+def require_same(plan: Plan, computed: Plan) -> None:
+    """Raise `Refused`, with what differs, unless both are the same bytes."""
+    if (written := dump_plan(plan)) != (again := dump_plan(computed)):
+        found = islice(_differences("", json.loads(written), json.loads(again)), _DIFFERENCES_NAMED)
+        raise Refused(
+            f"{digest_of(plan)} is not what is computed from snapshot {plan.snapshot}: {'; '.join(found)}. Make the "
+            "plan again with `recommend`"
+        )
 
 
 def _differences(path: str, found: Any, computed: Any) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,23 +12,30 @@ from typing import Any
 import pytest
 
 import documents
-from pulsar_advisor.execution.consent.origin import why_not_computed_here
 from pulsar_advisor.execution.ledger.ledger import Ledger, open_ledger
-from pulsar_advisor.execution.ledger.seals import require_as_sealed, seal, sealing
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.planning.proposals.limits import Limits
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.stages.derive import why_not_computed_here
 from pulsar_advisor.stages.recommend import recommend_shedder
+from pulsar_advisor.stages.seal import require_as_sealed, seal, sealing
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, read_plan, write_plan
 from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.judged import resolved_request
+from unit.execution.doubles import FakeTime
 
-EARLIER = Path(__file__).parents[3] / "data" / "earlier" / "root"
+EARLIER = Path(__file__).parents[2] / "data" / "earlier" / "root"
 SNAPSHOT = "20261122T093126Z"
 DRAIN = Request(goal=Goal("drain", ("broker-3",)))
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with closing(open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite", FakeTime().now_ms)) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -184,7 +192,7 @@ def test_so_does_one_judge_a_plan_of_a_pruned_snapshot(root: Root, ledger: Ledge
 
 def test_and_one_of_another_release(root: Root, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     [plan] = recommended(root, DRAIN)
-    monkeypatch.setattr("pulsar_advisor.execution.ledger.seals.RELEASE", "0.0.1")
+    monkeypatch.setattr("pulsar_advisor.stages.seal.RELEASE", "0.0.1")
     sealed(root, ledger, "recommend")
     assert str(why_not_computed_here(root, ledger, plan)).startswith("release 0.0.1 computed it, and this is ")
 

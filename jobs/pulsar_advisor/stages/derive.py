@@ -1,0 +1,64 @@
+"""Computes a plan again from its snapshot, for whoever judges it: is it what this release makes of that?"""
+
+from __future__ import annotations
+
+from pulsar_advisor.execution.consent.origin import computed_again, listing_of, require_same
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.seals import RELEASE
+from pulsar_advisor.execution.undo import UNDO
+from pulsar_advisor.model.errors import AdvisorError, DataNotFit, Refused, UsageError
+from pulsar_advisor.model.plans.plan import Plan, PlanInputs, digest_of
+from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.stages.seal import require_as_sealed
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.judged import check_results, inputs_of, judged_state, settings_of, states_at
+
+
+def why_not_computed_here(root: Root, ledger: Ledger, plan: Plan) -> str | None:
+    """Why a plan can't be computed again, so that a person has to judge it; None if it is what is computed here.
+
+    Raises `Refused` if it can be, and isn't: a recommendation of its snapshot doesn't list it, a file that it rests on
+    isn't as the ledger sealed it, or its bytes are others.
+    """
+    if plan.shedder == UNDO:
+        return "it takes a run back, as far as the ledger and the cluster showed when it was made"
+    listing = listing_of(plan, ledger.seals(root.cluster, plan.snapshot))
+    if listing is None:
+        return f"this ledger has no seal of a recommendation of snapshot {plan.snapshot}"
+    if reason := _unsealed(root, ledger, plan):
+        return reason
+    if listing.release != RELEASE:
+        return f"release {listing.release} computed it, and this is {RELEASE}"
+    try:
+        inputs = inputs_of(root, plan.snapshot)
+    except DataNotFit as error:
+        raise Refused(f"nothing can have been computed from the snapshot of {digest_of(plan)}: {error}") from error
+    except UsageError as error:
+        return str(error)
+    if inputs != plan.inputs:
+        return f"its snapshot {plan.snapshot} was captured or validated anew since"
+    try:
+        computed = _computed(root, plan, inputs)
+    except AdvisorError as error:
+        return f"it can't be computed again: {error}"
+    require_same(plan, computed)
+    return None
+
+
+def _unsealed(root: Root, ledger: Ledger, plan: Plan) -> str | None:
+    """Why what the plan rests on can't be compared with the ledger. Raises `Refused` where it differs."""
+    remembered = plan.memory.get("snapshots", ())
+    compared = (
+        require_as_sealed(ledger, root, snapshot, stage)
+        for snapshot in (plan.snapshot, *remembered)
+        for stage in ("capture", "normalize", "validate")
+    )
+    return next(filter(None, compared), None)
+
+
+def _computed(root: Root, plan: Plan, inputs: PlanInputs) -> Plan:
+    what_if = Request.of_plan(plan).what_if
+    settings = settings_of(root, plan.snapshot, what_if)
+    state = judged_state(root, plan.snapshot, plan.view, what_if, settings.values, inputs.validation_sha256)
+    history = states_at(root, plan.memory.get("snapshots", ()), state.view, what_if)
+    return computed_again(plan, state, history, settings, inputs, check_results(root, plan.snapshot))

@@ -1,0 +1,65 @@
+"""Around the stages: records in the ledger what each wrote, by hash, and compares what is there with it later."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.seals import RELEASE, why_not_as_sealed
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.storage.plans import read_recommendation
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.written import is_written, result_sha256
+
+_WRITTEN_ONCE: Final = frozenset({"normalize", "validate"})
+"""The stages that leave a result as it is if there is one."""
+
+_log = logging.getLogger(__name__)
+
+
+@contextmanager
+def sealing(opened: Callable[[], Ledger], root: Root, snapshot: str, *stages: str) -> Iterator[None]:
+    """Record in a ledger what stages write about a snapshot within the block; see `seal`.
+
+    A result that is there before isn't theirs: they leave it as it is, and anyone may have put it there.
+    """
+    there = {stage for stage in stages if stage in _WRITTEN_ONCE and is_written(root, snapshot, stage)}
+    yield
+    seal(opened, root, snapshot, *(stage for stage in stages if stage not in there))
+
+
+def seal(opened: Callable[[], Ledger], root: Root, snapshot: str, *stages: str) -> None:
+    """Record in a ledger what stages have just written about a snapshot.
+
+    Without a ledger that can be written to, it is logged that a person has to approve the snapshot's plans.
+    """
+    if not stages:
+        return
+    try:
+        ledger = opened()
+        try:
+            for stage in stages:
+                if (sha256 := result_sha256(root, snapshot, stage)) is not None:
+                    plans = _listed(root, snapshot) if stage == "recommend" else ()
+                    ledger.record_seal(root.cluster, snapshot, stage, sha256, plans, RELEASE)
+        finally:
+            ledger.close()
+    except (AdvisorError, OSError) as error:
+        _log.warning("snapshot %s is not sealed, so no policy can approve its plans: %s", snapshot, error)
+
+
+def require_as_sealed(ledger: Ledger, root: Root, snapshot: str, stage: str) -> str | None:
+    """Why a stage's result can't be compared with its newest seal; None if they agree, or if there is neither.
+
+    Raises `Refused` if they differ.
+    """
+    seals = ledger.seals(root.cluster, snapshot)
+    return why_not_as_sealed(seals, snapshot, stage, result_sha256(root, snapshot, stage))
+
+
+def _listed(root: Root, snapshot: str) -> list[str]:
+    """The digests of the plans that the recommendation of a snapshot lists."""
+    return sorted({row.digest for row in read_recommendation(root, snapshot).combinations if row.digest})

@@ -1,0 +1,55 @@
+"""What each stage wrote about a snapshot, as one hash: of its result file, and of the tables' files with theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from upath import UPath
+
+from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.model.plans.canonical_json import canonical_json
+from pulsar_advisor.storage.files import read_file, sha256_hex, sha256_of_file
+from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION
+from pulsar_advisor.storage.results import read_tables_result
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+
+_RESULT_FILE: Final = {
+    "capture": ("raw", MANIFEST),
+    "normalize": ("tables/result", RESULT),
+    "validate": ("validation", RESULT),
+    "recommend": (PLANS, RECOMMENDATION),
+}
+"""Stage -> folder and name of the file that it writes last. The manifest holds the hashes of all raw files."""
+
+
+def is_written(root: Root, snapshot: str, stage: str) -> bool:
+    """Whether a stage's result is there."""
+    return _result_file(root, snapshot, stage).exists()
+
+
+def result_sha256(root: Root, snapshot: str, stage: str) -> str | None:
+    """SHA-256 (hex) of what a stage wrote about a snapshot; None if it hasn't, or not any more."""
+    path = _result_file(root, snapshot, stage)
+    if not path.exists():
+        return None
+    if stage != "normalize":
+        return sha256_hex(read_file(path, stage))
+    tables = sorted(read_tables_result(root, snapshot).tables)
+    files = {file: sha256 for table in tables for file, sha256 in _hashes(root.folder(f"tables/{table}", snapshot))}
+    return sha256_hex(canonical_json({"result": sha256_hex(read_file(path, stage)), **files}))
+
+
+def _result_file(root: Root, snapshot: str, stage: str) -> UPath:
+    folder, name = _RESULT_FILE[stage]
+    return root.folder(folder, snapshot) / name
+
+
+def _hashes(folder: UPath) -> Iterator[tuple[str, str]]:
+    """Each file below a folder, by its path from `tables` on, and its SHA-256 (hex)."""
+    try:
+        for file in sorted(folder.rglob("*"), key=str):
+            if file.is_file():
+                yield f"{folder.parent.parent.name}/{file.path.removeprefix(folder.path)}", sha256_of_file(file)
+    except OSError as error:
+        raise StorageError(f"can't read {folder}: {error.strerror or error}") from error
