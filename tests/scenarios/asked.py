@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pulsar_advisor.documents.recommendation import Recommendation
-from pulsar_advisor.documents.recommendation import Trial as TrialDocument
 from pulsar_advisor.lint.judge import FindingWithEffect, LintFinding, judge, proposals
 from pulsar_advisor.lint.rule import Case
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
@@ -37,7 +36,7 @@ from pulsar_advisor.recommendation.left_alone import LeftAlone
 from pulsar_advisor.recommendation.recommendation import recommendation
 from pulsar_advisor.recommendation.shedder_answers import ShedderAnswers
 from pulsar_advisor.simulation.foresight import left_alone
-from pulsar_advisor.simulation.scores import SimulationScore, cycle_scores, simulation_score
+from pulsar_advisor.simulation.scores import Ending, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import Simulation
 from pulsar_advisor.simulation.trials import Trial, trials
 from scenarios.scenario import PORT, Scenario
@@ -181,7 +180,7 @@ class Asked:
     @property
     def proposals(self) -> Sequence[FindingWithEffect]:
         """The answer to `lint`: what it proposes once its changes have been tried."""
-        return proposals(self.lint, map(TrialDocument.of, self.trials))
+        return proposals(self.lint, self.trials)
 
     @cached_property
     def alone(self) -> Simulation | AdvisorError:
@@ -192,7 +191,7 @@ class Asked:
             return error
 
     @cached_property
-    def today(self) -> SimulationScore | AdvisorError:
+    def today(self) -> Ending | AdvisorError:
         """How that ends."""
         alone = self.alone
         return alone if isinstance(alone, AdvisorError) else simulation_score(alone, cycle_scores(alone))

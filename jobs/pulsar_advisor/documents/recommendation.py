@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar
 
 from pulsar_advisor.documents.document import Document, Part
-from pulsar_advisor.documents.simulation import Ending, SimulatedScore
+from pulsar_advisor.documents.simulation import SimulatedScore
 from pulsar_advisor.model.configuration.kinds import View
 from pulsar_advisor.model.plans.plan import PlannedSetting
-from pulsar_advisor.planning.advice import coverage
 from pulsar_advisor.planning.advice.compare import Score
+from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.planning.advice.findings import Finding
 from pulsar_advisor.planning.advice.options import Option
 from pulsar_advisor.planning.kinds.goal_outcome import GoalOutcome
-from pulsar_advisor.planning.proposals import fitness
+from pulsar_advisor.planning.proposals.fitness import Refusal
 from pulsar_advisor.planning.usage.model_errors import ModelErrors
 from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO, NoiseFloor
-from pulsar_advisor.simulation import foresight, trials
-from pulsar_advisor.simulation.foresight import CycleSeen
-from pulsar_advisor.simulation.trials import Verdict
+from pulsar_advisor.simulation.foresight import CycleSeen, Undone
+from pulsar_advisor.simulation.trials import Trial
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,68 +39,6 @@ class Advice(Part):
     sentence: str
 
 
-class Coverage(Part):
-    """How much of the load could be judged, and what was set aside, in numbers and in words; see `planning.coverage`.
-
-    The defaults are what earlier releases didn't say.
-    """
-
-    judged_ratio: float | None = None
-    judged_msg_rate_ratio: float | None = None
-    unmeasured_bundles: int = 0
-    unmeasured_ratio: float = 0.0
-    excluded_brokers: tuple[str, ...] = ()
-    excluded_namespaces: tuple[str, ...] = ()
-    excluded_bundles: int = 0
-    busiest: str = ""
-    set_aside_by: tuple[str, ...] = ()
-    sentence: str | None = None
-    decides: bool = False
-    """Whether too little could be judged to answer for the cluster."""
-    why: str = ""
-    """What comes before any answer then; otherwise empty."""
-
-    @classmethod
-    def of(cls, judged: coverage.Coverage) -> Self:
-        """The same with its sentences."""
-        return cls(**asdict(judged), sentence=judged.sentence, decides=judged.decides, why=judged.why)
-
-
-class Refusal(Part):
-    """A strategy that can't judge the cluster, and the input it lacks."""
-
-    strategy: str
-    role: str
-    missing: str
-    reason: str
-    sentence: str
-
-    @classmethod
-    def of(cls, refusal: fitness.Refusal) -> Self:
-        """The same with its sentence."""
-        return cls(**asdict(refusal), sentence=refusal.sentence)
-
-
-class Undone(Ending):
-    """What the cluster's own balancer does with the bundles of the advised plan once it has been carried out."""
-
-    plan_bundles: int
-    moved_again: int
-    moved_back: int
-    first_cycle: int | None
-
-    @classmethod
-    def by(cls, found: foresight.Interference) -> Self:
-        """The interference that was simulated."""
-        return cls.of(
-            found.score,
-            plan_bundles=found.plan_bundles,
-            moved_again=found.moved_again,
-            moved_back=found.moved_back,
-            first_cycle=found.first_cycle,
-        )
-
-
 class Foresight(Part):
     """What the cluster's own balancer does next, by itself and after the advised plan."""
 
@@ -113,36 +50,6 @@ class Foresight(Part):
     plan: Undone | None
     switched_off_by: tuple[str, ...] = ()
     """Switches that keep it from shedding; the simulations take them as on."""
-
-
-class Trial(Part):
-    """A change of settings that would end a violation of lint's, and how the cluster ends with it and without it."""
-
-    change: Mapping[str, str]
-    error: str | None
-    today: Ending | None = None
-    score: Ending | None
-    verdict: Verdict | None = "better"
-    """Beside today; null if one of both can't be simulated. Earlier releases compared nothing and proposed all."""
-    switched_off_by: tuple[str, ...] = ()
-    """Switches that keep Pulsar from shedding even then; taken as on."""
-
-    @classmethod
-    def of(cls, trial: trials.Trial) -> Self:
-        """A trial that was simulated."""
-        return cls(
-            change=trial.change,
-            error=trial.error,
-            today=Ending.of(trial.today) if trial.today else None,
-            score=Ending.of(trial.score) if trial.score else None,
-            verdict=trial.verdict,
-            switched_off_by=trial.switched_off_by,
-        )
-
-    @property
-    def is_proposed(self) -> bool:
-        """Whether the change ends better than today."""
-        return self.verdict == "better"
 
 
 class Recommendation(Document):

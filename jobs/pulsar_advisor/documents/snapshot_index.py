@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pulsar_advisor.documents.document import Document, Part
 
-Verdict = Literal["act", "nothing", "unfit", "unfinished", "unreadable"]
+SnapshotVerdict = Literal["act", "nothing", "unfit", "unfinished", "unreadable"]
 """act: a plan is advised. unfit: validation failed, or too little could be judged. unfinished: a stage has yet to run,
 or failed."""
 
@@ -15,7 +15,7 @@ class SnapshotRow(Part):
     """A snapshot and what became of it."""
 
     id: str
-    verdict: Verdict
+    verdict: SnapshotVerdict
     sentence: str
     failed_checks: int | None = None
     """None: not validated yet."""

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 
-from pulsar_advisor.documents.recommendation import Trial
 from pulsar_advisor.lint.registry import RULES
 from pulsar_advisor.lint.rule import Case, Rule, Severity, Violation
+from pulsar_advisor.simulation.trials import Trial
 
 
 @dataclass(frozen=True)

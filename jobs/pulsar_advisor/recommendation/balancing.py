@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pulsar_advisor.documents.recommendation import Foresight, Trial
-from pulsar_advisor.documents.simulation import Ending
+from pulsar_advisor.documents.recommendation import Foresight
 from pulsar_advisor.model.configuration.settings import is_dynamic
 from pulsar_advisor.planning.advice.options import Balancing, Cost
 from pulsar_advisor.recommendation.endings import ending
+from pulsar_advisor.simulation.scores import Ending
+from pulsar_advisor.simulation.trials import Trial
 
 
 def balancing(foresight: Foresight, tried: Sequence[Trial], release: str) -> list[Balancing]:

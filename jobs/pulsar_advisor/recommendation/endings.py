@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pulsar_advisor.documents.recommendation import Foresight
-from pulsar_advisor.documents.simulation import Ending
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.advice.headline import ByItself
+from pulsar_advisor.simulation.scores import Ending
 
 
 def ending(score: Ending) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pulsar_advisor.documents.recommendation import Foresight, Undone
+from pulsar_advisor.documents.recommendation import Foresight
 from pulsar_advisor.documents.simulation import SimulatedScore
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import ResolvedSettings
@@ -78,9 +78,9 @@ class LeftAlone:
             return Foresight(cycles=CYCLES, own=None, acting=(), plan=None, error=str(error), switched_off_by=off)
         return Foresight(
             cycles=found.cycles,
-            own=SimulatedScore.of(found.own, shedder=own.shedder, placement=own.placement, what_if="", seed=seed),
+            own=SimulatedScore(**vars(found.own), shedder=own.shedder, placement=own.placement, what_if="", seed=seed),
             acting=found.acting,
-            plan=None if found.interference is None else Undone.by(found.interference),
+            plan=found.plan,
             error=None,
             switched_off_by=off,
         )

@@ -8,9 +8,7 @@ from itertools import chain
 
 import numpy as np
 
-from pulsar_advisor.documents.recommendation import Advice, Combination, Coverage, Foresight, Recommendation
-from pulsar_advisor.documents.recommendation import Refusal as RefusalDocument
-from pulsar_advisor.documents.recommendation import Trial as TrialDocument
+from pulsar_advisor.documents.recommendation import Advice, Combination, Foresight, Recommendation
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import ResolvedSettings
 from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
@@ -18,8 +16,7 @@ from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.strategy.entry import combination
 from pulsar_advisor.planning.advice.capacity import overload_sentence
 from pulsar_advisor.planning.advice.compare import Score, advise, dominating, ranked_by_effect
-from pulsar_advisor.planning.advice.coverage import Coverage as Judged
-from pulsar_advisor.planning.advice.coverage import coverage
+from pulsar_advisor.planning.advice.coverage import Coverage, coverage
 from pulsar_advisor.planning.advice.findings import Finding, findings
 from pulsar_advisor.planning.advice.goal_sentence import goal_sentence
 from pulsar_advisor.planning.advice.headline import advice_sentence, all_refused
@@ -37,6 +34,7 @@ from pulsar_advisor.planning.usage.noise import noise_floor
 from pulsar_advisor.recommendation.balancing import balancing
 from pulsar_advisor.recommendation.endings import by_itself
 from pulsar_advisor.recommendation.left_alone import LeftAlone
+from pulsar_advisor.simulation.trials import Trial
 from pulsar_advisor.splitting.registry import decider_of
 
 PlanIn = Callable[[str], Plan]
@@ -72,7 +70,6 @@ def recommendation(
     ranked = ranked_by_effect(planned, alone.configured, floor.ratio)
     keys = frozenset[str]().union(*(setting_keys(row.shedder, row.placement, request) for row in planned))
     base = base_load(fit, earlier)
-    tried = tuple(map(TrialDocument.of, alone.tried))
     return Recommendation(
         cluster=state.cluster,
         snapshot=state.snapshot,
@@ -89,15 +86,15 @@ def recommendation(
         ),
         goal_outcome=None if request.goal is None else goal_outcome(of_goal) if of_goal is not None else "missed",
         findings=_findings(alone, planned, plan_in, judged),
-        coverage=Coverage.of(judged),
-        refusals=tuple(map(RefusalDocument.of, refused)),
+        coverage=judged,
+        refusals=refused,
         notes=tuple(settings.notes),
         foresight=foresight,
         noise_floor=floor,
         model_errors=model_errors([*earlier, fit]),
         lowest_maximum_ratio=lowest_maximum(with_usage_of_rates(fit, earlier, base), settings.values, base.likely),
-        trials=tried,
-        options=_options(alone, scores, foresight, tried, floor.ratio) if request.goal is None else (),
+        trials=alone.tried,
+        options=_options(alone, scores, foresight, alone.tried, floor.ratio) if request.goal is None else (),
         settings=planned_settings(settings, keys),
     )
 
@@ -121,7 +118,7 @@ def _refusals(state: ClusterState, settings: ResolvedSettings, request: Request)
     return (*chain.from_iterable(unloads), *splits)
 
 
-def _findings(alone: LeftAlone, planned: Sequence[Score], plan_in: PlanIn, judged: Judged) -> tuple[Finding, ...]:
+def _findings(alone: LeftAlone, planned: Sequence[Score], plan_in: PlanIn, judged: Coverage) -> tuple[Finding, ...]:
     """What the plans of the cluster's own strategies show; of all where it has none among them."""
     own = [row for row in planned if (row.shedder, row.placement) == alone.configured] or planned
     splitter = decider_of(alone.state.load_manager).name
@@ -134,7 +131,7 @@ def _options(
     alone: LeftAlone,
     scores: Sequence[Score],
     foresight: Foresight,
-    tried: Sequence[TrialDocument],
+    tried: Sequence[Trial],
     floor_ratio: float,
 ) -> tuple[Option, ...]:
     overloaded = alone.settings.values.load_balancer_broker_overloaded_threshold_percentage / 100

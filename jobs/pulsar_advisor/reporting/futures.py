@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from pulsar_advisor.documents.recommendation import Trial
-from pulsar_advisor.documents.simulation import Ending, NotSimulated, SimulatedScore, Strategies
+from pulsar_advisor.documents.simulation import NotSimulated, SimulatedScore, Strategies
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.recommendation.endings import ending, minutes, sheds_nothing
 from pulsar_advisor.reporting.figures import count, percent
 from pulsar_advisor.reporting.wrapping import wrapped
-from pulsar_advisor.simulation.scores import ENDINGS
+from pulsar_advisor.simulation.scores import ENDINGS, Ending
+from pulsar_advisor.simulation.trials import Trial
 
 Score = SimulatedScore | NotSimulated
 """How one combination ends, or why it could not be simulated."""

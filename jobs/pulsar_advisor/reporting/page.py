@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 
-from pulsar_advisor.documents.recommendation import Combination, Recommendation, Refusal
+from pulsar_advisor.documents.recommendation import Combination, Recommendation
 from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.lint.judge import LintFinding, proposals
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, throughput_bytes_per_s
@@ -18,6 +18,7 @@ from pulsar_advisor.model.plans.plan import Plan, PlannedSetting, digest_of
 from pulsar_advisor.model.strategy.entry import combination
 from pulsar_advisor.planning.advice.findings import Finding
 from pulsar_advisor.planning.proposals.configured import Configured, configured_strategies
+from pulsar_advisor.planning.proposals.fitness import Refusal
 from pulsar_advisor.reporting.answers import Answers, group_answers
 from pulsar_advisor.reporting.brokers import (
     BrokerTable,

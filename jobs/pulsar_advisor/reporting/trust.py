@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from pulsar_advisor.documents.recommendation import Coverage as JudgedCoverage
 from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.documents.validation import CheckResult, Validation
+from pulsar_advisor.planning.advice.coverage import Coverage as JudgedCoverage
 from pulsar_advisor.reporting.figures import count, percent
 
 EXAMPLES_SHOWN: Final = 5

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pulsar_advisor.documents.recommendation import Foresight, Undone
+from pulsar_advisor.documents.recommendation import Foresight
 from pulsar_advisor.reporting.figures import count, percent
 from pulsar_advisor.reporting.futures import own_sentence
-from pulsar_advisor.simulation.foresight import CycleSeen
+from pulsar_advisor.simulation.foresight import CycleSeen, Undone
 
 
 @dataclass(frozen=True)

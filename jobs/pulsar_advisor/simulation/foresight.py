@@ -13,7 +13,7 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.proposals.configured import Configured
-from pulsar_advisor.simulation.scores import CycleScore, SimulationScore, cycle_scores, simulation_score
+from pulsar_advisor.simulation.scores import CycleScore, Ending, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import CarriedOut, Simulation, simulate
 from pulsar_advisor.splitting.division import divided
 
@@ -36,9 +36,9 @@ class CycleSeen:
     """Of the brokers that are busiest in any of these cycles, at most `BROKERS_SEEN`; empty in earlier releases."""
 
 
-@dataclass(frozen=True)
-class Interference:
-    """What the cluster's own balancer does with the bundles of a plan that has been carried out."""
+@dataclass(frozen=True, kw_only=True)
+class Undone(Ending):
+    """What the cluster's own balancer does with the bundles of a plan once it has been carried out."""
 
     plan_bundles: int
     moved_again: int
@@ -47,7 +47,6 @@ class Interference:
     """Of these, the ones that end on the broker where the plan found them."""
     first_cycle: int | None
     """The first cycle that moves one of them."""
-    score: SimulationScore
 
 
 @dataclass(frozen=True)
@@ -57,10 +56,10 @@ class Foresight:
     shedder: str
     placement: str
     cycles: int
-    own: SimulationScore
+    own: Ending
     acting: tuple[CycleSeen, ...]
     """The snapshot, and the cycles with an unload or a split."""
-    interference: Interference | None
+    plan: Undone | None
     """None without a plan that moves bundles to brokers of its choice."""
 
 
@@ -89,13 +88,13 @@ def foresee(
     state, scores = alone.state, cycle_scores(alone)
     acting = _acting(alone, scores)
     carried_out = planned(state, plan) if plan is not None else None
-    interference = None
+    undone = None
     if carried_out is not None and carried_out.moves:
         after = simulate(
             *own, state, settings, cycles=CYCLES, seed=seed, history=history, after=carried_out, both_ends=True
         )
-        interference = _interference(after, carried_out)
-    return Foresight(own.shedder, own.placement, CYCLES, simulation_score(alone, scores), acting, interference)
+        undone = _interference(after, carried_out)
+    return Foresight(own.shedder, own.placement, CYCLES, simulation_score(alone, scores), acting, undone)
 
 
 def _acting(alone: Simulation, scores: Sequence[CycleScore]) -> tuple[CycleSeen, ...]:
@@ -157,7 +156,7 @@ def _rows(state: ClusterState) -> dict[str, int]:
     return {state.bundle_name(row): row for row in range(len(state.bundles))}
 
 
-def _interference(after: Simulation, carried_out: CarriedOut) -> Interference:
+def _interference(after: Simulation, carried_out: CarriedOut) -> Undone:
     found, moves = carried_out.division, carried_out.moves
     rows = {found.state.bundle_name(bundle): bundle for bundle in moves}
     last_destination: dict[int, int] = {}
@@ -168,10 +167,10 @@ def _interference(after: Simulation, carried_out: CarriedOut) -> Interference:
                 last_destination[row] = destination
                 first_cycle = first_cycle or cycle.number
     back = sum(owner == int(found.state.bundles.owner[bundle]) for bundle, owner in last_destination.items())
-    return Interference(
+    return Undone(
+        **vars(simulation_score(after, cycle_scores(after))),
         plan_bundles=len(moves),
         moved_again=len(last_destination),
         moved_back=back,
         first_cycle=first_cycle,
-        score=simulation_score(after, cycle_scores(after)),
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Final, Literal, Self
+from dataclasses import asdict, dataclass
+from typing import Final, Literal, Self
 
 import numpy as np
+from pydantic import ConfigDict
 
 from pulsar_advisor.model.cluster.cluster_state import Booleans, Floats, throughput_bytes_per_s
 from pulsar_advisor.simulation.simulate import Cycle, Ended, Simulation
@@ -61,7 +62,7 @@ class CycleScore:
     throughput: Spread
     """Bytes/s in and out."""
 
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> dict[str, float]:
         """The columns of the table `cycles`, without its key."""
         return {
             "cycle": self.cycle,
@@ -82,11 +83,19 @@ class CycleScore:
         }
 
 
-@dataclass(frozen=True)
-class SimulationScore:
-    """A whole simulation."""
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """How a simulation ends, and what it costs until then: a row of the table `scores` without its key.
+
+    What is disturbed is counted once for each unload. `first_` is the snapshot, `last_` the last cycle; usage is the
+    weighted maximum, throughput is in and out.
+    """
+
+    __pydantic_config__ = ConfigDict(use_attribute_docstrings=True)
 
     ended: Ended
+    worst_ended: Ended | None = None
+    """At the worst of what is known of the base loads; null in earlier releases."""
     cycles: int
     """How many were simulated."""
     repeats_cycle: int | None
@@ -94,7 +103,7 @@ class SimulationScore:
     """The last cycle with an unload or a split, 0 without any; None if the simulation did not settle."""
     settles_in_minutes: float | None
     """From the snapshot until then."""
-    splits: int
+    splits: int = 0
     """Bundles split."""
     unloads: int
     bundles: int
@@ -109,20 +118,43 @@ class SimulationScore:
     """Of the unloaded bundles, once for each unload."""
     brokers_overshot: int
     """Brokers carried from one side of the mean usage to the other, and further from it than they were at first."""
-    first: CycleScore
-    last: CycleScore
     highest_ratio: float
     """The highest usage of a broker in any cycle."""
-    lowest_maximum_ratio: float | None
-    """Of the busiest broker at the end, by what is known of the base loads; None if only the likely ones were used."""
-    highest_maximum_ratio: float | None
-    worst_ended: Ended
-    """How it ends at the worst of these."""
+    lowest_maximum_ratio: float | None = None
+    """The range of the busiest broker at the end; null where only the likely base loads were simulated."""
+    highest_maximum_ratio: float | None = None
+    first_usage_maximum_ratio: float
+    first_usage_mean_ratio: float
+    first_usage_standard_deviation_ratio: float
+    first_usage_range_ratio: float
+    first_usage_gini: float
+    first_throughput_maximum_bytes_per_s: float
+    first_throughput_mean_bytes_per_s: float
+    first_throughput_standard_deviation_bytes_per_s: float
+    first_throughput_range_bytes_per_s: float
+    first_throughput_gini: float
+    last_usage_maximum_ratio: float
+    last_usage_mean_ratio: float
+    last_usage_standard_deviation_ratio: float
+    last_usage_range_ratio: float
+    last_usage_gini: float
+    last_throughput_maximum_bytes_per_s: float
+    last_throughput_mean_bytes_per_s: float
+    last_throughput_standard_deviation_bytes_per_s: float
+    last_throughput_range_bytes_per_s: float
+    last_throughput_gini: float
 
-    def columns(self) -> dict[str, Any]:
-        """The columns of the table `scores`, without its key."""
-        plain = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in ("first", "last")}
-        return {**plain, **self.first.spread_columns("first_"), **self.last.spread_columns("last_")}
+    @property
+    def happens(self) -> bool:
+        """Whether anything is unloaded or split."""
+        return bool(self.unloads or self.splits)
+
+    @property
+    def maximum_range_ratio(self) -> tuple[float, float]:
+        """Least and greatest usage of the busiest broker at the end."""
+        likely = self.last_usage_maximum_ratio
+        lowest, highest = self.lowest_maximum_ratio, self.highest_maximum_ratio
+        return likely if lowest is None else lowest, likely if highest is None else highest
 
 
 def cycle_scores(simulation: Simulation) -> tuple[CycleScore, ...]:
@@ -149,8 +181,8 @@ def _finite(figures: Floats) -> Floats:
     return usable
 
 
-def simulation_score(simulation: Simulation, cycles: tuple[CycleScore, ...]) -> SimulationScore:
-    """The score of a simulation with these cycles."""
+def simulation_score(simulation: Simulation, cycles: tuple[CycleScore, ...]) -> Ending:
+    """How a simulation with these cycles ends."""
     unloading = [cycle for cycle in simulation.cycles if len(cycle.bundle)]
     unloads = Counter(cycle.state.bundle_name(bundle) for cycle in unloading for bundle in cycle.bundle.tolist())
     settled = simulation.ended == "settled"
@@ -162,7 +194,7 @@ def simulation_score(simulation: Simulation, cycles: tuple[CycleScore, ...]) -> 
     def disturbed(column: Literal["topics", "producers", "consumers"]) -> int:
         return sum(int(getattr(cycle.state.bundles, column)[cycle.bundle].sum()) for cycle in unloading)
 
-    return SimulationScore(
+    return Ending(
         ended=simulation.ended,
         cycles=len(simulation.cycles) - 1,
         repeats_cycle=simulation.repeats_cycle,
@@ -177,8 +209,8 @@ def simulation_score(simulation: Simulation, cycles: tuple[CycleScore, ...]) -> 
         consumers=disturbed("consumers"),
         moved_throughput_bytes_per_s=sum(cycle.moved_throughput_bytes_per_s for cycle in cycles),
         brokers_overshot=_overshot(simulation),
-        first=cycles[0],
-        last=cycles[-1],
+        **cycles[0].spread_columns("first_"),
+        **cycles[-1].spread_columns("last_"),
         highest_ratio=max(cycle.usage.maximum for cycle in cycles),
         lowest_maximum_ratio=min(maxima) if at_ends else None,
         highest_maximum_ratio=max(maxima) if at_ends else None,

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, Self
+
+from pydantic import ConfigDict
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
@@ -16,7 +18,7 @@ from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
 from pulsar_advisor.planning.proposals.configured import configured_of
 from pulsar_advisor.planning.requests.what_if import Resolve, with_what_if
 from pulsar_advisor.simulation.foresight import CYCLES
-from pulsar_advisor.simulation.scores import SimulationScore, cycle_scores, simulation_score
+from pulsar_advisor.simulation.scores import Ending, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import simulate
 
 MOST_TRIED: Final = 5
@@ -28,31 +30,39 @@ _BUNDLES_AT_BOTH_ENDS: Final = 10_000
 SAME_RATIO: Final = 0.01
 """A difference in usage that decides nothing."""
 
-Verdict = Literal["better", "same", "worse"]
+Comparison = Literal["better", "same", "worse"]
 """Of a change, beside today."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A change of settings and how it ends; `error` says why it could not be simulated."""
+    """A change of settings that would end a violation of lint's, and how the cluster ends with it and without it."""
+
+    __pydantic_config__ = ConfigDict(use_attribute_docstrings=True)
 
     change: Mapping[str, str]
-    today: SimulationScore | None
-    """How it ends without the change, with the same seed."""
-    score: SimulationScore | None
     error: str | None
+    """Why it could not be simulated."""
+    today: Ending | None = None
+    """Without the change, with the same seed."""
+    score: Ending | None
+    verdict: Comparison | None = "better"
+    """Beside today; null if one of both can't be simulated. Earlier releases compared nothing and proposed all."""
     switched_off_by: tuple[str, ...] = ()
-    """The switches that would keep Pulsar from shedding even with the change: both simulations take them as true."""
+    """Switches that keep Pulsar from shedding even then; taken as on."""
+
+    @classmethod
+    def failed(cls, change: Mapping[str, str], error: AdvisorError, off: tuple[str, ...] = ()) -> Self:
+        """The trial of a change that could not be simulated."""
+        return cls(change=change, error=str(error), score=None, verdict=None, switched_off_by=off)
 
     @property
-    def verdict(self) -> Verdict | None:
-        """Whether the change is worth proposing; None if that can't be said."""
-        if self.today is None or self.score is None:
-            return None
-        return verdict(self.today, self.score)
+    def is_proposed(self) -> bool:
+        """Whether the change ends better than today."""
+        return self.verdict == "better"
 
 
-def verdict(today: SimulationScore, changed: SimulationScore) -> Verdict:
+def compared(today: Ending, changed: Ending) -> Comparison:
     """How a cluster ends with a change, beside how it ends today: the worst ending and the busiest broker decide.
 
     Better is what settles where today doesn't, or lowers the busiest broker, or evens out the others, or gets there
@@ -65,15 +75,15 @@ def verdict(today: SimulationScore, changed: SimulationScore) -> Verdict:
     unsettles = not idle and any(before == "settled" != after for before, after in endings)
     if unsettles or max(rises) > SAME_RATIO:
         return "worse"
-    spread = changed.last.usage.standard_deviation - today.last.usage.standard_deviation
+    spread = changed.last_usage_standard_deviation_ratio - today.last_usage_standard_deviation_ratio
     lower = min(rises) < -SAME_RATIO or spread < -SAME_RATIO
     cheaper = spread <= SAME_RATIO and changed.unloads < today.unloads and changed.splits <= today.splits
     settles = any(before != "settled" == after for before, after in endings)
     return "better" if settles or lower or cheaper else "same"
 
 
-def _maxima(score: SimulationScore) -> tuple[float, ...]:
-    likely = score.last.usage.maximum
+def _maxima(score: Ending) -> tuple[float, ...]:
+    likely = score.last_usage_maximum_ratio
     if score.lowest_maximum_ratio is None or score.highest_maximum_ratio is None:
         return (likely,)
     return score.lowest_maximum_ratio, likely, score.highest_maximum_ratio
@@ -91,9 +101,9 @@ def trials(
     affordable = max(_BUNDLES_TRIED // max(len(state.bundles), 1), 1)
     tried = different[: min(MOST_TRIED, affordable)]
     own = resolve({})
-    today: dict[bool, SimulationScore | AdvisorError] = {}
+    today: dict[bool, Ending | AdvisorError] = {}
 
-    def ends(change: Mapping[str, str], settings: LoadBalancerSettings, sheds: bool) -> SimulationScore | AdvisorError:
+    def ends(change: Mapping[str, str], settings: LoadBalancerSettings, sheds: bool) -> Ending | AdvisorError:
         try:
             return _simulated(change, state, own, settings, history, seed, sheds)
         except AdvisorError as error:
@@ -103,7 +113,7 @@ def trials(
         try:
             settings = resolve(change)
         except AdvisorError as error:
-            return Trial(change, None, None, str(error))
+            return Trial.failed(change, error)
         off = shedding_switched_off_by(settings)
         # A change that switches shedding on is compared with nothing, any other one with the same balancer.
         sheds = len(off) == len(shedding_switched_off_by(own))
@@ -111,8 +121,16 @@ def trials(
             today[sheds] = ends({}, own, sheds)
         score, before = ends(change, settings, True), today[sheds]
         if isinstance(score, AdvisorError):
-            return Trial(change, None, None, str(score), off)
-        return Trial(change, None if isinstance(before, AdvisorError) else before, score, None, off)
+            return Trial.failed(change, score, off)
+        alone = None if isinstance(before, AdvisorError) else before
+        return Trial(
+            change=change,
+            error=None,
+            today=alone,
+            score=score,
+            verdict=None if alone is None else compared(alone, score),
+            switched_off_by=off,
+        )
 
     return tuple(map(trial, tried))
 
@@ -125,7 +143,7 @@ def _simulated(
     history: Sequence[ClusterState],
     seed: int,
     sheds: bool,
-) -> SimulationScore:
+) -> Ending:
     seen, *earlier = (with_what_if(moment, own, settings, change) for moment in (state, *history))
     strategies = configured_of(state.load_manager, settings)
     found = simulate(

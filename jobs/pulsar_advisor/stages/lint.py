@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pulsar_advisor.documents.recommendation import Trial
 from pulsar_advisor.lint.judge import FindingWithEffect, judge, proposals
 from pulsar_advisor.model.configuration.kinds import WantedView
 from pulsar_advisor.model.configuration.settings import resolve_settings
@@ -33,4 +32,4 @@ def run(root: Root, snapshot: str, view: WantedView = "judged") -> tuple[Finding
         fit_part(state),
         lambda what_if: resolve_settings(*inputs, what_if).values,
     )
-    return proposals(findings, map(Trial.of, tried))
+    return proposals(findings, tried)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
+from pulsar_advisor.documents.document import Json
 from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.lint.judge import judge
 from pulsar_advisor.model.configuration.settings import resolve_settings
@@ -111,7 +112,7 @@ def _scores(spark: Callable[[], SparkSession], root: Root, snapshot: str, reques
     # Loads Java's side of Spark, for which a refusal doesn't wait.
     from pulsar_advisor.tables.fan_out import fan_out
 
-    tasks = {
+    tasks: dict[str, ShedderTask] = {
         shedder: {
             "root": root.url,
             "cluster": root.cluster,
@@ -128,7 +129,17 @@ def _scores(spark: Callable[[], SparkSession], root: Root, snapshot: str, reques
     return [Score(**row) for shedder in request.shedders for row in json.loads(answers[shedder])]
 
 
-def recommend_shedder(task: Mapping[str, Any]) -> str:
+class ShedderTask(TypedDict):
+    """What an executor needs to know to ask one shedder."""
+
+    root: str
+    cluster: str
+    snapshot: str
+    request: Json
+    with_splits: bool
+
+
+def recommend_shedder(task: ShedderTask) -> str:
     """One shedder with its placement strategies, on an executor: writes plans and outcomes, returns scores as JSON."""
     root, snapshot = Root(task["root"], task["cluster"]), task["snapshot"]
     request = Request.from_document(task["request"])

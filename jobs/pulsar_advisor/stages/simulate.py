@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final, TypedDict
+
+from pydantic import TypeAdapter
 
 from pulsar_advisor.documents.simulation import NotSimulated, Simulated, SimulatedScore, SimulationResult, Strategies
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.kinds import WantedView
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit
 from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
@@ -35,6 +39,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FOLDER: Final = "simulations"
+Row = dict[str, str | int | float | None]
+"""A row of a table, by column."""
+_SCORES: Final = TypeAdapter(tuple[SimulatedScore | NotSimulated, ...])
 _BUNDLES_AT_BOTH_ENDS: Final = 200_000
 """Bundles of all simulations together up to which each is made at both ends of the base load, which takes three times
 as long; beyond, those of the cluster's own strategies are."""
@@ -61,7 +68,7 @@ def run(spark: SparkSession, root: Root, snapshot: str, request: SimulationReque
     folder = root.folder(f"{FOLDER}/result", snapshot)
     with held(folder, snapshot, f"snapshot {snapshot} is being simulated") as lease:
         answers = fan_out(spark, tasks(root, snapshot, request), simulate_combination)
-        rows = [json.loads(answer) for answer in answers.values()]
+        rows: list[Mapping[str, Sequence[Row]]] = [json.loads(answer) for answer in answers.values()]
         for table in SIMULATIONS:
             of_all = [one for answer in rows for one in answer[table.name]]
             columns = {column.name: [one.get(column.name) for one in of_all] for column in table.columns}
@@ -73,38 +80,61 @@ def run(spark: SparkSession, root: Root, snapshot: str, request: SimulationReque
     return document
 
 
-def tasks(root: Root, snapshot: str, request: SimulationRequest) -> dict[str, dict[str, Any]]:
+class SimulationTask(TypedDict):
+    """What an executor needs to know for one simulation."""
+
+    root: str
+    cluster: str
+    snapshot: str
+    validation_sha256: str
+    view: WantedView
+    history: int | None
+    cycles: int
+    scale: float
+    noise: float
+    replay: int
+    shedder: str
+    placement: str
+    what_if: Mapping[str, str]
+    seed: int
+    tasks: int
+    """How many simulations are made in all."""
+
+
+def tasks(root: Root, snapshot: str, request: SimulationRequest) -> dict[str, SimulationTask]:
     """One simulation each: id -> what an executor needs to know. Placement varies fastest, so that few wait for one."""
     combinations = resolved_request(root, snapshot, request.combinations)
-    common = {
-        "root": root.url,
-        "cluster": root.cluster,
-        "snapshot": snapshot,
-        "validation_sha256": inputs_of(root, snapshot).validation_sha256,
-        "view": combinations.view,
-        "history": combinations.history,
-        "cycles": request.cycles,
-        "scale": request.scale,
-        "noise": request.noise,
-        "replay": request.replay,
-    }
     each = [
-        {
-            **common,
-            "shedder": shedder,
-            "placement": placement,
-            "what_if": point,
-            "seed": combinations.seed + number,
-        }
+        (shedder, placement, point, combinations.seed + number)
         for shedder in combinations.shedders
         for point in request.points()
         for number in range(request.seeds)
         for placement in combinations.placements
     ]
-    return {str(number): {**task, "tasks": len(each)} for number, task in enumerate(each)}
+    validation_sha256 = inputs_of(root, snapshot).validation_sha256
+    return {
+        str(task): {
+            "root": root.url,
+            "cluster": root.cluster,
+            "snapshot": snapshot,
+            "validation_sha256": validation_sha256,
+            "view": combinations.view,
+            "history": combinations.history,
+            "cycles": request.cycles,
+            "scale": request.scale,
+            "noise": request.noise,
+            "replay": request.replay,
+            "shedder": shedder,
+            "placement": placement,
+            "what_if": point,
+            "seed": seed,
+            "tasks": len(each),
+        }
+        for task, (shedder, placement, point, seed) in enumerate(each)
+    }
 
 
-def simulate_combination(task: Mapping[str, Any]) -> str:
+def simulate_combination(task: SimulationTask) -> str:
     """One simulation, on an executor: the rows of its tables, as JSON."""
     root = Root(task["root"], task["cluster"])
     what_if, shedder, placement = task["what_if"], task["shedder"], task["placement"]
@@ -135,7 +165,7 @@ def simulate_combination(task: Mapping[str, Any]) -> str:
     cycles = cycle_scores(simulation)
     return json.dumps(
         {
-            "scores": [{**key, **simulation_score(simulation, cycles).columns()}],
+            "scores": [{**key, **asdict(simulation_score(simulation, cycles))}],
             "cycles": [{**key, **one.columns()} for one in cycles],
             "moves": [{**key, **row} for row in _move_rows(simulation)],
             "splits": [{**key, **row} for row in _split_rows(simulation)],
@@ -144,7 +174,7 @@ def simulate_combination(task: Mapping[str, Any]) -> str:
 
 
 def _replayed_states(
-    root: Root, state: ClusterState, task: Mapping[str, Any], settings: LoadBalancerSettings
+    root: Root, state: ClusterState, task: SimulationTask, settings: LoadBalancerSettings
 ) -> list[ClusterState]:
     """The earlier snapshots whose load is replayed. Raises `DataNotFit` if there are fewer."""
     if not task["replay"]:
@@ -158,7 +188,7 @@ def _replayed_states(
     return earlier
 
 
-def _move_rows(simulation: Simulation) -> Iterable[dict[str, Any]]:
+def _move_rows(simulation: Simulation) -> Iterable[Row]:
     brokers = simulation.state.brokers.ids
     for cycle in simulation.cycles:
         moves: Iterable[Sequence[Any]] = zip(
@@ -179,7 +209,7 @@ def _move_rows(simulation: Simulation) -> Iterable[dict[str, Any]]:
             }
 
 
-def _split_rows(simulation: Simulation) -> Iterable[dict[str, Any]]:
+def _split_rows(simulation: Simulation) -> Iterable[Row]:
     for cycle in simulation.cycles:
         if cycle.division is None:
             continue
@@ -204,9 +234,7 @@ def _traffic(figures: Iterable[float]) -> dict[str, float]:
     return dict(zip(TRAFFIC.values(), figures, strict=True))
 
 
-def _document(
-    root: Root, snapshot: str, request: SimulationRequest, scores: Sequence[Mapping[str, Any]]
-) -> SimulationResult:
+def _document(root: Root, snapshot: str, request: SimulationRequest, scores: Sequence[Row]) -> SimulationResult:
     state = state_of(root, snapshot, request.combinations.view, {})
     settings = settings_of(root, snapshot, {})
     own = configured_of(state.load_manager, settings.values)
@@ -229,7 +257,5 @@ def _document(
         interval_minutes=settings.values.load_balancer_shedding_interval_minutes,
         own=Strategies(shedder=own.shedder, placement=own.placement),
         switched_off_by=shedding_switched_off_by(settings.values),
-        scores=tuple(
-            NotSimulated.model_validate(row) if "error" in row else SimulatedScore.model_validate(row) for row in scores
-        ),
+        scores=_SCORES.validate_python(scores),
     )

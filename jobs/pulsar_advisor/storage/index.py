@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any, Final
 
-from pulsar_advisor.documents.snapshot_index import SnapshotIndex, SnapshotRow, Verdict
+from pulsar_advisor.documents.snapshot_index import SnapshotIndex, SnapshotRow, SnapshotVerdict
 from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.storage.files import write_file
@@ -92,7 +92,9 @@ def _row(root: Root, snapshot: str) -> SnapshotRow:
 
 
 def _read_row(root: Root, snapshot: str) -> SnapshotRow:
-    def row(verdict: Verdict, sentence: str, failed: int | None = None, imbalance: float | None = None) -> SnapshotRow:
+    def row(
+        verdict: SnapshotVerdict, sentence: str, failed: int | None = None, imbalance: float | None = None
+    ) -> SnapshotRow:
         return SnapshotRow(
             id=snapshot,
             verdict=verdict,
@@ -112,7 +114,7 @@ def _read_row(root: Root, snapshot: str) -> SnapshotRow:
     if not (root.folder(PLANS, snapshot) / RECOMMENDATION).exists():
         return row("unfinished", "validated; no recommendation", len(failed))
     made = read_recommendation(root, snapshot)
-    verdict: Verdict = "act" if made.advice.plan else "unfit" if made.coverage.decides else "nothing"
+    verdict: SnapshotVerdict = "act" if made.advice.plan else "unfit" if made.coverage.decides else "nothing"
     spreads = (one.standard_deviation_before for one in made.combinations)
     imbalance = next((spread for spread in spreads if spread is not None), None)
     return row(verdict, made.advice.sentence, len(failed), imbalance)

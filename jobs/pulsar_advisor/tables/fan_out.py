@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final, TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
+T = TypeVar("T")
+
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
 
-def fan_out(spark: SparkSession, tasks: Mapping[str, Any], function: Callable[[Any], str]) -> dict[str, str]:
+def fan_out(spark: SparkSession, tasks: Mapping[str, T], function: Callable[[T], str]) -> dict[str, str]:
     """Call `function` with every task's payload; returns task id -> result.
 
     Each call is a separate Spark task if the session has enough shuffle partitions. For a small snapshot it has only

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
-from pulsar_advisor.documents.snapshot_index import SnapshotRow, Verdict
+from pulsar_advisor.documents.snapshot_index import SnapshotRow, SnapshotVerdict
 from pulsar_advisor.execution.ledger import lists
 from pulsar_advisor.execution.ledger.address import ledger_url
 from pulsar_advisor.execution.ledger.ledger import Ledger, SwitchedOff, default_ledger_url, ledger_exists, open_ledger
@@ -301,5 +301,5 @@ def _urgency(line: ClusterLine) -> tuple[int, str]:
         return 0, line.cluster.name
     if line.problem or (line.dag_run and line.dag_run.failed):
         return 1, line.cluster.name
-    order: dict[Verdict, int] = {"unreadable": 1, "unfit": 1, "act": 3, "nothing": 4}
+    order: dict[SnapshotVerdict, int] = {"unreadable": 1, "unfit": 1, "act": 3, "nothing": 4}
     return order[line.last.verdict] if line.last else 2, line.cluster.name

@@ -9,7 +9,7 @@ import pytest
 
 import documents
 from pulsar_advisor.cli import exit_code, stages
-from pulsar_advisor.documents.recommendation import Coverage
+from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 

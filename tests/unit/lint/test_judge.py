@@ -8,14 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import documents
-from pulsar_advisor.documents.recommendation import Trial
-from pulsar_advisor.documents.simulation import Ending
 from pulsar_advisor.lint.judge import judge, proposals
 from pulsar_advisor.lint.registry import RULES
 from pulsar_advisor.lint.rule import Rule
 from pulsar_advisor.model.configuration.kinds import LoadManagerKind
 from pulsar_advisor.planning.requests.what_if import check_what_if
-from pulsar_advisor.simulation.trials import Verdict
+from pulsar_advisor.simulation.scores import Ending
+from pulsar_advisor.simulation.trials import Comparison, Trial
 from unit.any_cluster import Rows, rows
 from unit.lint.cases import case
 
@@ -84,18 +83,20 @@ def test_only_what_is_better_than_today_is_proposed_and_the_best_comes_first() -
     keys = [tuple(finding.change) for finding in findings]
     assert len(keys) >= 2
 
-    def tried(verdicts: dict[int, tuple[Verdict, float]]) -> list[Trial]:
+    def tried(verdicts: dict[int, tuple[Comparison, float]]) -> list[Trial]:
         return [
             Trial(
                 change=findings[row].change,
                 error=None,
                 verdict=verdict,
-                score=Ending.model_validate(documents.ending(last_usage_maximum_ratio=ratio)),
+                score=Ending(**documents.ending(last_usage_maximum_ratio=ratio)),
             )
             for row, (verdict, ratio) in verdicts.items()
         ]
 
-    kept: dict[int, tuple[Verdict, float]] = dict.fromkeys(range(len(findings)), ("worse", 0.1)) | {1: ("better", 0.5)}
+    kept: dict[int, tuple[Comparison, float]] = dict.fromkeys(range(len(findings)), ("worse", 0.1)) | {
+        1: ("better", 0.5)
+    }
     found = proposals(findings, tried(kept))
     assert [bool(finding.change) for finding in found].count(True) == 1
     assert tuple(found[0].change) == keys[1] or found[0].severity != findings[1].severity

@@ -12,7 +12,7 @@ from pulsar_advisor.recommendation.endings import by_itself
 
 def score(**given: Any) -> SimulatedScore:
     strategies = {"shedder": "ThresholdShedder", "placement": "LeastLongTermMessageRate", "what_if": ""}
-    return SimulatedScore.model_validate(documents.ending(**strategies, **given))
+    return SimulatedScore(**documents.ending(**strategies, **given))
 
 
 def foresight(own: SimulatedScore | None, **given: Any) -> Foresight:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 import documents
-from pulsar_advisor.documents.recommendation import Advice, Combination, Coverage, Recommendation
+from pulsar_advisor.documents.recommendation import Advice, Combination, Recommendation
 from pulsar_advisor.documents.validation import CheckResult, Validation
 from pulsar_advisor.lint.judge import LintFinding
 from pulsar_advisor.model.cluster.bundle_range import format_range
@@ -24,6 +24,7 @@ from pulsar_advisor.model.load.base_load import base_load
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs, PlannedSetting, digest_of
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.advice.compare import Score, advise, no_score, score
+from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.planning.advice.findings import Finding
 from pulsar_advisor.planning.advice.headline import ByItself, advice_sentence
 from pulsar_advisor.planning.advice.options import ranked_options

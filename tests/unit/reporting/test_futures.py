@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import documents
-from pulsar_advisor.documents.recommendation import Trial
 from pulsar_advisor.documents.simulation import NotSimulated, SimulatedScore, Strategies
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.reporting.futures import cells, effect_sentence, futures, lines, name, own_sentence
+from pulsar_advisor.simulation.trials import Trial
 
 OWN = Strategies(shedder="ThresholdShedder", placement="LeastLongTermMessageRate")
 
 
 def score(shedder: str = OWN.shedder, placement: str = OWN.placement, **given: Any) -> SimulatedScore:
-    return SimulatedScore.model_validate(
-        documents.ending(**{"shedder": shedder, "placement": placement, "what_if": "", **given})
-    )
+    return SimulatedScore(**documents.ending(**{"shedder": shedder, "placement": placement, "what_if": "", **given}))
 
 
 def not_simulated(shedder: str, error: str) -> NotSimulated:
@@ -130,7 +129,7 @@ def test_a_change_is_shown_beside_today() -> None:
         "67.0% → 60.0%, standard deviation 10.0%; without it, it settles in cycle 2 (1 min) after 2 unloads, "
         "highest usage 67.0% → 60.0%, standard deviation 10.0%"
     )
-    better = trial.model_copy(update={"verdict": "better"})
+    better = replace(trial, verdict="better")
     assert effect_sentence(better).startswith("better than today: with it, Pulsar's own ")
     of_an_earlier_release = Trial(change={"a": "1"}, error=None, score=score())
     assert effect_sentence(of_an_earlier_release).startswith("with it, Pulsar's own balancer settles")

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from pulsar_advisor.documents.recommendation import Coverage, Recommendation
+from pulsar_advisor.documents.recommendation import Recommendation
+from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.reporting.trust import trust_of
 from unit.reporting.skewed import check, recommendation_of, validation_of
 
 
 def covering(**coverage: Any) -> Recommendation:
-    judged = Coverage.model_validate({"judged_ratio": 1.0, **coverage})
+    judged = Coverage(**{"judged_ratio": 1.0, **coverage})
     return recommendation_of(()).model_copy(update={"coverage": judged})
 
 
@@ -42,7 +43,7 @@ def test_excluded_names_are_counted() -> None:
         ),
         ({"judged_ratio": None}, "The share of the load that could be judged is not known."),
         (
-            {"judged_ratio": 0.9, "excluded_brokers": ["b"], "excluded_bundles": 3},
+            {"judged_ratio": 0.9, "excluded_brokers": ("b",), "excluded_bundles": 3},
             "10.0% of the load could not be judged. Left out: 1 broker, 3 bundles.",
         ),
     ],

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from pulsar_advisor.documents.recommendation import Advice, Refusal
+from pulsar_advisor.documents.recommendation import Advice
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from pulsar_advisor.model.strategy.decision import Split
+from pulsar_advisor.planning.proposals.fitness import Refusal
 from pulsar_advisor.planning.proposals.proposal import Move
 from pulsar_advisor.reporting.verdict import Verdict
 from unit.reporting.skewed import (
@@ -182,8 +183,8 @@ def test_what_could_not_be_judged_is_not_called_balance() -> None:
 
 def too_little_judged(inputs: Inputs, advice: str | None) -> Inputs:
     recommendation = inputs.recommendation
-    too_little = {"decides": True, "why": "Too little can be judged: a is silent."}
-    changed: dict[str, object] = {"coverage": recommendation.coverage.model_copy(update=too_little)}
+    too_little = replace(recommendation.coverage, decides=True, why="Too little can be judged: a is silent.")
+    changed: dict[str, object] = {"coverage": too_little}
     if advice is not None:
         changed["advice"] = recommendation.advice.model_copy(update={"sentence": advice})
     return replace(inputs, recommendation=recommendation.model_copy(update=changed))

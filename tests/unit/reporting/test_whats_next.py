@@ -9,18 +9,18 @@ from typing import Any
 from rich.console import Console
 
 import documents
-from pulsar_advisor.documents.recommendation import Foresight, Undone
+from pulsar_advisor.documents.recommendation import Foresight
 from pulsar_advisor.reporting.html import render_html
 from pulsar_advisor.reporting.markdown import render_markdown
 from pulsar_advisor.reporting.terminal import render_terminal
 from pulsar_advisor.reporting.whats_next import interference_sentence, whats_next
-from pulsar_advisor.simulation.foresight import CycleSeen
+from pulsar_advisor.simulation.foresight import CycleSeen, Undone
 from unit.reporting.reading import read
 from unit.reporting.skewed import skewed_inputs
 from unit.reporting.test_futures import plain, score
 
-PLAN = Undone.model_validate(
-    documents.ending(
+PLAN = Undone(
+    **documents.ending(
         plan_bundles=5,
         moved_again=0,
         moved_back=0,
@@ -30,7 +30,7 @@ PLAN = Undone.model_validate(
         last_usage_maximum_ratio=0.5,
     )
 )
-UNDONE = PLAN.model_copy(update={"unloads": 3, "moved_again": 3, "moved_back": 2, "first_cycle": 4})
+UNDONE = replace(PLAN, unloads=3, moved_again=3, moved_back=2, first_cycle=4)
 
 
 def foresight(**given: Any) -> Foresight:
@@ -47,7 +47,7 @@ def test_pulsars_own_strategies_come_first() -> None:
 
 
 def test_a_plan_that_stays_and_one_that_does_not() -> None:
-    assert plain(interference_sentence(PLAN.model_copy(update={"unloads": 3, "bundles": 2}), 60)) == (
+    assert plain(interference_sentence(replace(PLAN, unloads=3, bundles=2), 60)) == (
         "Once the plan is carried out, Pulsar's own balancer would leave its 5 bundles where they are, unload 2 other "
         "bundles and end with the busiest broker at 50.0%."
     )
@@ -55,9 +55,7 @@ def test_a_plan_that_stays_and_one_that_does_not() -> None:
         "Once the plan is carried out, Pulsar's own balancer would undo part of it: from cycle 4 on it would move 3 of "
         "the plan's 5 bundles again, 2 of them back, and end with the busiest broker at 50.0%."
     )
-    assert "move 3 of the plan's 5 bundles back, and" in plain(
-        interference_sentence(UNDONE.model_copy(update={"moved_back": 3}), 60)
-    )
+    assert "move 3 of the plan's 5 bundles back, and" in plain(interference_sentence(replace(UNDONE, moved_back=3), 60))
 
 
 def test_of_a_balancer_that_is_switched_off_nothing_is_said_but_under_that_condition() -> None:

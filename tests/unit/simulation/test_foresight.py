@@ -37,9 +37,9 @@ def test_a_balanced_cluster_is_left_alone_after_the_plan() -> None:
     own = Configured("OverloadShedder", "LeastLongTermMessageRate")
     found = foresee(left_alone(HOT, settings, own, seed=0), settings, own, plan, seed=0)
     assert found.own.unloads > 0
-    assert found.interference is not None
-    assert (found.interference.plan_bundles, found.interference.moved_again) == (len(planned(HOT, plan).moves), 0)
-    assert found.interference.score.first.usage.maximum < found.own.first.usage.maximum
+    assert found.plan is not None
+    assert (found.plan.plan_bundles, found.plan.moved_again) == (len(planned(HOT, plan).moves), 0)
+    assert found.plan.first_usage_maximum_ratio < found.own.first_usage_maximum_ratio
 
 
 def test_a_balancer_that_wants_it_otherwise_undoes_the_plan() -> None:
@@ -52,9 +52,9 @@ def test_a_balancer_that_wants_it_otherwise_undoes_the_plan() -> None:
     ).values
     own = Configured("OverloadShedder", "LeastLongTermMessageRate")
     found = foresee(left_alone(HOT, settings, own, seed=0), settings, own, plan, seed=0)
-    assert found.interference is not None
-    assert found.interference.moved_again > 0
-    assert found.interference.first_cycle is not None
+    assert found.plan is not None
+    assert found.plan.moved_again > 0
+    assert found.plan.first_cycle is not None
 
 
 def test_every_cycle_in_which_something_happens_has_the_usage_of_each_broker() -> None:
@@ -79,7 +79,7 @@ def test_without_a_plan_there_is_nothing_to_undo() -> None:
     settings = resolve_settings("4.0.8", what_if=EVERY_LOAD_COUNTS).values
     own = Configured("OverloadShedder", "LeastLongTermMessageRate")
     found = foresee(left_alone(HOT, settings, own, seed=0), settings, own, None, seed=0)
-    assert found.interference is None
+    assert found.plan is None
     assert found.acting[0].cycle == 0
     assert found.acting[0].maximum_ratio == pytest.approx(0.92)
     assert sum(cycle.unloads for cycle in found.acting) == found.own.unloads
@@ -107,10 +107,10 @@ def test_what_becomes_of_the_children_of_a_planned_split() -> None:
         "t/hot/0x20000000_0x40000000",
     ]
     settings = resolve_settings("4.0.8", what_if=EVERY_LOAD_COUNTS).values
-    found = foresee(left_alone(state, settings, OWN, seed=0), settings, OWN, plan, seed=0).interference
+    found = foresee(left_alone(state, settings, OWN, seed=0), settings, OWN, plan, seed=0).plan
     assert found is not None
     assert (found.plan_bundles, found.moved_again) == (2, 0)
-    assert found.score.first.usage.maximum < 0.8
+    assert found.first_usage_maximum_ratio < 0.8
 
 
 def test_a_bundle_that_moves_before_it_is_split_takes_its_children_along() -> None:

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_advisor.simulation.scores import ENDINGS, SimulationScore, Spread, cycle_scores, simulation_score
+from pulsar_advisor.simulation.scores import ENDINGS, Ending, Spread, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import simulate
 from unit.simulation.clusters import all_by_messages, cluster, settings
 
 LEAST_RATE = "LeastLongTermMessageRate"
 
 
-def score(shedder: str, usage: dict[str, list[float]], **what_if: str) -> SimulationScore:
+def score(shedder: str, usage: dict[str, list[float]], **what_if: str) -> Ending:
     """The score of a cluster with these bundles (see `clusters.cluster`), all in one namespace."""
     state = cluster(usage, in_one_namespace=True)
     simulation = all_by_messages(shedder, LEAST_RATE, state, settings(**what_if), cycles=60)
@@ -46,7 +46,8 @@ def test_a_calm_cluster_settles_at_once_and_costs_nothing() -> None:
     found = score("OverloadShedder", {"a": [20.0, 20.0], "b": [10.0]})
     assert (found.ended, found.settles_in_cycles, found.settles_in_minutes) == ("settled", 0, 0.0)
     assert (found.unloads, found.topics, found.brokers_overshot) == (0, 0, 0)
-    assert found.first.usage == found.last.usage
+    assert found.first_usage_maximum_ratio == found.last_usage_maximum_ratio
+    assert found.first_usage_gini == found.last_usage_gini
 
 
 def test_the_overshoot_seen_on_live_brokers_in_figures() -> None:
@@ -55,7 +56,7 @@ def test_the_overshoot_seen_on_live_brokers_in_figures() -> None:
     assert found.highest_ratio == pytest.approx(0.723, abs=0.001)
     assert found.brokers_overshot == 2
     assert found.topics == 2 * found.unloads
-    assert found.last.usage.mean == pytest.approx(found.first.usage.mean)
+    assert found.last_usage_mean_ratio == pytest.approx(found.first_usage_mean_ratio)
 
 
 def test_a_bundle_that_goes_back_and_forth_counts_once_as_moved_again() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.simulation.scores import SimulationScore, cycle_scores, simulation_score
+from pulsar_advisor.simulation.scores import Ending, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import Simulation, simulate
 from unit.simulation.clusters import settings
 from unit.splitting.busy_cluster import COOL, NAMES, busy
@@ -25,7 +25,7 @@ def simulation_of(state: ClusterState, cycles: int = 30, **what_if: str) -> Simu
     return simulate("OverloadShedder", placement, state, settings(**{RATE: "1500", **what_if}), cycles=cycles)
 
 
-def score_of(simulation: Simulation) -> SimulationScore:
+def score_of(simulation: Simulation) -> Ending:
     return simulation_score(simulation, cycle_scores(simulation))
 
 
@@ -49,8 +49,8 @@ def test_the_leader_splits_a_hot_bundle_at_once_and_unloads_its_children() -> No
     assert simulation.ended == "settled"
     score = score_of(simulation)
     assert (score.splits, score.unloads, score.settles_in_cycles) == (1, 2, 1)
-    assert score.last.usage.maximum < score.first.usage.maximum
-    assert score.last.usage.mean == pytest.approx(score.first.usage.mean)
+    assert score.last_usage_maximum_ratio < score.first_usage_maximum_ratio
+    assert score.last_usage_mean_ratio == pytest.approx(score.first_usage_mean_ratio)
 
 
 def test_children_have_the_load_of_their_topics() -> None:

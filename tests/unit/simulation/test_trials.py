@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
-from pulsar_advisor.simulation.scores import SimulationScore, cycle_scores, simulation_score
+from pulsar_advisor.simulation.scores import Ending, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import simulate
-from pulsar_advisor.simulation.trials import MOST_TRIED, trials, verdict
+from pulsar_advisor.simulation.trials import MOST_TRIED, compared, trials
 from unit.simulation.clusters import EVERY_LOAD_COUNTS, cluster
 
 IDLE_BROKER = cluster({**{f"b{number}": [40.0, 40.0] for number in range(10)}, "idle": []})
@@ -29,9 +29,9 @@ def test_a_change_is_simulated_with_the_strategies_it_configures() -> None:
     lower, other = trials([LOWER_BOUNDARY, overload], IDLE_BROKER, resolve)
     assert lower.score is not None and other.score is not None
     assert lower.score.unloads > 0
-    assert lower.score.first.usage.maximum == pytest.approx(0.8)
+    assert lower.score.first_usage_maximum_ratio == pytest.approx(0.8)
     assert other.score.unloads > 0
-    assert lower.score.last.usage.standard_deviation < 0.23
+    assert lower.score.last_usage_standard_deviation_ratio < 0.23
 
 
 def test_each_change_is_tried_once_and_only_the_first_few() -> None:
@@ -56,12 +56,12 @@ def test_what_keeps_pulsar_from_shedding_with_a_change_is_known() -> None:
     assert on.switched_off_by == ()
 
 
-def of_idle_broker(**given: object) -> SimulationScore:
+def of_idle_broker(maximum: float | None = None, **given: object) -> Ending:
     """Settles at 80 %, without an unload; `given` replaces figures, `maximum` that of the busiest broker at the end."""
     own = simulate("ThresholdShedder", "LeastLongTermMessageRate", IDLE_BROKER, resolve({}), cycles=60)
     score = simulation_score(own, cycle_scores(own))
-    if (maximum := given.pop("maximum", None)) is not None:
-        score = replace(score, last=replace(score.last, usage=replace(score.last.usage, maximum=maximum)))
+    if maximum is not None:
+        score = replace(score, last_usage_maximum_ratio=maximum)
     return replace(score, **given)  # type: ignore[arg-type]
 
 
@@ -75,7 +75,7 @@ def test_a_change_is_compared_with_today_under_the_same_seed() -> None:
     found, none = trials([{threshold: "10"}, {"minUnloadMessage": "1"}], state, far_apart)
     assert found.today is not None and found.score is not None
     assert (found.today.unloads, found.verdict) == (0, "better")
-    assert found.score.last.usage.maximum < 0.7 < found.today.last.usage.maximum
+    assert found.score.last_usage_maximum_ratio < 0.7 < found.today.last_usage_maximum_ratio
     assert none.verdict == "same"
 
 
@@ -101,20 +101,20 @@ def test_switching_shedding_on_is_compared_with_a_cluster_that_sheds_nothing() -
 
 def test_the_worse_end_refutes_what_the_likely_one_promises() -> None:
     today = of_idle_broker(unloads=3, lowest_maximum_ratio=0.7, highest_maximum_ratio=0.82)
-    assert verdict(today, replace(today, unloads=2)) == "better"
-    assert verdict(today, replace(today, worst_ended="repeats")) == "worse"
+    assert compared(today, replace(today, unloads=2)) == "better"
+    assert compared(today, replace(today, worst_ended="repeats")) == "worse"
     lower = of_idle_broker(unloads=3, maximum=0.6, lowest_maximum_ratio=0.5, highest_maximum_ratio=0.9)
-    assert verdict(today, lower) == "worse"
-    assert verdict(today, replace(lower, highest_maximum_ratio=0.82)) == "better"
+    assert compared(today, lower) == "worse"
+    assert compared(today, replace(lower, highest_maximum_ratio=0.82)) == "better"
 
 
 def test_to_settle_is_better_and_not_to_settle_is_worse() -> None:
     settled = of_idle_broker(unloads=3)
     unfinished = replace(settled, ended="unfinished", worst_ended="unfinished")
-    assert (verdict(unfinished, settled), verdict(settled, unfinished)) == ("better", "worse")
+    assert (compared(unfinished, settled), compared(settled, unfinished)) == ("better", "worse")
 
 
 def test_that_nothing_happens_is_no_merit_where_the_busiest_broker_would_be_relieved() -> None:
     nothing = of_idle_broker()
-    assert verdict(nothing, of_idle_broker(unloads=5, maximum=0.6, worst_ended="unfinished")) == "better"
-    assert verdict(nothing, of_idle_broker(unloads=5, worst_ended="unfinished")) == "worse"
+    assert compared(nothing, of_idle_broker(unloads=5, maximum=0.6, worst_ended="unfinished")) == "better"
+    assert compared(nothing, of_idle_broker(unloads=5, worst_ended="unfinished")) == "worse"

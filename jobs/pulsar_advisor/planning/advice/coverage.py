@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from pydantic import ConfigDict
 
 from pulsar_advisor.model.cluster.cluster_state import (
     CPU,
@@ -28,58 +29,44 @@ _MOST_UNJUDGED_RATIO: Final = 0.1
 """An answer about a cluster needs at least the rest of its load."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """What validation set aside. Shares are 0..1, and 1 where there is no traffic."""
+    """How much of the load could be judged, and what was set aside, in numbers and in words; shares are 0..1, and 1
+    where there is no traffic.
 
-    judged_ratio: float
+    The defaults are what earlier releases didn't say.
+    """
+
+    __pydantic_config__ = ConfigDict(use_attribute_docstrings=True)
+
+    judged_ratio: float | None = None
     """Share of the cluster's throughput in usable bundles of known, complete brokers."""
-    judged_msg_rate_ratio: float
+    judged_msg_rate_ratio: float | None = None
     """Likewise for its message rate."""
-    unmeasured_bundles: int
+    unmeasured_bundles: int = 0
     """Owned bundles that could not be judged and whose load is unknown, or all bundles if no broker reports an owner or
     load; the shares leave them out."""
-    unmeasured_ratio: float
+    unmeasured_ratio: float = 0.0
     """Their share of the owned bundles, or of all."""
-    excluded_brokers: tuple[str, ...]
-    excluded_namespaces: tuple[str, ...]
-    excluded_bundles: int
-    busiest: str
+    excluded_brokers: tuple[str, ...] = ()
+    excluded_namespaces: tuple[str, ...] = ()
+    excluded_bundles: int = 0
+    busiest: str = ""
     """The broker that can't be judged and is the busiest of all, or may be, and why; empty if there is none."""
-    set_aside_by: tuple[str, ...]
+    set_aside_by: tuple[str, ...] = ()
     """The checks that set something aside."""
+    sentence: str | None = None
+    """What could not be judged, for an operator."""
+    decides: bool = False
+    """Whether too little could be judged to say that nothing is to be done, that something fits, or is enough."""
+    why: str = ""
+    """What has to be said before any answer: what can't be judged, and why; empty unless it decides."""
 
     @property
-    def sentence(self) -> str:
-        """What could not be judged, for an operator."""
-        parts = []
-        if min(self.judged_ratio, self.judged_msg_rate_ratio) < 1.0:
-            parts.append(f"{1.0 - self.judged_msg_rate_ratio:.1%} of the messages")
-            parts.append(f"{1.0 - self.judged_ratio:.1%} of the bytes")
-        if self.unmeasured_bundles:
-            parts.append(f"the load of {count(self.unmeasured_bundles, 'bundle')} without figures")
-        if not parts:
-            return "All of the load could be judged."
-        what = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
-        return f"{what[0].upper()}{what[1:]} could not be judged."
-
-    @property
-    def decides(self) -> bool:
-        """Whether too little could be judged to say that nothing is to be done, that something fits, or is enough."""
-        judged = min(self.judged_ratio, self.judged_msg_rate_ratio)
-        return bool(self.busiest) or max(1.0 - judged, self.unmeasured_ratio) > _MOST_UNJUDGED_RATIO
-
-    @property
-    def why(self) -> str:
-        """What has to be said before any answer: what can't be judged, and why; empty unless it decides."""
-        if not self.decides:
-            return ""
-        because = f" (see {some_of(self.set_aside_by)})" if self.set_aside_by else ""
-        all_of_it = min(self.judged_ratio, self.judged_msg_rate_ratio, 1.0 - self.unmeasured_ratio) >= 1.0
-        if self.busiest and all_of_it:
-            return f"Too little can be judged: {self.busiest}{because}."
-        first = f"{self.busiest}. " if self.busiest else ""
-        return f"Too little can be judged: {first}{self.sentence.removesuffix('.')}{because}."
+    def is_partial(self) -> bool:
+        """Whether anything could not be judged."""
+        shares = (self.judged_ratio, self.judged_msg_rate_ratio)
+        return bool(self.unmeasured_bundles) or any(share is not None and share < 1.0 for share in shares)
 
     def headline(self, answer: str, *, claims_enough: bool) -> str:
         """An answer about the cluster, behind what can't be judged if that decides.
@@ -91,6 +78,29 @@ class Coverage:
         if claims_enough:
             return f"{self.why} No advice without it: look at `validate`, then capture again."
         return f"{self.why} For the rest: {answer}"
+
+
+def _sentence(shares: tuple[float, float], unmeasured_bundles: int) -> str:
+    """`shares` are those of the bytes and of the messages that could be judged."""
+    parts = []
+    if min(shares) < 1.0:
+        parts.append(f"{1.0 - shares[1]:.1%} of the messages")
+        parts.append(f"{1.0 - shares[0]:.1%} of the bytes")
+    if unmeasured_bundles:
+        parts.append(f"the load of {count(unmeasured_bundles, 'bundle')} without figures")
+    if not parts:
+        return "All of the load could be judged."
+    what = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+    return f"{what[0].upper()}{what[1:]} could not be judged."
+
+
+def _why(sentence: str, busiest: str, set_aside_by: Sequence[str], *, all_of_it: bool) -> str:
+    """Of a cluster of which too little could be judged; `all_of_it`: but for what can't be weighed."""
+    because = f" (see {some_of(set_aside_by)})" if set_aside_by else ""
+    if busiest and all_of_it:
+        return f"Too little can be judged: {busiest}{because}."
+    first = f"{busiest}. " if busiest else ""
+    return f"Too little can be judged: {first}{sentence.removesuffix('.')}{because}."
 
 
 def coverage(
@@ -116,16 +126,25 @@ def coverage(
     unusable = np.bincount(bundles.namespace, weights=~bundles.usable, minlength=len(state.namespaces))
     bundles_of = np.bincount(bundles.namespace, minlength=len(state.namespaces))
     whole = (bundles_of > 0) & (unusable == bundles_of)
+    shares = (_share(throughput_bytes_per_s(traffic), judged), _share(rate_per_s(traffic), judged))
+    unmeasured_ratio = float(unmeasured.sum() / max(len(bundles) if none_reports else owned.sum(), 1))
+    busiest = _busiest_unjudged(state, settings, published)
+    sentence = _sentence(shares, int(unmeasured.sum()))
+    decides = bool(busiest) or max(1.0 - min(shares), unmeasured_ratio) > _MOST_UNJUDGED_RATIO
+    all_of_it = min(*shares, 1.0 - unmeasured_ratio) >= 1.0
     return Coverage(
-        judged_ratio=_share(throughput_bytes_per_s(traffic), judged),
-        judged_msg_rate_ratio=_share(rate_per_s(traffic), judged),
+        judged_ratio=shares[0],
+        judged_msg_rate_ratio=shares[1],
         unmeasured_bundles=int(unmeasured.sum()),
-        unmeasured_ratio=float(unmeasured.sum() / max(len(bundles) if none_reports else owned.sum(), 1)),
+        unmeasured_ratio=unmeasured_ratio,
         excluded_brokers=_names(state.brokers.ids, ~state.brokers.complete),
         excluded_namespaces=_names(state.namespaces.names, whole),
         excluded_bundles=int((~bundles.usable).sum()),
-        busiest=_busiest_unjudged(state, settings, published),
+        busiest=busiest,
         set_aside_by=tuple(set_aside_by),
+        sentence=sentence,
+        decides=decides,
+        why=_why(sentence, busiest, set_aside_by, all_of_it=all_of_it) if decides else "",
     )
 
 

@@ -71,7 +71,7 @@ def findings(
         found.append(split)
     if (averages := _averages(fit)) is not None:
         found.append(averages)
-    if min(judged.judged_ratio, judged.judged_msg_rate_ratio) < 1.0 or judged.unmeasured_bundles:
+    if judged.is_partial and judged.sentence:
         found.append(Finding("warning", judged.sentence))
     return tuple(found)
 

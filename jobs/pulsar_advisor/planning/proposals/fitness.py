@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 
@@ -70,21 +70,24 @@ class Refusal:
     """A strategy that can't judge a cluster, and the input it lacks."""
 
     strategy: str
-    role: Role
-    missing: Input
+    role: str
+    missing: str
     reason: str
     """Why the input is missing."""
+    sentence: str
+    """The refusal in words."""
 
-    @property
-    def sentence(self) -> str:
-        """The refusal in words."""
-        return f"{self.strategy} can't be judged: it reads {self.missing}, which is missing ({self.reason})."
+    @classmethod
+    def of(cls, strategy: str, role: Role, missing: Input, reason: str) -> Self:
+        """The refusal of a strategy that reads an input."""
+        sentence = f"{strategy} can't be judged: it reads {missing}, which is missing ({reason})."
+        return cls(strategy, role, missing, reason, sentence)
 
 
 def refusals(strategy: str, role: Role, reads: frozenset[Input], state: ClusterState) -> tuple[Refusal, ...]:
     """Every missing input that a strategy reads and that has no substitute, in the order of `INPUTS`."""
     return tuple(
-        Refusal(strategy, role, name, state.missing[name])
+        Refusal.of(strategy, role, name, state.missing[name])
         for name in INPUTS
         if name in reads and name in state.missing and INPUTS[name].substitute is None
     )

@@ -32,7 +32,7 @@ from pulsar_advisor.planning.kinds.room import Room, Rows
 from pulsar_advisor.planning.usage.lower_bound import level
 from pulsar_advisor.shedding.fewest_moves import PPM, ppm_per_unit
 
-Verdict = Literal["under", "right", "over", "unknown"]
+SizeVerdict = Literal["under", "right", "over", "unknown"]
 """Surely too few · enough, and one less isn't or may not be · enough, and a broker could go · enough at one
 end of the range only, or if figures that validation doubts are right."""
 
@@ -78,7 +78,7 @@ class Scale:
     brokers: int
     """Those that are fit now."""
     target_ratio: float
-    verdict: Verdict
+    verdict: SizeVerdict
     confidence: Confidence
     sentence: str
     """The verdict, for an operator."""
@@ -245,7 +245,7 @@ def _after_loss(room: Room, broker: int) -> Room | None:
     return left if all(answer.outcome is BundleOutcome.MOVES for answer in answers) else None
 
 
-def _verdict(now: Size, target: float, may_go: Sequence[str], *, is_doubted: bool) -> Verdict:
+def _verdict(now: Size, target: float, may_go: Sequence[str], *, is_doubted: bool) -> SizeVerdict:
     if now.lowest_ratio > target:
         return "under"
     if now.highest_ratio > target or is_doubted:
@@ -279,7 +279,7 @@ def _largest_bundle(room: Room, limits: Floats) -> tuple[str, float]:
 
 
 def _sentence(
-    verdict: Verdict,
+    verdict: SizeVerdict,
     now: Size,
     fewer: Sequence[Size],
     machines: Sequence[Machine],

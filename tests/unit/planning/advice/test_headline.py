@@ -143,7 +143,7 @@ def test_an_overloaded_broker_is_never_answered_with_do_nothing() -> None:
 
 
 def test_what_could_not_be_judged_is_said_and_not_taken_for_balance() -> None:
-    lack = Refusal("ThresholdShedder", "shedder", "isolation_policies", "isolation_policies: 500")
+    lack = Refusal.of("ThresholdShedder", "shedder", "isolation_policies", "isolation_policies: 500")
     refused = replace(QUIET, why_nothing=lack.sentence)
     assert advice_sentence(None, [refused], QUIET_TOO, [lack]) == (
         "No unload can be judged: isolation_policies is missing (isolation_policies: 500)."
