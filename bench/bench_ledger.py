@@ -18,8 +18,11 @@ from typing import Any, Final
 
 from sqlalchemy import create_engine, insert, inspect
 
+from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.chain import chained, row_hash
-from pulsar_advisor.execution.ledger.ledger import Ledger, open_ledger
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
+from pulsar_advisor.execution.ledger.proposals import record_proposal
 from pulsar_advisor.execution.ledger.tables import Base, Event, Run, StepRecord
 from pulsar_advisor.model.plans.plan import digest_of, seal
 from results import RESULTS, conditions, record
@@ -43,7 +46,7 @@ def fill(url: str, events: int, plans: int) -> None:
     """Make a ledger with open plans, and with runs until it has this many events."""
     with closing(open_ledger(url)) as ledger:
         for seed in range(1, plans + 1):
-            ledger.record_proposal(seal(make_plan([unload_step()], seed=seed)), ALICE)
+            record_proposal(ledger, seal(make_plan([unload_step()], seed=seed)), ALICE)
         plan = approved(ledger, make_plan([unload_step()]))
         rows: dict[type[Base], list[dict[str, Any]]] = {Run: [], StepRecord: [], Event: []}
         for row in _history(ledger, digest_of(plan), events):
@@ -57,7 +60,7 @@ def fill(url: str, events: int, plans: int) -> None:
 def _history(ledger: Ledger, digest: str, events: int) -> Iterator[Base]:
     head = ledger.head()
     number, previous, steps = head.event, head.chain, count(1)
-    approval = ledger.approvals(digest)[0].id
+    approval = approvals_of_plan(ledger, digest)[0].id
     for run_id in count(1):
         mine = [_step(next(steps), run_id, place) for place in range(STEPS)]
         run = _run(run_id, digest, approval)

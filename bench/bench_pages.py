@@ -31,7 +31,7 @@ from sqlalchemy import create_engine, insert
 import documents
 from harness.ports import free_port
 from pulsar_advisor.documents.document import Document
-from pulsar_advisor.execution.ledger.ledger import default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
 from pulsar_advisor.execution.ledger.plan_summary import summary_values
 from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanRecord, PlanSummary, Proposal, Run, StepRecord
 from pulsar_advisor.execution.throttle import ApplyThrottle

@@ -10,7 +10,7 @@ from typing import Final
 
 import documents
 from pulsar_advisor.execution.consent.approval import propose
-from pulsar_advisor.execution.ledger.ledger import default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.plans import write_plan

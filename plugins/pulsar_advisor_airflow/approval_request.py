@@ -87,7 +87,7 @@ def _lines(
 
 def _rows(steps: list[Step], columns: Any) -> Iterator[str]:
     for step in steps[:STEPS_SHOWN]:
-        bundle = code(f"{step.namespace}/{step.bundle}")
+        bundle = code(step.bundle_name)
         yield f"| {text(step.id)} | {bundle} | {columns(step)} | {text(step.reason)} |"
     if len(steps) > STEPS_SHOWN:
         yield f"\n… and {len(steps) - STEPS_SHOWN} more: see the report."

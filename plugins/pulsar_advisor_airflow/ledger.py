@@ -42,7 +42,7 @@ def opened_ledger(root: Root) -> Iterator[Ledger]:
 
 
 def _open(root: Root) -> Ledger:
-    from pulsar_advisor.execution.ledger.ledger import default_ledger_url, open_ledger
+    from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
 
     return open_ledger(option("ledger") or default_ledger_url(root))
 
@@ -84,6 +84,6 @@ def keep_head(ledger: Ledger) -> None:
 
 def ledger_head(root: Root) -> str | None:
     """The head of the configured ledger; None without a ledger."""
-    from pulsar_advisor.execution.ledger.ledger import head_of
+    from pulsar_advisor.execution.ledger.opening import head_of
 
     return head_of(option("ledger"), root)

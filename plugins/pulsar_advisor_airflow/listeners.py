@@ -11,6 +11,8 @@ from typing import Any
 
 from airflow.listeners import hookimpl
 
+from pulsar_advisor.execution.ledger.approvals import record_refusal
+
 GATE = "PlanApprovalOperator"
 
 
@@ -44,7 +46,7 @@ def _record(previous_state: Any, task_instance: Any, state: str) -> None:
     if digest is not None:
         what = f"the gate was set to {state} by hand, which is no approval (airflow, {task_instance.run_id})"
         with opened_ledger(Root(option("root"), "any")) as ledger:
-            ledger.record_refusal(digest, what)
+            record_refusal(ledger, digest, what)
 
 
 def _shown_digest(task_instance_id: Any) -> str | None:

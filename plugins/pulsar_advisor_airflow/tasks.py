@@ -16,6 +16,9 @@ from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from pulsar_advisor.documents.document import Json, as_json
+from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.steps import steps_of_run
+from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.failures import as_airflow_errors
 
@@ -173,10 +176,10 @@ def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: s
         raise AirflowSkipException("there is no plan to undo" if hours else "no offer was asked for")
     began_ms = get_current_context()["dag_run"].start_date.timestamp() * 1000
     with as_airflow_errors(), opened_ledger(_root(cluster)) as ledger:
-        runs = [run for run in ledger.runs(plan["digest"]) if (run.ended_at_ms or 0) >= began_ms]
-        if not runs or not any(step.state == "confirmed" for step in ledger.steps(runs[-1].id).values()):
+        runs = [run for run in runs_of_plan(ledger, plan["digest"]) if (run.ended_at_ms or 0) >= began_ms]
+        if not runs or not any(step.state == "confirmed" for step in steps_of_run(ledger, runs[-1].id).values()):
             raise AirflowSkipException("this DAG run moved nothing")
-        judged = [one for one in ledger.verifications(plan["digest"]) if one.run_id == runs[-1].id]
+        judged = [one for one in verifications_of_plan(ledger, plan["digest"]) if one.run_id == runs[-1].id]
     if runs[-1].state == "done" and (not judged or judged[-1].as_predicted):
         raise AirflowSkipException("nothing is known to have gone wrong; Undo in the form takes the run back")
     return propose(cluster, undo_plan(cluster, plan["digest"], pulsar_conn_id))
@@ -238,7 +241,7 @@ def cluster_names() -> list[str]:
 
 def prune_snapshots(cluster: str, keep_days: int) -> Json:
     """Remove a cluster's snapshots older than this, except the newest and those that a plan refers to."""
-    from pulsar_advisor.execution.ledger.ledger import default_ledger_url
+    from pulsar_advisor.execution.ledger.opening import default_ledger_url
     from pulsar_advisor.snapshots.retention import Retention
     from pulsar_advisor.stages.prune import run as prune
     from pulsar_advisor_airflow.ledger import opened_ledger

@@ -16,7 +16,9 @@ from dags.conftest import Stages
 from pulsar_advisor.execution.cluster.cluster_port import Override
 from pulsar_advisor.execution.consent.approval import approve, propose
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.execution.ledger.ledger import default_ledger_url
+from pulsar_advisor.execution.ledger.held_run import start_run
+from pulsar_advisor.execution.ledger.opening import default_ledger_url
+from pulsar_advisor.execution.ledger.switches import record_switching_off
 from pulsar_advisor.execution.run.guard import OFF
 from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.storage.files import write_file
@@ -69,8 +71,8 @@ def left_off(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(stages.ledger()) as ledger:
         propose(ledger, stages.plan, ALICE)
         who = {"digest": digest_of(stages.plan), "approver": BOB, "policy": ApprovalPolicy()}
-        held = ledger.start_run(stages.plan, approve(ledger, stages.plan, **who, consents=EVERY_CONSENT))
-        held.switching_off(SHEDDING, "true", OFF, {})
+        held = start_run(ledger, stages.plan, approve(ledger, stages.plan, **who, consents=EVERY_CONSENT))
+        record_switching_off(held, SHEDDING, "true", OFF, {})
         stages.cluster.send(Override(SHEDDING, OFF))
         held.end("stopped", "lost")
 

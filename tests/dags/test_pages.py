@@ -20,8 +20,15 @@ import documents
 import rotten_root
 from pulsar_advisor.execution.consent.approval import approve, propose
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.execution.ledger.ledger import HeldRun, Ledger, default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.approvals import record_rejection
+from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.pauses import pause_requested
+from pulsar_advisor.execution.ledger.runs import run_by_id
+from pulsar_advisor.execution.ledger.switches import record_switched_back, record_switching_off, switched_off
 from pulsar_advisor.execution.ledger.tables import Verification
+from pulsar_advisor.execution.ledger.verifications import record_verification
 from pulsar_advisor.execution.run.guard import OFF
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from pulsar_advisor.storage.files import write_file
@@ -105,7 +112,7 @@ def held(ledger: Ledger, plan: Plan) -> HeldRun:
     propose(ledger, plan, ALICE)
     policy = ApprovalPolicy()
     approval = approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=policy, consents=EVERY_CONSENT)
-    held = ledger.start_run(plan, approval)
+    held = start_run(ledger, plan, approval)
     held.sent("step-001", "PUT /unload", None)
     return held
 
@@ -147,7 +154,7 @@ def test_a_run_shows_its_steps_and_renews_itself_while_it_goes_on(server: LogIn,
 def test_a_balancer_that_a_run_left_off_is_red_until_it_is_restored(
     server: LogIn, ledger: Ledger, held: HeldRun
 ) -> None:
-    held.switching_off("loadBalancerSheddingEnabled", None, OFF, {})
+    record_switching_off(held, "loadBalancerSheddingEnabled", None, OFF, {})
     held.conclude("step-001", "confirmed", "owner is b2")
     held.end("done", "1 of 1 steps confirmed")
 
@@ -157,7 +164,7 @@ def test_a_balancer_that_a_run_left_off_is_red_until_it_is_restored(
     cluster, run = "/pulsar-advisor/clusters/prod-eu", "done, balancer still off"
     assert red("/pulsar-advisor/") == ["its balancer is still off", run]
     assert [red(cluster), red(page_of(held))] == [["The cluster's own balancer is still off", run]] * 2
-    ledger.switched_back(*ledger.switched_off("live"), "restored: not overridden")
+    record_switched_back(ledger, *switched_off(ledger, "live"), "restored: not overridden")
     assert [red(path) for path in ("/pulsar-advisor/", cluster, page_of(held))] == [[], [], []]
 
 
@@ -192,7 +199,7 @@ def test_a_verified_run_says_whether_it_went_as_predicted(
     verdict = Verification(
         run_id=held.id, snapshot=SNAPSHOT, at_ms=ledger.now_ms(), usage_judged=True, as_predicted=as_predicted
     )
-    ledger.record_verification(verdict, [], [])
+    record_verification(ledger, verdict, [], [])
     for path in (page_of(held), f"/pulsar-advisor/clusters/prod-eu/plans/{held.digest}"):
         assert re.search(rf"1 of 1 steps confirmed; verified: <span[^>]*>{said}</span>", server("vic").get(path).text)
 
@@ -355,7 +362,7 @@ def test_a_rotten_file_is_a_row_that_says_so(server: LogIn, rotten: Path, file: 
 
 def test_a_rejected_plan_is_not_listed_as_proposed(server: LogIn, ledger: Ledger, plan: Plan) -> None:
     propose(ledger, plan, ALICE)
-    ledger.record_rejection(digest_of(plan), "by bob (airflow)")
+    record_rejection(ledger, digest_of(plan), "by bob (airflow)")
     page = server("vic").get("/pulsar-advisor/clusters/prod-eu").text
     assert "<td>rejected</td>" in page
     assert "<td>proposed</td>" not in page
@@ -581,7 +588,7 @@ def test_a_user_pauses_a_run_in_their_own_name(server: LogIn, ledger: Ledger, he
     form = {"token": token, "person": "alice", "as": "alice"}
     answer = client.post(f"{page_of(held)}/pause", data=form)
     assert (answer.status_code, answer.headers["location"]) == (303, page_of(held))
-    assert ledger.pause_requested(held.id) == "paused by olive (airflow)"
+    assert pause_requested(ledger, held.id) == "paused by olive (airflow)"
 
 
 def test_a_paused_run_shows_what_it_waits_for_and_goes_on(server: LogIn, ledger: Ledger, held: HeldRun) -> None:
@@ -591,7 +598,7 @@ def test_a_paused_run_shows_what_it_waits_for_and_goes_on(server: LogIn, ledger:
     page = client.get(page_of(held)).text
     assert "It is paused by olive (airflow), until somebody lets it go on" in page
     assert client.post(f"{page_of(held)}/go-on", data={"token": token_in(page)}).status_code == 303
-    assert ledger.pause_requested(held.id) is None
+    assert pause_requested(ledger, held.id) is None
     assert client.post(f"{page_of(held)}/go-on", data={"token": token_in(page)}).status_code == 409
 
 
@@ -599,7 +606,7 @@ def test_a_stopped_run_is_over(server: LogIn, ledger: Ledger, held: HeldRun) -> 
     client = server("olive")
     token = token_in(client.get(page_of(held)).text)
     assert client.post(f"{page_of(held)}/stop", data={"token": token}).status_code == 303
-    assert ledger.run(held.id).state == "aborted"
+    assert run_by_id(ledger, held.id).state == "aborted"
     assert ledger.events(held.digest)[-1].detail == "by olive (airflow)"
     assert client.post(f"{page_of(held)}/stop", data={"token": token}).status_code == 409
 
@@ -608,7 +615,7 @@ def test_a_viewer_sees_no_button_and_steers_nothing(server: LogIn, ledger: Ledge
     assert "token" not in server("vic").get(page_of(held)).text
     token = token_in(server("olive").get(page_of(held)).text)
     assert server("vic").post(f"{page_of(held)}/pause", data={"token": token}).status_code == 403
-    assert ledger.pause_requested(held.id) is None
+    assert pause_requested(ledger, held.id) is None
 
 
 @pytest.mark.parametrize("forged", ["", "x", "of another user", "tampered"])
@@ -622,7 +629,7 @@ def test_a_form_that_was_not_shown_to_this_user_steers_nothing(
     token = shown[forged]() if forged in shown else forged
     answer = server("olive").post(f"{page_of(held)}/stop", data={"token": token})
     assert answer.status_code == 403
-    assert ledger.run(held.id).state == "active"
+    assert run_by_id(ledger, held.id).state == "active"
 
 
 def test_a_browsers_session_is_a_login_but_no_leave_for_the_forms_of_other_sites(
@@ -633,4 +640,4 @@ def test_a_browsers_session_is_a_login_but_no_leave_for_the_forms_of_other_sites
     assert client.get(page_of(held)).status_code == 200
     sent = client.post(f"{page_of(held)}/stop", headers={"Origin": "https://elsewhere.example"})
     assert sent.status_code == 403
-    assert ledger.run(held.id).state == "active"
+    assert run_by_id(ledger, held.id).state == "active"

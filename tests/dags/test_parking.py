@@ -17,7 +17,9 @@ from pulsar_advisor.execution.apply import abort, go_on, pause
 from pulsar_advisor.execution.cluster.cluster_port import Unload
 from pulsar_advisor.execution.consent.approval import approve, propose
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.execution.ledger.ledger import HeldRun, Ledger
+from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.runs import run_by_id
 from pulsar_advisor.execution.run.parking import Parking
 from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor_airflow.triggers.parked_run import ParkedRunTrigger
@@ -40,7 +42,7 @@ def ledger(stages: Stages) -> Iterator[Ledger]:
 def parked(stages: Stages, ledger: Ledger) -> HeldRun:
     propose(ledger, stages.plan, ALICE)
     who = {"digest": digest_of(stages.plan), "approver": BOB, "policy": ApprovalPolicy()}
-    held = ledger.start_run(stages.plan, approve(ledger, stages.plan, **who, consents=EVERY_CONSENT))
+    held = start_run(ledger, stages.plan, approve(ledger, stages.plan, **who, consents=EVERY_CONSENT))
     held.park("waits 60 s between two waves")
     return held
 
@@ -100,7 +102,7 @@ def test_a_user_who_stops_the_waiting_task_stops_the_run(
     ledger: Ledger, trigger: ParkedRunTrigger, parked: HeldRun
 ) -> None:
     asyncio.run(trigger.on_kill())
-    assert (ledger.run(parked.id).state, ledger.run(parked.id).sentence) == (
+    assert (run_by_id(ledger, parked.id).state, run_by_id(ledger, parked.id).sentence) == (
         "stopped",
         "the task was stopped in Airflow",
     )

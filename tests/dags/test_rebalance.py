@@ -16,6 +16,9 @@ from airflow.sdk.exceptions import ParamValidationError
 
 from dags.conftest import Answer, Stages
 from pulsar_advisor.execution.cluster.cluster_port import Unload
+from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
+from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
+from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Doubt, digest_of
@@ -63,9 +66,9 @@ def test_an_approved_plan_is_recommended_carried_out_and_verified(
     state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve"))
     assert (state, tasks["verify"], tasks["plan_by_digest"]) == ("success", "success", "skipped")
     assert stages.cluster.writes == [Unload(NAMESPACE, LOWER, B2)]
-    [approval] = stages.ledger().approvals(digest_of(stages.plan))
+    [approval] = approvals_of_plan(stages.ledger(), digest_of(stages.plan))
     assert (approval.approver, approval.source) == ("olive", "airflow")
-    [proposal] = stages.ledger().proposals(digest_of(stages.plan))
+    [proposal] = proposals_of_plan(stages.ledger(), digest_of(stages.plan))
     assert (proposal.proposer, proposal.source) == ("dag_test", "airflow")
     assert len(list((tmp_path / "heads").iterdir())) == 1
 
@@ -189,7 +192,7 @@ def test_without_a_choice_of_several_clusters_nothing_starts(
 def test_guard_and_pace_are_shown_approved_and_used(stages: Stages, run_dag: RunDag) -> None:
     run_dag("pulsar_rebalance", {"guard": True, "in_flight": 3, **FAST}, Answer("Approve"))
     assert "the cluster's own balancer is switched off during the run" in (last_request().body or "")
-    [approval] = stages.ledger().approvals(digest_of(stages.plan))
+    [approval] = approvals_of_plan(stages.ledger(), digest_of(stages.plan))
     assert approval.throttle == ApplyThrottle(guard=True, in_flight=3, pause_s=0, canary_hold_s=30)
     assert [kind for kind in kinds(stages) if kind.startswith("switched")] == ["switched off"] * 2 + [
         "switched back"
@@ -273,7 +276,7 @@ def test_without_a_yes_nothing_is_written(stages: Stages, run_dag: RunDag, answe
     assert state == "success"
     assert {tasks[name] for name in BELOW_THE_GATE} == {"skipped"}
     assert stages.cluster.writes == []
-    assert stages.ledger().approvals(digest_of(stages.plan)) == []
+    assert approvals_of_plan(stages.ledger(), digest_of(stages.plan)) == []
     rejection = stages.ledger().events(digest_of(stages.plan))[-1]
     assert (rejection.kind, rejection.detail.partition(" (airflow, ")[0]) == ("rejected", said)
 
@@ -294,7 +297,7 @@ def test_an_approval_that_is_none_fails_the_run_and_nothing_is_written(
     assert (state, tasks["approve"]) == ("failed", "failed")
     assert {tasks[name] for name in BELOW_THE_GATE} == {"upstream_failed"}
     assert stages.cluster.writes == []
-    assert stages.ledger().approvals(digest_of(stages.plan)) == []
+    assert approvals_of_plan(stages.ledger(), digest_of(stages.plan)) == []
     assert kinds(stages) == ["proposed", "refused"]
 
 
@@ -326,7 +329,7 @@ def test_a_gate_that_airflow_took_for_lost_after_the_answer_does_not_ask_again(
     answer = Answer("Approve", meanwhile=lambda run_id, _session: asked.append(run_id))
     state, tasks = run_dag("pulsar_rebalance", FAST, answer)
     assert (state, tasks["approve"], len(asked)) == ("success", "success", 1)
-    assert len(stages.ledger().approvals(digest_of(stages.plan))) == 1
+    assert len(approvals_of_plan(stages.ledger(), digest_of(stages.plan))) == 1
     assert len(stages.cluster.writes) == 1
 
 
@@ -375,7 +378,7 @@ def test_a_plan_exchanged_while_the_gate_waits_is_neither_approved_nor_carried_o
         )
 
     state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve", meanwhile=exchange))
-    [approval] = stages.ledger().approvals(digest_of(stages.plan))
+    [approval] = approvals_of_plan(stages.ledger(), digest_of(stages.plan))
     assert approval.approver == "olive"
     assert (state, tasks["approve"], tasks["apply"]) == ("failed", "success", "failed")
     assert stages.cluster.writes == []
@@ -388,7 +391,7 @@ def test_splits_need_a_tick_of_their_own(stages: Stages, run_dag: RunDag) -> Non
     assert (state, stages.cluster.writes) == ("failed", [])
     form = {"allow_splits": True, "accept_worse": False, "accept_low_confidence": False, "comment": "go"}
     state, _ = run_dag("pulsar_rebalance", FAST, Answer("Approve", form=form))
-    [approval] = stages.ledger().approvals(digest_of(stages.plan))
+    [approval] = approvals_of_plan(stages.ledger(), digest_of(stages.plan))
     assert (approval.consents, approval.comment) == ({"splits"}, "go")
     assert len(stages.cluster.writes) == 1
 
@@ -462,7 +465,7 @@ def test_a_try_of_apply_whose_worker_ends_before_the_first_call_is_followed_by_o
     stops = iter([lambda: os.kill(os.getpid(), signal.SIGTERM)])
 
     def active_brokers() -> frozenset[str]:
-        if stages.ledger().runs(digest_of(stages.plan)):
+        if runs_of_plan(stages.ledger(), digest_of(stages.plan)):
             next(stops, lambda: None)()
         return FakeCluster.active_brokers(stages.cluster)
 
@@ -531,7 +534,7 @@ def test_no_policy_approves_what_was_not_computed_here_and_the_person_asked_is_t
     assert tasks["apply"] == "skipped"
     body = last_request().body or ""
     assert "**not computed here**, so check its figures yourself: its snapshot was carried here" in body
-    [proposal] = stages.ledger().proposals(digest_of(stages.plan))
+    [proposal] = proposals_of_plan(stages.ledger(), digest_of(stages.plan))
     assert proposal.not_computed_here == "its snapshot was carried here"
 
 

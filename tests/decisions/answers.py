@@ -93,7 +93,7 @@ def _answer(spark: SparkSession, root: Root, cycle: Cycle) -> Answer:
 def _unloads(root: Root, snapshot: str, plan: str | None) -> frozenset[str]:
     """The bundles that a plan (its file, if there is one) unloads."""
     steps = () if plan is None else read_plan(str(root.folder(PLANS, snapshot) / plan)).steps
-    return frozenset(f"{step.namespace}/{step.bundle}" for step in steps if step.action == "unload")
+    return frozenset(step.bundle_name for step in steps if step.action == "unload")
 
 
 def _busiest_ratio(root: Root, snapshot: str) -> float:

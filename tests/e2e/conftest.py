@@ -19,7 +19,8 @@ from harness.errors import LiveClusterUnavailable
 from harness.load import running_load
 from harness.pages import logged_in_page
 from harness.skew import wait_for_skew
-from pulsar_advisor.execution.ledger.ledger import Ledger, default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
 from pulsar_advisor.storage.root import Root
 
 REPOSITORY = Path(__file__).parents[2]

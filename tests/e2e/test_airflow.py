@@ -14,7 +14,9 @@ from harness import standalone
 from harness.airflow_api import Api, wait_for
 from harness.cluster import LiveCluster
 from harness.configuration import CLUSTER_NAME
+from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.storage.root import Root
 
 pytestmark = [pytest.mark.live, pytest.mark.airflow, pytest.mark.full]
@@ -89,7 +91,7 @@ def test_after_a_rejection_nothing_was_written(
     assert user("uma").finished("pulsar_rebalance", run) == "success"
     assert user("uma").tasks("pulsar_rebalance", run)["apply"] == "skipped"
     assert cluster.moves() == before
-    assert ledger.approvals(advice["digest"]) == []
+    assert approvals_of_plan(ledger, advice["digest"]) == []
     rejection = ledger.events(advice["digest"])[-1]
     assert (rejection.kind, rejection.detail[:8]) == ("rejected", "by olive")
 
@@ -116,7 +118,7 @@ def test_whoever_proposed_a_plan_cannot_approve_it(
     assert user("uma").finished("pulsar_rebalance", run) == "failed"
     assert user("uma").tasks("pulsar_rebalance", run)["apply"] == "upstream_failed"
     assert cluster.moves() == before
-    assert ledger.approvals(advice["digest"]) == []
+    assert approvals_of_plan(ledger, advice["digest"]) == []
 
 
 def test_only_those_who_were_asked_may_answer(user: Callable[[str], Api], advice: dict[str, Any]) -> None:
@@ -141,9 +143,9 @@ def test_a_plan_made_on_a_fresh_snapshot_is_carried_out_after_a_named_user_appro
     owners = cluster.admin.owners(CLUSTER_NAME)
     assert owners[f"{unload['namespace']}/{unload['bundle']}"] == unload["destination"]
 
-    [approval] = ledger.approvals(plan["digest"])
+    [approval] = approvals_of_plan(ledger, plan["digest"])
     assert (approval.approver, approval.source, approval.comment) == ("olive", "airflow", YES_TO_ALL["comment"])
-    [proposal] = ledger.proposals(plan["digest"])
+    [proposal] = proposals_of_plan(ledger, plan["digest"])
     assert (proposal.proposer, proposal.source) == ("uma", "airflow")
     assert user("uma").result("pulsar_rebalance", run, "verify")["deviations"] == []
 

@@ -21,7 +21,7 @@ from harness.pages import (
     send_form,
     toggle_schedule,
 )
-from pulsar_advisor.execution.ledger.ledger import default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
 from pulsar_advisor.storage.root import Root
 
 pytestmark = [pytest.mark.airflow, pytest.mark.full]

@@ -29,6 +29,10 @@ from harness.pages import (
 from harness.request_log import unloads
 from pulsar_advisor.execution.apply import go_on, pause
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.pauses import pause_requested
+from pulsar_advisor.execution.ledger.plans import plan_record
+from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.preconditions import destinations_after, executable_steps
@@ -154,7 +158,7 @@ def test_the_same_plan_is_approved_paused_continued_and_verified(
     wait_for(lambda: user("uma").get(apply)["state"] == "deferred")
     take(proposer, "run-paused")
     expect(proposer.locator("body")).to_contain_text("paused by uma")
-    steps = ledger.steps(1)
+    steps = steps_of_run(ledger, 1)
     assert 0 < sum(step.state == "confirmed" for step in steps.values()) < len(steps)
 
     proposer.get_by_role("button", name="Go on").click()
@@ -172,7 +176,7 @@ def test_the_same_plan_is_approved_paused_continued_and_verified(
     proposer.goto(f"/pulsar-advisor/clusters/live/plans/{advised}")
     take(proposer, "plan")
 
-    record = ledger.plan(advised)
+    record = plan_record(ledger, advised)
     assert record is not None
     destinations = destinations_after(executable_steps(load_plan(record.document.encode())))
     assert destinations.items() <= cluster.admin.owners(CLUSTER_NAME).items()
@@ -193,8 +197,8 @@ def test_a_run_whose_airflow_is_killed_part_by_part_is_finished_without_a_repeat
     assert user("olive").answer(run, "Approve", **dict.fromkeys(FIELD.values(), True), comment="") == 200
 
     def steps() -> dict[str, StepRecord]:
-        started = ledger.runs(reference.digest)
-        return dict(ledger.steps(started[0].id)) if started else {}
+        started = runs_of_plan(ledger, reference.digest)
+        return dict(steps_of_run(ledger, started[0].id)) if started else {}
 
     def confirmed() -> int:
         return sum(step.state == "confirmed" for step in steps().values())
@@ -208,7 +212,9 @@ def test_a_run_whose_airflow_is_killed_part_by_part_is_finished_without_a_repeat
     uma, plan = Person("uma", "airflow"), reference.load(root)
 
     def parked() -> bool:
-        if ledger.pause_requested(ledger.runs(reference.digest)[0].id) is None:  # not yet, or a new try has lifted it
+        if (
+            pause_requested(ledger, runs_of_plan(ledger, reference.digest)[0].id) is None
+        ):  # not yet, or a new try has lifted it
             pause(ledger, plan, uma)
         return airflow.is_healthy() and user("uma").tasks("pulsar_rebalance", run)["apply"] == "deferred"
 

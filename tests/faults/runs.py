@@ -23,7 +23,11 @@ from faults.server import Faults, FaultServer
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
-from pulsar_advisor.execution.ledger.ledger import Ledger, open_ledger
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
+from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.steps import steps_of_run
+from pulsar_advisor.execution.ledger.switches import switched_off
 from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run.executor import ApplyOptions
 from pulsar_advisor.execution.run.guard import GUARDED
@@ -125,7 +129,7 @@ class _Guarded:
 
     def problems(self, ledger: Ledger) -> Iterator[str]:
         """What isn't as it was, unless somebody else set it, or the ledger has it as still off."""
-        known = {switch.setting for switch in ledger.switched_off(self._cluster.name)}
+        known = {switch.setting for switch in switched_off(ledger, self._cluster.name)}
         for setting in GUARDED:
             now, before = self._cluster.overrides.get(setting), self._before.get(setting)
             if self._theirs_at_s > -inf and setting == SHEDDING:
@@ -192,7 +196,7 @@ def _events(
     """What happens to the cluster between two calls."""
 
     def owner_changes() -> None:
-        bundle = random.choice([f"{step.namespace}/{step.bundle}" for step in plan.steps])
+        bundle = random.choice([step.bundle_name for step in plan.steps])
         if bundle in cluster.owners:
             cluster.move(bundle, random.choice(cluster.active))
 
@@ -222,12 +226,12 @@ def _events(
 
 
 def _can_be_resumed(ledger: Ledger, plan: Plan) -> bool:
-    return any(run.state in ("active", "stopped") for run in ledger.runs(digest_of(plan)))
+    return any(run.state in ("active", "stopped") for run in runs_of_plan(ledger, digest_of(plan)))
 
 
 def _states(ledger: Ledger, plan: Plan) -> tuple[str, ...]:
-    runs = ledger.runs(digest_of(plan))
-    return tuple(step.state for step in ledger.steps(runs[-1].id).values()) if runs else ("refused",)
+    runs = runs_of_plan(ledger, digest_of(plan))
+    return tuple(step.state for step in steps_of_run(ledger, runs[-1].id).values()) if runs else ("refused",)
 
 
 def _strange(server: FaultServer) -> Iterator[str]:
@@ -238,20 +242,20 @@ def _strange(server: FaultServer) -> Iterator[str]:
 
 def _audit(plan: Plan, ledger: Ledger, cluster: Cluster, owners: dict[str, str]) -> Iterator[str]:
     """What the ledger says against what the cluster knows."""
-    runs = ledger.runs(digest_of(plan))
+    runs = runs_of_plan(ledger, digest_of(plan))
     if any(run.state == "active" for run in runs):
         yield "a run is still active though its process has ended"
     if any(run.state == "stopped" and not run.sentence for run in runs):
         yield "a run stopped without a reason"
-    records = ledger.steps(runs[-1].id) if runs else {}
+    records = steps_of_run(ledger, runs[-1].id) if runs else {}
     if any(record.state == "sent" for record in records.values()) and runs[-1].state != "stopped":
         yield f"a step was sent, and the run is {runs[-1].state}: its outcome would never be observed"
-    planned = {f"{step.namespace}/{step.bundle}" for step in plan.steps}
+    planned = {step.bundle_name for step in plan.steps}
     for change in cluster.history:
         if change.by == "call" and change.action != "assign" and change.bundle not in planned:
             yield f"{change.bundle} was touched by a call, and no step is about it"
     for step in plan.steps:
-        bundle = f"{step.namespace}/{step.bundle}"
+        bundle = step.bundle_name
         changes = [change for change in cluster.history if change.bundle == bundle]
         yield from (
             f"{step.id} ({step.action} {bundle}): {problem}"
@@ -264,7 +268,7 @@ def _contradictions(
 ) -> Iterator[str]:
     acted = [change for change in changes if change.by == "call" and change.action != "assign"]
     attempts, state = (record.attempts, record.state) if record else (0, "pending")
-    bundle = f"{step.namespace}/{step.bundle}"
+    bundle = step.bundle_name
     if len(acted) > attempts:
         yield f"it acted {len(acted)} times, and the ledger has {attempts} attempts"
     if state in ("pending", "skipped") and acted:

@@ -44,7 +44,7 @@ from pulsar_advisor.execution.ledger.address import ledger_url as read_ledger_ur
 from pulsar_advisor.execution.ledger.address import shown_in_process_list, without_secrets
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.chain import ChainHead
-from pulsar_advisor.execution.ledger.ledger import open_ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.model.cluster.bundle_range import parse_range
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plans.canonical_json import canonical_json

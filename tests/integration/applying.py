@@ -27,15 +27,15 @@ from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution import apply
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
-from pulsar_advisor.execution.ledger import ledger
+from pulsar_advisor.execution.ledger import held_run, opening
 from pulsar_advisor.execution.run import executor
 
 apply.SETTLE_MARGIN_S = executor.SETTLE_MARGIN_S = 1
 executor._AT_LEAST_S = 1
 executor.POLL_S = 0.05
-ledger.LEASE_MS = 2000
-ledger._RENEW_MS = 300
-ledger.ABANDONED_MS = 5000
+held_run.LEASE_MS = 2000
+held_run._RENEW_MS = 300
+opening.ABANDONED_MS = 5000
 
 
 ahead_s = int(os.environ.get("CLOCK_AHEAD_S", "0"))

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from integration.served_cluster import RealTime, served
-from pulsar_advisor.execution.ledger.ledger import open_ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
+from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.run.preconditions import boundaries_after
 from pulsar_advisor.model.plans.plan import Identity, Plan, digest_of, dump_plan
 from unit.execution.actors import approved
@@ -70,8 +72,8 @@ class Scene:
     def end(self) -> tuple[object, ...]:
         """Everything that must be the same however often the process died."""
         ledger = open_ledger(self.ledger_url)
-        (run,) = ledger.runs(digest_of(self.plan))
-        steps = [(step.step_id, step.state, step.observation) for step in ledger.steps(run.id).values()]
+        (run,) = runs_of_plan(ledger, digest_of(self.plan))
+        steps = [(step.step_id, step.state, step.observation) for step in steps_of_run(ledger, run.id).values()]
         ledger.close()
         cluster = self.cluster
         boundaries = {namespace: cluster.boundaries(namespace) for namespace in cluster.bounds}
@@ -121,15 +123,15 @@ def assert_as_undisturbed(scene: Scene) -> None:
     plan, expected = scene.plan, dict(scene.owners_before)
     bounds = dict.fromkeys(scene.cluster.bounds, BOUNDARIES)
     for step in plan.steps:
-        owner = expected.pop(f"{step.namespace}/{step.bundle}")
+        owner = expected.pop(step.bundle_name)
         if step.action == "split":
             expected |= {f"{step.namespace}/{child}": owner for child in step.children}
             bounds[step.namespace] = boundaries_after(bounds[step.namespace], step)
         else:
-            expected[f"{step.namespace}/{step.bundle}"] = str(step.destination)
+            expected[step.bundle_name] = str(step.destination)
     assert (state, sentence) == ("done", f"{len(plan.steps)} of {len(plan.steps)} steps confirmed")
     assert [step[:2] for step in steps] == [(step.id, "confirmed") for step in plan.steps]  # type: ignore[attr-defined]
     assert owners == expected
     assert boundaries == bounds
     assert scene.cluster.overrides == OVERRIDES
-    assert effects == sorted(f"{step.namespace}/{step.bundle}" for step in plan.steps)
+    assert effects == sorted(step.bundle_name for step in plan.steps)

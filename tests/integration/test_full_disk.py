@@ -11,7 +11,7 @@ import pytest
 
 from integration.scene import assert_as_undisturbed, scene
 from pulsar_advisor.cli import exit_code
-from pulsar_advisor.execution.ledger.ledger import open_ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded" / "modular-4.0.8.tar"
 EARLIER = Path(__file__).parents[1] / "data" / "earlier" / "root"

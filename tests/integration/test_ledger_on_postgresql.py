@@ -18,13 +18,18 @@ from sqlalchemy.exc import ProgrammingError
 
 from pulsar_advisor.execution.consent.approval import propose, standing_approval, withdraw
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.execution.ledger import ledger as ledger_module
-from pulsar_advisor.execution.ledger import migrations
+from pulsar_advisor.execution.ledger import held_run, migrations, opening
+from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.audit import audit
-from pulsar_advisor.execution.ledger.ledger import HeldRun, LeaseLost, Ledger, open_ledger
+from pulsar_advisor.execution.ledger.held_run import LeaseLost, is_held, take_over
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
+from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
+from pulsar_advisor.execution.ledger.runs import run_by_id, runs_of_plan
+from pulsar_advisor.execution.ledger.seals import record_seal, seals_of_snapshot
 from pulsar_advisor.model.errors import Refused, StorageError
-from pulsar_advisor.model.plans.plan import Plan, digest_of, dump_plan
-from unit.execution.actors import ALICE, approved, run
+from pulsar_advisor.model.plans.plan import digest_of, dump_plan
+from unit.execution.actors import ALICE, approved, run, started
 from unit.execution.doubles import FakeCluster, FakeTime, make_plan, split_step, unload_step
 
 REPOSITORY = Path(__file__).parents[2]
@@ -43,11 +48,6 @@ def ledger(postgresql_url: str, time: FakeTime) -> Iterator[Ledger]:
     opened.close()
 
 
-def start(ledger: Ledger, plan: Plan) -> HeldRun:
-    approved(ledger, plan)
-    return ledger.start_run(plan, standing_approval(ledger, plan, ApprovalPolicy()))
-
-
 def test_a_plan_is_carried_out_and_a_second_apply_does_nothing(ledger: Ledger, time: FakeTime) -> None:
     cluster = FakeCluster(time)
     plan = approved(ledger, PLAN)
@@ -62,44 +62,44 @@ def test_many_can_open_a_new_ledger_at_once(postgresql_url: str) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(open_ledger(postgresql_url).proposals(digest_of(PLAN))) == 4
+    assert len(proposals_of_plan(open_ledger(postgresql_url), digest_of(PLAN))) == 4
 
 
 def test_one_run_per_cluster_is_active(ledger: Ledger) -> None:
-    start(ledger, PLAN)
+    started(ledger, PLAN)
     with pytest.raises(Refused, match="is active on cluster 'live'"):
-        start(ledger, make_plan([unload_step()], seed=1))
+        started(ledger, make_plan([unload_step()], seed=1))
 
 
 def test_whoever_lost_the_lease_can_not_write(ledger: Ledger, time: FakeTime) -> None:
-    old = start(ledger, PLAN)
+    old = started(ledger, PLAN)
     time.pass_s(181)
-    ledger.take_over(ledger.runs(digest_of(PLAN))[0], ledger.approvals(digest_of(PLAN))[0])
+    take_over(ledger, runs_of_plan(ledger, digest_of(PLAN))[0], approvals_of_plan(ledger, digest_of(PLAN))[0])
     with pytest.raises(LeaseLost, match="aborted or taken over"):
         old.sent("step-001", "PUT …", None)
 
 
 def test_its_clock_is_the_servers_whatever_the_hosts_say(postgresql_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(open_ledger(postgresql_url)) as ledger:
-        held = start(ledger, PLAN)
-    monkeypatch.setattr(ledger_module, "has_ended", lambda _process: False)
+        held = started(ledger, PLAN)
+    monkeypatch.setattr(held_run, "has_ended", lambda _process: False)
     own, own_ns = clock.time, clock.time_ns
     monkeypatch.setattr("time.time", lambda: own() + 200)
     monkeypatch.setattr("time.time_ns", lambda: own_ns() + 200 * 1_000_000_000)
     with closing(open_ledger(postgresql_url)) as elsewhere:
-        assert elsewhere.is_held(elsewhere.run(held.id))
+        assert is_held(elsewhere, run_by_id(elsewhere, held.id))
 
 
 def test_a_holder_that_is_suspended_in_the_middle_of_a_write_does_not_keep_others_out(
     postgresql_url: str, time: FakeTime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger_module, "ABANDONED_MS", 500)
+    monkeypatch.setattr(opening, "ABANDONED_MS", 500)
     suspended, other = (open_ledger(postgresql_url, time.now_ms) for _ in range(2))
-    held = start(suspended, PLAN)
+    held = started(suspended, PLAN)
     time.pass_s(181)
-    with pytest.raises(StorageError, match="can't be used"), held._writing():
-        other.take_over(other.runs(digest_of(PLAN))[0], other.approvals(digest_of(PLAN))[0])
-    assert other.runs(digest_of(PLAN))[0].lease == 2
+    with pytest.raises(StorageError, match="can't be used"), held.writing():
+        take_over(other, runs_of_plan(other, digest_of(PLAN))[0], approvals_of_plan(other, digest_of(PLAN))[0])
+    assert runs_of_plan(other, digest_of(PLAN))[0].lease == 2
 
 
 @pytest.mark.parametrize(
@@ -154,8 +154,8 @@ def test_an_approval_put_in_by_hand_is_none(ledger: Ledger, postgresql_url: str)
 
 def test_what_a_stage_wrote_is_sealed_once_and_never_changes(ledger: Ledger, postgresql_url: str) -> None:
     for sha256 in ("a" * 64, "a" * 64, "b" * 64):
-        ledger.record_seal("live", "20261121T083000Z", "validate", sha256, (), "1.0")
-    assert [seal.sha256[0] for seal in ledger.seals("live", "20261121T083000Z")] == ["a", "b"]
+        record_seal(ledger, "live", "20261121T083000Z", "validate", sha256, (), "1.0")
+    assert [seal.sha256[0] for seal in seals_of_snapshot(ledger, "live", "20261121T083000Z")] == ["a", "b"]
     with create_engine(postgresql_url).connect() as connection, pytest.raises(Exception, match="never changes"):
         connection.execute(text("UPDATE seals SET sha256 = 'c'"))
     assert audit(ledger).findings == ()

@@ -13,7 +13,7 @@ import pytest
 from integration.conftest import NewLedger
 from integration.scene import assert_as_undisturbed, scene, until
 from pulsar_advisor.execution.ledger.audit import audit
-from pulsar_advisor.execution.ledger.ledger import open_ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
 
 HERE: tuple[str, ...] = ()
 WITH_A_CLOCK_AHEAD = ("env", "CLOCK_AHEAD_S=200")

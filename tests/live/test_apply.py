@@ -21,7 +21,8 @@ from pulsar_advisor.execution.cluster.cluster_port import Reply, Split, Unload
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.consent.approval import approve, propose
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.execution.ledger.ledger import Ledger, open_ledger
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.executor import ApplyOptions
 from pulsar_advisor.execution.throttle import ApplyThrottle

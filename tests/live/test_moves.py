@@ -21,7 +21,9 @@ from harness.configuration import CLUSTER_NAME, LoadManager
 from harness.numbered_messages import TrafficReport, numbered_messages
 from harness.shell import ADVISOR, ONE_SYSTEM_USER, Answer, call
 from live.plans import boundaries, plan_of, topics_inside, wait_until_reported
-from pulsar_advisor.execution.ledger.ledger import open_ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
+from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run.guard import OFF
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of, dump_plan
@@ -93,7 +95,7 @@ class Ground:
     def steps(self, plan: Plan) -> dict[str, StepRecord]:
         """What the ledger has of the plan's last run, by step."""
         with closing(open_ledger(self.ledger_url)) as ledger:
-            return dict(ledger.steps(ledger.runs(digest_of(plan))[-1].id))
+            return dict(steps_of_run(ledger, runs_of_plan(ledger, digest_of(plan))[-1].id))
 
     def override(self) -> str | None:
         """The dynamic value of the cluster's own shedding."""
@@ -282,8 +284,8 @@ def _start(command: Sequence[str]) -> subprocess.Popen[str]:
 
 def _confirmed(ground: Ground, plan: Plan) -> int:
     with closing(open_ledger(ground.ledger_url)) as ledger:
-        runs = ledger.runs(digest_of(plan))
-        return sum(record.state == "confirmed" for record in ledger.steps(runs[-1].id).values()) if runs else 0
+        runs = runs_of_plan(ledger, digest_of(plan))
+        return sum(record.state == "confirmed" for record in steps_of_run(ledger, runs[-1].id).values()) if runs else 0
 
 
 def _state(ground: Ground, plan: Plan, step: Step) -> str:

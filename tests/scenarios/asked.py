@@ -56,7 +56,7 @@ class GoalAnswer:
     def moves(self) -> dict[str, str]:
         """Bundle -> host of its destination, of the steps that can be carried out; whole bundles only."""
         return {
-            f"{step.namespace}/{step.bundle}": str(step.destination).removesuffix(PORT)
+            step.bundle_name: str(step.destination).removesuffix(PORT)
             for step in self.plan.steps
             if step.executable and step.action == "unload" and step.destination is not None and not step.after
         }

@@ -75,7 +75,7 @@ def _of_recommendation(asked: Asked) -> Facts:
         "splits": len(steps) - len(unloads),
         "sources": {step.source.removesuffix(PORT) for step in unloads},
         "destinations": {str(step.destination).removesuffix(PORT) for step in unloads},
-        "bundles": {f"{step.namespace}/{step.bundle}" for step in unloads},
+        "bundles": {step.bundle_name for step in unloads},
         "options": {option.kind for option in found.options},
         "number of options": len(found.options),
     }

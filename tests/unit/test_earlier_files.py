@@ -10,10 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.audit import audit
-from pulsar_advisor.execution.ledger.ledger import Ledger, open_ledger
+from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import newest_events
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.plan_states import plan_states
+from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
+from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.stages.report import run as report
 from pulsar_advisor.stages.show import run as summary
@@ -76,8 +81,8 @@ def test_its_plans_are_listed(ledger: Ledger) -> None:
 
 def test_its_ledger_is_whole_and_knows_the_run(ledger: Ledger) -> None:
     assert audit(ledger).findings == ()
-    [run] = ledger.runs(DIGEST)
+    [run] = runs_of_plan(ledger, DIGEST)
     assert run.state == "done"
-    assert {step.state for step in ledger.steps(run.id).values()} == {"confirmed"}
-    assert [(one.proposer, one.source) for one in ledger.proposals(DIGEST)] == [("admin", "airflow")]
-    assert [(one.approver, one.source) for one in ledger.approvals(DIGEST)] == [("operator", "airflow")]
+    assert {step.state for step in steps_of_run(ledger, run.id).values()} == {"confirmed"}
+    assert [(one.proposer, one.source) for one in proposals_of_plan(ledger, DIGEST)] == [("admin", "airflow")]
+    assert [(one.approver, one.source) for one in approvals_of_plan(ledger, DIGEST)] == [("operator", "airflow")]

@@ -92,8 +92,8 @@ def _say_what_is_off(ledger: Ledger, names: list[str], *, json: bool) -> None:
 @contextmanager
 def _opened(place: Place, ledger: LedgerPlace) -> Iterator[tuple[Ledger, list[str]]]:
     """The ledger, and Pulsar's own names for the cluster. Raises `Refused` without a ledger."""
-    from pulsar_advisor.execution.ledger.ledger import ledger_exists, open_ledger
     from pulsar_advisor.execution.ledger.lists import cluster_names
+    from pulsar_advisor.execution.ledger.opening import ledger_exists, open_ledger
 
     root, address = place.open(), ledger.url(place)
     if not ledger_exists(address):

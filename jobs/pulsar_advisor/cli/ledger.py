@@ -30,7 +30,7 @@ def verify_ledger(
     from pulsar_advisor.execution.ledger.audit import audit
     from pulsar_advisor.execution.ledger.chain import ChainHead
     from pulsar_advisor.execution.ledger.heads import kept
-    from pulsar_advisor.execution.ledger.ledger import ledger_exists, open_ledger
+    from pulsar_advisor.execution.ledger.opening import ledger_exists, open_ledger
 
     known = [] if head is None else [ChainHead.parse(head)]
     known += kept(heads.keepers(place))

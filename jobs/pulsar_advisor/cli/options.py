@@ -116,13 +116,13 @@ class LedgerPlace:
 
     def url(self, place: Place) -> str:
         """The given address, or SQLite beside the root."""
-        from pulsar_advisor.execution.ledger.ledger import default_ledger_url
+        from pulsar_advisor.execution.ledger.opening import default_ledger_url
 
         return self.given(place) or default_ledger_url(place.open())
 
     def head(self, place: Place) -> str | None:
         """The ledger's last event; None without a ledger."""
-        from pulsar_advisor.execution.ledger.ledger import head_of
+        from pulsar_advisor.execution.ledger.opening import head_of
 
         return head_of(self.given(place), place.open())
 
@@ -140,7 +140,7 @@ class LedgerPlace:
 
     def open(self, place: Place) -> Ledger:
         """The ledger, created if missing."""
-        from pulsar_advisor.execution.ledger.ledger import open_ledger
+        from pulsar_advisor.execution.ledger.opening import open_ledger
 
         return open_ledger(self.url(place))
 

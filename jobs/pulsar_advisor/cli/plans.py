@@ -355,7 +355,7 @@ def undo(
         return
     for step in back.steps:
         move = f"{step.source} → {step.destination}" if step.executable else f"left out: {step.not_executable_because}"
-        say(f"{step.id} {step.namespace}/{step.bundle} {move}")
+        say(f"{step.id} {step.bundle_name} {move}")
     consents = "".join(f" {needed.consent.flag}" for needed in needed_consents(back))
     say("for somebody else to approve, from another account:")
     say(f"pulsar-advisor approve {short(written.digest)} --as NAME{consents}")
@@ -451,7 +451,7 @@ def _opened(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[Plan
 
     Raises `Refused` if the plan is for another cluster or there is no ledger: proposing a plan creates one.
     """
-    from pulsar_advisor.execution.ledger.ledger import ledger_exists
+    from pulsar_advisor.execution.ledger.opening import ledger_exists
     from pulsar_advisor.storage.plans import open_plan
 
     root = place.open()

@@ -63,6 +63,7 @@ def history(
     With a plan, list all that happened with it, from its proposal on: approvals, runs, steps, verification.
     """
     from pulsar_advisor.documents.history import RecordedEvent, RecordedRun
+    from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
     from pulsar_advisor.execution.ledger.lists import runs_on
     from pulsar_advisor.execution.run.guard import left_off
 
@@ -94,7 +95,7 @@ def history(
                 state=run.state,
                 started_at_ms=run.started_at_ms,
                 ended_at_ms=run.ended_at_ms,
-                approver=next(one.approver for one in book.approvals(run.digest) if one.id == run.approval_id),
+                approver=next(one.approver for one in approvals_of_plan(book, run.digest) if one.id == run.approval_id),
                 sentence=run.sentence,
                 still_off=tuple(switch.setting for switch in left if switch.run == run.id),
             )
@@ -120,7 +121,7 @@ def _last_advice(root: Root, snapshot: str) -> str | None:
 @contextmanager
 def _ledger_of(place: Place, ledger: LedgerPlace) -> Iterator[tuple[str, Ledger]]:
     """The cluster and its ledger. Raises `UsageError` if there is no ledger: listing creates nothing."""
-    from pulsar_advisor.execution.ledger.ledger import ledger_exists
+    from pulsar_advisor.execution.ledger.opening import ledger_exists
 
     root = place.open()
     root.require_known()

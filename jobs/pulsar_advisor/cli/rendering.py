@@ -36,7 +36,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     yield f"{what}; highest usage {_percent(before)} → {_percent(after)}"
     for step in steps[:STEPS_SHOWN]:
         where = f"{step.source} → {step.destination or 'chosen by Pulsar'}" if step.action == "unload" else step.source
-        yield f"  {step.id} {step.action:<6} {step.namespace}/{step.bundle} {where}"
+        yield f"  {step.id} {step.action:<6} {step.bundle_name} {where}"
     if len(steps) > STEPS_SHOWN:
         yield f"  and {len(steps) - STEPS_SHOWN:,} more: see the report"
     yield from plan.decision.caveats

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pulsar_advisor.reporting.page import ReportPage
     from pulsar_advisor.reporting.verdict import Command
 
-_LEDGER: Final = "pulsar_advisor.execution.ledger.ledger"
+_LEDGER: Final = "pulsar_advisor.execution.ledger.opening"
 """Loads the database library."""
 
 

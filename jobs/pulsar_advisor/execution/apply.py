@@ -12,7 +12,13 @@ from pulsar_advisor.execution import telemetry
 from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.consent.approval import standing_approval
-from pulsar_advisor.execution.ledger.ledger import LEASE_MS, HeldRun, LeaseLost, Ledger, bundle_name
+from pulsar_advisor.execution.ledger.approvals import approvals_of_plan, record_refusal
+from pulsar_advisor.execution.ledger.held_run import LEASE_MS, HeldRun, LeaseLost, is_held, start_run, take_over
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.pauses import lift_pause, request_pause
+from pulsar_advisor.execution.ledger.runs import abort_runs, end_parked_run, runs_of_plan
+from pulsar_advisor.execution.ledger.steps import steps_of_run
+from pulsar_advisor.execution.ledger.switches import switched_off
 from pulsar_advisor.execution.ledger.tables import Run, StepRecord
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.executor import (
@@ -112,10 +118,10 @@ def _applied(
     is_left_off = not options.dry_run and left_off(ledger, plan.identity.cluster_name)
     if is_left_off and foreign(plan, cluster.cluster_name(), cluster.active_brokers()) is None:
         restore_what_was_left(ledger, plan.identity.cluster_name, cluster, progress, clock)
-    runs = ledger.runs(digest)
+    runs = runs_of_plan(ledger, digest)
     if finished := next((run for run in runs if run.state == "done"), None):
         sentence = f"{digest} was already carried out, in run {finished.id}: nothing to do"
-        return _end("nothing_to_do", plan, finished.id, sentence, ledger.steps(finished.id))
+        return _end("nothing_to_do", plan, finished.id, sentence, steps_of_run(ledger, finished.id))
     refusals = _refusals(plan, ledger, cluster, options, clock, runs)
     if options.dry_run:
         return _dry_run(plan, ledger, cluster, options, tuple(refusals))
@@ -127,13 +133,13 @@ def _applied(
         throttle = approval.throttle.with_changes(options.throttle_changes)
         unfinished = _unfinished(runs)
         if unfinished:
-            held = ledger.take_over(unfinished, approval, lifts_pause=options.waited is None)
+            held = take_over(ledger, unfinished, approval, lifts_pause=options.waited is None)
         else:
-            held = ledger.start_run(plan, approval)
+            held = start_run(ledger, plan, approval)
     except Refused as refused:
-        ledger.record_refusal(digest, str(refused))
+        record_refusal(ledger, digest, str(refused))
         if options.waited is not None:
-            ledger.end_parked(digest, str(refused))
+            end_parked_run(ledger, digest, str(refused))
         telemetry.refused()
         raise
     guard = Guard(held, ledger, cluster, progress, clock) if throttle.guard else None
@@ -148,7 +154,7 @@ def abort(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
 
     Raises `Refused` if the plan has no such run.
     """
-    ended = ledger.abort(digest_of(plan), person)
+    ended = abort_runs(ledger, digest_of(plan), person)
     if not ended:
         raise Refused(f"no run of {digest_of(plan)} is active or stopped: there is nothing to abort")
     return ended
@@ -159,7 +165,7 @@ def pause(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
 
     Raises `Refused` if the plan has no active run.
     """
-    paused = ledger.request_pause(digest_of(plan), person)
+    paused = request_pause(ledger, digest_of(plan), person)
     if not paused:
         raise Refused(f"no run of {digest_of(plan)} is active: there is nothing to pause")
     return paused
@@ -170,7 +176,7 @@ def go_on(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
 
     Raises `Refused` if no run of the plan is paused.
     """
-    lifted = ledger.lift_pause(digest_of(plan), person)
+    lifted = lift_pause(ledger, digest_of(plan), person)
     if not lifted:
         raise Refused(f"no run of {digest_of(plan)} is paused: there is nothing to go on with")
     return lifted
@@ -182,7 +188,7 @@ def _await_holder(ledger: Ledger, digest: str, progress: Progress, clock: Clock)
     If its heartbeats are in the future, this machine's monotonic clock measures the lease.
     """
     heard_at_s, heartbeat_at_ms = clock.monotonic_s(), None
-    while (run := _unfinished(ledger.runs(digest))) and ledger.is_held(run):
+    while (run := _unfinished(runs_of_plan(ledger, digest))) and is_held(ledger, run):
         if heartbeat_at_ms is None:
             progress(f"run {run.id} is held by process {run.pid} on {run.host}: waiting for its end")
         if run.heartbeat_at_ms != heartbeat_at_ms:
@@ -200,21 +206,21 @@ def _carry_out(plan: Plan, ledger: Ledger, held: HeldRun, executor: Executor) ->
         with held.kept(), guard.kept() if guard else nullcontext():
             executor.carry_out()
     except LeaseLost as lost:
-        records = ledger.steps(held.id)
+        records = steps_of_run(ledger, held.id)
         if all(record.attempts == 0 for record in records.values()):
             raise Refused(f"nothing was sent: {lost}") from lost
         return _end("partial", plan, held.id, str(lost), records)
     except Parked as parked:
         held.park(parked.parking.sentence)
         progress(f"parked: {parked.parking.sentence}")
-        ended = _end("parked", plan, held.id, parked.parking.sentence, ledger.steps(held.id))
+        ended = _end("parked", plan, held.id, parked.parking.sentence, steps_of_run(ledger, held.id))
         return replace(ended, parking=parked.parking)
     except (Stop, AdvisorError) as stop:
         why, cause = f": {stop}", stop
     except Exception as error:
         # Whatever the error, the run ends in a state that records it, and can be resumed once the cause is fixed.
         why, cause = f": unexpected failure, {type(error).__name__}: {error}", error
-    records = ledger.steps(held.id)
+    records = steps_of_run(ledger, held.id)
     confirmed = sum(record.state == "confirmed" for record in records.values())
     noted = "".join(f"; {note}" for note in guard.notes) if guard else ""
     counted = f"{confirmed} of {len(records)} steps confirmed{why}{noted}"
@@ -226,7 +232,7 @@ def _carry_out(plan: Plan, ledger: Ledger, held: HeldRun, executor: Executor) ->
         sentence = f"nothing was sent{reasons}{noted}"
         held.end("refused", sentence)
         telemetry.refused()
-        if any(switch.run == held.id for switch in ledger.switched_off(held.cluster_name)):
+        if any(switch.run == held.id for switch in switched_off(ledger, held.cluster_name)):
             raise BalancerStillOff(sentence) from cause
         raise Refused(sentence) from cause
     held.end("stopped", counted)
@@ -258,7 +264,9 @@ def _refusals(
         yield not_approved
     if reason := stale(plan, clock.now_ms(), throttle.max_age_s):
         yield reason
-    if unfinished and (reason := from_the_future(unfinished, ledger.steps(unfinished.id).values(), ledger.now_ms())):
+    if unfinished and (
+        reason := from_the_future(unfinished, steps_of_run(ledger, unfinished.id).values(), ledger.now_ms())
+    ):
         yield reason
     if reason := foreign(plan, cluster.cluster_name(), cluster.active_brokers()):
         yield reason
@@ -284,7 +292,7 @@ def _dry_run(
     done: list[Step] = []
     owners: dict[str, str | None] = {}
     throttle, _ = _approved_throttle(plan, ledger, options)
-    accepts_worse = any("worse" in approval.consents for approval in ledger.approvals(digest_of(plan)))
+    accepts_worse = any("worse" in approval.consents for approval in approvals_of_plan(ledger, digest_of(plan)))
     for step in () if any(malformed(plan)) else executable_steps(plan):
         found, _ = look(cluster, ledger, plan, step)
         boundaries = found.boundaries
@@ -292,19 +300,19 @@ def _dry_run(
             if earlier.action == "split" and earlier.namespace == step.namespace:
                 boundaries = boundaries_after(boundaries, earlier)
         found = replace(found, boundaries=boundaries)
-        if bundle_name(step) in owners:
-            found = replace(found, owner=owners[bundle_name(step)], topics=max(found.topics, step.expect.topics))
+        if step.bundle_name in owners:
+            found = replace(found, owner=owners[step.bundle_name], topics=max(found.topics, step.expect.topics))
         reasons = list(differences(step, expected_boundaries(step, done), step.source, found))
         if not accepts_worse:
             reasons += overload(plan, step, found.destination_usage_ratio, [earlier.id for earlier in done])
         changed = "; ".join(reasons)
         if changed and throttle.on_drift == "stop":
-            changes.append(f"{step.id}, {bundle_name(step)}: {changed}")
+            changes.append(f"{step.id}, {step.bundle_name}: {changed}")
         results.append(
             AppliedStep(
                 id=step.id,
                 action=step.action,
-                bundle=bundle_name(step),
+                bundle=step.bundle_name,
                 state="skipped" if changed else "pending",
                 detail=changed or "would be sent",
                 request=call_of(step, plan.pulsar_version).request,
@@ -312,7 +320,7 @@ def _dry_run(
         )
         done.append(step)
         if step.action == "unload":
-            owners[bundle_name(step)] = step.destination or found.owner
+            owners[step.bundle_name] = step.destination or found.owner
         else:
             owners.update({f"{step.namespace}/{child}": found.owner for child in step.children})
     against = (*refusals, *changes)
@@ -332,7 +340,7 @@ def _end(
         AppliedStep(
             id=step.id,
             action=step.action,
-            bundle=bundle_name(step),
+            bundle=step.bundle_name,
             state=records[step.id].state,
             detail=records[step.id].observation,
             request=call_of(step, plan.pulsar_version).request,

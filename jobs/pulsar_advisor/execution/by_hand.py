@@ -20,7 +20,6 @@ from pulsar_advisor.admin.read_client import escaped
 from pulsar_advisor.documents.call import Call
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.documents.plan_calls import ExportedStep, PlanCalls
-from pulsar_advisor.execution.ledger.ledger import bundle_name
 from pulsar_advisor.execution.run.preconditions import call_of, executable_steps, malformed, observed_at
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
@@ -90,7 +89,7 @@ def _exported(plan: Plan, step: Step) -> ExportedStep:
         after=step.after,
         action=step.action,
         reason=step.reason,
-        owner_before={bundle_name(step): step.source},
+        owner_before={step.bundle_name: step.source},
         call=replace(call, path=escaped(call.path)),
         owner_after={f"{step.namespace}/{bundle}": broker for bundle in after},
     )
@@ -148,7 +147,7 @@ def _shell(name: str) -> str:
 
 
 def _unload_lines(plan: Plan, step: Step, form: str) -> Iterator[str]:
-    bundle, destination = shlex.quote(bundle_name(step)), shlex.quote(step.destination or "")
+    bundle, destination = shlex.quote(step.bundle_name), shlex.quote(step.destination or "")
     yield ""
     yield f"# {_one_line(step.id)}: {_one_line(step.reason)}"
     yield f"if begin {shlex.quote(step.id)} {bundle} {destination}; then"
@@ -164,7 +163,7 @@ def _split_lines(plan: Plan, step: Step, form: str) -> Iterator[str]:
     yield ""
     yield f"# {_one_line(step.id)}: {_one_line(step.reason)}"
     yield f"if begin {shlex.quote(step.id)} {shlex.quote(children[0])} {source}; then"
-    yield f"  expect_owner {shlex.quote(bundle_name(step))} {source}"
+    yield f"  expect_owner {shlex.quote(step.bundle_name)} {source}"
     yield f"  {_command(plan, step, form)} || refused {shlex.quote(step.id)}"
     yield f"  are_at {source} {shlex.join(children)}"
     yield "fi"

@@ -10,7 +10,9 @@ from statistics import fmean, pstdev
 from typing import Final
 
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
-from pulsar_advisor.execution.ledger.ledger import Ledger, bundle_name
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run.observe import find_owner
 from pulsar_advisor.execution.run.preconditions import executable_steps, foreign, malformed
@@ -50,10 +52,10 @@ def propose_undo(plan: Plan, ledger: Ledger, cluster: ClusterPort) -> Plan:
     `ClusterUnreachable`.
     """
     digest = digest_of(plan)
-    runs = ledger.runs(digest)
+    runs = runs_of_plan(ledger, digest)
     if any(run.state == "active" for run in runs):
         raise Refused(f"{digest} is being carried out: wait for its run to end, or end it with `apply --abort`")
-    records = {name: record for run in runs for name, record in ledger.steps(run.id).items() if record.attempts}
+    records = {name: record for run in runs for name, record in steps_of_run(ledger, run.id).items() if record.attempts}
     moved = [step for step in executable_steps(plan) if step.action == "unload" and _is_confirmed(records, step)]
     if not moved:
         raise Refused(f"no unload of {digest} was confirmed: there is nothing to undo")
@@ -82,7 +84,7 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], now: Present) -> Pl
     moves: dict[str, list[Step]] = {}
     for step in confirmed:
         if step.action == "unload":
-            moves.setdefault(bundle_name(step), []).append(step)
+            moves.setdefault(step.bundle_name, []).append(step)
     still_done = {step.id for step in confirmed}
     steps: list[Step] = []
     for step in reversed(attempted):
@@ -92,10 +94,10 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], now: Present) -> Pl
             steps.append(_impossible(step, why))
         elif step.action == "split":
             steps.append(_impossible(step, "a split can't be undone: Pulsar has no merge"))
-        elif step == moves[bundle_name(step)][-1]:  # this also undoes earlier moves of the same bundle
-            back = list(_moves_back(plan, step, moves[bundle_name(step)][0].source, now))
+        elif step == moves[step.bundle_name][-1]:  # this also undoes earlier moves of the same bundle
+            back = list(_moves_back(plan, step, moves[step.bundle_name][0].source, now))
             if all(move.executable for move in back):
-                still_done -= {each.id for each in moves[bundle_name(step)]}
+                still_done -= {each.id for each in moves[step.bundle_name]}
             usage = forecast_with(plan, still_done).brokers
             touched = {broker: usage[broker].usage_ratio for broker in step.predicted.brokers if broker in usage}
             steps += [move.model_copy(update={"predicted": StepPrediction(brokers=touched)}) for move in back]

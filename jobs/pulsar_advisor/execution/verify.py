@@ -6,8 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from pulsar_advisor.documents.verify_result import BundleCheck, UsageCheck, VerifyResult
-from pulsar_advisor.execution.ledger.ledger import Ledger, bundle_name
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run, Verification, VerifiedBroker, VerifiedBundle
+from pulsar_advisor.execution.ledger.verifications import record_verification
 from pulsar_advisor.execution.run.preconditions import executable_steps
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
@@ -35,7 +38,7 @@ def settled_run(plan: Plan, ledger: Ledger) -> tuple[Run, int]:
     Raises `Refused` if the plan was never applied, or its run is still in progress.
     """
     digest = digest_of(plan)
-    runs = ledger.runs(digest)
+    runs = runs_of_plan(ledger, digest)
     if any(run.state == "active" for run in runs):
         raise Refused(f"{digest} is being carried out: verify when its run has ended")
     for run in reversed(runs):
@@ -67,7 +70,7 @@ def verify_plan(plan: Plan, ledger: Ledger, state: ClusterState, settings: LoadB
     bundles = tuple(_bundle_checks(plan, state))
     figures = forecast(state, Outlook.of(state, base_load(state)), settings).brokers
     brokers = tuple(_usage_checks(plan, figures))
-    steps = tuple(name for name, step in ledger.steps(run.id).items() if step.state != "confirmed")
+    steps = tuple(name for name, step in steps_of_run(ledger, run.id).items() if step.state != "confirmed")
     deviations = tuple(_deviations(run, steps, bundles, brokers if usage_judged else ()))
     verification = Verification(
         run_id=run.id,
@@ -114,7 +117,7 @@ def _keep(
                 as_predicted=check.as_predicted,
             )
         )
-    ledger.record_verification(verification, [VerifiedBundle(**vars(check)) for check in bundles], brokers)
+    record_verification(ledger, verification, [VerifiedBundle(**vars(check)) for check in bundles], brokers)
 
 
 _KEPT: Final = ("usage_ratio", "msg_rate_per_s", "throughput_bytes_per_s", "bundles")
@@ -146,10 +149,10 @@ def _bundle_checks(plan: Plan, state: ClusterState) -> Iterator[BundleCheck]:
     sources: dict[str, str] = {}
     for step in executable_steps(plan):
         if step.action == "unload":
-            predicted[bundle_name(step)] = step.destination
-            sources[bundle_name(step)] = step.source
+            predicted[step.bundle_name] = step.destination
+            sources[step.bundle_name] = step.source
         else:
-            predicted.pop(bundle_name(step), None)
+            predicted.pop(step.bundle_name, None)
             predicted.update({f"{step.namespace}/{child}": step.source for child in step.children})
     rows = {state.bundle_name(row): row for row in range(len(state.bundles)) if state.bundles.in_boundaries[row]}
     for bundle, broker in predicted.items():

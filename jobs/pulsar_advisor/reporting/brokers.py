@@ -198,7 +198,7 @@ def broker_table(rows: tuple[BrokerRow, ...], plan: Plan | None, thresholds: tup
 def hot_brokers(state: ClusterState, rows: tuple[BrokerRow, ...], plan: Plan | None) -> tuple[HotBroker, ...]:
     """The load that makes each broker hot, in row order."""
     index_of = {broker: i for i, broker in enumerate(state.brokers.ids)}
-    steps = {f"{step.namespace}/{step.bundle}": step.id for step in reversed(plan.steps)} if plan else {}
+    steps = {step.bundle_name: step.id for step in reversed(plan.steps)} if plan else {}
     owner_of_topic = np.append(state.bundles.owner, NO_ROW)[state.topics.bundle]  # NO_ROW, -1, indexes the appended one
     hot = []
     bundles_of = _rows_by_owner(state.bundles.owner, len(state.brokers))

@@ -128,7 +128,7 @@ def planned(state: ClusterState, plan: Plan) -> CarriedOut:
         state,
         [
             Split(
-                bundle=rows[f"{step.namespace}/{step.bundle}"],
+                bundle=rows[step.bundle_name],
                 algorithm=step.algorithm or "",
                 boundaries=tuple(int(boundary, 16) for boundary in step.boundaries),
                 reason=step.reason,
@@ -140,7 +140,7 @@ def planned(state: ClusterState, plan: Plan) -> CarriedOut:
     )
     brokers = {broker: row for row, broker in enumerate(state.brokers.ids)}
     unloads = [step for step in steps if step.action == "unload" and step.destination is not None]
-    whole = {f"{step.namespace}/{step.bundle}": brokers[str(step.destination)] for step in unloads}
+    whole = {step.bundle_name: brokers[str(step.destination)] for step in unloads}
     moves = {}
     for name, row in _rows(division.state).items():
         destination = whole.get(name)

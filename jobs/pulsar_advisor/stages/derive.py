@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pulsar_advisor.execution.consent.origin import computed_again, listing_of, require_same
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.seals import RELEASE
+from pulsar_advisor.execution.ledger.seals import RELEASE, seals_of_snapshot
 from pulsar_advisor.execution.undo import UNDO
 from pulsar_advisor.model.errors import AdvisorError, DataNotFit, Refused, UsageError
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs, digest_of
@@ -22,7 +22,7 @@ def why_not_computed_here(root: Root, ledger: Ledger, plan: Plan) -> str | None:
     """
     if plan.shedder == UNDO:
         return "it takes a run back, as far as the ledger and the cluster showed when it was made"
-    listing = listing_of(plan, ledger.seals(root.cluster, plan.snapshot))
+    listing = listing_of(plan, seals_of_snapshot(ledger, root.cluster, plan.snapshot))
     if listing is None:
         return f"this ledger has no seal of a recommendation of snapshot {plan.snapshot}"
     if reason := _unsealed(root, ledger, plan):

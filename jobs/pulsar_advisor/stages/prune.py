@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import chain
 
 from pulsar_advisor.documents.prune_result import Pruned
-from pulsar_advisor.execution.ledger.ledger import default_ledger_url, ledger_exists, open_ledger
+from pulsar_advisor.execution.ledger.opening import default_ledger_url, ledger_exists, open_ledger
 from pulsar_advisor.execution.ledger.recorded_plans import new_plans
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.snapshots.retention import Retention, referred_to

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 
 from pulsar_advisor.documents.document import Json
 from pulsar_advisor.documents.recommendation import Recommendation
+from pulsar_advisor.execution.ledger.proposals import record_proposal
 from pulsar_advisor.lint.judge import judge
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.errors import AdvisorError
@@ -166,4 +167,4 @@ def propose_plans(root: Root, recommendation: Recommendation, ledger: Ledger, pr
     for row in recommendation.combinations:
         if row.plan is not None and row.digest is not None and row.steps:
             plan = PlanReference(recommendation.snapshot, row.plan, row.digest)
-            ledger.record_proposal(plan.sealed(root), proposer, not_computed_here="")
+            record_proposal(ledger, plan.sealed(root), proposer, not_computed_here="")

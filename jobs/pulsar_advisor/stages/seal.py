@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.seals import RELEASE, why_not_as_sealed
+from pulsar_advisor.execution.ledger.seals import RELEASE, record_seal, seals_of_snapshot, why_not_as_sealed
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.storage.plans import read_recommendation
 from pulsar_advisor.storage.root import Root
@@ -44,7 +44,7 @@ def seal(opened: Callable[[], Ledger], root: Root, snapshot: str, *stages: str) 
             for stage in stages:
                 if (sha256 := result_sha256(root, snapshot, stage)) is not None:
                     plans = _listed(root, snapshot) if stage == "recommend" else ()
-                    ledger.record_seal(root.cluster, snapshot, stage, sha256, plans, RELEASE)
+                    record_seal(ledger, root.cluster, snapshot, stage, sha256, plans, RELEASE)
         finally:
             ledger.close()
     except (AdvisorError, OSError) as error:
@@ -56,7 +56,7 @@ def require_as_sealed(ledger: Ledger, root: Root, snapshot: str, stage: str) -> 
 
     Raises `Refused` if they differ.
     """
-    seals = ledger.seals(root.cluster, snapshot)
+    seals = seals_of_snapshot(ledger, root.cluster, snapshot)
     return why_not_as_sealed(seals, snapshot, stage, result_sha256(root, snapshot, stage))
 
 

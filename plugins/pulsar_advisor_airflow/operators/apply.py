@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from airflow.sdk import BaseOperator, conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.model.bounds import next_time
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor_airflow.failures import as_airflow_errors
@@ -132,7 +133,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         reference = PlanReference(**self.plan)
         with as_airflow_errors(), opened_ledger(root) as ledger:
             connection = PulsarAdminHook(self.pulsar_conn_id).options()
-            unfinished = any(run.state in ("active", "stopped") for run in ledger.runs(reference.digest))
+            unfinished = any(run.state in ("active", "stopped") for run in runs_of_plan(ledger, reference.digest))
             options = ApplyOptions(
                 policy=approval_policy(self.cluster),
                 resume=unfinished,

@@ -11,6 +11,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskAwaitingInput
 
+from pulsar_advisor.execution.ledger.approvals import record_refusal, record_rejection
 from pulsar_advisor.planning.plans.consent import CONSENTS, ConsentName
 from pulsar_advisor_airflow.failures import as_airflow_errors
 from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, approval_policy, opened_ledger
@@ -102,7 +103,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             if not executable_steps(plan):
                 reasons = "; ".join(dict.fromkeys(step.not_executable_because or "" for step in plan.steps))
                 nothing = f"nothing to approve, since no step can be carried out: {reasons or 'the plan has none'}"
-                ledger.record_refusal(self.plan["digest"], nothing)
+                record_refusal(ledger, self.plan["digest"], nothing)
                 raise AirflowSkipException(nothing)
             approver = self._approver_in(context, ledger, plan)
             not_computed_here = self._why_not_computed_here(ledger, plan)
@@ -141,7 +142,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         with as_airflow_errors(), opened_ledger(Root(self.root, self.cluster)) as ledger:
             if not approved:
                 answer = f"by {responder}" if responder else "no answer in time"
-                ledger.record_rejection(shown["digest"], f"{answer} (airflow, {context['run_id']})")
+                record_rejection(ledger, shown["digest"], f"{answer} (airflow, {context['run_id']})")
                 self.log.info("%s: rejected, %s", shown["digest"], answer)
                 context["ti"].xcom_push(key="answer", value=f"rejected: {answer}")
             answered = super().execute_complete(context, event)
@@ -158,7 +159,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         try:
             return why_not_computed_here(Root(self.root, self.cluster), ledger, plan)
         except Refused as refused:
-            ledger.record_refusal(self.plan["digest"], str(refused))
+            record_refusal(ledger, self.plan["digest"], str(refused))
             raise
 
     def _approve_automatically(
@@ -227,7 +228,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
                 comment=str(form.get(COMMENT) or ""),
             )
         except Refused as refused:
-            ledger.record_refusal(digest, str(refused))
+            record_refusal(ledger, digest, str(refused))
             raise
         context["ti"].xcom_push(key="answer", value=f"approved by {responder}")
 

@@ -12,6 +12,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from pulsar_advisor.execution.apply import abort, go_on, pause
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.plans import plan_record
 from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
@@ -227,7 +228,7 @@ def _steer(
 ) -> RedirectResponse:
     with _ledger() as ledger:
         digest = run_of(ledger, cluster, number).digest
-        plan = ledger.plan(digest)
+        plan = plan_record(ledger, digest)
         if plan is None:
             raise UsageError(f"no plan {digest} was proposed for cluster '{cluster.name}'")
         order(ledger, load_plan(plan.document.encode()), person)

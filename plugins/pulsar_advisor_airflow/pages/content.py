@@ -17,9 +17,18 @@ from typing import Final, Generic, TypeVar
 from pulsar_advisor.documents.snapshot_index import SnapshotRow, SnapshotVerdict
 from pulsar_advisor.execution.ledger import lists
 from pulsar_advisor.execution.ledger.address import ledger_url
-from pulsar_advisor.execution.ledger.ledger import Ledger, SwitchedOff, default_ledger_url, ledger_exists, open_ledger
+from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.opening import default_ledger_url, ledger_exists, open_ledger
+from pulsar_advisor.execution.ledger.pauses import pause_requested
 from pulsar_advisor.execution.ledger.plan_states import PlanState, states_of
+from pulsar_advisor.execution.ledger.plans import plan_record, summary_of_plan
+from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
+from pulsar_advisor.execution.ledger.runs import is_parked, run_if_any, runs_of_plan
+from pulsar_advisor.execution.ledger.steps import steps_of_run
+from pulsar_advisor.execution.ledger.switches import SwitchedOff
 from pulsar_advisor.execution.ledger.tables import Approval, Event, Proposal, Run, StepRecord
+from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
 from pulsar_advisor.execution.run.guard import left_off
 from pulsar_advisor.model.errors import AdvisorError, UsageError
 from pulsar_advisor.model.plans.plan import Plan, Step, load_plan
@@ -179,8 +188,8 @@ def cluster_content(cluster: Cluster, place: Place) -> ClusterContent:
 def run_content(ledger: Ledger, cluster: Cluster, number: int, place: Place) -> RunContent:
     """A run of the cluster. Raises `UsageError` if it has no such run."""
     run = run_of(ledger, cluster, number)
-    approvals = {approval.id: approval.approver for approval in ledger.approvals(run.digest)}
-    steps = list(ledger.steps(run.id).values())
+    approvals = {approval.id: approval.approver for approval in approvals_of_plan(ledger, run.digest)}
+    steps = list(steps_of_run(ledger, run.id).values())
     parked = lists.events_of(ledger, [run.digest], ["run parked"]).get(run.digest, ())
     return RunContent(
         run=run,
@@ -190,17 +199,15 @@ def run_content(ledger: Ledger, cluster: Cluster, number: int, place: Place) -> 
         as_predicted=_as_predicted(ledger, run.digest),
         events=_events(ledger, run.digest, place, run.id),
         approver=approvals.get(run.approval_id, ""),
-        pause=ledger.pause_requested(run.id),
-        waiting=next(event.detail for event in reversed(parked) if event.run_id == run.id)
-        if ledger.is_parked(run)
-        else "",
+        pause=pause_requested(ledger, run.id),
+        waiting=next(event.detail for event in reversed(parked) if event.run_id == run.id) if is_parked(run) else "",
         left_off=[switch for switch in left_off(ledger, run.cluster_name) if switch.run == run.id],
     )
 
 
 def plan_content(ledger: Ledger, cluster: Cluster, digest: str, place: Place) -> PlanContent:
     """A plan that was proposed for the cluster. Raises `UsageError` if there is none of this digest."""
-    record, summary = ledger.plan(digest), ledger.summary(digest)
+    record, summary = plan_record(ledger, digest), summary_of_plan(ledger, digest)
     if record is None or summary is None or record.cluster != cluster.name:
         raise UsageError(f"no plan {digest} was proposed for cluster '{cluster.name}'")
     plan = load_plan(record.document.encode())
@@ -209,10 +216,10 @@ def plan_content(ledger: Ledger, cluster: Cluster, digest: str, place: Place) ->
         plan=plan,
         state=state,
         steps=_part(plan.steps[place.steps_from :], STEPS_SHOWN, lambda _: place.steps_from + STEPS_SHOWN),
-        proposals=ledger.proposals(digest),
-        approvals=ledger.approvals(digest),
+        proposals=proposals_of_plan(ledger, digest),
+        approvals=approvals_of_plan(ledger, digest),
         rejections=lists.events_of(ledger, [digest], ["rejected"]).get(digest, ()),
-        runs=ledger.runs(digest),
+        runs=runs_of_plan(ledger, digest),
         as_predicted=_as_predicted(ledger, digest),
         events=_events(ledger, digest, place),
         has_report=has_report(root_of(cluster), record.snapshot),
@@ -221,8 +228,8 @@ def plan_content(ledger: Ledger, cluster: Cluster, digest: str, place: Place) ->
 
 def run_of(ledger: Ledger, cluster: Cluster, number: int) -> Run:
     """A run of the cluster. Raises `UsageError` if it has no such run."""
-    run = ledger.run_if_any(number)
-    plan = None if run is None else ledger.summary(run.digest)
+    run = run_if_any(ledger, number)
+    plan = None if run is None else summary_of_plan(ledger, run.digest)
     if run is None or plan is None or plan.cluster != cluster.name:
         raise UsageError(f"cluster '{cluster.name}' has no run {number}")
     return run
@@ -268,13 +275,13 @@ def _left_off(ledger: Ledger) -> Mapping[str, Sequence[SwitchedOff]]:
     """What runs left off, by cluster."""
     found: defaultdict[str, list[SwitchedOff]] = defaultdict(list)
     for switch in left_off(ledger):
-        if (plan := ledger.summary(switch.digest)) is not None:
+        if (plan := summary_of_plan(ledger, switch.digest)) is not None:
             found[plan.cluster].append(switch)
     return found
 
 
 def _as_predicted(ledger: Ledger, digest: str) -> dict[int, bool]:
-    return {verified.run_id: verified.as_predicted for verified in ledger.verifications(digest)}
+    return {verified.run_id: verified.as_predicted for verified in verifications_of_plan(ledger, digest)}
 
 
 def _line(cluster: Cluster, run: Run | None, dag_run: NewestRun | None) -> ClusterLine:

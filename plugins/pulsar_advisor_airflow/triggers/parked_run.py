@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from pulsar_advisor.execution.ledger.pauses import pause_requested
+from pulsar_advisor.execution.ledger.runs import end_parked_run, run_by_id
 from pulsar_advisor_airflow.ledger import opened_ledger
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
         """The task was stopped or cleared by a user: the run ends with the steps so far."""
 
         def end(ledger: Ledger) -> None:
-            ledger.end_parked(ledger.run(self.run_number).digest, "the task was stopped in Airflow")
+            end_parked_run(ledger, run_by_id(ledger, self.run_number).digest, "the task was stopped in Airflow")
 
         await asyncio.to_thread(self._with_ledger, end)
 
@@ -72,9 +74,9 @@ class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
         from pulsar_advisor.model.errors import AdvisorError
 
         def look(ledger: Ledger) -> str | None:
-            if ledger.run(self.run_number).state != "active":
+            if run_by_id(ledger, self.run_number).state != "active":
                 return None
-            return ledger.pause_requested(self.run_number) or (None if is_over else parking_of(self.wait).sentence)
+            return pause_requested(ledger, self.run_number) or (None if is_over else parking_of(self.wait).sentence)
 
         try:
             return await asyncio.to_thread(self._with_ledger, look)

@@ -17,7 +17,7 @@ from pulsar_advisor.cli import app, exit_code
 from pulsar_advisor.cli.output import log, print_json, say
 from pulsar_advisor.cli.usage import shown_default
 from pulsar_advisor.documents.validation import Validation
-from pulsar_advisor.execution.ledger.ledger import default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
 from pulsar_advisor.model.plans.plan import dump_plan
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, Root

@@ -15,7 +15,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from upath import UPath
 
 from pulsar_advisor.cli import exit_code
-from pulsar_advisor.execution.ledger.ledger import open_ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.storage import lease
 from pulsar_advisor.storage.lease import LEASE
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from pulsar_advisor.cli import exit_code
-from pulsar_advisor.execution.ledger.ledger import Ledger, default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
 from pulsar_advisor.execution.run.guard import OFF
 from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.storage.root import Root

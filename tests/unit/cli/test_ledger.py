@@ -12,7 +12,7 @@ from sqlalchemy import create_engine, text
 from pulsar_advisor.cli import exit_code
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.heads import keep, keepers_of
-from pulsar_advisor.execution.ledger.ledger import open_ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from unit.execution.actors import ALICE
 from unit.execution.doubles import make_plan, unload_step
 

@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from pulsar_advisor.cli import exit_code
-from pulsar_advisor.execution.ledger.ledger import Ledger, default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.person import system_user
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.plans.plan import Plan, digest_of
@@ -72,7 +75,7 @@ def test_undo_proposes_a_plan_that_moves_back_what_a_run_moved(
     assert who == "for somebody else to approve, from another account:"
     assert command == f"pulsar-advisor approve {digest} --as NAME --accept-worse"
     back = find_plan(root, digest)
-    (proposal,) = ledger.proposals(back.digest)
+    (proposal,) = proposals_of_plan(ledger, back.digest)
     assert (proposal.proposer, proposal.source) == ("carol", f"unauthenticated:{system_user()}")
     run(approved(ledger, back.load(root)), ledger, cluster)
     assert cluster.owners[f"{NAMESPACE}/{LOWER}"] == B1
@@ -146,7 +149,7 @@ def test_no_policy_approves_a_plan_that_was_put_into_the_root(
     words = ["approve", digest_of(PLAN), "--automatic", "--policy", str(tmp_path / "policy.yaml")]
     assert exit_code([*words, "--root", root.url, "--cluster", root.cluster]) == 4
     assert "was never proposed" in capsys.readouterr().err
-    assert ledger.approvals(digest_of(PLAN)) == []
+    assert approvals_of_plan(ledger, digest_of(PLAN)) == []
 
 
 @pytest.mark.parametrize(

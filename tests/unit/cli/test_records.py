@@ -13,7 +13,7 @@ import documents
 from pulsar_advisor.cli import exit_code
 from pulsar_advisor.cli.options import CLUSTER_VARIABLE, ROOT_VARIABLE
 from pulsar_advisor.execution.consent.approval import propose
-from pulsar_advisor.execution.ledger.ledger import default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
 from pulsar_advisor.execution.person import person_on_command_line
 from pulsar_advisor.model.plans.plan import Plan, digest_of, short
 from pulsar_advisor.storage.files import write_file

@@ -1,4 +1,4 @@
-"""The people of the tests, and the two steps most tests begin with: have a plan approved, and apply it."""
+"""The people of the tests, and the steps most tests begin with: have a plan approved, start its run, apply it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import asdict
 
 from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.apply import apply_plan
-from pulsar_advisor.execution.consent.approval import approve, propose
+from pulsar_advisor.execution.consent.approval import approve, propose, standing_approval
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.executor import ApplyOptions
@@ -27,7 +28,6 @@ from unit.execution.doubles import FakeCluster
 
 ALICE, BOB = Person("alice", "airflow"), Person("bob", "airflow")
 FOUR_EYES = ApprovalPolicy()
-
 
 ANY_THROTTLE = ApplyThrottle(
     max_age_s=MAX_AGE.greatest,
@@ -50,6 +50,12 @@ def approved(ledger: Ledger, plan: Plan, consents: Collection[ConsentName] = EVE
     who = {"approver": BOB, "policy": FOUR_EYES}
     approve(ledger, plan, digest=digest_of(plan), **who, consents=consents, throttle=ANY_THROTTLE)
     return plan
+
+
+def started(ledger: Ledger, plan: Plan) -> HeldRun:
+    """A run of a plan that was approved for it."""
+    approved(ledger, plan)
+    return start_run(ledger, plan, standing_approval(ledger, plan, FOUR_EYES))
 
 
 def options_of(**options: object) -> ApplyOptions:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_advisor.execution.ledger.ledger import Ledger, open_ledger
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from unit.execution.doubles import FakeCluster, FakeTime
 
 

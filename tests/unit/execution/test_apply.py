@@ -11,6 +11,8 @@ from pulsar_advisor.execution.apply import abort, apply_plan
 from pulsar_advisor.execution.cluster.cluster_port import Reply, Split, Unload
 from pulsar_advisor.execution.consent.approval import approve, propose, withdraw
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
@@ -35,8 +37,8 @@ LOWER_BUNDLE, UPPER_BUNDLE = f"{NAMESPACE}/{LOWER}", f"{NAMESPACE}/{UPPER}"
 
 
 def states(ledger: Ledger, plan: Plan) -> list[str]:
-    (last,) = ledger.runs(digest_of(plan))[-1:]
-    return [step.state for step in ledger.steps(last.id).values()]
+    (last,) = runs_of_plan(ledger, digest_of(plan))[-1:]
+    return [step.state for step in steps_of_run(ledger, last.id).values()]
 
 
 def kinds(ledger: Ledger, plan: Plan) -> list[str]:
@@ -395,7 +397,7 @@ def test_a_cluster_that_can_not_be_read_at_all_is_no_refusal(ledger: Ledger, clu
     cluster.unreadable = True
     with pytest.raises(ClusterUnreachable):
         run(plan, ledger, cluster)
-    assert ledger.runs(digest_of(plan)) == []
+    assert runs_of_plan(ledger, digest_of(plan)) == []
 
 
 def test_a_second_run_on_the_same_cluster_is_refused(ledger: Ledger, cluster: FakeCluster) -> None:
@@ -452,7 +454,7 @@ def test_a_dry_run_shows_the_calls_and_leaves_cluster_and_ledger_alone(ledger: L
         " [3221225471]",
         f"PUT /admin/v2/namespaces/{NAMESPACE}/{CUT.children[0]}/unload?destinationBroker={B2}",
     ]
-    assert (cluster.writes, kinds(ledger, plan), ledger.runs(digest_of(plan))) == ([], events, [])
+    assert (cluster.writes, kinds(ledger, plan), runs_of_plan(ledger, digest_of(plan))) == ([], events, [])
 
 
 EARLIER_PLAN = Path(__file__).parents[2] / "data/plans/without-checks.json"
@@ -467,7 +469,7 @@ def as_planned(plan: Plan, time: FakeTime) -> FakeCluster:
         name=plan.identity.cluster_name,
         brokers=set(plan.identity.broker_ids),
         bounds={step.namespace: [int(bound, 16) for bound in step.expect.boundaries] for step in plan.steps},
-        owners={f"{step.namespace}/{step.bundle}": step.expect.owner for step in reversed(plan.steps)},
+        owners={step.bundle_name: step.expect.owner for step in reversed(plan.steps)},
     )
     cluster.all_topics = [f"persistent://{name}/topic-{n}" for name in cluster.bounds for n in range(24)]
     return cluster

@@ -16,8 +16,11 @@ from hypothesis import strategies as st
 from sqlalchemy import event
 
 from pulsar_advisor.documents.apply_result import ApplyResult
-from pulsar_advisor.execution.ledger import ledger as ledger_module
-from pulsar_advisor.execution.ledger.ledger import Ledger, open_ledger
+from pulsar_advisor.execution.ledger import held_run
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
+from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from pulsar_advisor.storage.process import this_process
 from unit.execution.actors import approved, run
@@ -95,8 +98,8 @@ def live_once(case: Case, url: str, cluster: FakeCluster, reaper: Reaper, pid: i
     """One process: apply, or resume what is unfinished, until the end or until killed."""
     ledger = open_ledger(url, cluster.time.now_ms)
     try:
-        with mock.patch.object(ledger_module, "this_process", return_value=replace(this_process(), id=pid)):
-            resume = any(row.state in ("active", "stopped") for row in ledger.runs(digest_of(case.plan)))
+        with mock.patch.object(held_run, "this_process", return_value=replace(this_process(), id=pid)):
+            resume = any(row.state in ("active", "stopped") for row in runs_of_plan(ledger, digest_of(case.plan)))
             reaper.watch(ledger, cluster)
             return run(case.plan, ledger, cluster, resume=resume, in_flight=case.in_flight)
     except Killed:
@@ -168,7 +171,7 @@ def test_several_steps_are_in_flight_when_a_wave_is_killed() -> None:
         digest = digest_of(IN_WAVES.plan)
 
         def count(_what: str) -> None:
-            steps = ledger.steps(ledger.runs(digest)[-1].id)
+            steps = steps_of_run(ledger, runs_of_plan(ledger, digest)[-1].id)
             in_flight.append(sum(step.state == "sent" for step in steps.values()))
 
         cluster.on_event = count

@@ -3,7 +3,11 @@ from __future__ import annotations
 import pytest
 
 from pulsar_advisor.execution.consent.approval import propose
+from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
+from pulsar_advisor.execution.ledger.held_run import start_run
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
+from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.run.preconditions import observed_at
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
@@ -64,7 +68,7 @@ def test_an_unload_can_be_undone_when_a_later_split_of_the_namespace_did_not_hap
     plan = make_plan([unload_step(1), split_step(2)])
     cluster.on_event = lambda what: cluster.brokers.discard(B3) if what == "after the call" else None
     undo = carried_out(ledger, cluster, plan)
-    assert [row.state for row in ledger.steps(1).values()] == ["confirmed", "pending"]
+    assert [row.state for row in steps_of_run(ledger, 1).values()] == ["confirmed", "pending"]
     assert run(approved(ledger, undo), ledger, cluster).outcome == "done"
     assert cluster.owners[LOWER_BUNDLE] == B1
 
@@ -137,7 +141,7 @@ def test_a_step_that_failed_is_named_for_a_person_to_look_at(ledger: Ledger, clu
 
 def test_a_plan_that_is_being_carried_out_can_not_be_undone(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan(BOTH))
-    ledger.start_run(plan, ledger.approvals(digest_of(plan))[0])
+    start_run(ledger, plan, approvals_of_plan(ledger, digest_of(plan))[0])
     with pytest.raises(Refused, match="is being carried out"):
         propose_undo(plan, ledger, cluster)
 
@@ -187,7 +191,7 @@ def test_an_undo_plan_is_a_plan_of_its_own_that_needs_consent(ledger: Ledger, cl
     assert undo.memory["undoes"] == digest_of(plan) != digest_of(undo)
     assert [each.consent.name for each in needed_consents(undo)] == ["worse"]
     propose(ledger, undo, ALICE)
-    assert [row.proposer for row in ledger.proposals(digest_of(undo))] == ["alice"]
+    assert [row.proposer for row in proposals_of_plan(ledger, digest_of(undo))] == ["alice"]
 
 
 def test_going_back_is_sure_whatever_the_doubts_of_the_step(ledger: Ledger, cluster: FakeCluster) -> None:

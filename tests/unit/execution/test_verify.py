@@ -10,6 +10,7 @@ from pulsar_advisor.documents.verify_result import VerifyResult
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import VerifiedBroker, VerifiedBundle
+from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
 from pulsar_advisor.execution.run.preconditions import boundaries_after
 from pulsar_advisor.execution.verify import settle_s, verify_plan
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
@@ -136,7 +137,7 @@ def test_what_was_found_is_kept_per_bundle_and_broker(ledger: Ledger, done: Fake
     state = captured(done, usage={B2: 55.0})
     verify(ledger, state)
     verify(ledger, state)  # the first comparison with a snapshot is the one that is kept
-    [kept] = ledger.verifications(digest_of(PLAN))
+    [kept] = verifications_of_plan(ledger, digest_of(PLAN))
     assert (kept.snapshot, kept.usage_judged, kept.as_predicted) == (state.snapshot, True, False)
     with ledger.reading() as session:
         bundles = {row.bundle: (row.predicted, row.actual) for row in session.scalars(select(VerifiedBundle))}

@@ -84,7 +84,7 @@ def test_a_plan_of_any_figures_has_a_digest_and_only_steps_the_cluster_could_tak
     bundles = {state.bundle_name(row): row for row in range(len(state.bundles))}
     moved = set()
     for step in plan.steps:
-        row = bundles[f"{step.namespace}/{step.bundle}"]
+        row = bundles[step.bundle_name]
         if step.action != "unload":
             continue
         assert row not in moved

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 import documents
-from pulsar_advisor.execution.ledger.ledger import Ledger, open_ledger
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
+from pulsar_advisor.execution.ledger.seals import seals_of_snapshot
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan
@@ -202,7 +204,7 @@ def test_a_result_that_was_there_before_its_stage_is_not_sealed(root: Root, ledg
     with sealing(lambda: open_ledger(other), root, SNAPSHOT, "normalize", "validate"):
         pass  # both leave what they find as it is
     with closing(open_ledger(other)) as opened:
-        assert opened.seals(root.cluster, SNAPSHOT) == []
+        assert seals_of_snapshot(opened, root.cluster, SNAPSHOT) == []
         assert require_as_sealed(opened, root, SNAPSHOT, "normalize") == (
             f"this ledger has no seal of what `normalize` wrote about snapshot {SNAPSHOT}"
         )

@@ -12,7 +12,7 @@ import pytest
 
 from pulsar_advisor.documents.prune_result import Pruned
 from pulsar_advisor.execution.consent.approval import propose
-from pulsar_advisor.execution.ledger.ledger import default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.snapshots.retention import Retention
 from pulsar_advisor.stages import prune as verb

@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 from typing import Final
 
 from pulsar_advisor.execution.consent.policy import POLICY, ApprovalPolicy
+from pulsar_advisor.execution.ledger.approvals import approvals_of_plan, record_approval, withdraw_approvals
 from pulsar_advisor.execution.ledger.audit import why_unproven
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.proposals import proposals_of_plan, record_proposal
 from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.person import UNAUTHENTICATED, Person, is_authenticated, same_person
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
@@ -36,7 +38,7 @@ class Approved:
 
 def propose(ledger: Ledger, plan: Plan, proposer: Person, not_computed_here: str | None = None) -> None:
     """Record that somebody proposes a plan, and why it can't be computed here (`stages.derive`)."""
-    ledger.record_proposal(seal(plan), proposer, not_computed_here)
+    record_proposal(ledger, seal(plan), proposer, not_computed_here)
 
 
 def approve(
@@ -67,9 +69,10 @@ def approve(
     if missing := [each for each in needed_consents(plan) if each.consent.name not in consents]:
         why = ". ".join(f"{each.sentence} ({each.consent.flag})" for each in missing)
         raise Refused(f"the plan needs consent: {why}. Approve with {_flags(missing)} if you mean it")
-    if not ledger.proposals(digest):
+    if not proposals_of_plan(ledger, digest):
         propose(ledger, plan, approver, not_computed_here)
-    return ledger.record_approval(
+    return record_approval(
+        ledger,
         plan,
         approver,
         expires_at_ms=ledger.now_ms() + valid_for_s * 1000,
@@ -118,7 +121,7 @@ def withdraw(ledger: Ledger, digest: str, person: Person, comment: str = "") -> 
 
     A run in progress stops before its next call. Returns the number withdrawn. Raises `Refused` if it is 0.
     """
-    withdrawn = ledger.withdraw_approvals(digest, person, comment)
+    withdrawn = withdraw_approvals(ledger, digest, person, comment)
     if not withdrawn:
         raise Refused(
             f"no approval of {digest} is in force, and no active run rests on one: there is nothing to withdraw"
@@ -129,7 +132,7 @@ def withdraw(ledger: Ledger, digest: str, person: Person, comment: str = "") -> 
 def standing_approval(ledger: Ledger, plan: Plan, policy: ApprovalPolicy) -> Approval:
     """The newest approval that allows this plan to be applied now. Raises `Refused`, with the reason, without one."""
     digest = digest_of(plan)
-    approvals = ledger.approvals(digest)
+    approvals = approvals_of_plan(ledger, digest)
     if not approvals:
         flags = "".join(f" {each.consent.flag}" for each in needed_consents(plan))
         command = f"pulsar-advisor approve {digest.removeprefix('sha256:')} --as NAME{flags}"
@@ -176,7 +179,7 @@ def _forbidden(ledger: Ledger, digest: str, approver: str, source: str, policy: 
         return f"the approval policy that approved it ({source}) is not the one in force"
     if policy.require_authenticated and not is_authenticated(source):
         return f"no system vouches for the name {approver} ({source}), and the approval policy requires one that does"
-    proposals = ledger.proposals(digest)
+    proposals = proposals_of_plan(ledger, digest)
     alone = not policy.separate_approver and (is_authenticated(source) or not policy.separate_system_user)
     if not proposals and (source.startswith(POLICY) or not alone):
         return f"{digest} was never proposed: `recommend` proposes what it computes, and pulsar_rebalance a digest"

@@ -2,14 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib.metadata import version
 from typing import Final
 
+from sqlalchemy import select
+
+from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import Seal
 from pulsar_advisor.model.errors import Refused
 
 RELEASE: Final = version("pulsar-rebalance-advisor")
+
+
+def record_seal(
+    ledger: Ledger, cluster: str, snapshot: str, stage: str, sha256: str, plans: Collection[str], release: str
+) -> None:
+    """Record what a stage wrote about a snapshot of a cluster (its name in paths), unless that is known."""
+    with ledger.writing() as session:
+        of_stage = (Seal.cluster == cluster, Seal.snapshot == snapshot, Seal.stage == stage)
+        last = session.scalars(select(Seal).where(*of_stage).order_by(Seal.id.desc()).limit(1)).one_or_none()
+        if last is not None and (last.sha256, last.release) == (sha256, release):
+            return
+        seal = Seal(
+            cluster=cluster,
+            snapshot=snapshot,
+            stage=stage,
+            sha256=sha256,
+            plans="\n".join(plans),
+            release=release,
+            at_ms=ledger.now_ms(),
+        )
+        session.add(seal)
+        detail = f"{stage} of snapshot {snapshot} of cluster {cluster}"
+        ledger.add_event(session, f"sha256:{sha256}", "sealed", detail, [seal])
+
+
+def seals_of_snapshot(ledger: Ledger, cluster: str, snapshot: str) -> Sequence[Seal]:
+    """What stages wrote about a snapshot of a cluster (its name in paths), oldest first."""
+    with ledger.reading() as session:
+        of_snapshot = select(Seal).where(Seal.cluster == cluster, Seal.snapshot == snapshot)
+        return session.scalars(of_snapshot.order_by(Seal.id)).all()
 
 
 def why_not_as_sealed(seals: Sequence[Seal], snapshot: str, stage: str, found: str | None) -> str | None:

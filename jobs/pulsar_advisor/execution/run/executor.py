@@ -22,7 +22,11 @@ from pulsar_advisor.execution.clock import Clock
 from pulsar_advisor.execution.cluster.cluster_port import NO_CONTENT, ClusterPort, Reply, Split, Unload
 from pulsar_advisor.execution.cluster.probe import Probe, unprobed
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.execution.ledger.ledger import HeldRun, LeaseLost, Ledger, bundle_name
+from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
+from pulsar_advisor.execution.ledger.held_run import HeldRun, LeaseLost
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.pauses import pause_requested
+from pulsar_advisor.execution.ledger.steps import last_confirmed_at_ms
 from pulsar_advisor.execution.ledger.tables import Approval, StepRecord, StepState
 from pulsar_advisor.execution.run import pace
 from pulsar_advisor.execution.run.guard import Guard
@@ -446,7 +450,7 @@ class Executor:
 
     def _reported_late(self, step: Step) -> bool:
         """Whether we moved or split bundles of the namespace too recently for their owner to report topics."""
-        touched_at_ms = self.ledger.last_confirmed_at_ms(self.plan.identity.cluster_name, step.namespace)
+        touched_at_ms = last_confirmed_at_ms(self.ledger, self.plan.identity.cluster_name, step.namespace)
         return abs(self.ledger.now_ms() - touched_at_ms) < STATISTICS_S * 1000
 
     def _expected_boundaries(self, step: Step) -> tuple[str, ...]:
@@ -480,7 +484,7 @@ class Executor:
                     )
 
     def _check_approval(self) -> None:
-        approvals = self.ledger.approvals(self.run.digest)
+        approvals = approvals_of_plan(self.ledger, self.run.digest)
         if any(row.id == self.approval.id and row.withdrawn_at_ms is not None for row in approvals):
             raise Stop(f"the approval of {self.approval.approver} was withdrawn")
 
@@ -489,7 +493,7 @@ class Executor:
             raise Stop(reason)
 
     def _interrupted(self) -> str | None:
-        return self._must_end() or self.ledger.pause_requested(self.run.id)
+        return self._must_end() or pause_requested(self.ledger, self.run.id)
 
     def _must_end(self) -> str | None:
         """Why the run can't go on in a while either, as after a pause."""
@@ -536,7 +540,7 @@ class Executor:
             # The call may have left a destination on the leader, and can't be sent again to consume it.
             self._unresolved(step, changed)
         if self.throttle.on_drift == "stop":
-            raise Stop(f"{step.id}, {bundle_name(step)}, was not sent: {changed}")
+            raise Stop(f"{step.id}, {step.bundle_name}, was not sent: {changed}")
         self._leave_out(step, changed)
 
     def _conclude(self, step: Step, state: StepState, observation: str) -> None:
@@ -565,7 +569,7 @@ class Executor:
     def _unresolved(self, step: Step, why: str) -> NoReturn:
         self._conclude(step, "unresolved", why)
         raise Stop(
-            f"{step.id} is unresolved: {why}. Until {bundle_name(step)} is settled, do not unload any bundle of range "
+            f"{step.id} is unresolved: {why}. Until {step.bundle_name} is settled, do not unload any bundle of range "
             f"{step.bundle} in any namespace; look at it, then --resume or --abort"
         )
 

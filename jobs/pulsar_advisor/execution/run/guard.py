@@ -16,7 +16,15 @@ from typing import Final
 
 from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Override
-from pulsar_advisor.execution.ledger.ledger import HeldRun, Ledger, SwitchedOff
+from pulsar_advisor.execution.ledger.held_run import HeldRun, is_held
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.runs import run_by_id
+from pulsar_advisor.execution.ledger.switches import (
+    SwitchedOff,
+    record_switched_back,
+    record_switching_off,
+    switched_off,
+)
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.text.some_of import some_of
@@ -84,7 +92,7 @@ class Guard:
         before = self.cluster.override(setting)  # last: what someone sets between this look and the call is lost
         if _is_off(before):
             return
-        self.run.switching_off(setting, before, OFF, effective)
+        record_switching_off(self.run, setting, before, OFF, effective)
         self.run.renew()  # raises if this process was suspended and another one has taken over
         reply = self.cluster.send(Override(setting, OFF))
         if reply.status is None:
@@ -101,7 +109,7 @@ class Guard:
     def _end(self) -> None:
         if self.run.is_overtaken():
             return  # the run continues elsewhere, under our guard
-        ours = [switch for switch in self.ledger.switched_off(self.run.cluster_name) if switch.run == self.run.id]
+        ours = [switch for switch in switched_off(self.ledger, self.run.cluster_name) if switch.run == self.run.id]
         for setting in sorted(self.switched.difference(switch.setting for switch in ours)):
             self._note(f"{setting} was given back by another process before the run ended: `history` shows when")
         for switch in ours:
@@ -139,7 +147,7 @@ def leave_as_it_is(ledger: Ledger, cluster_name: str, decided_by: Person) -> Seq
     """Record that a person wants what runs left off to stay off; return it."""
     left = left_off(ledger, cluster_name)
     for switch in left:
-        ledger.switched_back(switch, f"left as it is, by {decided_by.name} ({decided_by.source})")
+        record_switched_back(ledger, switch, f"left as it is, by {decided_by.name} ({decided_by.source})")
     return left
 
 
@@ -152,7 +160,9 @@ class LeftOff(SwitchedOff):
 
 def left_off(ledger: Ledger, cluster_name: str | None = None) -> Sequence[SwitchedOff]:
     """Settings of a cluster, else of all, left off by runs that have ended or whose process is gone."""
-    return [switch for switch in ledger.switched_off(cluster_name) if not ledger.is_held(ledger.run(switch.run))]
+    return [
+        switch for switch in switched_off(ledger, cluster_name) if not is_held(ledger, run_by_id(ledger, switch.run))
+    ]
 
 
 def warning(switch: SwitchedOff, cluster_name: str) -> str:
@@ -205,9 +215,9 @@ def _restore(
                 "restart them, then `pulsar-advisor guard restore`"
             )
     if is_theirs:
-        ledger.switched_back(switch, f"left at {_value(now)}, which someone has set meanwhile")
+        record_switched_back(ledger, switch, f"left at {_value(now)}, which someone has set meanwhile")
         return say(f"{setting} is {_value(now)}: someone has set it meanwhile, so it stays")
-    ledger.switched_back(switch, f"restored: {_value(now)}{how}")
+    record_switched_back(ledger, switch, f"restored: {_value(now)}{how}")
     progress(f"{setting} is restored: {_value(now)}{how}")
     return f"{setting} is {_value(now)}{how}" if now != before else None
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.steps import unresolved_bundles
 from pulsar_advisor.execution.run.preconditions import Found
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
 
@@ -46,7 +47,7 @@ def look(
         peers_at_source=_count_at(cluster, step.source, peers),
         peers_at_destination=_count_at(cluster, step.destination, peers, arriving),
         destination_usage_ratio=cluster.usage_ratio(step.destination) if step.destination in active else None,
-        unresolved=ledger.unresolved_bundles(plan.identity.cluster_name, except_of=digest_of(plan)),
+        unresolved=unresolved_bundles(ledger, plan.identity.cluster_name, except_of=digest_of(plan)),
     )
     return found, topics
 

@@ -58,7 +58,7 @@ def prerequisites(steps: Iterable[Step]) -> Mapping[str, frozenset[str]]:
     relieved: dict[str, set[str]] = {}
     needed: dict[str, frozenset[str]] = {}
     for step in steps:
-        bundle = f"{step.namespace}/{step.bundle}"
+        bundle = step.bundle_name
         relief = relieved.get(step.destination, set()) if step.destination else set()
         needed[step.id] = frozenset({*step.after, *touched.get(bundle, ()), *relief})
         for name in (bundle, *(f"{step.namespace}/{child}" for child in step.children)):

@@ -76,7 +76,7 @@ def destinations_after(done: Iterable[Step]) -> Mapping[str, str]:
     """Where the bundles moved by these steps must be (broker ids by `tenant/namespace/range`)."""
     destinations: dict[str, str] = {}
     for step in done:
-        bundle = f"{step.namespace}/{step.bundle}"
+        bundle = step.bundle_name
         destinations.pop(bundle, None)  # split, or moved without a given destination
         if step.action == "unload" and step.destination is not None:
             destinations[bundle] = step.destination

@@ -114,6 +114,11 @@ class Step(_Part):
     doubts: tuple[Doubt, ...] = ()
     """Why the confidence is not higher, most serious first; empty where it is high."""
 
+    @property
+    def bundle_name(self) -> str:
+        """`tenant/namespace/0x..._0x...`."""
+        return f"{self.namespace}/{self.bundle}"
+
 
 class BrokerForecast(_Part):
     """One broker before or after the plan. Usage: weighted maximum, 0..1; null where not finite."""

@@ -12,6 +12,7 @@ import pytest
 from pulsar_advisor.execution.cluster import probe as probe_module
 from pulsar_advisor.execution.cluster.probe import MESSAGE, PublishProbe, publishing
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.model.errors import Refused, UsageError
 from pulsar_advisor.model.plans.plan import digest_of
 from unit.execution.actors import approved, run
@@ -108,4 +109,4 @@ def test_a_probe_that_fails_at_once_lets_nothing_be_sent(ledger: Ledger, cluster
     plan = approved(ledger, make_plan([unload_step()]))
     with pytest.raises(Refused, match="nothing was sent: the publish probe: no acknowledgement"):
         run(plan, ledger, cluster, probe=answering("no acknowledgement"))
-    assert (cluster.writes, ledger.runs(digest_of(plan))[0].state) == ([], "refused")
+    assert (cluster.writes, runs_of_plan(ledger, digest_of(plan))[0].state) == ([], "refused")

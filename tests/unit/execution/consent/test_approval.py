@@ -11,7 +11,11 @@ from pulsar_advisor.execution.consent.approval import (
     withdraw,
 )
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+from pulsar_advisor.execution.ledger.approvals import approvals_of_plan, record_approval, record_refusal
+from pulsar_advisor.execution.ledger.held_run import start_run, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
+from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import Refused, UsageError
@@ -27,7 +31,7 @@ DIGEST = digest_of(PLAN)
 def test_an_approval_says_who_for_how_long_and_who_vouches_for_the_name(ledger: Ledger, time: FakeTime) -> None:
     propose(ledger, PLAN, ALICE)
     approve(ledger, PLAN, digest=DIGEST, approver=BOB, policy=FOUR_EYES, comment="after the match")
-    (approval,) = ledger.approvals(DIGEST)
+    (approval,) = approvals_of_plan(ledger, DIGEST)
     assert (approval.approver, approval.source, approval.comment) == ("bob", "airflow", "after the match")
     assert approval.expires_at_ms == time.ms + 4 * 3600 * 1000
 
@@ -37,7 +41,7 @@ def test_the_digest_must_be_typed_exactly(ledger: Ledger, digest: str) -> None:
     propose(ledger, PLAN, ALICE)
     with pytest.raises(Refused, match="is not that of the plan"):
         approve(ledger, PLAN, digest=digest, approver=BOB, policy=FOUR_EYES)
-    assert ledger.approvals(DIGEST) == []
+    assert approvals_of_plan(ledger, DIGEST) == []
 
 
 @pytest.mark.parametrize("name", ["alice", "Alice"])
@@ -99,7 +103,7 @@ def test_an_approval_without_the_consent_a_plan_needs_does_not_carry_it(ledger: 
     propose(ledger, UNSURE, ALICE)
     expires_at_ms = ledger.now_ms() + 1000
     how = {"expires_at_ms": expires_at_ms, "comment": "", "throttle": ApplyThrottle()}
-    ledger.record_approval(UNSURE, BOB, consents=["splits", "worse"], **how)
+    record_approval(ledger, UNSURE, BOB, consents=["splits", "worse"], **how)
     with pytest.raises(Refused, match="the approval of bob lacks --accept-low-confidence"):
         standing_approval(ledger, UNSURE, FOUR_EYES)
 
@@ -126,7 +130,7 @@ def test_there_must_be_something_to_withdraw(ledger: Ledger) -> None:
 def test_an_approval_that_has_expired_stays_so_when_the_clock_is_set_back(ledger: Ledger, time: FakeTime) -> None:
     approved(ledger, PLAN)
     time.pass_s(4 * 3600 + 120)
-    ledger.record_refusal(DIGEST, "it has expired")
+    record_refusal(ledger, DIGEST, "it has expired")
     time.set_ahead_s = -3600
     with pytest.raises(Refused, match="the approval of bob expired 2 min ago"):
         standing_approval(ledger, PLAN, FOUR_EYES)
@@ -134,7 +138,7 @@ def test_an_approval_that_has_expired_stays_so_when_the_clock_is_set_back(ledger
 
 def test_an_expired_approval_that_an_active_run_rests_on_can_be_withdrawn(ledger: Ledger, time: FakeTime) -> None:
     approved(ledger, PLAN)
-    ledger.start_run(PLAN, standing_approval(ledger, PLAN, FOUR_EYES))
+    start_run(ledger, PLAN, standing_approval(ledger, PLAN, FOUR_EYES))
     time.pass_s(5 * 3600)
     assert withdraw(ledger, DIGEST, ALICE, "enough") == 1
 
@@ -148,13 +152,13 @@ def test_an_expired_approval_without_an_active_run_is_not_withdrawn(ledger: Ledg
 
 def test_a_resumed_run_rests_on_the_approval_it_was_resumed_with(ledger: Ledger, time: FakeTime) -> None:
     approved(ledger, PLAN)
-    ledger.start_run(PLAN, standing_approval(ledger, PLAN, FOUR_EYES)).end("stopped", "drifted")
+    start_run(ledger, PLAN, standing_approval(ledger, PLAN, FOUR_EYES)).end("stopped", "drifted")
     time.pass_s(5 * 3600)
     approved(ledger, PLAN)
-    ledger.take_over(ledger.runs(DIGEST)[0], standing_approval(ledger, PLAN, FOUR_EYES))
+    take_over(ledger, runs_of_plan(ledger, DIGEST)[0], standing_approval(ledger, PLAN, FOUR_EYES))
     time.pass_s(5 * 3600)
     assert withdraw(ledger, DIGEST, ALICE) == 1
-    assert [row.withdrawn_at_ms is None for row in ledger.approvals(DIGEST)] == [True, False]
+    assert [row.withdrawn_at_ms is None for row in approvals_of_plan(ledger, DIGEST)] == [True, False]
 
 
 def test_a_new_approval_stands_after_an_old_one_was_withdrawn(ledger: Ledger) -> None:
@@ -171,8 +175,10 @@ ROOT = Person("oscar", "unauthenticated:root")
 @pytest.mark.parametrize("name", ["alice\u200b", "ａｌｉｃｅ", "ALICE "])
 def test_another_spelling_of_the_proposer_can_not_approve(ledger: Ledger, name: str) -> None:
     propose(ledger, PLAN, ALICE)
-    ledger.record_approval(PLAN, BOB, expires_at_ms=time_far(ledger), comment="", consents=(), throttle=ApplyThrottle())
-    with ledger._writing() as session:  # as an earlier release recorded it
+    record_approval(
+        ledger, PLAN, BOB, expires_at_ms=time_far(ledger), comment="", consents=(), throttle=ApplyThrottle()
+    )
+    with ledger.writing() as session:  # as an earlier release recorded it
         session.execute(text("DROP TRIGGER approvals_fixed"))
         session.execute(text("UPDATE approvals SET approver = :name"), {"name": name})
     with pytest.raises(Refused, match="another person has to approve it"):
@@ -248,7 +254,7 @@ def test_what_does_not_meet_the_criteria_goes_to_a_person(ledger: Ledger, time: 
     propose(ledger, PLAN, ALICE)
     with pytest.raises(Refused, match="it is Sun 08:40, outside the window sat 08:00 to 18:00 UTC"):
         approve_automatically(ledger, PLAN, policy=LENIENT, not_computed_here=None)
-    assert [*ledger.approvals(digest_of(plan)), *ledger.approvals(DIGEST)] == []
+    assert [*approvals_of_plan(ledger, digest_of(plan)), *approvals_of_plan(ledger, DIGEST)] == []
 
 
 def test_no_plan_is_approved_automatically_without_criteria_or_proposer(ledger: Ledger) -> None:
@@ -264,7 +270,7 @@ def test_a_plan_that_was_never_proposed_can_not_be_approved_by_a_policy_that_let
     alone = LENIENT.model_copy(update={"separate_approver": False, "separate_system_user": False})
     with pytest.raises(Refused, match="was never proposed"):
         approve_automatically(ledger, PLAN, policy=alone, not_computed_here=None)
-    assert ledger.approvals(DIGEST) == []
+    assert approvals_of_plan(ledger, DIGEST) == []
 
 
 def test_no_plan_that_was_not_computed_here_is_approved_automatically(ledger: Ledger) -> None:
@@ -276,7 +282,7 @@ def test_no_plan_that_was_not_computed_here_is_approved_automatically(ledger: Le
 def test_one_person_who_may_do_both_proposes_what_they_approve(ledger: Ledger) -> None:
     alone = ApprovalPolicy(separate_approver=False)
     approve(ledger, PLAN, digest=DIGEST, approver=ALICE, policy=alone, not_computed_here="it came by mail")
-    [proposal] = ledger.proposals(DIGEST)
+    [proposal] = proposals_of_plan(ledger, DIGEST)
     assert (proposal.proposer, proposal.not_computed_here) == ("alice", "it came by mail")
     assert ledger.events(DIGEST)[0].detail == "by alice (airflow); not computed here: it came by mail"
 
@@ -317,7 +323,7 @@ def test_what_leads_to_an_approval_and_away_from_it_is_proven(
     propose(ledger, PLAN, ALICE)
     approve(ledger, PLAN, digest=DIGEST, approver=BOB, policy=FOUR_EYES)
     for _ in range(2):
-        ledger.record_refusal(DIGEST, "later")
+        record_refusal(ledger, DIGEST, "later")
     assert standing_approval(ledger, PLAN, FOUR_EYES).approver == "bob"
     behind_its_back(ledger, *change)
     with pytest.raises(Refused, match=where):

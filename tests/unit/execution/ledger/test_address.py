@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pulsar_advisor.execution.ledger.address import ledger_url, shown_in_process_list, without_secrets
-from pulsar_advisor.execution.ledger.ledger import open_ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.model.errors import AdvisorError, UsageError
 
 URL = "postgresql+psycopg://advisor:hunter2@127.0.0.1:1/x?password=hunter2"

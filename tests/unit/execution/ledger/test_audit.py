@@ -12,7 +12,9 @@ from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.execution.consent.approval import standing_approval, withdraw
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.chain import ChainHead, chained
-from pulsar_advisor.execution.ledger.ledger import Ledger, open_ledger
+from pulsar_advisor.execution.ledger.held_run import start_run
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.plan import digest_of
 from unit.execution.actors import ALICE, FOUR_EYES, approved, run
@@ -104,7 +106,7 @@ def test_events_in_another_order_are_found(used: Ledger, tmp_path: Path) -> None
 
 def test_a_heartbeat_is_no_change(ledger: Ledger, time: FakeTime) -> None:
     approved(ledger, PLAN)
-    held = ledger.start_run(PLAN, standing_approval(ledger, PLAN, FOUR_EYES))
+    held = start_run(ledger, PLAN, standing_approval(ledger, PLAN, FOUR_EYES))
     time.pass_s(60)
     held.renew()
     assert audit(ledger).findings == ()

@@ -16,7 +16,8 @@ from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.chain import ChainHead
 from pulsar_advisor.execution.ledger.heads import keep, keepers_of, kept
-from pulsar_advisor.execution.ledger.ledger import Ledger, open_ledger
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.model.errors import UsageError
 from unit.execution.actors import ALICE, BOB
 from unit.execution.doubles import make_plan, unload_step

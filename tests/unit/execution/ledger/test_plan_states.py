@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsar_advisor.execution.consent.approval import propose, withdraw
+from pulsar_advisor.execution.ledger.approvals import record_refusal, record_rejection
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import runs_on
 from pulsar_advisor.execution.ledger.plan_states import plan_states
@@ -29,18 +30,18 @@ def test_a_plan_is_proposed_then_approved_then_applied(ledger: Ledger, cluster: 
 
 def test_a_rejected_plan_may_be_proposed_or_approved_again(ledger: Ledger) -> None:
     propose(ledger, PLAN, ALICE)
-    ledger.record_rejection(digest_of(PLAN), "by bob (airflow)")
+    record_rejection(ledger, digest_of(PLAN), "by bob (airflow)")
     assert state(ledger) == "rejected"
     propose(ledger, PLAN, ALICE)
     assert state(ledger) == "proposed"
-    ledger.record_rejection(digest_of(PLAN), "no answer in time (airflow)")
+    record_rejection(ledger, digest_of(PLAN), "no answer in time (airflow)")
     approved(ledger, PLAN)
     assert state(ledger) == "approved"
 
 
 def test_a_plan_rejected_after_its_approval_has_expired_is_rejected(ledger: Ledger, time: FakeTime) -> None:
     approved(ledger, PLAN)
-    ledger.record_rejection(digest_of(PLAN), "by bob (airflow)")
+    record_rejection(ledger, digest_of(PLAN), "by bob (airflow)")
     assert state(ledger) == "approved"
     time.ms += 5 * 3_600_000
     assert state(ledger) == "rejected"
@@ -48,7 +49,7 @@ def test_a_plan_rejected_after_its_approval_has_expired_is_rejected(ledger: Ledg
 
 def test_a_refused_attempt_leaves_a_plan_proposed(ledger: Ledger) -> None:
     propose(ledger, PLAN, ALICE)
-    ledger.record_refusal(digest_of(PLAN), "alice may not approve what alice proposed")
+    record_refusal(ledger, digest_of(PLAN), "alice may not approve what alice proposed")
     assert state(ledger) == "proposed"
 
 

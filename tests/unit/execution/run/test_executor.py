@@ -12,7 +12,11 @@ import pytest
 from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.apply import apply_plan, pause
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
-from pulsar_advisor.execution.ledger.ledger import HeldRun, Ledger
+from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
+from pulsar_advisor.execution.ledger.held_run import HeldRun, take_over
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.run.executor import Interruption
 from pulsar_advisor.execution.run.preconditions import boundaries_after, destinations_after
 from pulsar_advisor.execution.undo import propose_undo
@@ -77,7 +81,7 @@ def test_owners_and_boundaries_that_can_not_be_decoded_leave_a_step_unresolved_a
     result = run(plan, ledger, cluster)
     assert (result.exit_code, result.steps[0].state) == (5, "unresolved")
     assert "RecursionError" in result.sentence
-    assert ledger.runs(digest_of(plan))[0].state == "stopped"
+    assert runs_of_plan(ledger, digest_of(plan))[0].state == "stopped"
     cluster.owned_bundles, cluster.boundaries = original  # type: ignore[method-assign]
     cluster.on_event = lambda _what: None
     assert run(plan, ledger, cluster, resume=True).outcome == "done"
@@ -90,7 +94,7 @@ def test_an_unexpected_failure_between_two_steps_ends_the_run_as_stopped(ledger:
     result = run(plan, ledger, cluster)
     assert (result.exit_code, [step.state for step in result.steps]) == (5, ["confirmed", "pending"])
     assert "unexpected failure, RecursionError" in result.sentence
-    assert ledger.runs(digest_of(plan))[0].state == "stopped"
+    assert runs_of_plan(ledger, digest_of(plan))[0].state == "stopped"
 
 
 def test_an_unexpected_failure_before_the_first_call_is_a_refusal(ledger: Ledger, cluster: FakeCluster) -> None:
@@ -98,7 +102,7 @@ def test_an_unexpected_failure_before_the_first_call_is_a_refusal(ledger: Ledger
     cluster.loaded_topics = malformed  # type: ignore[assignment, method-assign]
     with pytest.raises(Refused, match="nothing was sent: unexpected failure, RecursionError"):
         run(plan, ledger, cluster)
-    assert ledger.runs(digest_of(plan))[0].state == "refused"
+    assert runs_of_plan(ledger, digest_of(plan))[0].state == "refused"
 
 
 def killed_at_work(ledger: Ledger, cluster: FakeCluster, plan: Plan, moment: str = "the broker is at work") -> None:
@@ -204,7 +208,7 @@ def test_a_caller_that_waited_for_a_run_that_was_carried_out_has_nothing_to_do(
 ) -> None:
     plan = approved(ledger, make_plan([MOVE]))
     alive_elsewhere(ledger, cluster, plan)
-    (held,) = ledger.runs(digest_of(plan))
+    (held,) = runs_of_plan(ledger, digest_of(plan))
     other = HeldRun(ledger, held)
     other.conclude(MOVE.id, "confirmed", "")
     clock = replace(cluster.time.clock, sleep=lambda _seconds: other.end("done", "1 of 1 steps confirmed"))
@@ -220,7 +224,7 @@ def test_a_process_that_was_suspended_before_its_call_finds_out_that_it_was_over
     def suspend(line: str) -> None:
         if line.startswith("step-001: PUT"):
             cluster.time.pass_s(181)
-            ledger.take_over(ledger.runs(digest_of(plan))[0], ledger.approvals(digest_of(plan))[0])
+            take_over(ledger, runs_of_plan(ledger, digest_of(plan))[0], approvals_of_plan(ledger, digest_of(plan))[0])
 
     result = apply_plan(plan, ledger, cluster, options_of(), suspend, cluster.time.clock)
     assert "taken over by another process: this one stops" in result.sentence
@@ -332,7 +336,7 @@ def calls(cluster: FakeCluster) -> list[str]:
 
 
 def states(ledger: Ledger, plan: Plan) -> list[str]:
-    return [step.state for step in ledger.steps(ledger.runs(digest_of(plan))[-1].id).values()]
+    return [step.state for step in steps_of_run(ledger, runs_of_plan(ledger, digest_of(plan))[-1].id).values()]
 
 
 def test_the_canary_goes_first_then_waves_of_what_may_be_together(ledger: Ledger, wide: FakeCluster) -> None:

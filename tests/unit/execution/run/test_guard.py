@@ -15,7 +15,13 @@ import pytest
 
 from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
-from pulsar_advisor.execution.ledger.ledger import HeldRun, Ledger, open_ledger
+from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
+from pulsar_advisor.execution.ledger.held_run import HeldRun, take_over
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
+from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.switches import record_switched_back, switched_off
+from pulsar_advisor.execution.run import guard
 from pulsar_advisor.execution.run.guard import OFF, leave_as_it_is, restore_what_was_left
 from pulsar_advisor.model.errors import BalancerStillOff, Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of
@@ -60,7 +66,7 @@ def test_where_it_can_not_be_switched_off_nothing_is_sent(ledger: Ledger, cluste
     cluster.rejects_overrides = True
     with pytest.raises(Refused, match="loadBalancerSheddingEnabled can't be switched off: answer 401 not a super-user"):
         run(plan, ledger, cluster, guard=True)
-    assert (cluster.writes, ledger.switched_off("live")) == ([], ())
+    assert (cluster.writes, switched_off(ledger, "live")) == ([], ())
 
 
 def left_off(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
@@ -89,7 +95,7 @@ def test_the_next_apply_of_any_plan_restores_what_was_left_and_says_so_loudly(
         "(it was not overridden)",
         "loadBalancerSheddingEnabled is restored: not overridden",
     ]
-    assert (cluster.overrides, ledger.switched_off("live")) == ({}, ())
+    assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
 
 
 @pytest.mark.parametrize("reached", [{"name": "staging"}, {"brokers": {"10.9.9.1:8080", "10.9.9.2:8080"}}])
@@ -101,7 +107,7 @@ def test_another_cluster_reached_by_mistake_is_left_alone_and_the_warning_stays(
     with pytest.raises(Refused, match=r"this is another cluster|the brokers reached say 'staging'"):
         run(plan, ledger, elsewhere, resume=True)
     assert elsewhere.overrides == {SHEDDING: OFF, SPLITTING: "true"}
-    assert [switch.setting for switch in ledger.switched_off("live")] == [SHEDDING, SPLITTING]
+    assert [switch.setting for switch in switched_off(ledger, "live")] == [SHEDDING, SPLITTING]
 
 
 def test_a_run_that_is_dag_run_keeps_its_guard(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
@@ -158,9 +164,9 @@ def test_a_guard_that_another_process_gave_back_after_the_last_step_is_reported(
     ledger: Ledger, cluster: FakeCluster, plan: Plan
 ) -> None:
     def give_back() -> None:
-        for switch in ledger.switched_off("live"):
+        for switch in switched_off(ledger, "live"):
             cluster.overrides.pop(switch.setting)
-            ledger.switched_back(switch, "restored: not overridden")
+            record_switched_back(ledger, switch, "restored: not overridden")
 
     cluster.on_event = after_the_calls(2, give_back)
     result = run(plan, ledger, cluster, guard=True)
@@ -178,7 +184,7 @@ def test_a_refused_restore_is_an_outcome_of_its_own(ledger: Ledger, cluster: Fak
     result = run(plan, ledger, cluster, guard=True)
     assert (result.outcome, result.exit_code, result.still_off) == ("done", 8, (SHEDDING, SPLITTING))
     assert f"ATTENTION: {SHEDDING} is still '{OFF}': answer 401 not a super-user" in result.sentence
-    assert ledger.runs(digest_of(plan))[0].sentence == result.sentence
+    assert runs_of_plan(ledger, digest_of(plan))[0].sentence == result.sentence
 
     again = run(plan, ledger, cluster, guard=True)
     assert (again.outcome, again.exit_code) == ("nothing_to_do", 8)
@@ -211,7 +217,7 @@ def test_a_switch_that_had_no_answer_and_no_effect_yet_stays_a_debt(
         BalancerStillOff, match=f"the call that switches {SHEDDING} off had no answer and may still act"
     ):
         run(plan, ledger, cluster, guard=True)
-    assert [switch.setting for switch in ledger.switched_off("live")] == [SHEDDING]
+    assert [switch.setting for switch in switched_off(ledger, "live")] == [SHEDDING]
 
 
 @pytest.mark.parametrize("brokers", [{B1}, {B1, B2}])
@@ -285,13 +291,13 @@ def test_a_false_that_may_be_anyones_waits_for_a_person(earlier: Ledger, cluster
     assert cluster.overrides == {SHEDDING: "false", SPLITTING: "false"}
     assert "`pulsar-advisor guard restore --as NAME` puts it back" in lines[-1]
     restore_what_was_left(earlier, "live", cluster, lines.append, cluster.time.clock, BOB)
-    assert (cluster.overrides, earlier.switched_off("live")) == ({SHEDDING: "true"}, ())
+    assert (cluster.overrides, switched_off(earlier, "live")) == ({SHEDDING: "true"}, ())
 
 
 def test_a_person_may_decide_that_it_stays_off(earlier: Ledger, cluster: FakeCluster) -> None:
     left = leave_as_it_is(earlier, "live", BOB)
     assert [switch.setting for switch in left] == [SHEDDING, SPLITTING]
-    assert (cluster.overrides, earlier.switched_off("live")) == ({SHEDDING: "false", SPLITTING: "false"}, ())
+    assert (cluster.overrides, switched_off(earlier, "live")) == ({SHEDDING: "false", SPLITTING: "false"}, ())
     assert "left as it is, by bob (airflow)" in earlier.events(left[0].digest)[-1].detail
 
 
@@ -307,7 +313,7 @@ def test_a_run_that_was_overtaken_leaves_the_guard_to_the_process_that_goes_on(
     def overtake(what: str) -> None:
         if what == "after the call":
             cluster.time.pass_s(181)
-            ledger.take_over(ledger.runs(digest_of(plan))[0], ledger.approvals(digest_of(plan))[0])
+            take_over(ledger, runs_of_plan(ledger, digest_of(plan))[0], approvals_of_plan(ledger, digest_of(plan))[0])
 
     cluster.on_event = overtake
     assert "taken over" in run(plan, ledger, cluster, guard=True).sentence
@@ -327,22 +333,24 @@ def test_an_answer_that_makes_no_sense_while_restoring_does_not_hide_how_the_run
     assert result.outcome == "done"
     assert lines[-1].startswith("ATTENTION: the cluster's own balancer could not be switched on again")
     assert result.exit_code == 8
-    assert [switch.setting for switch in ledger.switched_off("live")] == [SHEDDING, SPLITTING]
+    assert [switch.setting for switch in switched_off(ledger, "live")] == [SHEDDING, SPLITTING]
 
 
 def test_a_process_that_was_suspended_before_it_switches_finds_out_that_it_was_overtaken(
     ledger: Ledger, cluster: FakeCluster, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = HeldRun.switching_off
+    record = guard.record_switching_off
 
     def suspended_afterwards(held: HeldRun, setting: str, *how: Any) -> None:
         record(held, setting, *how)
         cluster.time.pass_s(181)
-        other = ledger.take_over(ledger.runs(digest_of(plan))[0], ledger.approvals(digest_of(plan))[0])
+        other = take_over(
+            ledger, runs_of_plan(ledger, digest_of(plan))[0], approvals_of_plan(ledger, digest_of(plan))[0]
+        )
         other.end("stopped", "")
         restore_what_was_left(ledger, "live", cluster, lambda _line: None)
 
-    monkeypatch.setattr(HeldRun, "switching_off", suspended_afterwards)
+    monkeypatch.setattr(guard, "record_switching_off", suspended_afterwards)
     with pytest.raises(Refused, match="taken over by another process"):
         run(plan, ledger, cluster, guard=True)
     assert (cluster.overrides, cluster.writes) == ({}, [])

@@ -12,6 +12,9 @@ from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.execution.apply import abort, go_on, pause
 from pulsar_advisor.execution.consent.approval import withdraw
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.pauses import pause_requested
+from pulsar_advisor.execution.ledger.runs import end_parked_run, run_by_id
+from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.run.pace import Pace
 from pulsar_advisor.execution.run.parking import ParkedRun, Parking, parking_of
 from pulsar_advisor.model.errors import Refused
@@ -53,7 +56,7 @@ def test_a_run_parks_for_its_hold_and_its_pauses_and_sends_each_call_once(
     assert [wait_of(result).why for result in results[:-1]] == ["hold", "pause"]
     assert results[-1].outcome == "done"
     assert len(cluster.writes) == 2
-    assert {record.attempts for record in ledger.steps(results[-1].run or 0).values()} == {1}
+    assert {record.attempts for record in steps_of_run(ledger, results[-1].run or 0).values()} == {1}
 
 
 def test_a_short_wait_is_waited_by_the_process(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
@@ -104,10 +107,10 @@ def test_a_paused_run_is_parked_until_its_pause_is_lifted(ledger: Ledger, cluste
     walk = legs(plan, ledger, cluster, canary_hold_s=0.0, pause_s=0.0)
     parked = next(walk)
     assert wait_of(parked) == Parking("request", 0)
-    assert ledger.pause_requested(parked.run or 0) == "paused by alice (airflow)"
+    assert pause_requested(ledger, parked.run or 0) == "paused by alice (airflow)"
     cluster.on_event = lambda _what: None
     go_on(ledger, plan, ALICE)
-    assert ledger.pause_requested(parked.run or 0) is None
+    assert pause_requested(ledger, parked.run or 0) is None
     assert next(walk).outcome == "done"
     assert cluster.owners[BUNDLE] == B2
 
@@ -132,7 +135,7 @@ def test_a_parked_run_that_may_not_go_on_frees_its_cluster(ledger: Ledger, clust
     withdraw(ledger, digest_of(plan), ALICE)
     with pytest.raises(Refused, match="was withdrawn"):
         next(walk)
-    assert ledger.run(parked.run or 0).state == "stopped"
+    assert run_by_id(ledger, parked.run or 0).state == "stopped"
 
 
 def test_an_aborted_run_does_not_go_on(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
@@ -146,6 +149,6 @@ def test_an_aborted_run_does_not_go_on(ledger: Ledger, cluster: FakeCluster, pla
 
 def test_a_process_that_holds_a_run_keeps_it(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
     ends: list[str] = []
-    cluster.on_event = lambda _what: (ledger.end_parked(digest_of(plan), "over"), ends.append("tried"))[0]
+    cluster.on_event = lambda _what: (end_parked_run(ledger, digest_of(plan), "over"), ends.append("tried"))[0]
     assert run(plan, ledger, cluster).outcome == "done"
     assert ends

@@ -1,0 +1,85 @@
+"""What was decided about a plan: approvals and their withdrawal, rejections, and refusals to approve or apply it.
+
+Whether an approval is allowed, and whether it holds, is for `execution.consent.approval` to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from sqlalchemy import or_, select
+
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.plans import record_plan
+from pulsar_advisor.execution.ledger.tables import Approval, Run
+from pulsar_advisor.execution.person import Person
+from pulsar_advisor.execution.throttle import ApplyThrottle
+from pulsar_advisor.model.plans.plan import Plan, seal
+from pulsar_advisor.planning.plans.consent import ConsentName
+
+
+def record_approval(
+    ledger: Ledger,
+    plan: Plan,
+    approver: Person,
+    *,
+    expires_at_ms: int,
+    comment: str,
+    consents: Collection[ConsentName],
+    throttle: ApplyThrottle,
+) -> Approval:
+    """Record an approval that the policy allowed (see `approval.approve`, the only caller)."""
+    with ledger.writing() as session:
+        record = record_plan(ledger, session, seal(plan))
+        approval = Approval(
+            digest=record.digest,
+            approver=approver.name,
+            source=approver.source,
+            at_ms=ledger.now_ms(),
+            expires_at_ms=expires_at_ms,
+            comment=comment,
+            allows_splits="splits" in consents,
+            accepts_worse="worse" in consents,
+            accepts_low_confidence="low_confidence" in consents,
+            throttle_json=throttle.as_json(),
+        )
+        session.add(approval)
+        detail = f"by {approver.name} ({approver.source})" + (f": {comment}" if comment else "")
+        ledger.add_event(session, record.digest, "approved", detail, [record, approval])
+        return approval
+
+
+def withdraw_approvals(ledger: Ledger, digest: str, person: Person, comment: str) -> int:
+    """Withdraw a plan's valid approvals and those that an active run relies on; return their number."""
+    with ledger.writing() as session:
+        relied_on = select(Run.approval_id).where(Run.digest == digest, Run.state == "active")
+        standing = select(Approval).where(
+            Approval.digest == digest,
+            Approval.withdrawn_at_ms.is_(None),
+            or_(Approval.expires_at_ms > ledger.now_ms(), Approval.id.in_(relied_on)),
+        )
+        approvals = session.scalars(standing).all()
+        for approval in approvals:
+            approval.withdrawn_at_ms = ledger.now_ms()
+        if approvals:
+            detail = f"by {person.name} ({person.source}): {comment}"
+            ledger.add_event(session, digest, "withdrawn", detail, approvals)
+        return len(approvals)
+
+
+def approvals_of_plan(ledger: Ledger, digest: str) -> Sequence[Approval]:
+    """All approvals of a plan, including withdrawn and expired ones, oldest first."""
+    with ledger.reading() as session:
+        return session.scalars(select(Approval).where(Approval.digest == digest).order_by(Approval.id)).all()
+
+
+def record_refusal(ledger: Ledger, digest: str, reason: str) -> None:
+    """Record that an attempt to approve or apply a plan was refused."""
+    with ledger.writing() as session:
+        ledger.add_event(session, digest, "refused", reason)
+
+
+def record_rejection(ledger: Ledger, digest: str, answer: str) -> None:
+    """Record that the answer to a request for approval was no, or didn't come in time."""
+    with ledger.writing() as session:
+        ledger.add_event(session, digest, "rejected", answer)

@@ -1,0 +1,246 @@
+"""A run that this process holds: started or taken over, kept by a lease, and written to step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Final
+
+from sqlalchemy import select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.pauses import RESUMED
+from pulsar_advisor.execution.ledger.plans import record_plan
+from pulsar_advisor.execution.ledger.runs import PARKED_AT_MS, is_parked, run_by_id
+from pulsar_advisor.execution.ledger.steps import change_step, steps_of_run
+from pulsar_advisor.execution.ledger.tables import Approval, Base, Run, RunState, StepRecord, StepState
+from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
+from pulsar_advisor.model.plans.plan import Plan, seal
+from pulsar_advisor.storage.lease import renewed
+from pulsar_advisor.storage.process import Process, has_ended, this_process
+
+LEASE_MS: Final = 180_000
+"""`--resume` may take over a run whose holder hasn't renewed its lease for this long. Longer than the longest call: an
+unload may take a broker 60 s."""
+
+_RENEW_MS: Final = 15_000
+
+
+class LeaseLost(AdvisorError):
+    """The run was aborted or taken over: this process must not do anything more."""
+
+    exit_code = 5
+
+
+class HeldRun:
+    """A run that this process may write to. Each write renews the lease first and raises `LeaseLost` if it is lost."""
+
+    def __init__(self, ledger: Ledger, run: Run) -> None:
+        self._ledger = ledger
+        self.id = run.id
+        self.digest = run.digest
+        self.cluster_name = run.cluster_name
+        self._lease = run.lease
+        self._renewed_at_ms = run.heartbeat_at_ms
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """A write transaction that renews the lease first. Raises `LeaseLost`."""
+        with self._ledger.writing() as session:
+            now_ms = self._ledger.now_ms()
+            ours = session.execute(
+                update(Run)
+                .where(Run.id == self.id, Run.lease == self._lease, Run.state == "active")
+                .values(heartbeat_at_ms=now_ms)
+                .returning(Run.id)
+            )
+            if ours.scalar_one_or_none() is None:
+                raise LeaseLost(f"run {self.id} was aborted or taken over by another process: this one stops")
+            yield session
+        self._renewed_at_ms = now_ms
+
+    def add_event(
+        self, session: Session, kind: str, detail: str, rows: Iterable[Base] = (), step: str | None = None
+    ) -> None:
+        """Add an event of this run to the chain; `rows` are written with it."""
+        self._ledger.add_event(session, self.digest, kind, detail, rows, self.id, step)
+
+    def renew(self) -> None:
+        """Renew the lease, unless that was done recently. Raises `LeaseLost`."""
+        # A clock that was set back must not stop renewals.
+        if abs(self._ledger.now_ms() - self._renewed_at_ms) >= _RENEW_MS:
+            with self.writing():
+                pass
+
+    def is_overtaken(self) -> bool:
+        """Whether another process has taken over the run."""
+        return run_by_id(self._ledger, self.id).lease != self._lease
+
+    def kept(self) -> AbstractContextManager[None]:
+        """Keep the lease until the block ends, even while a call to the cluster or a read of it takes minutes."""
+        return renewed(self.renew, _RENEW_MS / 1000)
+
+    def steps(self) -> Mapping[str, StepRecord]:
+        """The steps by id, in plan order."""
+        return steps_of_run(self._ledger, self.id)
+
+    def sent(self, step_id: str, request: str, topic: str | None) -> None:
+        """Record that a call is about to be sent."""
+        with self.writing() as session:
+            now_ms = self._ledger.now_ms()
+            values = {"attempts": StepRecord.attempts + 1, "sent_at_ms": now_ms}
+            changed = change_step(
+                session, self.id, step_id, "sent", values if topic is None else {**values, "topic": topic}
+            )
+            self.add_event(session, "step sent", request, [changed], step_id)
+
+    def conclude(self, step_id: str, state: StepState, observation: str) -> None:
+        """Record the result of a step and what was observed."""
+        with self.writing() as session:
+            values = {"observation": observation, "ended_at_ms": self._ledger.now_ms()}
+            changed = change_step(session, self.id, step_id, state, values)
+            self.add_event(session, f"step {state}", observation, [changed], step_id)
+
+    def note(self, step_id: str, kind: str, detail: str) -> None:
+        """Record an event of a step without changing its state."""
+        with self.writing() as session:
+            self.add_event(session, kind, detail, step=step_id)
+
+    def park(self, why: str) -> None:
+        """Leave the run active and without a process: it can be taken over at once."""
+        with self.writing() as session:
+            session.execute(update(Run).where(Run.id == self.id).values(heartbeat_at_ms=PARKED_AT_MS))
+            self.add_event(session, "run parked", why)
+
+    def end(self, state: RunState, sentence: str) -> None:
+        """End the run."""
+        with self.writing() as session:
+            ended = session.execute(
+                update(Run)
+                .where(Run.id == self.id)
+                .values(state=state, sentence=sentence, ended_at_ms=self._ledger.now_ms())
+                .returning(Run)
+            ).scalar_one()
+            self.add_event(session, f"run {state}", sentence, [ended])
+
+
+def start_run(ledger: Ledger, plan: Plan, approval: Approval) -> HeldRun:
+    """Start a run with all executable steps pending. Raises `Refused` if the cluster has another active run."""
+    try:
+        with ledger.writing() as session:
+            record = record_plan(ledger, session, seal(plan))
+            run = Run(
+                digest=record.digest,
+                cluster_name=plan.identity.cluster_name,
+                approval_id=approval.id,
+                state="active",
+                lease=1,
+                started_at_ms=ledger.now_ms(),
+                sentence="",
+                **_holder(ledger.now_ms()),
+            )
+            session.add(run)
+            session.flush()
+            steps = [
+                StepRecord(
+                    run_id=run.id,
+                    step_id=step.id,
+                    bundle=step.bundle_name,
+                    state="pending",
+                    attempts=0,
+                    observation="",
+                )
+                for step in plan.steps
+                if step.executable
+            ]
+            session.add_all(steps)
+            detail = f"on {run.host} by process {run.pid}, approved by {approval.approver} ({approval.source})"
+            ledger.add_event(session, run.digest, "run started", detail, [record, run, *steps], run.id)
+    except StorageError as error:
+        if isinstance(error.__cause__, IntegrityError):
+            raise Refused(_who_is_active(ledger, plan.identity.cluster_name)) from error
+        raise
+    return HeldRun(ledger, run)
+
+
+def take_over(ledger: Ledger, run: Run, approval: Approval, *, lifts_pause: bool = True) -> HeldRun:
+    """Continue a stopped or parked run, or one whose holder is gone; from now on, it relies on this approval.
+
+    Somebody who resumes a run lifts its pause; the end of a wait does not. Raises `Refused` while its holder may be
+    alive, also if it has renewed its lease since `run` was read.
+    """
+    now_ms = ledger.now_ms()
+    if is_held(ledger, run):
+        raise Refused(
+            f"run {run.id} is still held by process {run.pid} on {run.host}, last heard from "
+            f"{(now_ms - run.heartbeat_at_ms) // 1000} s ago: it can be resumed {LEASE_MS // 1000} s after the "
+            "last sign of life, or ended with --abort"
+        )
+    try:
+        with ledger.writing() as session:
+            taken = session.execute(
+                update(Run)
+                .where(
+                    Run.id == run.id,
+                    Run.lease == run.lease,
+                    Run.heartbeat_at_ms == run.heartbeat_at_ms,
+                    Run.state.in_(("active", "stopped")),
+                )
+                .values(
+                    state="active",
+                    lease=Run.lease + 1,
+                    ended_at_ms=None,
+                    sentence="",
+                    approval_id=approval.id,
+                    **_holder(now_ms),
+                )
+                .returning(Run)
+            ).scalar_one_or_none()
+            if taken is None:
+                raise Refused(f"run {run.id} was resumed or aborted by somebody else just now: look again")
+            detail = f"on {taken.host} by process {taken.pid}, approved by {approval.approver} ({approval.source})"
+            kind = RESUMED if lifts_pause else "run continued"
+            ledger.add_event(session, run.digest, kind, detail, [taken], taken.id)
+    except StorageError as error:
+        if isinstance(error.__cause__, IntegrityError):
+            raise Refused(_who_is_active(ledger, run.cluster_name)) from error
+        raise
+    return HeldRun(ledger, taken)
+
+
+def is_held(ledger: Ledger, run: Run) -> bool:
+    """Whether the process that holds a run may still be working on it."""
+    holder = Process(run.host, run.pid, run.process_namespace, run.process_began)
+    is_recent = ledger.now_ms() - run.heartbeat_at_ms <= LEASE_MS
+    return run.state == "active" and is_recent and not has_ended(holder)
+
+
+def _who_is_active(ledger: Ledger, cluster_name: str) -> str:
+    with ledger.reading() as session:
+        run = session.scalar(select(Run).where(Run.cluster_name == cluster_name, Run.state == "active"))
+    if run is None:
+        return f"another run on cluster '{cluster_name}' was active a moment ago: try again"
+    if is_parked(run):
+        return (
+            f"run {run.id} of plan {run.digest} is parked on cluster '{cluster_name}': it goes on after its wait, "
+            "or once its pause is lifted. Wait for it, or end it with `apply --abort`"
+        )
+    age_s = (ledger.now_ms() - run.heartbeat_at_ms) // 1000
+    return (
+        f"run {run.id} of plan {run.digest} is active on cluster '{cluster_name}': process {run.pid} on "
+        f"{run.host}, last heard from {age_s} s ago. Wait for it; if it crashed, `apply` that plan with --resume, "
+        "or end it with --abort"
+    )
+
+
+def _holder(now_ms: int) -> dict[str, object]:
+    process = this_process()
+    return {
+        "host": process.host,
+        "pid": process.id,
+        "process_namespace": process.namespace,
+        "process_began": process.began,
+        "heartbeat_at_ms": now_ms,
+    }

@@ -1,0 +1,190 @@
+"""Opening a ledger: where it is, creating or migrating its database, and whose clock it goes by."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError
+from upath import UPath
+
+from pulsar_advisor.execution.ledger.address import ledger_url, without_secrets
+from pulsar_advisor.execution.ledger.ledger import READS, Ledger, named_errors
+from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.store_clock import carried_on, store_time
+
+ABANDONED_MS: Final = 30_000
+"""PostgreSQL ends a transaction that is idle for this long; ours last milliseconds."""
+
+_SQLITE_HEADER: Final = b"SQLite format 3\0"
+_VERSIONS: Final = "alembic_version"
+_MIGRATION_LOCK: Final = 7_074_215  # arbitrary, but the same for every advisor
+_NOT_PERMITTED: Final = "42501"
+"""PostgreSQL's `insufficient_privilege`."""
+
+
+def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
+    """Open a ledger (SQLite, PostgreSQL) by its address, see `ledger_address`; create or upgrade its tables.
+
+    Its clock is that of the place where it is kept, the same for every host: `now_ms` is for tests.
+    Raises `UsageError` if the URL is not one, `StorageError` if the database can't be used or is from a newer release.
+    """
+    parsed = ledger_url(url)
+    try:
+        if _is_file(parsed):
+            _make_private(Path(str(parsed.database)))
+        engine = create_engine(parsed, pool_pre_ping=True)  # a page may use it again after hours
+    except (NoSuchModuleError, ImportError) as error:
+        raise UsageError(
+            f"no driver for ledger {without_secrets(parsed)}: {error}; use sqlite:///FILE or postgresql://…"
+        ) from error
+    except OSError as error:
+        raise StorageError(
+            f"can't open or create ledger {without_secrets(parsed)}: {error.strerror or error}: check its disk and "
+            "permissions; to look at one that can only be read, copy it first"
+        ) from error
+    if engine.dialect.name == "sqlite":
+        _make_sqlite_transactional(engine)
+    if engine.dialect.name == "postgresql":
+        _end_abandoned_transactions(engine)
+    with named_errors(engine):
+        try:
+            if not _is_current(engine):
+                with engine.begin() as connection:
+                    _upgrade(connection)
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", getattr(error.orig, "pgcode", None)) != _NOT_PERMITTED:
+                raise
+            raise StorageError(
+                f"ledger {without_secrets(parsed)} has to be migrated, which its user may not do: open it once as the "
+                "owner of its tables (`pulsar-advisor audit verify --ledger …`)"
+            ) from error
+    return Ledger(engine, now_ms or carried_on(lambda: _asked(engine)))
+
+
+def default_ledger_url(root: Root) -> str:
+    """SQLite beside a local root. Raises `UsageError` for an object store, which can't hold a ledger."""
+    if root.path.protocol not in ("", "file"):
+        raise UsageError(f"root {root.path} is an object store, which can't hold a ledger: name one with --ledger URL")
+    return f"sqlite:///{root.path.path}/ledger.sqlite"
+
+
+def ledger_exists(url: str) -> bool:
+    """False only if a SQLite file is missing; other ledgers are checked when opened.
+
+    Raises `UsageError` if the URL is not one.
+    """
+    parsed = ledger_url(url)
+    return not _is_file(parsed) or Path(str(parsed.database)).exists()
+
+
+def head_of(address: str | None, root: Root) -> str | None:
+    """The last event of the ledger at an address, by default beside a local root, as `NUMBER:HASH`.
+
+    None if there is no ledger; none is created.
+    """
+    if address is None and root.path.protocol not in ("", "file"):
+        return None
+    url = address or default_ledger_url(root)
+    if not ledger_exists(url):
+        return None
+    with closing(open_ledger(url)) as ledger:
+        return str(ledger.head())
+
+
+def _is_file(url: URL) -> bool:
+    return url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
+
+
+def _asked(engine: Engine) -> int:
+    """The time (epoch milliseconds) of the database server, or of the file system that holds the file."""
+    if engine.dialect.name == "postgresql":
+        with named_errors(engine), engine.connect() as connection:
+            return int(connection.execute(text("SELECT extract(epoch FROM clock_timestamp()) * 1000")).scalar_one())
+    if not _is_file(engine.url):
+        return time.time_ns() // 1_000_000
+    return round(1000 * store_time(UPath(str(engine.url.database)).parent).timestamp())
+
+
+def _make_private(file: Path) -> None:
+    """Restrict the ledger's file to its owner, and create it if missing.
+
+    A group with write permission keeps its access: it was granted on purpose, to share the ledger. What isn't a ledger,
+    a folder or a file of another kind that was named by mistake, is left alone; the database then says what is wrong.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.is_dir():
+        return
+    file.touch(mode=0o600)
+    with file.open("rb") as content:
+        if content.read(len(_SQLITE_HEADER)) not in (b"", _SQLITE_HEADER):
+            return
+    mode = stat.S_IMODE(file.stat().st_mode)
+    private = mode & (0o660 if mode & stat.S_IWGRP else 0o600)
+    if private != mode and file.stat().st_uid == os.getuid():
+        file.chmod(private)
+
+
+def _make_sqlite_transactional(engine: Engine) -> None:
+    # Python's driver opens transactions late, and none before CREATE TABLE. With BEGIN IMMEDIATE, two processes that
+    # open a new ledger, or write to an old one, wait for each other instead of failing halfway. Readers wait for none.
+    @event.listens_for(engine, "connect")
+    def configure(connection, _record):  # type: ignore[no-untyped-def]
+        connection.isolation_level = None
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA busy_timeout = 30000")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        reads = connection.get_execution_options().get(READS)
+        connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+
+def _end_abandoned_transactions(engine: Engine) -> None:
+    # A process that is suspended during a write, or whose host is lost, keeps its rows locked until the server notices,
+    # which may take hours with TCP. Until then, no other process could take over its run.
+    @event.listens_for(engine, "connect")
+    def configure(connection, _record):  # type: ignore[no-untyped-def]
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET idle_in_transaction_session_timeout = {ABANDONED_MS}")
+            cursor.execute(f"SET lock_timeout = {2 * ABANDONED_MS}")
+        connection.commit()
+
+
+def _is_current(engine: Engine) -> bool:
+    """Whether the tables are this release's. Takes no lock: pages, and runs that wait, ask every few seconds."""
+    with engine.connect().execution_options(**{READS: True}) as connection:
+        if not inspect(connection).has_table(_VERSIONS):
+            return False
+        return bool(connection.scalar(text(f"SELECT version_num FROM {_VERSIONS}")) == _newest_revision())
+
+
+@cache
+def _newest_revision() -> str | None:
+    return ScriptDirectory.from_config(_migrations()).get_current_head()
+
+
+def _upgrade(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+    config = _migrations()
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _migrations() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config

@@ -1,0 +1,51 @@
+"""The plans that a ledger holds: each once, with its document, and what lists say of it."""
+
+from __future__ import annotations
+
+from sqlalchemy.orm import Session
+
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.plan_summary import summary_values
+from pulsar_advisor.execution.ledger.tables import PlanRecord, PlanSummary
+from pulsar_advisor.model.plans.plan import Sealed
+
+
+def record_plan(ledger: Ledger, session: Session, plan: Sealed) -> PlanRecord:
+    """The row of a plan, added within a write transaction if it is new."""
+    record = session.get(PlanRecord, plan.digest)
+    if record is None:
+        record = PlanRecord(
+            digest=plan.digest,
+            cluster=plan.cluster,
+            cluster_name=plan.cluster_name,
+            snapshot=plan.snapshot,
+            document=plan.content.decode(),
+            recorded_at_ms=ledger.now_ms(),
+        )
+        session.add(record)
+        session.flush()  # before the rows that refer to it
+        session.add(_summary(record))
+    return record
+
+
+def plan_record(ledger: Ledger, digest: str) -> PlanRecord | None:
+    """A plan, with its document."""
+    with ledger.reading() as session:
+        return session.get(PlanRecord, digest)
+
+
+def summary_of_plan(ledger: Ledger, digest: str) -> PlanSummary | None:
+    """What lists say of a plan."""
+    with ledger.reading() as session:
+        return session.get(PlanSummary, digest)
+
+
+def _summary(record: PlanRecord) -> PlanSummary:
+    return PlanSummary(
+        digest=record.digest,
+        cluster=record.cluster,
+        snapshot=record.snapshot,
+        recorded_at_ms=record.recorded_at_ms,
+        **summary_values(record.document),
+        last_event=0,
+    )

@@ -1,0 +1,64 @@
+"""The runs of plans: which there are, and how a person or a caller ends them from outside.
+
+The process that carries one out writes to it as a `HeldRun`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlalchemy import select, update
+
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.tables import Run
+from pulsar_advisor.execution.person import Person
+
+PARKED_AT_MS: Final = 0
+"""The heartbeat of an active run that no process holds."""
+
+
+def run_by_id(ledger: Ledger, run_id: int) -> Run:
+    """One run."""
+    with ledger.reading() as session:
+        return session.get_one(Run, run_id)
+
+
+def run_if_any(ledger: Ledger, number: int) -> Run | None:
+    """A run by its number."""
+    with ledger.reading() as session:
+        return session.get(Run, number)
+
+
+def runs_of_plan(ledger: Ledger, digest: str) -> Sequence[Run]:
+    """All runs of a plan, oldest first."""
+    with ledger.reading() as session:
+        return session.scalars(select(Run).where(Run.digest == digest).order_by(Run.id)).all()
+
+
+def is_parked(run: Run) -> bool:
+    """Whether an active run waits without a process."""
+    return run.state == "active" and run.heartbeat_at_ms == PARKED_AT_MS
+
+
+def abort_runs(ledger: Ledger, digest: str, person: Person) -> Sequence[Run]:
+    """End every active or stopped run of a plan; a process that holds one stops before its next call."""
+    with ledger.writing() as session:
+        ended = session.scalars(
+            update(Run)
+            .where(Run.digest == digest, Run.state.in_(("active", "stopped")))
+            .values(state="aborted", ended_at_ms=ledger.now_ms(), sentence=f"aborted by {person.name}")
+            .returning(Run)
+        ).all()
+        for run in ended:
+            ledger.add_event(session, digest, "run aborted", f"by {person.name} ({person.source})", [run], run.id)
+        return ended
+
+
+def end_parked_run(ledger: Ledger, digest: str, why: str) -> None:
+    """Stop a plan's parked run, which no process would continue; a run that a process holds goes on."""
+    with ledger.writing() as session:
+        parked = (Run.digest == digest, Run.state == "active", Run.heartbeat_at_ms == PARKED_AT_MS)
+        values = {"state": "stopped", "ended_at_ms": ledger.now_ms(), "sentence": why}
+        for run in session.scalars(update(Run).where(*parked).values(**values).returning(Run)).all():
+            ledger.add_event(session, digest, "run stopped", why, [run], run.id)

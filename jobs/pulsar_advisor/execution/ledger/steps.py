@@ -1,0 +1,75 @@
+"""The steps of runs: what was sent, and what was observed of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
+
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.tables import Run, StepRecord, StepState
+from pulsar_advisor.model.errors import StorageError
+
+_BEFORE: Final[Mapping[StepState, frozenset[StepState]]] = {
+    "sent": frozenset({"pending", "sent", "unresolved"}),
+    "confirmed": frozenset({"sent", "unresolved"}),
+    "failed": frozenset({"sent", "unresolved"}),
+    "unresolved": frozenset({"sent", "unresolved"}),
+    "skipped": frozenset({"pending"}),
+}
+"""The states from which a step may enter each state."""
+
+
+def steps_of_run(ledger: Ledger, run_id: int) -> Mapping[str, StepRecord]:
+    """The steps of a run by id, in plan order."""
+    with ledger.reading() as session:
+        rows = session.scalars(select(StepRecord).where(StepRecord.run_id == run_id).order_by(StepRecord.id))
+        return {row.step_id: row for row in rows}
+
+
+def unresolved_bundles(ledger: Ledger, cluster_name: str, except_of: str) -> Mapping[str, int]:
+    """Bundles with a call of unknown outcome, and its run; excludes aborted runs and one plan."""
+    with ledger.reading() as session:
+        rows = session.execute(
+            select(StepRecord.bundle, Run.id)
+            .join(Run, Run.id == StepRecord.run_id)
+            .where(
+                Run.cluster_name == cluster_name,
+                Run.digest != except_of,
+                Run.state.in_(("active", "stopped")),
+                StepRecord.state.in_(("sent", "unresolved")),
+            )
+        )
+        return {row.bundle: row.id for row in rows}
+
+
+def last_confirmed_at_ms(ledger: Ledger, cluster_name: str, namespace: str) -> int:
+    """When a step on a bundle of this namespace was last confirmed, in any run; 0 if never."""
+    with ledger.reading() as session:
+        last = session.scalar(
+            select(func.max(StepRecord.ended_at_ms))
+            .join(Run, Run.id == StepRecord.run_id)
+            .where(
+                Run.cluster_name == cluster_name,
+                StepRecord.state == "confirmed",
+                StepRecord.bundle.startswith(f"{namespace}/", autoescape=True),
+            )
+        )
+        return last or 0
+
+
+def change_step(
+    session: Session, run_id: int, step_id: str, state: StepState, values: Mapping[str, object]
+) -> StepRecord:
+    """Let a step enter a state, and return its row. Raises `StorageError` if that can't follow its state."""
+    changed = session.execute(
+        update(StepRecord)
+        .where(StepRecord.run_id == run_id, StepRecord.step_id == step_id, StepRecord.state.in_(_BEFORE[state]))
+        .values(state=state, **values)
+        .returning(StepRecord)
+    ).scalar_one_or_none()
+    if changed is None:
+        raise StorageError(f"the ledger does not let step {step_id} of run {run_id} become '{state}'")
+    return changed

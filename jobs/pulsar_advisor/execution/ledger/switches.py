@@ -1,0 +1,63 @@
+"""Dynamic settings that runs switched off, from just before the call until they are known to be restored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import select
+
+from pulsar_advisor.execution.ledger.held_run import HeldRun
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.tables import GUARD_EVENTS, Event, Run
+
+_SWITCHED_OFF, _SWITCHED_BACK = GUARD_EVENTS
+
+
+@dataclass(frozen=True)
+class SwitchedOff:
+    """A dynamic setting that a run switched off."""
+
+    run: int
+    digest: str
+    setting: str
+    before: str | None
+    """Its previous override; None: it had none."""
+    written: str | None = None
+    """The value that switched it off, which nobody else writes; None in ledgers of earlier releases."""
+    effective: Mapping[str, str] = field(default_factory=dict)
+    """The value in each broker's memory before, by broker id; empty in ledgers of earlier releases."""
+
+
+def record_switching_off(
+    run: HeldRun, setting: str, before: str | None, written: str, effective: Mapping[str, str]
+) -> None:
+    """Record that a dynamic setting is about to be switched off; the arguments are those of `SwitchedOff`."""
+    with run.writing() as session:
+        switch = {"setting": setting, "before": before, "written": written, "effective": dict(effective)}
+        detail = json.dumps(switch, sort_keys=True)
+        run.add_event(session, _SWITCHED_OFF, detail)
+
+
+def record_switched_back(ledger: Ledger, switch: SwitchedOff, how: str) -> None:
+    """Record that we no longer keep a setting switched off."""
+    with ledger.writing() as session:
+        detail = json.dumps({"setting": switch.setting, "how": how}, sort_keys=True)
+        ledger.add_event(session, switch.digest, _SWITCHED_BACK, detail, run=switch.run)
+
+
+def switched_off(ledger: Ledger, cluster_name: str | None = None) -> Sequence[SwitchedOff]:
+    """Settings of a cluster, else of all, that runs switched off and that are not known to be restored."""
+    of_guards = select(Event, Run.cluster_name).join(Run, Run.id == Event.run_id)
+    if cluster_name is not None:
+        of_guards = of_guards.where(Run.cluster_name == cluster_name)
+    with ledger.reading() as session:
+        events = session.execute(of_guards.where(Event.kind.in_(GUARD_EVENTS)).order_by(Event.id))
+        off: dict[tuple[str, str], SwitchedOff] = {}
+        for row, of_cluster in events:
+            switch = json.loads(row.detail)
+            off.pop((of_cluster, switch["setting"]), None)
+            if row.kind == _SWITCHED_OFF and row.run_id is not None:
+                off[of_cluster, switch["setting"]] = SwitchedOff(row.run_id, row.digest, **switch)
+        return tuple(off.values())

@@ -1,0 +1,39 @@
+"""The results of `verify`: runs compared with a snapshot taken afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import select
+
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.tables import Run, Verification, VerifiedBroker, VerifiedBundle
+
+
+def record_verification(
+    ledger: Ledger, verification: Verification, bundles: Sequence[VerifiedBundle], brokers: Sequence[VerifiedBroker]
+) -> None:
+    """Record the result of comparing a run with a snapshot; only the first result per snapshot is kept."""
+    with ledger.writing() as session:
+        known = select(Verification.id).where(
+            Verification.run_id == verification.run_id, Verification.snapshot == verification.snapshot
+        )
+        if session.scalar(known) is not None:
+            return
+        session.add(verification)
+        session.flush()
+        rows: list[VerifiedBundle | VerifiedBroker] = [*bundles, *brokers]
+        for row in rows:
+            row.verification_id = verification.id
+        session.add_all(rows)
+        run = session.get_one(Run, verification.run_id)
+        outcome = "as predicted" if verification.as_predicted else "deviates"
+        detail = f"with snapshot {verification.snapshot}: {outcome}"
+        ledger.add_event(session, run.digest, "verified", detail, [verification, *rows], run.id)
+
+
+def verifications_of_plan(ledger: Ledger, digest: str) -> Sequence[Verification]:
+    """The results of `verify` for the runs of a plan, oldest first."""
+    with ledger.reading() as session:
+        query = select(Verification).join(Run, Run.id == Verification.run_id).where(Run.digest == digest)
+        return session.scalars(query.order_by(Verification.id)).all()

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from sqlalchemy import create_engine, text
+
+from pulsar_advisor.execution.consent.approval import propose
+from pulsar_advisor.execution.ledger import migrations
+from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
+from pulsar_advisor.execution.ledger.audit import audit
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
+from pulsar_advisor.execution.ledger.runs import abort_runs, runs_of_plan
+from pulsar_advisor.execution.ledger.steps import steps_of_run
+from pulsar_advisor.execution.ledger.tables import Base
+from pulsar_advisor.execution.throttle import ApplyThrottle
+from pulsar_advisor.model.errors import AdvisorError, StorageError, UsageError
+from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.storage.root import Root
+from unit.execution.actors import ALICE
+from unit.execution.doubles import make_plan, unload_step
+
+PLAN = make_plan([unload_step()])
+DIGEST = digest_of(PLAN)
+
+
+def test_the_migrations_make_exactly_the_tables(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/ledger.sqlite"
+    open_ledger(url).close()
+    with create_engine(url).connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+
+
+def test_a_ledger_is_migrated_once_however_often_it_is_opened(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "alembic")
+    url = f"sqlite:///{tmp_path}/ledger.sqlite"
+    open_ledger(url).close()
+    assert any("Running upgrade" in message for message in caplog.messages)
+    caplog.clear()
+    with create_engine(url).connect() as other:
+        other.execute(text("BEGIN IMMEDIATE"))  # who opens a ledger waits for nobody who writes
+        with closing(open_ledger(url)) as ledger:
+            assert proposals_of_plan(ledger, DIGEST) == []
+    assert caplog.messages == []
+
+
+def test_an_approval_of_an_earlier_release_accepts_no_low_confidence(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/ledger.sqlite"
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    config.set_main_option("path_separator", "os")
+    with create_engine(url).begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        connection.execute(text("INSERT INTO plans VALUES (:digest, 'demo', 'live', '', '', 0)"), {"digest": DIGEST})
+        connection.execute(
+            text("INSERT INTO approvals VALUES (1, :digest, 'bob', 'airflow', 0, 1, '', 1, 1, NULL)"),
+            {"digest": DIGEST},
+        )
+    [approval] = approvals_of_plan(open_ledger(url), DIGEST)
+    assert approval.consents == {"splits", "worse"}
+
+
+def test_a_ledger_can_be_opened_again_and_by_many_at_once(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/new/ledger.sqlite"
+    threads = [threading.Thread(target=lambda: propose(open_ledger(url), PLAN, ALICE)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(proposals_of_plan(open_ledger(url), DIGEST)) == 4
+
+
+def test_a_new_ledger_is_for_its_user_alone(tmp_path: Path) -> None:
+    open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite").close()
+    assert (tmp_path / "ledger.sqlite").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(("before", "after"), [(0o644, 0o600), (0o640, 0o600), (0o664, 0o660), (0o660, 0o660)])
+def test_others_are_kept_out_and_a_group_that_writes_is_not(tmp_path: Path, before: int, after: int) -> None:
+    file = tmp_path / "ledger.sqlite"
+    file.touch()
+    file.chmod(before)
+    open_ledger(f"sqlite:///{file}").close()
+    assert file.stat().st_mode & 0o777 == after
+
+
+def test_a_folder_or_another_file_named_by_mistake_keeps_its_permissions(tmp_path: Path) -> None:
+    folder, file = tmp_path / "root", tmp_path / "notes"
+    folder.mkdir(0o755)
+    file.write_text("not a ledger")
+    file.chmod(0o644)
+    for path, mode in ((folder, 0o755), (file, 0o644)):
+        with pytest.raises(StorageError, match="can't be used"):
+            open_ledger(f"sqlite:///{path}")
+        assert path.stat().st_mode & 0o777 == mode
+
+
+@pytest.fixture
+def earlier(tmp_path: Path) -> str:
+    """A ledger as a release before the hash chain left it: one plan done, another half-way, an approval withdrawn."""
+    script = (Path(__file__).parents[3] / "data" / "ledger" / "revision-0002.sql").read_text()
+    with closing(sqlite3.connect(tmp_path / "earlier.sqlite")) as connection:
+        connection.executescript(script)
+    return f"sqlite:///{tmp_path}/earlier.sqlite"
+
+
+def test_a_ledger_of_an_earlier_release_is_chained_as_it_was_found(earlier: str) -> None:
+    with closing(open_ledger(earlier)) as ledger:
+        assert (audit(ledger).findings, ledger.head().event) == ((), 17)
+        done, half = (runs_of_plan(ledger, digest)[0] for digest in ledger_digests(ledger))
+        assert (done.state, half.state) == ("done", "stopped")
+        (first, *_) = approvals_of_plan(ledger, done.digest)
+        assert (first.withdrawn_at_ms is None, first.throttle) == (False, ApplyThrottle())
+
+
+def test_an_approval_of_an_earlier_release_can_be_withdrawn(earlier: str) -> None:
+    with closing(open_ledger(earlier)) as ledger:
+        half = ledger_digests(ledger)[1]
+        assert [step.state for step in steps_of_run(ledger, runs_of_plan(ledger, half)[0].id).values()] == [
+            "confirmed",
+            "pending",
+        ]
+        abort_runs(ledger, half, ALICE)
+        assert audit(ledger).findings == ()
+
+
+def ledger_digests(ledger: Ledger) -> list[str]:
+    with ledger.reading() as session:
+        return list(session.scalars(text("SELECT digest FROM plans ORDER BY recorded_at_ms")))
+
+
+def test_the_default_ledger_lies_beside_a_local_root(tmp_path: Path) -> None:
+    assert default_ledger_url(Root(str(tmp_path), "demo")) == f"sqlite:///{tmp_path}/ledger.sqlite"
+
+
+def test_an_object_store_has_no_default_ledger() -> None:
+    with pytest.raises(UsageError, match="name one with --ledger URL"):
+        default_ledger_url(Root("memory://bucket/advisor", "demo"))
+
+
+@pytest.mark.parametrize("url", ["", "nonsense"])
+def test_a_ledger_url_must_be_one(url: str) -> None:
+    with pytest.raises(UsageError, match="is not a ledger URL"):
+        open_ledger(url)
+
+
+def test_a_file_that_is_no_ledger_is_named(tmp_path: Path) -> None:
+    (tmp_path / "ledger.sqlite").write_text("not a database, but long enough to be taken for one" * 100)
+    with pytest.raises(StorageError, match=r"ledger sqlite:///.*ledger\.sqlite can't be used: file is not a database"):
+        open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite")
+
+
+def test_a_ledger_of_a_newer_release_is_left_alone(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/ledger.sqlite"
+    open_ledger(url).close()
+    with create_engine(url).begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(StorageError, match="was written by a newer release"):
+        open_ledger(url)
+
+
+def test_a_password_in_a_url_that_is_none_is_not_repeated() -> None:
+    with pytest.raises(UsageError) as refusal:
+        open_ledger("postgresql//advisor:hunter2@db")
+    assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["nosuch://advisor:hunter2@db/x", "nosuch://db/x?password=hunter2", "sqlite:////proc/no/f?key=hunter2"]
+)
+def test_no_message_about_a_ledger_holds_its_password(url: str) -> None:
+    with pytest.raises(AdvisorError) as refusal:
+        open_ledger(url)
+    assert "hunter2" not in str(refusal.value)
+
+
+def test_a_database_without_a_driver_is_named() -> None:
+    with pytest.raises(UsageError, match=r"no driver for ledger nosuchdatabase://advisor:\*\*\*@db"):
+        open_ledger("nosuchdatabase://advisor:hunter2@db")
