@@ -258,7 +258,8 @@ def _recommend(
     spark: Callable[[], SparkSession], snapshot: str, request: Request, place: Place, ledger: LedgerPlace
 ) -> Recommendation:
     from pulsar_advisor.execution.person import person_on_command_line, system_user
-    from pulsar_advisor.stages.recommend import check, propose_plans
+    from pulsar_advisor.stages.propose import run as propose_plans
+    from pulsar_advisor.stages.recommend import check
     from pulsar_advisor.stages.recommend import run as compute
 
     root = place.open()

@@ -1,4 +1,7 @@
-"""The eight stages, one module per verb with one `run`, called by the command line, the Spark jobs and Airflow.
+"""The verbs that read or write files, one module each, called by the command line, the Spark jobs and Airflow.
 
 `capture → normalize → validate → recommend → report → approve → apply → verify`
+
+A stage reads what it needs, calls pure functions on typed data, and writes its result. Three modules are no verbs but
+what goes with them: `seal` and `propose` record in the ledger what was written, `derive` computes a plan again.
 """

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, TypedDict
 
 from pulsar_advisor.documents.document import Json
 from pulsar_advisor.documents.recommendation import Recommendation
-from pulsar_advisor.execution.ledger.proposals import record_proposal
 from pulsar_advisor.lint.judge import judge
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.errors import AdvisorError
@@ -26,7 +25,7 @@ from pulsar_advisor.recommendation.shedder_answers import ShedderAnswers
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.lease import held
-from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, PlanReference, read_plan, write_plan
+from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, read_plan, write_plan
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.background import in_background
 from pulsar_advisor.tables.judged import (
@@ -47,8 +46,6 @@ from pulsar_advisor.tables.state import settings_inputs
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pulsar_advisor.execution.ledger.ledger import Ledger
-    from pulsar_advisor.execution.person import Person
 
 _log = logging.getLogger(__name__)
 
@@ -160,11 +157,3 @@ def recommend_shedder(task: ShedderTask) -> str:
             scores.append(made)
     write_outcomes(root, state, request.shedder, answers.proposals)
     return json.dumps([asdict(row) for row in scores])
-
-
-def propose_plans(root: Root, recommendation: Recommendation, ledger: Ledger, proposer: Person) -> None:
-    """Record in the ledger who proposes those plans of a recommendation just computed that have steps to carry out."""
-    for row in recommendation.combinations:
-        if row.plan is not None and row.digest is not None and row.steps:
-            plan = PlanReference(recommendation.snapshot, row.plan, row.digest)
-            record_proposal(ledger, plan.sealed(root), proposer, not_computed_here="")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
 from importlib.metadata import version
-from typing import Final, Literal
+from typing import Final
 
 from upath import UPath
 
@@ -17,10 +16,8 @@ from pulsar_advisor.model.plans.plan import PlannedSetting
 from pulsar_advisor.planning.plans.build_plan import planned_settings
 from pulsar_advisor.planning.plans.drift import drift
 from pulsar_advisor.quality.history import quality_history, started_failing
-from pulsar_advisor.reporting.csv import csv_lines
 from pulsar_advisor.reporting.disturbance import Pace
-from pulsar_advisor.reporting.json import json_chunks
-from pulsar_advisor.reporting.markdown import render_markdown
+from pulsar_advisor.reporting.forms import Format, rendered
 from pulsar_advisor.reporting.page import ReportPage, build_page, shown_combination
 from pulsar_advisor.storage.files import write_chunks
 from pulsar_advisor.storage.index import update_index
@@ -31,8 +28,6 @@ from pulsar_advisor.tables.earlier import good_before, validations_until
 from pulsar_advisor.tables.judged import lint_case
 from pulsar_advisor.tables.outcomes import outcomes_of
 from pulsar_advisor.tables.state import cluster_state, settings_inputs
-
-Format = Literal["html", "json", "md", "csv"]
 
 DISTRIBUTION: Final = "pulsar-rebalance-advisor"
 
@@ -110,22 +105,9 @@ def _effective_settings(root: Root, snapshot: str) -> dict[str, str] | None:
 
 def write_report(page: ReportPage, root: Root, form: Format, output: str | None) -> str:
     """Write a page in one form; returns its location. `output` None: `reports/cluster=…/snapshot=…/report.<form>`."""
-    renderers: dict[Format, Callable[[ReportPage], Iterable[str]]] = {
-        "html": _html,
-        "md": lambda page: (render_markdown(page),),
-        "csv": csv_lines,
-        "json": json_chunks,
-    }
     path = UPath(output) if output else root.folder("reports", page.snapshot) / f"report.{form}"
-    write_chunks(path, (chunk.encode() for chunk in renderers[form](page)))
+    write_chunks(path, (chunk.encode() for chunk in rendered(page, form)))
     if output is None:
         update_index(root, page.snapshot)
     _log.info("the report of snapshot %s is %s", page.snapshot, path)
     return str(path)
-
-
-def _html(page: ReportPage) -> Iterable[str]:
-    # Loads the library of charts, which takes a second and which no other form needs.
-    from pulsar_advisor.reporting.html import render_html
-
-    yield render_html(page)

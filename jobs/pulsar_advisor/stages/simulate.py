@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from pydantic import TypeAdapter
 
@@ -18,8 +17,7 @@ from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
 from pulsar_advisor.planning.proposals.configured import configured_of
 from pulsar_advisor.simulation.load import Load, replayed
 from pulsar_advisor.simulation.request import SimulationRequest
-from pulsar_advisor.simulation.scores import cycle_scores, simulation_score
-from pulsar_advisor.simulation.simulate import Simulation, simulate
+from pulsar_advisor.simulation.simulate import simulate
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import RESULT, Root
@@ -32,15 +30,11 @@ from pulsar_advisor.tables.judged import (
     settings_of,
     state_of,
 )
-from pulsar_advisor.tables.parquet import write_table
-from pulsar_advisor.tables.schemas import SIMULATIONS, TRAFFIC
+from pulsar_advisor.tables.simulations import FOLDER, Row, Rows, not_simulated, rows_of, write_simulations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FOLDER: Final = "simulations"
-Row = dict[str, str | int | float | None]
-"""A row of a table, by column."""
 _SCORES: Final = TypeAdapter(tuple[SimulatedScore | NotSimulated, ...])
 _BUNDLES_AT_BOTH_ENDS: Final = 200_000
 """Bundles of all simulations together up to which each is made at both ends of the base load, which takes three times
@@ -68,12 +62,8 @@ def run(spark: SparkSession, root: Root, snapshot: str, request: SimulationReque
     folder = root.folder(f"{FOLDER}/result", snapshot)
     with held(folder, snapshot, f"snapshot {snapshot} is being simulated") as lease:
         answers = fan_out(spark, tasks(root, snapshot, request), simulate_combination)
-        rows: list[Mapping[str, Sequence[Row]]] = [json.loads(answer) for answer in answers.values()]
-        for table in SIMULATIONS:
-            of_all = [one for answer in rows for one in answer[table.name]]
-            columns = {column.name: [one.get(column.name) for one in of_all] for column in table.columns}
-            path = root.folder(f"{FOLDER}/{table.name}", snapshot) / f"{table.name}.parquet"
-            write_table(path, table, columns)
+        rows: list[Rows] = [json.loads(answer) for answer in answers.values()]
+        write_simulations(root, snapshot, rows)
         lease.require()
         document = _document(root, snapshot, request, [one for answer in rows for one in answer["scores"]])
         write_file(folder / RESULT, document.content())
@@ -138,7 +128,7 @@ def simulate_combination(task: SimulationTask) -> str:
     """One simulation, on an executor: the rows of its tables, as JSON."""
     root = Root(task["root"], task["cluster"])
     what_if, shedder, placement = task["what_if"], task["shedder"], task["placement"]
-    key = {
+    key: Row = {
         "shedder": shedder,
         "placement": placement,
         "what_if": " ".join(f"{name}={value}" for name, value in what_if.items()),
@@ -161,16 +151,8 @@ def simulate_combination(task: SimulationTask) -> str:
             both_ends=is_own or task["tasks"] * len(state.bundles) <= _BUNDLES_AT_BOTH_ENDS,
         )
     except AdvisorError as error:
-        return json.dumps({"scores": [{**key, "error": str(error)}], "cycles": [], "moves": [], "splits": []})
-    cycles = cycle_scores(simulation)
-    return json.dumps(
-        {
-            "scores": [{**key, **asdict(simulation_score(simulation, cycles))}],
-            "cycles": [{**key, **one.columns()} for one in cycles],
-            "moves": [{**key, **row} for row in _move_rows(simulation)],
-            "splits": [{**key, **row} for row in _split_rows(simulation)],
-        }
-    )
+        return json.dumps(not_simulated(str(error), key))
+    return json.dumps(rows_of(simulation, key))
 
 
 def _replayed_states(
@@ -186,52 +168,6 @@ def _replayed_states(
             f"{state.snapshot}"
         )
     return earlier
-
-
-def _move_rows(simulation: Simulation) -> Iterable[Row]:
-    brokers = simulation.state.brokers.ids
-    for cycle in simulation.cycles:
-        moves: Iterable[Sequence[Any]] = zip(
-            cycle.bundle.tolist(),
-            cycle.source.tolist(),
-            cycle.destination.tolist(),
-            cycle.traffic.tolist(),
-            strict=True,
-        )
-        for position, (bundle, source, destination, traffic) in enumerate(moves):
-            yield {
-                "cycle": cycle.number,
-                "position": position,
-                "bundle": cycle.state.bundle_name(bundle),
-                "source": brokers[source],
-                "destination": brokers[destination],
-                **_traffic(traffic),
-            }
-
-
-def _split_rows(simulation: Simulation) -> Iterable[Row]:
-    for cycle in simulation.cycles:
-        if cycle.division is None:
-            continue
-        before, after = cycle.division.before, cycle.division.state
-        for position, split in enumerate(cycle.division.splits):
-            for child in cycle.division.children(split):
-                yield {
-                    "cycle": cycle.number,
-                    "position": position,
-                    "bundle": before.bundle_name(split.bundle),
-                    "broker": before.brokers.ids[before.bundles.owner[split.bundle]],
-                    "algorithm": split.algorithm,
-                    "reason": split.reason,
-                    "child": after.bundle_name(child),
-                    "topics": int(after.bundles.topics[child]),
-                    **_traffic(after.bundles.traffic[child].tolist()),
-                }
-
-
-def _traffic(figures: Iterable[float]) -> dict[str, float]:
-    """The columns of traffic figures in the order of FIGURES."""
-    return dict(zip(TRAFFIC.values(), figures, strict=True))
 
 
 def _document(root: Root, snapshot: str, request: SimulationRequest, scores: Sequence[Row]) -> SimulationResult:

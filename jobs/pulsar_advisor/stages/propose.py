@@ -1,0 +1,18 @@
+"""After `recommend`: records in the ledger who proposes the plans that it made."""
+
+from __future__ import annotations
+
+from pulsar_advisor.documents.recommendation import Recommendation
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.proposals import record_proposal
+from pulsar_advisor.execution.person import Person
+from pulsar_advisor.storage.plans import PlanReference
+from pulsar_advisor.storage.root import Root
+
+
+def run(root: Root, recommendation: Recommendation, ledger: Ledger, proposer: Person) -> None:
+    """Record in the ledger who proposes those plans of a recommendation just computed that have steps to carry out."""
+    for row in recommendation.combinations:
+        if row.plan is not None and row.digest is not None and row.steps:
+            plan = PlanReference(recommendation.snapshot, row.plan, row.digest)
+            record_proposal(ledger, plan.sealed(root), proposer, not_computed_here="")
