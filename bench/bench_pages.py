@@ -31,7 +31,7 @@ from sqlalchemy import create_engine, insert
 import documents
 from harness.ports import free_port
 from pulsar_advisor.documents.document import Document
-from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.plan_summary import summary_values
 from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanRecord, PlanSummary, Proposal, Run, StepRecord
 from pulsar_advisor.execution.throttle import ApplyThrottle
@@ -257,7 +257,7 @@ def write_root(folder: Path, names: list[str], snapshots: int) -> list[str]:
 
 def write_ledger(root: Root, names: list[str], ids: list[str], plans: int) -> str:
     """The rows that proposals and runs of so many plans leave; returns the digest of a plan of the first cluster."""
-    url = default_ledger_url(root)
+    url = root.ledger_url
     with closing(open_ledger(url)):
         pass
     large = make_plan([unload_step().model_copy(update={"id": f"step-{n:03d}"}) for n in range(STEPS)])

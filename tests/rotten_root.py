@@ -10,7 +10,7 @@ from typing import Final
 
 import documents
 from pulsar_advisor.execution.consent.approval import propose
-from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.plans import write_plan
@@ -50,7 +50,7 @@ def write_root(folder: Path) -> None:
         report = root.folder("reports", NEW) / "report.html"
         report.parent.mkdir(parents=True)
         report.write_text("<html></html>")
-        with closing(open_ledger(default_ledger_url(root))) as ledger:
+        with closing(open_ledger(root.ledger_url)) as ledger:
             propose(ledger, plan, ALICE)
         update_index(root)
 

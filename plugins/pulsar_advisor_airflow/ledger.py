@@ -42,9 +42,9 @@ def opened_ledger(root: Root) -> Iterator[Ledger]:
 
 
 def _open(root: Root) -> Ledger:
-    from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
+    from pulsar_advisor.execution.ledger.opening import open_ledger
 
-    return open_ledger(option("ledger") or default_ledger_url(root))
+    return open_ledger(option("ledger") or root.ledger_url)
 
 
 def seal(root: Root, snapshot: str, *stages: str) -> None:
@@ -86,4 +86,4 @@ def ledger_head(root: Root) -> str | None:
     """The head of the configured ledger; None without a ledger."""
     from pulsar_advisor.execution.ledger.opening import head_of
 
-    return head_of(option("ledger"), root)
+    return head_of(option("ledger") or root.own_ledger_url)

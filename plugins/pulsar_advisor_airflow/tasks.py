@@ -241,7 +241,6 @@ def cluster_names() -> list[str]:
 
 def prune_snapshots(cluster: str, keep_days: int) -> Json:
     """Remove a cluster's snapshots older than this, except the newest and those that a plan refers to."""
-    from pulsar_advisor.execution.ledger.opening import default_ledger_url
     from pulsar_advisor.snapshots.retention import Retention
     from pulsar_advisor.stages.prune import run as prune
     from pulsar_advisor_airflow.ledger import opened_ledger
@@ -250,7 +249,7 @@ def prune_snapshots(cluster: str, keep_days: int) -> Json:
     with as_airflow_errors():
         with opened_ledger(root):
             pass  # before the first proposal there is none, and nothing is removed without one
-        address = option("ledger") or default_ledger_url(root)
+        address = option("ledger") or root.ledger_url
         return as_json(prune(root, Retention(keep_days), address, datetime.now(UTC), dry_run=False))
 
 

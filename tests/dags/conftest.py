@@ -42,7 +42,7 @@ import documents  # noqa: E402
 from pulsar_advisor.documents.apply_result import ApplyResult  # noqa: E402
 from pulsar_advisor.execution.apply import apply_plan  # noqa: E402
 from pulsar_advisor.execution.ledger.ledger import Ledger  # noqa: E402
-from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger  # noqa: E402
+from pulsar_advisor.execution.ledger.opening import open_ledger  # noqa: E402
 from pulsar_advisor.execution.run.executor import ApplyOptions, Interruption  # noqa: E402
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id  # noqa: E402
 from pulsar_advisor.model.errors import Refused  # noqa: E402
@@ -155,7 +155,7 @@ class Stages:
         return self.not_computed_here
 
     def ledger(self) -> Ledger:
-        return open_ledger(default_ledger_url(self.root))
+        return open_ledger(self.root.ledger_url)
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from pulsar_advisor.execution.cluster.cluster_port import Override
 from pulsar_advisor.execution.consent.approval import approve, propose
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.held_run import start_run
-from pulsar_advisor.execution.ledger.opening import default_ledger_url
 from pulsar_advisor.execution.ledger.switches import record_switching_off
 from pulsar_advisor.execution.run.guard import OFF
 from pulsar_advisor.model.plans.plan import digest_of
@@ -153,6 +152,6 @@ def test_a_ledger_that_was_cut_off_since_the_last_run_fails_the_audit(stages: St
     with closing(stages.ledger()) as ledger:
         propose(ledger, stages.plan, ALICE)
     assert run_dag("pulsar_maintenance")[0] == "success"
-    Path(default_ledger_url(stages.root).removeprefix("sqlite:///")).unlink()
+    Path(stages.root.ledger_url.removeprefix("sqlite:///")).unlink()
     state, tasks = run_dag("pulsar_maintenance")
     assert (state, tasks["audit_ledger"]) == ("failed", "failed")

@@ -23,7 +23,7 @@ from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.approvals import record_rejection
 from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.pauses import pause_requested
 from pulsar_advisor.execution.ledger.runs import run_by_id
 from pulsar_advisor.execution.ledger.switches import record_switched_back, record_switching_off, switched_off
@@ -101,7 +101,7 @@ def plan() -> Plan:
 
 @pytest.fixture
 def ledger(root: Root) -> Iterator[Ledger]:
-    ledger = open_ledger(default_ledger_url(root))
+    ledger = open_ledger(root.ledger_url)
     yield ledger
     ledger.close()
 

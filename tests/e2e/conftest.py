@@ -20,7 +20,7 @@ from harness.load import running_load
 from harness.pages import logged_in_page
 from harness.skew import wait_for_skew
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.storage.root import Root
 
 REPOSITORY = Path(__file__).parents[2]
@@ -85,7 +85,7 @@ def user(airflow: standalone.Airflow) -> Callable[[str], Api]:
 
 @pytest.fixture
 def ledger(root: Root) -> Iterator[Ledger]:
-    with closing(open_ledger(default_ledger_url(root))) as ledger:
+    with closing(open_ledger(root.ledger_url)) as ledger:
         yield ledger
 
 

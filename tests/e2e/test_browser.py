@@ -21,7 +21,7 @@ from harness.pages import (
     send_form,
     toggle_schedule,
 )
-from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.storage.root import Root
 
 pytestmark = [pytest.mark.airflow, pytest.mark.full]
@@ -89,7 +89,7 @@ def test_a_plan_is_proposed_with_the_form_and_rejected_by_another_person(
     answer_request(approver, "Reject")
 
     read_again_until(proposer, "/dags/pulsar_rebalance/runs", proposer.get_by_text("Success"))
-    with closing(open_ledger(default_ledger_url(root))) as ledger:
+    with closing(open_ledger(root.ledger_url)) as ledger:
         rejection = ledger.events(DIGEST)[-1]
         assert (rejection.kind, rejection.detail[:8]) == ("rejected", "by olive")
 

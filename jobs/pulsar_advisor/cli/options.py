@@ -116,15 +116,14 @@ class LedgerPlace:
 
     def url(self, place: Place) -> str:
         """The given address, or SQLite beside the root."""
-        from pulsar_advisor.execution.ledger.opening import default_ledger_url
 
-        return self.given(place) or default_ledger_url(place.open())
+        return self.given(place) or place.open().ledger_url
 
     def head(self, place: Place) -> str | None:
         """The ledger's last event; None without a ledger."""
         from pulsar_advisor.execution.ledger.opening import head_of
 
-        return head_of(self.given(place), place.open())
+        return head_of(self.given(place) or place.open().own_ledger_url)
 
     def sealing(self, place: Place, snapshot: str, *stages: str) -> AbstractContextManager[None]:
         """Record what stages write about a snapshot within the block; see `stages.seal`."""

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import chain
 
 from pulsar_advisor.documents.prune_result import Pruned
-from pulsar_advisor.execution.ledger.opening import default_ledger_url, ledger_exists, open_ledger
+from pulsar_advisor.execution.ledger.opening import ledger_exists, open_ledger
 from pulsar_advisor.execution.ledger.recorded_plans import new_plans
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.snapshots.retention import Retention, referred_to
@@ -76,7 +76,7 @@ class PlanReferences:
 
     def __init__(self, root: Root, address: str | None, *, has_plans: bool) -> None:
         self._root = root
-        self._url = address or default_ledger_url(root)
+        self._url = address or root.ledger_url
         self._read: dict[str, tuple[str, ...]] = {}
         """The references of each plan, by its digest or file; a plan never changes, so they are read once."""
         self.unreadable: list[str] = []

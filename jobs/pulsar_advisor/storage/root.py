@@ -70,6 +70,21 @@ class Root:
         path = UPath(self.url)
         return UPath(Path(self.url).absolute()) if path.protocol == "" else path
 
+    @property
+    def own_ledger_url(self) -> str | None:
+        """Of the ledger beside a local root, SQLite; None for an object store, which can't hold one."""
+        path = self.path
+        return f"sqlite:///{path.path}/ledger.sqlite" if path.protocol in ("", "file") else None
+
+    @property
+    def ledger_url(self) -> str:
+        """The same. Raises `UsageError` for an object store."""
+        if (url := self.own_ledger_url) is None:
+            raise UsageError(
+                f"root {self.path} is an object store, which can't hold a ledger: name one with --ledger URL"
+            )
+        return url
+
     def folder(self, stage: str, snapshot: str) -> UPath:
         """`<stage>/cluster=<c>/snapshot=<id>`; `stage` may have a sub-folder, as `tables/bundles`."""
         return self.path / stage / f"cluster={self.cluster}" / f"snapshot={snapshot}"

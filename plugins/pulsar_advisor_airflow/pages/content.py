@@ -19,7 +19,7 @@ from pulsar_advisor.execution.ledger import lists
 from pulsar_advisor.execution.ledger.address import ledger_url
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.opening import default_ledger_url, ledger_exists, open_ledger
+from pulsar_advisor.execution.ledger.opening import ledger_exists, open_ledger
 from pulsar_advisor.execution.ledger.pauses import pause_requested
 from pulsar_advisor.execution.ledger.plan_states import PlanState, states_of
 from pulsar_advisor.execution.ledger.plans import plan_record, summary_of_plan
@@ -243,7 +243,7 @@ def newest_report(cluster: Cluster) -> str | None:
 @contextmanager
 def ledger_if_any() -> Iterator[Ledger | None]:
     """The configured ledger; none is created."""
-    address = option("ledger") or default_ledger_url(Root(option("root"), "any"))
+    address = option("ledger") or Root(option("root"), "any").ledger_url
     yield _opened(address, _file_number(address)) if ledger_exists(address) else None
 
 

@@ -17,7 +17,7 @@ from pulsar_advisor.cli import app, exit_code
 from pulsar_advisor.cli.output import log, print_json, say
 from pulsar_advisor.cli.usage import shown_default
 from pulsar_advisor.documents.validation import Validation
-from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.model.plans.plan import dump_plan
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, Root
@@ -242,7 +242,7 @@ def test_a_plan_that_was_never_carried_out_is_refused_before_anything_is_capture
     plan = make_plan([unload_step()])
     file = tmp_path / "plan.json"
     file.write_bytes(dump_plan(plan))
-    open_ledger(default_ledger_url(Root(str(tmp_path), "demo"))).close()
+    open_ledger(Root(str(tmp_path), "demo").ledger_url).close()
     monkeypatch.setattr("pulsar_advisor.cli.plans.capture_into", lambda *_: pytest.fail("captured"))
     monkeypatch.setattr("pulsar_advisor.cli.plans.spark_for", lambda *_: pytest.fail("started Spark"))
     words = ["verify", str(file), "--root", str(tmp_path), "--cluster", "demo", "--admin-url", NOBODY_LISTENS]

@@ -11,7 +11,7 @@ import pytest
 
 from pulsar_advisor.cli import exit_code
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.run.guard import OFF
 from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.storage.root import Root
@@ -31,7 +31,7 @@ def root(tmp_path: Path) -> Root:
 
 @pytest.fixture
 def ledger(root: Root) -> Iterator[Ledger]:
-    with closing(open_ledger(default_ledger_url(root), FakeTime().now_ms)) as opened:
+    with closing(open_ledger(root.ledger_url, FakeTime().now_ms)) as opened:
         yield opened
 
 

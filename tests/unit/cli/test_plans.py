@@ -13,7 +13,7 @@ import pytest
 from pulsar_advisor.cli import exit_code
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.person import system_user
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
@@ -44,7 +44,7 @@ def time() -> FakeTime:
 @pytest.fixture
 def ledger(root: Root, time: FakeTime) -> Iterator[Ledger]:
     """The ledger beside the root, where a verb finds it."""
-    with closing(open_ledger(default_ledger_url(root), time.now_ms)) as opened:
+    with closing(open_ledger(root.ledger_url, time.now_ms)) as opened:
         yield opened
 
 

@@ -13,7 +13,7 @@ import documents
 from pulsar_advisor.cli import exit_code
 from pulsar_advisor.cli.options import CLUSTER_VARIABLE, ROOT_VARIABLE
 from pulsar_advisor.execution.consent.approval import propose
-from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.person import person_on_command_line
 from pulsar_advisor.model.plans.plan import Plan, digest_of, short
 from pulsar_advisor.storage.files import write_file
@@ -28,7 +28,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     """A plan that Alice proposed, in the root that the environment names."""
     root, plan = Root(str(tmp_path), "demo"), make_plan([unload_step()])
     write_plan(root, plan)
-    with closing(open_ledger(default_ledger_url(root))) as ledger:
+    with closing(open_ledger(root.ledger_url)) as ledger:
         propose(ledger, plan, ALICE)
     monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path))
     monkeypatch.setenv(CLUSTER_VARIABLE, "demo")
@@ -93,7 +93,7 @@ def test_an_unknown_cluster_names_those_that_there_are(
 def test_who_is_alone_is_shown_the_policy_that_lets_one_person_do_both(
     plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with closing(open_ledger(default_ledger_url(Root(str(tmp_path), "demo")))) as ledger:
+    with closing(open_ledger(Root(str(tmp_path), "demo").ledger_url)) as ledger:
         propose(ledger, plan, person_on_command_line("alice"))
     approve = ["approve", short(digest_of(plan)), "--as", "alicia"]
     assert exit_code(approve) == 4
@@ -116,7 +116,7 @@ def test_the_advised_plan_leads_and_those_that_do_the_same_share_a_line(
     root = Root(str(tmp_path), "demo")
     better = make_plan([unload_step(), unload_step(2, UPPER)])
     same = [make_plan([unload_step()], shedder=name) for name in ("UniformLoadShedder", "OverloadShedder")]
-    with closing(open_ledger(default_ledger_url(root))) as ledger:
+    with closing(open_ledger(root.ledger_url)) as ledger:
         for one in (better, *same):
             propose(ledger, one, ALICE)
     recommendation = documents.recommendation(plan="a.json", digest=digest_of(same[1]))

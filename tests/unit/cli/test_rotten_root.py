@@ -11,7 +11,7 @@ import pytest
 import documents
 from pulsar_advisor.cli import exit_code
 from pulsar_advisor.cli.options import CLUSTER_VARIABLE, ROOT_VARIABLE
-from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.index import newest
 from pulsar_advisor.storage.root import MANIFEST, Root
@@ -127,7 +127,7 @@ def test_prune_keeps_what_a_plan_that_can_not_be_read_was_made_from(
         write_file(root.folder("raw", later) / MANIFEST, documents.manifest(snapshot=later).content())
     spoil(folder, "plan", "half")
     (folder / "ledger.sqlite").unlink()
-    with closing(open_ledger(default_ledger_url(Root(str(folder), ROTTEN)))):
+    with closing(open_ledger(Root(str(folder), ROTTEN).ledger_url)):
         pass
     for path in (folder / "plans" / f"cluster={CLUSTERS[1]}").rglob("*--*.json"):
         path.unlink()

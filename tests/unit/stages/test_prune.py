@@ -12,7 +12,7 @@ import pytest
 
 from pulsar_advisor.documents.prune_result import Pruned
 from pulsar_advisor.execution.consent.approval import propose
-from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.snapshots.retention import Retention
 from pulsar_advisor.stages import prune as verb
@@ -37,7 +37,7 @@ def snapshots(root: Root) -> None:
         for stage in STAGES:
             write_file(root.folder(stage, snapshot) / (MANIFEST if stage == "raw" else "part"), b"{}")
         write_file(root.folder("raw", snapshot) / "topic_stats" / "0.jsonl.zst", b"")
-    open_ledger(default_ledger_url(root)).close()
+    open_ledger(root.ledger_url).close()
 
 
 def outcome(
@@ -98,7 +98,7 @@ def test_a_dry_run_says_the_same_and_touches_nothing(root: Root) -> None:
 
 
 def test_a_snapshot_that_a_plan_in_the_ledger_refers_to_stays(root: Root) -> None:
-    ledger = open_ledger(default_ledger_url(root))
+    ledger = open_ledger(root.ledger_url)
     propose(ledger, make_plan([unload_step()], cluster=root.cluster, snapshot=OLD), ALICE)
     ledger.close()
     assert pruned(root, count=1) == outcome((MIDDLE,), (OLD,))
@@ -106,7 +106,7 @@ def test_a_snapshot_that_a_plan_in_the_ledger_refers_to_stays(root: Root) -> Non
 
 
 def test_a_snapshot_that_a_plans_strategies_learnt_from_stays(root: Root) -> None:
-    ledger = open_ledger(default_ledger_url(root))
+    ledger = open_ledger(root.ledger_url)
     learnt = make_plan([unload_step()], cluster=root.cluster, snapshot=NEW, memory={"snapshots": [OLD]})
     propose(ledger, learnt, ALICE)
     ledger.close()
@@ -114,7 +114,7 @@ def test_a_snapshot_that_a_plans_strategies_learnt_from_stays(root: Root) -> Non
 
 
 def test_a_ledger_named_by_a_reference_is_read(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LEDGER", default_ledger_url(root))
+    monkeypatch.setenv("LEDGER", root.ledger_url)
     ledger = open_ledger("env:LEDGER")
     propose(ledger, make_plan([unload_step()], cluster=root.cluster, snapshot=OLD), ALICE)
     ledger.close()
@@ -124,7 +124,7 @@ def test_a_ledger_named_by_a_reference_is_read(root: Root, monkeypatch: pytest.M
 def test_a_ledger_that_can_not_be_read_is_named_in_one_line_without_its_options(root: Root) -> None:
     with closing(sqlite3.connect(Path(root.url) / "ledger.sqlite")) as database:
         database.execute("DROP TABLE plans")
-    url = default_ledger_url(root)
+    url = root.ledger_url
     with pytest.raises(StorageError) as failure:
         prune(root, Retention(keep_count=1), f"{url}?timeout=5", NOW, dry_run=True)
     assert str(failure.value).startswith(f"ledger {url} can't be used: no such table: plans: ")
@@ -148,7 +148,7 @@ def test_a_plan_file_that_can_not_be_read_keeps_its_snapshot_and_is_named(root: 
 
 
 def test_a_plan_of_another_cluster_keeps_nothing(root: Root) -> None:
-    ledger = open_ledger(default_ledger_url(root))
+    ledger = open_ledger(root.ledger_url)
     propose(ledger, make_plan([unload_step()], cluster="other", snapshot=OLD), ALICE)
     ledger.close()
     assert pruned(root, days=30).removed == (OLD,)
@@ -207,7 +207,7 @@ def test_a_snapshot_that_is_made_between_the_listings_stays(
 
 def test_a_snapshot_that_a_plan_comes_to_refer_to_meanwhile_stays(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     def propose_one(*_: object) -> None:
-        ledger = open_ledger(default_ledger_url(root))
+        ledger = open_ledger(root.ledger_url)
         propose(ledger, make_plan([unload_step()], cluster=root.cluster, snapshot=MIDDLE), ALICE)
         ledger.close()
 

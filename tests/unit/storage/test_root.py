@@ -129,3 +129,12 @@ def test_a_validation_result_that_was_cut_is_refused(tmp_path: Path) -> None:
 def test_a_url_that_nothing_installed_can_open_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match=rf"root '{url}' can't be opened: .* whose package is installed"):
         Root(url, "c")
+
+
+def test_the_default_ledger_lies_beside_a_local_root(tmp_path: Path) -> None:
+    assert Root(str(tmp_path), "demo").ledger_url == f"sqlite:///{tmp_path}/ledger.sqlite"
+
+
+def test_an_object_store_has_no_default_ledger() -> None:
+    with pytest.raises(UsageError, match="name one with --ledger URL"):
+        _ = Root("memory://bucket/advisor", "demo").ledger_url

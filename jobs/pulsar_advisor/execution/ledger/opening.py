@@ -21,7 +21,6 @@ from upath import UPath
 from pulsar_advisor.execution.ledger.address import ledger_url, without_secrets
 from pulsar_advisor.execution.ledger.ledger import READS, Ledger, named_errors
 from pulsar_advisor.model.errors import StorageError, UsageError
-from pulsar_advisor.storage.root import Root
 from pulsar_advisor.storage.store_clock import carried_on, store_time
 
 ABANDONED_MS: Final = 30_000
@@ -73,13 +72,6 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
     return Ledger(engine, now_ms or carried_on(lambda: _asked(engine)))
 
 
-def default_ledger_url(root: Root) -> str:
-    """SQLite beside a local root. Raises `UsageError` for an object store, which can't hold a ledger."""
-    if root.path.protocol not in ("", "file"):
-        raise UsageError(f"root {root.path} is an object store, which can't hold a ledger: name one with --ledger URL")
-    return f"sqlite:///{root.path.path}/ledger.sqlite"
-
-
 def ledger_exists(url: str) -> bool:
     """False only if a SQLite file is missing; other ledgers are checked when opened.
 
@@ -89,15 +81,9 @@ def ledger_exists(url: str) -> bool:
     return not _is_file(parsed) or Path(str(parsed.database)).exists()
 
 
-def head_of(address: str | None, root: Root) -> str | None:
-    """The last event of the ledger at an address, by default beside a local root, as `NUMBER:HASH`.
-
-    None if there is no ledger; none is created.
-    """
-    if address is None and root.path.protocol not in ("", "file"):
-        return None
-    url = address or default_ledger_url(root)
-    if not ledger_exists(url):
+def head_of(url: str | None) -> str | None:
+    """The last event of the ledger at an address, as `NUMBER:HASH`; None if there is no ledger: none is created."""
+    if url is None or not ledger_exists(url):
         return None
     with closing(open_ledger(url)) as ledger:
         return str(ledger.head())

@@ -18,7 +18,7 @@ from pulsar_advisor.execution.ledger import migrations
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.opening import default_ledger_url, open_ledger
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.runs import abort_runs, runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
@@ -26,7 +26,6 @@ from pulsar_advisor.execution.ledger.tables import Base
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError, StorageError, UsageError
 from pulsar_advisor.model.plans.plan import digest_of
-from pulsar_advisor.storage.root import Root
 from unit.execution.actors import ALICE
 from unit.execution.doubles import make_plan, unload_step
 
@@ -138,15 +137,6 @@ def test_an_approval_of_an_earlier_release_can_be_withdrawn(earlier: str) -> Non
 def ledger_digests(ledger: Ledger) -> list[str]:
     with ledger.reading() as session:
         return list(session.scalars(text("SELECT digest FROM plans ORDER BY recorded_at_ms")))
-
-
-def test_the_default_ledger_lies_beside_a_local_root(tmp_path: Path) -> None:
-    assert default_ledger_url(Root(str(tmp_path), "demo")) == f"sqlite:///{tmp_path}/ledger.sqlite"
-
-
-def test_an_object_store_has_no_default_ledger() -> None:
-    with pytest.raises(UsageError, match="name one with --ledger URL"):
-        default_ledger_url(Root("memory://bucket/advisor", "demo"))
 
 
 @pytest.mark.parametrize("url", ["", "nonsense"])
