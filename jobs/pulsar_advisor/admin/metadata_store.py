@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 from urllib.parse import unquote_plus
 
 from pulsar_advisor.admin.read_client import Document
@@ -27,7 +27,7 @@ _RANGE = re.compile(r"0x[0-9a-f]{8}_0x[0-9a-f]{8}")
 
 @dataclass(frozen=True)
 class Node:
-    """One node: its content, when it was made and last written, and its version (the compare-and-set token)."""
+    """One node: its content, when it was made and last written, and how often it was written since it was made."""
 
     path: str
     data: bytes
@@ -43,11 +43,14 @@ class Node:
 
 
 class MetadataStore(Protocol):
-    """One session with a store. Nodes that don't exist, or vanish before they are read, are skipped.
+    """One session with a store. Nodes that don't exist, or vanish before they are read, are skipped, or childless.
 
     Both methods answer in the order of the paths, ask for at most `PATHS_AT_A_TIME` ahead, and raise
     `ClusterUnreachable` when the session is lost or a read takes too long.
     """
+
+    kind: str
+    """The product's name."""
 
     def children(self, paths: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
         """(path, names of its children, sorted)."""
@@ -67,6 +70,9 @@ def in_batches(paths: Iterable[str]) -> Iterator[list[str]]:
 
 class StoreConnection(Protocol):
     """Where a store is, and how to authenticate to it."""
+
+    kind: ClassVar[str]
+    """The product's name."""
 
     @property
     def name(self) -> str:
@@ -105,6 +111,7 @@ class MetadataReader:
     """
 
     def __init__(self, store: MetadataStore, budget: RequestBudget | None = None) -> None:
+        self.kind = store.kind
         self._store = store
         self._budget = budget or RequestBudget()
 

@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from pulsar_advisor.admin.metadata_store import StoreConnection
+from pulsar_advisor.admin.oxia import OxiaConnection
 from pulsar_advisor.admin.profiles import Profile
 from pulsar_advisor.admin.transport import AdminConnection
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
@@ -28,7 +29,10 @@ class CaptureOptions(BaseModel):
     admin: AdminConnection | None = None
     """Without it there is no `fresh` view: no settings, and only the load that brokers published in ZooKeeper."""
     zookeeper: ZooKeeperConnection | None = None
-    """Without it there are no node versions, no averages from the leader, and no transaction-internal topics."""
+    """Without a metadata store there are no node versions, no averages from the leader, and no transaction-internal
+    topics."""
+    oxia: OxiaConnection | None = None
+    """The metadata store, in place of `zookeeper`."""
     service_url: str | None = None
     """`pulsar(+ssl)://host:port[,host:port…]`: where Extensible brokers publish ownership and load."""
     concurrency: int = Field(default=16, ge=1, le=256)
@@ -40,8 +44,10 @@ class CaptureOptions(BaseModel):
 
     @model_validator(mode="after")
     def _has_a_way_in(self) -> Self:
-        if self.admin is None and (self.zookeeper is None or self.service_url is not None):
+        if self.admin is None and (self.metadata_store is None or self.service_url is not None):
             raise ValueError(_NO_ADMIN_URL)
+        if self.zookeeper is not None and self.oxia is not None:
+            raise ValueError("give one metadata store, ZooKeeper or Oxia")
         return self
 
     @model_validator(mode="after")
@@ -58,7 +64,7 @@ class CaptureOptions(BaseModel):
     @property
     def metadata_store(self) -> StoreConnection | None:
         """The cluster's metadata store, if it was given."""
-        return self.zookeeper
+        return self.zookeeper or self.oxia
 
     @property
     def required_admin(self) -> AdminConnection:
@@ -80,6 +86,7 @@ def capture_options(
     profile: Profile | None = None,
     admin: Mapping[str, Any] | None = None,
     zookeeper: str | Mapping[str, Any] | None = None,
+    metadata_store: str | None = None,
     service_url: str | None = None,
     max_requests: int | None = None,
     second_pass: bool | None = None,
@@ -87,19 +94,25 @@ def capture_options(
     """Options from a profile, overridden by those given explicitly.
 
     `admin` holds fields of `AdminConnection`; None and empty values count as not given. An authentication
-    method replaces the profile's. `zookeeper` is the hosts, or fields of `ZooKeeperConnection`. Raises `UsageError`
+    method replaces the profile's. `zookeeper` is the hosts, or fields of `ZooKeeperConnection`; `metadata_store`
+    is `zk:HOSTS` or `oxia://HOST:PORT/NAMESPACE`, and replaces the profile's of the other kind. Raises `UsageError`
     naming the field that can't be used.
     """
     MAX_REQUESTS.check(max_requests)
+    if metadata_store is not None and zookeeper is not None:
+        raise UsageError("give --metadata-store or --zookeeper, not both")
     fields = dict(profile.connection) if profile is not None else {}
     given = {name: value for name, value in (admin or {}).items() if value not in (None, (), [])}
     inherited = dict(fields.get("admin", {}))
     if given.keys() & _CREDENTIALS:
         inherited = {name: value for name, value in inherited.items() if name not in _CREDENTIALS}
     fields["admin"] = inherited | given
-    if zookeeper is not None:
-        given_there = {"hosts": zookeeper} if isinstance(zookeeper, str) else zookeeper
-        fields["zookeeper"] = {**fields.get("zookeeper", {}), **given_there}
+    store, given_there = ("zookeeper", zookeeper) if metadata_store is None else _store_of(metadata_store)
+    if given_there is not None:
+        given_there = {_ADDRESS_OF[store]: given_there} if isinstance(given_there, str) else given_there
+        of_profile = fields.get(store, {})
+        fields = {name: value for name, value in fields.items() if name not in _ADDRESS_OF}
+        fields[store] = {**of_profile, **given_there}
     fields |= {
         name: value
         for name, value in (
@@ -118,6 +131,20 @@ def capture_options(
     except ValidationError as error:
         where = f"profile '{profile.name}': " if profile else ""
         raise UsageError(where + problems(error)[0]) from error
+
+
+_ADDRESS_OF: Final = {"zookeeper": "hosts", "oxia": "url"}
+"""The fields of options that are metadata stores, and the one of each that says where it is."""
+
+
+def _store_of(url: str) -> tuple[str, str]:
+    """The field of the options, and the address, for a text as in `metadataStoreUrl`."""
+    if url.startswith("zk:"):
+        return "zookeeper", url
+    if url.startswith("oxia:"):
+        return "oxia", url
+    why = "Pulsar 5 has no etcd, and it can't be read here" if url.startswith("etcd:") else "not a metadata store"
+    raise UsageError(f"'{url}': {why}; expected zk:host:2181[,host:2181][/chroot] or oxia://host:6648/namespace")
 
 
 _CREDENTIALS: Final = frozenset(

@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
@@ -32,6 +32,7 @@ class ZooKeeperConnection(BaseModel):
     """Where the cluster's metadata store is, and how to authenticate to it; secrets as in `AdminConnection`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    kind: ClassVar[str] = "ZooKeeper"
 
     hosts: str
     """`host:port[,host:port…][/chroot]`, the text of `metadataStoreUrl` without its `zk:`."""
@@ -93,7 +94,7 @@ class ZooKeeperConnection(BaseModel):
     @property
     def name(self) -> str:
         """The store for a reader of messages."""
-        return f"ZooKeeper {self.hosts}"
+        return f"{self.kind} {self.hosts}"
 
     @contextmanager
     def session(self) -> Iterator[ZooKeeperStore]:
@@ -119,6 +120,7 @@ class ZooKeeperStore:
     def __init__(self, client: KazooClient, connection: ZooKeeperConnection) -> None:
         self._get_children = client.get_children_async
         self._get = client.get_async
+        self.kind = connection.kind
         self._connection = connection
 
     def children(self, paths: Iterable[str]) -> Iterator[tuple[str, list[str]]]:

@@ -136,7 +136,7 @@ def _agreed(identity: Identity | None, metadata: MetadataReader | None) -> Ident
         return identify_in(metadata)
     if metadata is not None and not set(metadata.active_brokers()) & set(identity.brokers):
         raise UsageError(
-            f"ZooKeeper lists none of the brokers {some_of(identity.brokers)}: "
+            f"{metadata.kind} lists none of the brokers {some_of(identity.brokers)}: "
             "it belongs to a different cluster than the admin URL"
         )
     return identity
@@ -223,7 +223,7 @@ def _channel(
     if in_metadata_store and metadata is not None:
         read_service_unit_states(session, metadata)
     elif in_metadata_store:
-        session.journal.miss(STATES, "this cluster keeps it in its metadata store, and no ZooKeeper was given")
+        session.journal.miss(STATES, "this cluster keeps it in its metadata store, and no metadata store was given")
     if service_url is not None:
         return listening(session, service_url, states_in_topic=not in_metadata_store)
     for surface in SYSTEM_TOPICS:

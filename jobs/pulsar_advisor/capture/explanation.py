@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.capture.system_topics import SURFACES, TOPICS
 
-Target = Literal["any broker", "each broker", "the leader", "ZooKeeper", "system topic"]
+Target = Literal["any broker", "each broker", "the leader", "ZooKeeper", "Oxia", "system topic"]
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def explained(options: CaptureOptions) -> Iterator[Call]:
     Redirects to a broker of the cluster are followed, and temporary failures are tried three times.
     """
     if options.admin is None:
-        yield from _ZOOKEEPER_ONLY
+        yield from _of_store(_ZOOKEEPER_ONLY, options)
     else:
         yield from _ADMIN
     if options.admin is not None and options.second_pass:
@@ -85,7 +85,14 @@ def explained(options: CaptureOptions) -> Iterator[Call]:
             if call.target == "each broker" and call.call.startswith("GET /admin/v2/broker-stats/"):
                 yield replace(call, times="once more, if bundles have moved")
     if options.metadata_store is not None:
-        yield from _ZOOKEEPER
+        yield from _of_store(_ZOOKEEPER, options)
     if options.service_url is not None:
         for surface in SURFACES:
             yield Call("system topic", f"read {TOPICS[surface]}", "once, under Extensible")
+
+
+def _of_store(calls: Iterable[Call], options: CaptureOptions) -> Iterator[Call]:
+    """The reads of the metadata store, as the one at hand calls them."""
+    for call in calls:
+        in_oxia = call.call.replace("getChildren", "List").replace("getData", "Read")
+        yield call if options.oxia is None else Call("Oxia", in_oxia, call.times)

@@ -55,7 +55,9 @@ def read_store(session: Session, metadata: MetadataReader) -> None:
         found = [node.leader for _, _, node in session.decoded("leader", nodes, LEADER_NODE)]
         named = [leader for leader in found if leader is not None]
         if named and session.leader not in named:
-            session.journal.miss("leader", f"ZooKeeper names {some_of(named)}, the brokers {session.leader or 'none'}")
+            session.journal.miss(
+                "leader", f"{metadata.kind} names {some_of(named)}, the brokers {session.leader or 'none'}"
+            )
         yield from ({"source": "zookeeper", "broker": leader} for leader in found)
 
     def local_policies() -> Iterable[Line]:
@@ -89,7 +91,7 @@ def read_store(session: Session, metadata: MetadataReader) -> None:
         ("resource_quotas", resource_quotas),
         ("topic_names", topic_names),
     )
-    _write_each(session, "ZooKeeper", surfaces)
+    _write_each(session, "metadata store", surfaces)
 
 
 def _write_each(session: Session, step: str, surfaces: Sequence[tuple[str, Callable[[], Iterable[Line]]]]) -> None:
@@ -107,7 +109,7 @@ def miss_store(journal: Journal, load_manager: LoadManagerKind) -> None:
         if load_manager != "modular" and surface in _OF_MODULAR_ONLY:
             journal.lack(surface, f"under the {load_manager.capitalize()} load manager")
         else:
-            journal.miss(surface, "only ZooKeeper holds it, and no ZooKeeper was given")
+            journal.miss(surface, "only the metadata store holds it, and none was given")
 
 
 def read_service_unit_states(session: Session, metadata: MetadataReader) -> None:
@@ -237,4 +239,4 @@ def _read_configuration(session: Session, metadata: MetadataReader) -> None:
         ("namespaces", namespaces),
         ("partitioned_topics", partitioned_topics),
     )
-    _write_each(session, "configuration in ZooKeeper", surfaces)
+    _write_each(session, "configuration in the metadata store", surfaces)

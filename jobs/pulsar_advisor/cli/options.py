@@ -173,6 +173,8 @@ class Connection:
     """Admin URL of a broker or of a proxy; repeatable, tried in turn."""
     zookeeper: str | None = None
     """ZooKeeper hosts: host:port,host:port[/chroot]."""
+    metadata_store: str | None = None
+    """The brokers' metadataStoreUrl: zk:host:port,host:port[/chroot], or oxia://host:port/namespace."""
     service_url: str | None = None
     """Binary address, pulsar://broker:6650: reads what Extensible brokers publish to their leader."""
     token_file: Path | None = None
@@ -201,7 +203,7 @@ class Connection:
             profile = None
         admin = asdict(self)
         admin["admin_urls"] = admin.pop("admin_url")
-        others = {name: admin.pop(name) for name in ("zookeeper", "service_url")}
+        others = {name: admin.pop(name) for name in ("zookeeper", "metadata_store", "service_url")}
         return capture_options(profile=profile, admin=admin, **others, **manners)
 
 

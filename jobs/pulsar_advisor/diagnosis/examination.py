@@ -39,6 +39,9 @@ _VERSION = "/admin/v2/brokers/version"
 _RELEASE = re.compile(r"\d+\.\d+\S*")
 _NAMES = msgspec.json.Decoder(list[str])
 
+_SCHEMES: Final = ("zk", "oxia", "etcd", "rocksdb", "memory")
+"""Of the metadata stores that Pulsar has had."""
+
 
 @dataclass(frozen=True)
 class Lack:
@@ -58,6 +61,8 @@ class BrokerAnswers:
     """Keys of the allow-list."""
     load_manager: LoadManagerKind | None = None
     clock: ClockDifference | None = None
+    store_scheme: str = ""
+    """How its `metadataStoreUrl` begins: zk, oxia, etcd…; empty if unknown."""
 
     @property
     def silence(self) -> Lack | None:
@@ -66,13 +71,14 @@ class BrokerAnswers:
 
 
 @dataclass(frozen=True)
-class ZooKeeperAnswers:
-    """The results from ZooKeeper."""
+class StoreAnswers:
+    """The results from the metadata store."""
 
     lack: str | None
     """Why it can't be used."""
     brokers: tuple[str, ...] = ()
     has_bundle_data: bool = False
+    kind: str = "ZooKeeper"
 
 
 @dataclass(frozen=True)
@@ -104,8 +110,8 @@ class Examination:
     """By broker id."""
     topics_asked_of: str | None = None
     """The broker whose topic statistics were read."""
-    zookeeper: ZooKeeperAnswers | None = None
-    """None if no ZooKeeper was given."""
+    store: StoreAnswers | None = None
+    """None if no metadata store was given."""
     system_topics: SystemTopicsAnswer | None = None
     """None if no service URL was given, or no broker runs the Extensible manager."""
 
@@ -135,7 +141,7 @@ def examine(options: CaptureOptions) -> Examination:
     """
     if options.admin is None:
         assert options.metadata_store is not None
-        return _examine_zookeeper(options.metadata_store)
+        return _examine_store(options.metadata_store)
     with AdminTransport(options.admin) as transport:
         found = Examination({url: _release_at(transport, url) for url in options.admin.admin_urls})
         if not any(isinstance(release, str) for release in found.admin_urls.values()):
@@ -146,7 +152,7 @@ def examine(options: CaptureOptions) -> Examination:
             found.answers = dict(zip(found.brokers, answers, strict=True))
         _ask_for_topics(found, transport)
         if options.metadata_store is not None:
-            found.zookeeper = _ask_zookeeper(options.metadata_store)
+            found.store = _ask_store(options.metadata_store)
         if options.service_url is not None and "extensible" in found.load_managers.values():
             found.system_topics = SystemTopicsAnswer(refusal(transport, options.service_url))
         return found
@@ -226,6 +232,7 @@ def _ask_broker(transport: AdminTransport, cluster_name: str, broker: str) -> Br
     ask("owned_bundles", lambda: client.owned_bundles(cluster_name, broker))
     settings = ask("settings", lambda: client.runtime_configuration(broker)) or {}
     answers.settings = _allowed(settings)
+    answers.store_scheme = _scheme(settings)
     answers.release, answers.clock = ask("brokers", lambda: client.version_and_clock(broker)) or (None, None)
     class_name = settings.get("loadManagerClassName")
     answers.load_manager = load_manager_kind(None, class_name)
@@ -244,39 +251,45 @@ def _ask_for_topics(found: Examination, transport: AdminTransport) -> None:
         _attempt(found.answers[broker].lacks, "topic_stats", lambda: ReadClient(transport).broker_topics(broker))
 
 
-def _ask_zookeeper(connection: StoreConnection) -> ZooKeeperAnswers:
+def _ask_store(connection: StoreConnection) -> StoreAnswers:
     try:
-        with connected(connection) as zookeeper:
-            return _answers_of(zookeeper)
+        with connected(connection) as metadata:
+            return _answers_of(connection, metadata)
     except ClusterUnreachable as error:
-        return ZooKeeperAnswers(str(error))
+        return StoreAnswers(str(error), kind=connection.kind)
 
 
-def _examine_zookeeper(connection: StoreConnection) -> Examination:
+def _examine_store(connection: StoreConnection) -> Examination:
     """The examination for a capture without the admin API."""
     try:
-        with connected(connection) as zookeeper:
+        with connected(connection) as metadata:
             try:
-                identity = identify_in(zookeeper)
+                identity = identify_in(metadata)
             except UsageError as error:
-                return Examination({}, zookeeper=ZooKeeperAnswers(str(error)))
+                return Examination({}, store=StoreAnswers(str(error), kind=connection.kind))
             return Examination(
                 {},
                 cluster_name=identity.cluster_name,
                 brokers=identity.brokers,
                 leader=identity.leader,
-                zookeeper=_answers_of(zookeeper),
+                store=_answers_of(connection, metadata),
             )
     except ClusterUnreachable as error:
-        return Examination({}, zookeeper=ZooKeeperAnswers(str(error)))
+        return Examination({}, store=StoreAnswers(str(error), kind=connection.kind))
 
 
-def _answers_of(zookeeper: MetadataReader) -> ZooKeeperAnswers:
+def _answers_of(connection: StoreConnection, metadata: MetadataReader) -> StoreAnswers:
     for path in ("/namespace", "/admin/local-policies", "/managed-ledgers"):
-        zookeeper.children(path)
-    brokers = tuple(zookeeper.active_brokers())
-    return ZooKeeperAnswers(None, brokers, bool(zookeeper.children("/loadbalance/bundle-data")))
+        metadata.children(path)
+    brokers = tuple(metadata.active_brokers())
+    return StoreAnswers(None, brokers, bool(metadata.children("/loadbalance/bundle-data")), connection.kind)
 
 
 def _allowed(settings: Mapping[str, str]) -> dict[str, str]:
     return {key: settings[key] for key in sorted(settings.keys() & ALLOWED_KEYS)}
+
+
+def _scheme(settings: Mapping[str, str]) -> str:
+    """The rest of the address may name hosts and secrets, and is not kept."""
+    scheme, colon, _ = settings.get("metadataStoreUrl", "").partition(":")
+    return scheme if colon and scheme in _SCHEMES else ""

@@ -54,7 +54,7 @@ def diagnose(found: Examination, *others: Row) -> Diagnosis:
     if answered:
         rows += [row for check in _CHECKS for row in check(found)]
     elif not found.admin_urls:
-        rows += _zookeeper_alone(found)
+        rows += _store_alone(found)
         answered = bool(found.brokers)
     rows += others
     lacks = [lack for lack in found.admin_urls.values() if isinstance(lack, Lack)]
@@ -273,32 +273,40 @@ def _strategies(found: Examination) -> Iterator[Row]:
             yield Row("strategy", "warning", sentence, "compare with the strategies that `recommend` offers")
 
 
-def _zookeeper(found: Examination) -> Iterator[Row]:
+_GIVE_THE_STORE: Final = "give --metadata-store with the brokers' metadataStoreUrl, chroot or namespace included"
+
+
+def _store(found: Examination) -> Iterator[Row]:
     extensible = prevailing_load_manager(found.load_managers, found.leader) == "extensible"
-    answers = found.zookeeper
+    answers = found.store
+    of_brokers = sorted({broker.store_scheme for broker in found.answers.values() if broker.store_scheme})
     if extensible:
         sentence = "the Extensible load manager has no load reports and no averages"
         yield Row(
             "computable", "warning", sentence, "nothing: usage and rates come from the brokers' metrics and topics"
         )
+    if "etcd" in of_brokers:
+        sentence = "the brokers keep their metadata in etcd, which Pulsar 5 no longer has, and which can't be read here"
+        yield Row("metadata_store", "warning", sentence, "migrate to ZooKeeper or Oxia before an upgrade")
     if answers is None:
-        sentence = "no ZooKeeper was given: no node versions, no names of transaction-internal topics"
+        kept = f" (the brokers use {', '.join(of_brokers)}:)" if of_brokers else ""
+        sentence = f"no metadata store was given{kept}: no node versions, no names of transaction-internal topics"
         if not extensible:
             sentence += ", no view `published`, and averages start with one sample"
-        yield Row("zookeeper", "warning", sentence, "give --zookeeper with the hosts of the brokers' metadataStoreUrl")
-    elif answers.lack is not None:
-        yield Row("zookeeper", "problem", answers.lack, "give the hosts (and chroot) of the brokers' metadataStoreUrl")
+        yield Row("zookeeper", "warning", sentence, _GIVE_THE_STORE)
+        return
+    kind, row = answers.kind, answers.kind.lower()
+    if answers.lack is not None:
+        yield Row(row, "problem", answers.lack, _GIVE_THE_STORE)
     elif found.brokers and not set(answers.brokers) & set(found.brokers):
-        sentence = (
-            f"ZooKeeper lists none of the brokers: it belongs to another cluster, with {some_of(answers.brokers)}"
-        )
-        yield Row("zookeeper", "problem", sentence, "give the ZooKeeper of this cluster")
+        sentence = f"{kind} lists none of the brokers: it belongs to another cluster, with {some_of(answers.brokers)}"
+        yield Row(row, "problem", sentence, "give the metadata store of this cluster")
     else:
-        yield Row("zookeeper", "ok", f"ZooKeeper can be read and lists {len(answers.brokers)} broker(s)")
+        yield Row(row, "ok", f"{kind} can be read and lists {len(answers.brokers)} broker(s)")
         if found.brokers and set(answers.brokers) != set(found.brokers):
             differing = set(answers.brokers) ^ set(found.brokers)
-            sentence = f"ZooKeeper and the admin API differ on {some_of(differing)}"
-            yield Row("zookeeper.brokers", "warning", sentence, "try again when no broker is starting or stopping")
+            sentence = f"{kind} and the admin API differ on {some_of(differing)}"
+            yield Row(f"{row}.brokers", "warning", sentence, "try again when no broker is starting or stopping")
         if not answers.has_bundle_data and not extensible:
             sentence = "the leader has written no averages of bundles yet: they start with one sample"
             yield Row("computable", "warning", sentence, "wait for `loadBalancerResourceQuotaUpdateIntervalMinutes`")
@@ -316,17 +324,18 @@ def _system_topics(found: Examination) -> Iterator[Row]:
         yield Row("system_topics", "warning", sentence, "give --service-url with the brokers' binary address")
 
 
-def _zookeeper_alone(found: Examination) -> Iterator[Row]:
-    answers = found.zookeeper
+def _store_alone(found: Examination) -> Iterator[Row]:
+    answers = found.store
     assert answers is not None
     if answers.lack is not None:
-        yield Row("zookeeper", "problem", answers.lack, "give the hosts (and chroot) of the brokers' metadataStoreUrl")
+        yield Row(answers.kind.lower(), "problem", answers.lack, _GIVE_THE_STORE)
         return
     yield from _cluster(found)
-    yield Row("zookeeper", "ok", f"ZooKeeper can be read and lists {len(answers.brokers)} broker(s)")
+    yield Row(answers.kind.lower(), "ok", f"{answers.kind} can be read and lists {len(answers.brokers)} broker(s)")
     sentence = (
         "no admin URL was given: no settings of the brokers, no fresh load, no loaded topics; recommendations start "
-        "from the load reports in ZooKeeper, up to 15 minutes old (Extensible brokers write none); no splits by load"
+        f"from the load reports in {answers.kind}, up to 15 minutes old (Extensible brokers write none); no splits by "
+        "load"
     )
     yield Row("computable", "warning", sentence, "give --admin-url; `apply` requires one, and reads again")
 
@@ -351,7 +360,7 @@ _CHECKS: Final[tuple[Callable[[Examination], Iterable[Row]], ...]] = (
     _settings,
     _strategies,
     _switches,
-    _zookeeper,
+    _store,
     _system_topics,
     _topic_assignment,
 )

@@ -254,7 +254,7 @@ def test_a_channel_in_the_metadata_store_is_read_there(
     assert client.opened.keys() == {LOAD, TOP}
 
     without = manifest_of(root, capture(extensible.options(), root, Silence()))
-    assert "no ZooKeeper was given" in reasons(without)["service_unit_states"]
+    assert "no metadata store was given" in reasons(without)["service_unit_states"]
 
 
 def test_the_client_carries_the_credentials_and_the_trust_of_the_admin_connection(

@@ -108,8 +108,8 @@ def test_something_that_is_no_broker_is_named(cluster: FakeCluster) -> None:
 def test_a_zookeeper_that_can_not_be_reached_is_noted(cluster: FakeCluster) -> None:
     zookeeper = ZooKeeperConnection(hosts="127.0.0.1:1", timeout_s=0.5)
     found = examine(cluster.options().model_copy(update={"zookeeper": zookeeper}))
-    assert found.zookeeper is not None
-    assert "no session within 0.5 s" in (found.zookeeper.lack or "")
+    assert found.store is not None
+    assert "no session within 0.5 s" in (found.store.lack or "")
 
 
 @pytest.mark.parametrize(
@@ -127,16 +127,16 @@ def test_without_an_admin_url_zookeeper_is_asked_alone(
     monkeypatch.setattr("pulsar_advisor.diagnosis.examination.connected", connected)
     found = examine(CaptureOptions(zookeeper=ZooKeeperConnection(hosts="zk1:2181")))
     assert (found.admin_urls, found.cluster_name) == ({}, name)
-    assert found.zookeeper is not None
+    assert found.store is not None
     if lack is None:
-        assert (found.zookeeper.lack, set(found.brokers)) == (None, set(store.brokers))
+        assert (found.store.lack, set(found.brokers)) == (None, set(store.brokers))
     else:
-        assert found.zookeeper.lack is not None
-        assert lack in found.zookeeper.lack
+        assert found.store.lack is not None
+        assert lack in found.store.lack
 
 
 def test_without_an_admin_url_a_zookeeper_that_is_not_there_is_noted() -> None:
     found = examine(CaptureOptions(zookeeper=ZooKeeperConnection(hosts="127.0.0.1:1", timeout_s=0.2)))
-    assert found.zookeeper is not None
-    assert found.zookeeper.lack is not None
-    assert "no session within 0.2 s" in found.zookeeper.lack
+    assert found.store is not None
+    assert found.store.lack is not None
+    assert "no session within 0.2 s" in found.store.lack

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from pulsar_advisor.admin.clock import ClockDifference
 from pulsar_advisor.cli.screens import print_diagnosis
-from pulsar_advisor.diagnosis.examination import BrokerAnswers, Examination, Lack, SystemTopicsAnswer, ZooKeeperAnswers
+from pulsar_advisor.diagnosis.examination import BrokerAnswers, Examination, Lack, StoreAnswers, SystemTopicsAnswer
 from pulsar_advisor.diagnosis.findings import diagnose, writable
 from pulsar_advisor.documents.diagnosis import Diagnosis, Row
 from pulsar_advisor.documents.document import as_json
@@ -48,7 +48,7 @@ def healthy(**fields: Any) -> Examination:
             asked=set(ASKED),
             answers={"b1:8080": broker(), "b2:8080": broker()},
             topics_asked_of="b1:8080",
-            zookeeper=ZooKeeperAnswers(None, ("b1:8080", "b2:8080"), has_bundle_data=True),
+            store=StoreAnswers(None, ("b1:8080", "b2:8080"), has_bundle_data=True),
         ),
         **fields,
     )
@@ -231,19 +231,30 @@ def test_settings_that_limit_what_can_be_told(key: str, value: str, check: str, 
 
 
 @pytest.mark.parametrize(
-    ("zookeeper", "check", "status", "says"),
+    ("store", "check", "status", "says"),
     [
         (None, "zookeeper", "warning", "no view `published`, and averages start with one sample"),
-        (ZooKeeperAnswers("ZooKeeper zk:2181: no session within 15 s"), "zookeeper", "problem", "no session"),
-        (ZooKeeperAnswers(None, ("x:8080",), True), "zookeeper", "problem", "belongs to another cluster"),
-        (ZooKeeperAnswers(None, ("b1:8080",), True), "zookeeper.brokers", "warning", "differ on b2:8080"),
-        (ZooKeeperAnswers(None, ("b1:8080", "b2:8080"), False), "computable", "warning", "no averages of bundles yet"),
+        (StoreAnswers("ZooKeeper zk:2181: no session within 15 s"), "zookeeper", "problem", "no session"),
+        (StoreAnswers(None, ("x:8080",), True), "zookeeper", "problem", "belongs to another cluster"),
+        (StoreAnswers(None, ("x:8080",), True, "Oxia"), "oxia", "problem", "Oxia lists none of the brokers"),
+        (StoreAnswers(None, ("b1:8080",), True), "zookeeper.brokers", "warning", "differ on b2:8080"),
+        (StoreAnswers(None, ("b1:8080", "b2:8080"), False), "computable", "warning", "no averages of bundles yet"),
     ],
 )
-def test_what_zookeeper_adds_or_lacks(zookeeper: ZooKeeperAnswers | None, check: str, status: str, says: str) -> None:
-    row = only(healthy(zookeeper=zookeeper))
+def test_what_the_metadata_store_adds_or_lacks(store: StoreAnswers | None, check: str, status: str, says: str) -> None:
+    row = only(healthy(store=store))
     assert (row.check, row.status) == (check, status)
     assert says in row.sentence
+
+
+def test_metadata_in_etcd_is_warned_of() -> None:
+    row = only(healthy(answers=both(store_scheme="etcd")))
+    assert (row.check, row.status) == ("metadata_store", "warning")
+
+
+def test_where_no_store_was_given_the_brokers_own_is_named() -> None:
+    row = only(healthy(answers=both(store_scheme="oxia"), store=None))
+    assert row.sentence.startswith("no metadata store was given (the brokers use oxia:)")
 
 
 def test_extensible_has_no_load_reports_and_says_so() -> None:
@@ -296,7 +307,7 @@ def test_a_root_that_cannot_be_written_makes_a_capture_impossible() -> None:
 
 def test_zookeeper_alone_is_fit_for_a_capture_and_says_what_can_not_be_computed() -> None:
     found = Examination(
-        {}, "prod", ("b1:8080",), "b1:8080", zookeeper=ZooKeeperAnswers(None, ("b1:8080",), has_bundle_data=True)
+        {}, "prod", ("b1:8080",), "b1:8080", store=StoreAnswers(None, ("b1:8080",), has_bundle_data=True)
     )
     assert (diagnose(found).fit, diagnose(found).exit_code) == (True, 0)
     assert only(found).check == "computable"
@@ -304,6 +315,6 @@ def test_zookeeper_alone_is_fit_for_a_capture_and_says_what_can_not_be_computed(
 
 
 def test_a_zookeeper_that_does_not_tell_the_cluster_is_no_way_in() -> None:
-    found = Examination({}, zookeeper=ZooKeeperAnswers("ZooKeeper knows several clusters (a, b): give --admin-url too"))
+    found = Examination({}, store=StoreAnswers("ZooKeeper knows several clusters (a, b): give --admin-url too"))
     assert (only(found).check, only(found).status) == ("zookeeper", "problem")
     assert diagnose(found).exit_code == 1

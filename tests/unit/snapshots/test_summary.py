@@ -44,7 +44,7 @@ def test_what_is_missing_is_told_with_its_reason(cluster: FakeCluster, root: Roo
     found = summary(root, capture(cluster.options(), root, Silence()))
     assert found.incomplete_brokers == (cluster.second.id,)
     assert any(entry.startswith(f"topic_stats of {cluster.second.id}: ") for entry in found.missing)
-    assert any(entry.startswith("bundle_data: only ZooKeeper holds it") for entry in found.missing)
+    assert any(entry.startswith("bundle_data: only the metadata store holds it") for entry in found.missing)
 
 
 def test_a_document_that_could_not_be_decoded_is_told(cluster: FakeCluster, root: Root) -> None:

@@ -1,0 +1,94 @@
+"""A metadata store that is Oxia: where it is, and a session with it.
+
+Source: Pulsar `OxiaMetadataStoreProvider`, Oxia's Java client 0.8.0 (`TokenAuthentication`), both of 5.0.0-M1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar, Final, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from pulsar_advisor.admin.metadata_store import MetadataStore
+from pulsar_advisor.admin.secret import Secret, secret_line
+from pulsar_advisor.admin.tls_files import require_tls_files
+from pulsar_advisor.admin.user_path import UserPath
+
+_URL: Final = re.compile(r"oxia://(?P<address>(\[[0-9a-fA-F:]+\]|[\w.-]+):\d+)(/(?P<namespace>[\w.-]+))?/?")
+
+
+class OxiaConnection(BaseModel):
+    """Where the cluster's metadata store is, and how to authenticate to it; secrets as in `AdminConnection`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    kind: ClassVar[str] = "Oxia"
+
+    url: str
+    """`oxia://host:port[/namespace]`, the text of `metadataStoreUrl`."""
+    timeout_s: float = Field(default=15.0, gt=0)
+    """For the first answer and for each read."""
+    token: Secret | None = None
+    token_file: UserPath | None = None
+    token_env: str | None = None
+    tls: bool = False
+    tls_ca_file: UserPath | None = None
+    """Certificates to trust instead of gRPC's own."""
+    tls_cert_file: UserPath | None = None
+    tls_key_file: UserPath | None = None
+
+    @field_validator("url")
+    @classmethod
+    def _is_of_the_form(cls, url: str) -> str:
+        if not _URL.fullmatch(url):
+            raise ValueError("not the address of an Oxia store; expected the form oxia://host:6648/namespace")
+        return url
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if sum(token is not None for token in (self.token, self.token_file, self.token_env)) > 1:
+            raise ValueError("give one of token_file, token_env")
+        if (self.tls_cert_file is None) != (self.tls_key_file is None):
+            raise ValueError("tls_cert_file and tls_key_file must be given together")
+        if (self.tls_ca_file or self.tls_cert_file) and not self.tls:
+            raise ValueError("certificates require tls = true")
+        return self
+
+    @property
+    def address(self) -> str:
+        """`host:port` of any server."""
+        return self._part("address")
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the records, as Pulsar takes it from the address."""
+        return self._part("namespace") or "default"
+
+    def _part(self, name: str) -> str:
+        match = _URL.fullmatch(self.url)
+        assert match is not None
+        return match[name] or ""
+
+    @property
+    def name(self) -> str:
+        """The store for a reader of messages."""
+        return f"{self.kind} {self.address}/{self.namespace}"
+
+    @contextmanager
+    def session(self) -> Iterator[MetadataStore]:
+        """See `StoreConnection`."""
+        require_tls_files(self.tls_ca_file, self.tls_cert_file, self.tls_key_file)
+        authorization: tuple[tuple[str, str], ...] = ()
+        if self.token is not None or self.token_file is not None or self.token_env is not None:
+            authorization = (("authorization", f"Bearer {secret_line(self.token, self.token_file, self.token_env)}"),)
+        # gRPC and the messages take a while to load, which only a cluster with Oxia needs.
+        from pulsar_advisor.admin.oxia_store import OxiaStore
+
+        store = OxiaStore(self, authorization)
+        try:
+            store.look_around()
+            yield store
+        finally:
+            store.close()

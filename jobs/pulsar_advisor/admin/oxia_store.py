@@ -1,0 +1,182 @@
+"""Reads from Oxia, by three calls of its published protocol with the messages of its Python client.
+
+That client itself is not used: it has neither TLS nor tokens nor time limits, and 0.2.1 looks for a key where XXH64
+puts it, though the protocol (and the Java client) say XXH3. Not yet run against a real Oxia.
+Source: `io.streamnative.oxia.proto.OxiaClient`; Pulsar `OxiaMetadataStore`, Oxia's Java client 0.8.0 (of 5.0.0-M1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+import grpc
+import xxhash
+from oxia.internal.proto.io.streamnative.oxia import proto
+
+from pulsar_advisor.admin.metadata_store import Node, in_batches
+from pulsar_advisor.admin.oxia import OxiaConnection
+from pulsar_advisor.model.errors import ClusterUnreachable
+
+_SERVICE: Final = "io.streamnative.oxia.proto.OxiaClient"
+_LARGEST_ANSWER_BYTES: Final = 64 << 20
+_DENIED: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
+
+
+class _Shard(NamedTuple):
+    number: int
+    leader: str
+    first: int
+    last: int
+
+
+class OxiaStore:
+    """A `MetadataStore` over the shards of one namespace.
+
+    A record written with a partition key is kept in another shard than its own key's. Children are listed in all
+    shards, and what isn't where its key belongs is asked of the others, so it is found without knowing that key.
+    """
+
+    def __init__(self, connection: OxiaConnection, authorization: tuple[tuple[str, str], ...]) -> None:
+        self.kind = connection.kind
+        self._connection = connection
+        self._authorization = authorization
+        self._channels: dict[str, grpc.Channel] = {}
+        self._shards: tuple[_Shard, ...] = ()
+
+    def look_around(self) -> None:
+        """Ask which server leads which shard. Raises `ClusterUnreachable`."""
+        namespace = self._connection.namespace
+        request = proto.ShardAssignmentsRequest(namespace=namespace)
+        answers = self._ask(self._connection.address, "GetShardAssignments", request, proto.ShardAssignments)
+        try:
+            found = next(answers).namespaces.get(namespace)
+        except (grpc.RpcError, StopIteration) as error:
+            raise self._unreachable("asking for its shards", error) from error
+        finally:
+            answers.cancel()
+        if found is None or not found.assignments:
+            raise ClusterUnreachable(f"{self._connection.name}: it has no such namespace: see metadataStoreUrl")
+        self._shards = tuple(
+            _Shard(
+                one.shard,
+                one.leader,
+                one.int32_hash_range.min_hash_inclusive if one.int32_hash_range else 0,
+                one.int32_hash_range.max_hash_inclusive if one.int32_hash_range else 2**32 - 1,
+            )
+            for one in found.assignments
+        )
+
+    def close(self) -> None:
+        """End the session."""
+        for channel in self._channels.values():
+            channel.close()
+
+    def children(self, paths: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+        """See `MetadataStore`."""
+        for some in in_batches(paths):
+            asked = [(path, self._listings(path)) for path in some]
+            for path, listings in asked:
+                keys = (key for answers in listings for answer in self._each(path, answers) for key in answer.keys)
+                yield path, sorted({key.removeprefix(f"{path}/") for key in keys})
+
+    def nodes(self, paths: Iterable[str]) -> Iterator[Node]:
+        """See `MetadataStore`."""
+        for some in in_batches(paths):
+            found = self._read(some)
+            yield from (found[path] for path in some if path in found)
+
+    def _listings(self, path: str) -> list[Any]:
+        """The keys below a path, of every shard: in Oxia's order they lie between these two."""
+        return [
+            self._ask(
+                shard.leader,
+                "List",
+                proto.ListRequest(shard=shard.number, start_inclusive=f"{path}/", end_exclusive=f"{path}//"),
+                proto.ListResponse,
+            )
+            for shard in self._shards
+        ]
+
+    def _read(self, paths: list[str]) -> dict[str, Node]:
+        """The records that exist: each asked of the shard of its key, then of the others."""
+        own = {path: self._shard_of(path).number for path in paths}
+        found = self._read_at({shard: [path for path in paths if own[path] == shard.number] for shard in self._shards})
+        missing = [path for path in paths if path not in found]
+        elsewhere = {shard: [path for path in missing if own[path] != shard.number] for shard in self._shards}
+        return found | self._read_at(elsewhere)
+
+    def _read_at(self, wanted: dict[_Shard, list[str]]) -> dict[str, Node]:
+        asked = [
+            (
+                paths,
+                self._ask(
+                    shard.leader,
+                    "Read",
+                    proto.ReadRequest(
+                        shard=shard.number, gets=[proto.GetRequest(key=path, include_value=True) for path in paths]
+                    ),
+                    proto.ReadResponse,
+                ),
+            )
+            for shard, paths in wanted.items()
+            if paths
+        ]
+        found = {}
+        for paths, answers in asked:
+            records = [record for answer in self._each(paths[0], answers) for record in answer.gets]
+            for path, record in zip(paths, records, strict=True):
+                if record.status == proto.Status.OK:
+                    found[path] = _node(path, record)
+        return found
+
+    def _shard_of(self, key: str) -> _Shard:
+        hashed = xxhash.xxh3_64_intdigest(key.encode()) & 0xFFFFFFFF
+        return next((shard for shard in self._shards if shard.first <= hashed <= shard.last), self._shards[0])
+
+    def _ask(self, server: str, method: str, request: Any, answer: Any) -> Any:
+        """A call that is under way: an iterator over its answers."""
+        if server not in self._channels:
+            options = [("grpc.max_receive_message_length", _LARGEST_ANSWER_BYTES)]
+            self._channels[server] = (
+                grpc.secure_channel(server, _credentials(self._connection), options)
+                if self._connection.tls
+                else grpc.insecure_channel(server, options)
+            )
+        call = self._channels[server].unary_stream(
+            f"/{_SERVICE}/{method}", type(request).SerializeToString, answer.FromString
+        )
+        return call(request, timeout=self._connection.timeout_s, metadata=self._authorization)
+
+    def _each(self, path: str, answers: Any) -> Iterator[Any]:
+        try:
+            yield from answers
+        except grpc.RpcError as error:
+            raise self._unreachable(f"reading {path}", error) from error
+
+    def _unreachable(self, what: str, error: Exception) -> ClusterUnreachable:
+        code = error.code() if isinstance(error, grpc.Call) else None
+        if code in _DENIED:
+            todo = "give another token" if self._authorization else "give a token_file"
+            return ClusterUnreachable(f"{self._connection.name}: no permission ({what}): {todo}")
+        why = code.name if code is not None else "no answer"
+        todo = "check host, port, firewall and certificates, then try again"
+        return ClusterUnreachable(f"{self._connection.name}: {what} failed ({why}): {todo}")
+
+
+def _node(path: str, record: proto.GetResponse) -> Node:
+    """Oxia counts the modifications of a record as ZooKeeper its versions: from 0 on, each time it is written."""
+    version = record.version or proto.Version()
+    return Node(
+        path=path,
+        data=record.value or b"",
+        created_at_ms=version.created_timestamp,
+        modified_at_ms=version.modified_timestamp,
+        version=version.modifications_count,
+        store="oxia",
+    )
+
+
+def _credentials(connection: OxiaConnection) -> grpc.ChannelCredentials:
+    files = (connection.tls_ca_file, connection.tls_key_file, connection.tls_cert_file)
+    return grpc.ssl_channel_credentials(*(None if file is None else file.read_bytes() for file in files))

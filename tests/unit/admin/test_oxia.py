@@ -1,0 +1,175 @@
+"""Pulsar's metadata in Oxia: addresses, shards, partition keys, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+from pydantic import ValidationError
+
+from harness.certificates import make_certificates
+from pulsar_advisor.admin.metadata_store import MetadataReader, connected
+from pulsar_advisor.admin.options import capture_options
+from pulsar_advisor.admin.oxia import OxiaConnection
+from pulsar_advisor.admin.request_budget import NotAsked, RequestBudget
+from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
+from unit.admin.fake_oxia import NAMESPACE, FakeOxia, Record, served, with_parents
+
+RECORDS = with_parents(
+    {
+        "/loadbalance/brokers/b1:8080": Record(b"one", 1, 2, 9),
+        "/loadbalance/brokers/b2:8080": Record(b"two"),
+        "/namespace/t/n/0x00000000_0x80000000": Record(b"owner"),
+        "/topics/t/n/scalable/segments/0/load": Record(b"{}", partition_key="/topics/t/n/scalable"),
+    }
+)
+
+
+def connection(oxia: FakeOxia, **more: object) -> OxiaConnection:
+    return OxiaConnection.model_validate({"url": f"oxia://{oxia.address}/{NAMESPACE}", "timeout_s": 5, **more})
+
+
+@pytest.fixture(scope="module")
+def oxia() -> Iterator[FakeOxia]:
+    with served(FakeOxia(RECORDS)) as found:
+        yield found
+
+
+@pytest.fixture
+def reader(oxia: FakeOxia) -> Iterator[MetadataReader]:
+    with connected(connection(oxia)) as found:
+        yield found
+
+
+def test_children_of_all_shards_are_listed_and_only_they(reader: MetadataReader) -> None:
+    assert reader.children("/loadbalance") == ["brokers"]
+    assert reader.children("/loadbalance/brokers") == ["b1:8080", "b2:8080"]
+    assert reader.children("/loadbalance/brokers/b1:8080") == []
+    assert reader.children("/nothing") == []
+
+
+def test_a_record_has_its_times_and_the_number_of_its_modifications(reader: MetadataReader) -> None:
+    (_, node), _ = reader.broker_nodes()
+    assert (node.data, node.created_at_ms, node.modified_at_ms, node.version) == (b"one", 1, 2, 9)
+    assert node.document.url == "oxia:/loadbalance/brokers/b1:8080"
+
+
+def test_ranges_are_found_below_their_namespaces(reader: MetadataReader) -> None:
+    assert [(name, node.data) for name, node in reader.ownerships()] == [("t/n/0x00000000_0x80000000", b"owner")]
+
+
+@pytest.mark.parametrize("partition_key", [f"/some/key/{number}" for number in range(6)])
+def test_a_record_with_a_partition_key_is_found_in_whatever_shard(partition_key: str) -> None:
+    records = with_parents({"/loadbalance/leader": Record(b"led", partition_key=partition_key)})
+    with served(FakeOxia(records)) as oxia, connected(connection(oxia)) as reader:
+        assert reader.children("/loadbalance") == ["leader"]
+        assert [node.data for node in reader.leaders()] == [b"led"]
+
+
+def test_a_record_where_its_key_belongs_is_asked_once(oxia: FakeOxia, reader: MetadataReader) -> None:
+    oxia.asked.clear()
+    list(reader.broker_nodes())
+    read = [get.key for method, message in oxia.asked if method == "Read" for get in message.gets]
+    assert sorted(read) == ["/loadbalance/brokers/b1:8080", "/loadbalance/brokers/b2:8080"]
+
+
+def test_many_records_take_few_calls() -> None:
+    records = with_parents({f"/loadbalance/brokers/b{number}:8080": Record(b"x") for number in range(300)})
+    with served(FakeOxia(records, shards=3)) as oxia, connected(connection(oxia)) as reader:
+        assert len(list(reader.broker_nodes())) == 300
+    assert sum(method == "Read" for method, _ in oxia.asked) == 5 * 3
+
+
+def test_reads_count_as_requests(oxia: FakeOxia) -> None:
+    with connected(connection(oxia), RequestBudget(2)) as reader, pytest.raises(NotAsked):
+        list(reader.broker_nodes())
+
+
+def test_another_namespace_is_named() -> None:
+    with (
+        served(FakeOxia({})) as oxia,
+        pytest.raises(ClusterUnreachable, match="/other: it has no such namespace"),
+        connected(connection(oxia, url=f"oxia://{oxia.address}/other")),
+    ):
+        pass
+
+
+def test_a_store_of_something_else_is_no_metadata_store() -> None:
+    with (
+        served(FakeOxia({})) as oxia,
+        pytest.raises(ClusterUnreachable, match="it has no /loadbalance"),
+        connected(connection(oxia)),
+    ):
+        pass
+
+
+def test_without_a_server_it_is_unreachable() -> None:
+    with (
+        pytest.raises(ClusterUnreachable, match=r"asking for its shards failed \((UNAVAILABLE|DEADLINE_EXCEEDED)\)"),
+        connected(OxiaConnection(url="oxia://127.0.0.1:1/x", timeout_s=1)),
+    ):
+        pass
+
+
+def test_a_read_that_fails_names_the_path(oxia: FakeOxia, reader: MetadataReader) -> None:
+    oxia.refuse = lambda method: grpc.StatusCode.UNAVAILABLE if method == "Read" else None
+    try:
+        with pytest.raises(ClusterUnreachable, match=r"reading /loadbalance/brokers/b\d:8080 failed \(UNAVAILABLE\)"):
+            list(reader.broker_nodes())
+    finally:
+        oxia.refuse = lambda _: None
+
+
+def test_a_token_is_sent_with_every_call(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("secret\n")
+    with served(FakeOxia(RECORDS, token="secret")) as oxia:
+        with connected(connection(oxia, token_file=str(file))) as reader:
+            assert len(list(reader.broker_nodes())) == 2
+        with (
+            pytest.raises(ClusterUnreachable, match=r"no permission .*: give a token_file"),
+            connected(connection(oxia)),
+        ):
+            pass
+
+
+def test_it_can_be_read_by_tls(tmp_path: Path) -> None:
+    files = make_certificates(tmp_path, ["127.0.0.1"], "advisor")
+    with served(FakeOxia(RECORDS), (files.broker_key, files.broker)) as oxia:
+        of_tls = connection(oxia, tls=True, tls_ca_file=str(files.authority))
+        with connected(of_tls) as reader:
+            assert reader.children("/loadbalance/brokers") == ["b1:8080", "b2:8080"]
+
+
+@pytest.mark.parametrize(
+    "url", ["oxia:host:6648", "oxia://host", "oxia://host:6648/a/b", "zk:host:2181", "oxia://h:1/ö x"]
+)
+def test_an_address_of_another_form_is_refused(url: str) -> None:
+    with pytest.raises(ValidationError, match="expected the form oxia://host:6648/namespace"):
+        OxiaConnection(url=url)
+
+
+def test_the_namespace_is_pulsars_default_unless_given() -> None:
+    assert OxiaConnection(url="oxia://host:6648").namespace == "default"
+    assert OxiaConnection(url="oxia://host:6648/broker").name == "Oxia host:6648/broker"
+
+
+def test_a_metadata_store_is_given_as_the_brokers_have_it() -> None:
+    oxia = capture_options(metadata_store="oxia://host:6648/broker").metadata_store
+    zookeeper = capture_options(metadata_store="zk:host:2181/chroot").metadata_store
+    assert [one and one.name for one in (oxia, zookeeper)] == ["Oxia host:6648/broker", "ZooKeeper host:2181/chroot"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"metadata_store": "etcd:http://host:2379"}, "Pulsar 5 has no etcd"),
+        ({"metadata_store": "host:2181"}, "not a metadata store; expected zk:host:2181"),
+        ({"metadata_store": "zk:a:2181", "zookeeper": "a:2181"}, "not both"),
+    ],
+)
+def test_what_is_no_metadata_store_is_refused(given: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        capture_options(**given)
