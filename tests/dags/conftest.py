@@ -43,7 +43,7 @@ from pulsar_advisor.documents.apply_result import ApplyResult  # noqa: E402
 from pulsar_advisor.execution.apply import apply_plan  # noqa: E402
 from pulsar_advisor.execution.ledger.ledger import Ledger  # noqa: E402
 from pulsar_advisor.execution.ledger.opening import open_ledger  # noqa: E402
-from pulsar_advisor.execution.run.executor import ApplyOptions, Interruption  # noqa: E402
+from pulsar_advisor.execution.run.options import ApplyOptions, Interruption  # noqa: E402
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id  # noqa: E402
 from pulsar_advisor.model.errors import Refused  # noqa: E402
 from pulsar_advisor.model.plans.plan import Plan  # noqa: E402

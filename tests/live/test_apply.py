@@ -24,7 +24,7 @@ from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.run.executor import ApplyOptions
+from pulsar_advisor.execution.run.options import ApplyOptions
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id

@@ -233,7 +233,7 @@ def apply(
         from pulsar_advisor.execution.apply import pause as pause_run
         from pulsar_advisor.execution.cluster.probe import PublishProbe
         from pulsar_advisor.execution.person import person_on_command_line, system_user
-        from pulsar_advisor.execution.run.executor import ApplyOptions
+        from pulsar_advisor.execution.run.options import ApplyOptions
         from pulsar_advisor.execution.telemetry import LOGGER
         from pulsar_advisor.model.plans.plan import short
         from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, outcome_sentence

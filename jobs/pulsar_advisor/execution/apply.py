@@ -13,7 +13,7 @@ from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.consent.approval import standing_approval
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan, record_refusal
-from pulsar_advisor.execution.ledger.held_run import LEASE_MS, HeldRun, LeaseLost, is_held, start_run, take_over
+from pulsar_advisor.execution.ledger.held_run import LEASE_MS, LeaseLost, is_held, start_run, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import lift_pause, request_pause
 from pulsar_advisor.execution.ledger.runs import abort_runs, end_parked_run, runs_of_plan
@@ -21,16 +21,11 @@ from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.switches import switched_off
 from pulsar_advisor.execution.ledger.tables import Run, StepRecord
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.run.executor import (
-    SETTLE_MARGIN_S,
-    ApplyOptions,
-    Executor,
-    Interruption,
-    Stop,
-    undisturbed,
-)
+from pulsar_advisor.execution.run.executor import carry_out
 from pulsar_advisor.execution.run.guard import Guard, left_off, restore_what_was_left
 from pulsar_advisor.execution.run.observe import look
+from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
+from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, undisturbed
 from pulsar_advisor.execution.run.parking import Parked, ParkedRun, Parking
 from pulsar_advisor.execution.run.preconditions import (
     boundaries_after,
@@ -51,6 +46,8 @@ from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.kinds.goal_outcome import goal_outcome
 
 HOLDER_POLL_S: Final = 5.0
+SETTLE_MARGIN_S: Final = 30
+"""Extra time beyond `namespaceBundleUnloadingTimeoutMs` that a broker gets for a call it never answered."""
 
 Progress = Callable[[str], None]
 
@@ -143,10 +140,10 @@ def _applied(
         telemetry.refused()
         raise
     guard = Guard(held, ledger, cluster, progress, clock) if throttle.guard else None
-    executor = Executor(
+    run = OngoingRun(
         plan, ledger, held, approval, throttle, cluster, options, settle_s, progress, clock, interruption, guard
     )
-    return _carry_out(plan, ledger, held, executor)
+    return _carried_out(run)
 
 
 def abort(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
@@ -198,13 +195,13 @@ def _await_holder(ledger: Ledger, digest: str, progress: Progress, clock: Clock)
         clock.sleep(HOLDER_POLL_S)
 
 
-def _carry_out(plan: Plan, ledger: Ledger, held: HeldRun, executor: Executor) -> _End:
-    progress, guard = executor.progress, executor.guard
+def _carried_out(run: OngoingRun) -> _End:
+    plan, ledger, held, guard = run.plan, run.ledger, run.held, run.guard
     why = ""
     cause: Exception | None = None
     try:
         with held.kept(), guard.kept() if guard else nullcontext():
-            executor.carry_out()
+            carry_out(run)
     except LeaseLost as lost:
         records = steps_of_run(ledger, held.id)
         if all(record.attempts == 0 for record in records.values()):
@@ -212,7 +209,7 @@ def _carry_out(plan: Plan, ledger: Ledger, held: HeldRun, executor: Executor) ->
         return _end("partial", plan, held.id, str(lost), records)
     except Parked as parked:
         held.park(parked.parking.sentence)
-        progress(f"parked: {parked.parking.sentence}")
+        run.progress(f"parked: {parked.parking.sentence}")
         ended = _end("parked", plan, held.id, parked.parking.sentence, steps_of_run(ledger, held.id))
         return replace(ended, parking=parked.parking)
     except (Stop, AdvisorError) as stop:

@@ -11,7 +11,7 @@ from pulsar_advisor.execution.apply import Progress, apply_plan
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.cluster.probe import PublishProbe, publishing
 from pulsar_advisor.execution.run import guard
-from pulsar_advisor.execution.run.executor import ApplyOptions, Interruption, undisturbed
+from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, undisturbed
 from pulsar_advisor.model.errors import Refused
 
 if TYPE_CHECKING:

@@ -122,7 +122,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         return as_json(result)
 
     def _run(self, waited: Parking | None, until: datetime | None) -> ApplyResult:
-        from pulsar_advisor.execution.run.executor import ApplyOptions
+        from pulsar_advisor.execution.run.options import ApplyOptions
         from pulsar_advisor.stages.apply import run
         from pulsar_advisor.storage.plans import PlanReference
         from pulsar_advisor.storage.root import Root

@@ -17,7 +17,7 @@ from pulsar_advisor.execution.ledger.held_run import HeldRun, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
-from pulsar_advisor.execution.run.executor import Interruption
+from pulsar_advisor.execution.run.options import Interruption
 from pulsar_advisor.execution.run.preconditions import boundaries_after, destinations_after
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused

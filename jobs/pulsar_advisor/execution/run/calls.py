@@ -1,0 +1,69 @@
+"""One call: written to the ledger, sent once, and how long its effect may take to show.
+
+The answer is recorded but never trusted: a 204 proves nothing, and a call whose answer was lost may have been carried
+out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from pulsar_advisor.execution import telemetry
+from pulsar_advisor.execution.cluster.cluster_port import Reply, Split, Unload
+from pulsar_advisor.execution.run.ongoing_run import OngoingRun, in_words
+from pulsar_advisor.model.plans.plan import Step
+
+T = TypeVar("T")
+
+OBSERVE_S: Final = 30
+"""How long the effect of an answered call may take to show; on real brokers, it took under 0.4 s."""
+_AT_LEAST_S: Final = 10
+
+_OVERLOADED: Final = (429, 500)
+"""Too many requests; an error of the broker's own, and everything above."""
+
+
+@dataclass(frozen=True)
+class Unread:
+    """The brokers could not be read; the state is unknown."""
+
+    why: str
+
+
+def send(run: OngoingRun, step: Step, call: Unload | Split, topic: str | None) -> Reply:
+    """Write a call to the ledger, then send it once. Whatever fails after that, it may have been carried out."""
+    run.held.sent(step.id, str(call.request), topic)
+    run.progress(f"{step.id}: {call.request}")
+    run.held.renew()  # raises if this process was suspended and another one has taken over
+    sent_at_s = run.clock.monotonic_s()
+    reply = reply_of(lambda: run.cluster.send(call))
+    telemetry.answered(step.action, reply.status, run.clock.monotonic_s() - sent_at_s)
+    run.held.note(step.id, "reply", str(reply))
+    too_many, broken = _OVERLOADED
+    if reply.status is None or reply.status == too_many or reply.status >= broken:
+        run.signs.troubles.append(f"{step.id} was answered {reply}")
+    return reply
+
+
+def deadline_of(run: OngoingRun, sent_at_s: float, reply: Reply) -> float:
+    """Deadline (monotonic) for the effect of a call."""
+    patience_s = run.settle_s if reply.status is None else OBSERVE_S
+    return max(sent_at_s + patience_s, run.clock.monotonic_s() + _AT_LEAST_S)
+
+
+def reply_of(call: Callable[[], Reply]) -> Reply:
+    """What is known of a sent call: an answer that can't be interpreted counts as none."""
+    try:
+        return call()
+    except Exception as error:
+        return Reply(None, in_words(error))
+
+
+def seen_by(look: Callable[[], T]) -> T | Unread:
+    """What the cluster shows after a call: no answer, however malformed, may end the run without a record."""
+    try:
+        return look()
+    except Exception as error:
+        return Unread(in_words(error))

@@ -1,0 +1,48 @@
+"""Whether a run may go on: its approval, the brokers, the bundles it moved, its guard and the publish probe."""
+
+from __future__ import annotations
+
+from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
+from pulsar_advisor.execution.run.observe import find_owner
+from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
+from pulsar_advisor.execution.run.preconditions import destinations_after, executable_steps
+
+
+def check_health(run: OngoingRun, brokers: frozenset[str]) -> None:
+    """Raises `Stop` unless the next wave may be sent; `brokers` are those that were active at first."""
+    check_approval(run)
+    if run.ledger.now_ms() >= run.approval.expires_at_ms:
+        raise Stop(f"the approval of {run.approval.approver} expired while the run was under way")
+    if gone := brokers - run.cluster.active_brokers():
+        raise Stop(f"{', '.join(sorted(gone))} went away while the run was under way")
+    _check_owners(run)
+    if reason := run.options.probe():
+        raise Stop(f"the publish probe: {reason}")
+
+
+def check_approval(run: OngoingRun) -> None:
+    """Raises `Stop` if the approval that the run relies on was withdrawn."""
+    approvals = approvals_of_plan(run.ledger, run.held.digest)
+    if any(row.id == run.approval.id and row.withdrawn_at_ms is not None for row in approvals):
+        raise Stop(f"the approval of {run.approval.approver} was withdrawn")
+
+
+def check_guard(run: OngoingRun) -> None:
+    """Raises `Stop` if the cluster's own balancer isn't kept off any more."""
+    if run.guard is not None and (reason := run.guard.gone()):
+        raise Stop(reason)
+
+
+def _check_owners(run: OngoingRun) -> None:
+    """Check that moved bundles are still in place: if others move bundles too, the plan's forecasts are void."""
+    records = run.held.steps()
+    done = [step for step in executable_steps(run.plan) if records[step.id].state == "confirmed"]
+    for bundle, destination in destinations_after(done).items():
+        if bundle not in run.cluster.owned_bundles(destination):
+            namespace, _, text = bundle.rpartition("/")
+            owner = find_owner(run.cluster, namespace, text, ())
+            if owner not in (None, destination):
+                raise Stop(
+                    f"{bundle} was moved to {destination} by this run and is on {owner} now: the cluster's own "
+                    "balancer or someone else moves bundles too; apply with --guard, or make a new plan"
+                )

@@ -1,0 +1,72 @@
+"""A run that this process carries out: what it may use and has to keep to, and what it has seen so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pulsar_advisor.execution.clock import Clock
+from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
+from pulsar_advisor.execution.ledger.held_run import HeldRun
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.tables import Approval
+from pulsar_advisor.execution.run.guard import Guard
+from pulsar_advisor.execution.run.observe import look as look_at
+from pulsar_advisor.execution.run.options import ApplyOptions, Interruption
+from pulsar_advisor.execution.run.pace import Signs
+from pulsar_advisor.execution.run.preconditions import Found, executable_steps
+from pulsar_advisor.execution.run.preconditions import expected_boundaries as boundaries_before
+from pulsar_advisor.execution.throttle import ApplyThrottle
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.plans.plan import Plan, Step
+
+
+class Stop(Exception):
+    """The run must end here; the message gives the reason."""
+
+
+@dataclass(frozen=True)
+class OngoingRun:
+    """One run of one plan in this process."""
+
+    plan: Plan
+    ledger: Ledger
+    held: HeldRun
+    approval: Approval
+    throttle: ApplyThrottle
+    cluster: ClusterPort
+    options: ApplyOptions
+    settle_s: float
+    """How long a broker may work on a call whose answer never came."""
+    progress: Callable[[str], None]
+    clock: Clock
+    interruption: Interruption
+    guard: Guard | None = None
+    """What keeps the cluster's own balancer off, if it is to be."""
+    signs: Signs = field(default_factory=Signs)
+    """What the current wave has shown so far."""
+    failures: list[Exception] = field(default_factory=list)
+    """Why the run must end; once there is a reason, only the steps in flight go on."""
+
+    def look(self, step: Step) -> tuple[Found, tuple[str, ...]]:
+        """The facts about a step; bundles in flight count as arrived."""
+        records = self.held.steps()
+        in_flight = [other for other in executable_steps(self.plan) if records[other.id].state == "sent"]
+        arriving = {other.namespace for other in in_flight if other.destination == step.destination}
+        return look_at(self.cluster, self.ledger, self.plan, step, arriving)
+
+    def expected_boundaries(self, step: Step) -> tuple[str, ...]:
+        """The boundaries of a step's namespace, as the steps confirmed so far should have left them."""
+        records = self.held.steps()
+        return boundaries_before(
+            step, (done for done in executable_steps(self.plan) if records[done.id].state == "confirmed")
+        )
+
+    def none_confirmed(self) -> bool:
+        """Whether no step is confirmed yet, so that the next one is the run's first."""
+        return all(record.state != "confirmed" for record in self.held.steps().values())
+
+
+def in_words(error: Exception) -> str:
+    """What a failure has to say for the ledger."""
+    return str(error) if isinstance(error, AdvisorError | Stop) else f"{type(error).__name__}: {error}"[:300]

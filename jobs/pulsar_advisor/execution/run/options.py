@@ -1,0 +1,41 @@
+"""What `apply` may be told: its options, and what interrupts it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from pulsar_advisor.execution.cluster.probe import Probe, unprobed
+from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+from pulsar_advisor.execution.run.parking import Parking
+
+
+@dataclass(frozen=True)
+class ApplyOptions:
+    """The options of one `apply`."""
+
+    throttle_changes: Mapping[str, Any] = field(default_factory=dict)
+    """Limits of `ApplyThrottle` that replace the approved ones; each may only be stricter."""
+    policy: ApprovalPolicy = field(default_factory=ApprovalPolicy)
+    dry_run: bool = False
+    resume: bool = False
+    until: datetime | None = None
+    """Nothing is sent from this moment on; the run ends once its steps in flight are done."""
+    probe: Probe = unprobed
+    """Publishes before each wave; a reason ends the run."""
+    wait_for_holder: bool = False
+    """Wait while another process holds the run instead of refusing: for a caller that is not retried."""
+    park_from_s: float | None = None
+    """Park the run instead of waiting this long or longer, and when a pause is requested. None: never."""
+    waited: Parking | None = None
+    """The wait that is over, for a parked run that is to go on."""
+
+
+Interruption = Callable[[], str | None]
+"""Why a run should end after the steps in flight; None while it should continue."""
+
+
+def undisturbed() -> None:
+    """An interruption that never occurs."""

@@ -1,0 +1,59 @@
+"""What became of a step: recorded in the ledger, said, and judged against the error budget."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from pulsar_advisor.execution import telemetry
+from pulsar_advisor.execution.ledger.tables import StepRecord, StepState
+from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
+from pulsar_advisor.model.plans.plan import Step
+
+
+def confirmed(run: OngoingRun, step: Step, seen: str) -> None:
+    """The cluster shows the effect."""
+    _conclude(run, step, "confirmed", seen)
+    run.progress(f"{step.id}: confirmed, {seen}")
+
+
+def failed(run: OngoingRun, step: Step, why: str) -> None:
+    """The cluster shows another state. Raises `Stop` for the first step, and beyond the error budget."""
+    first = run.none_confirmed()
+    _conclude(run, step, "failed", why)
+    run.signs.troubles.append(f"{step.id} failed")
+    run.progress(f"{step.id}: failed, {why}")
+    failures = sum(record.state == "failed" for record in run.held.steps().values())
+    if first:
+        raise Stop(f"the first step, {step.id}, failed: {why}")
+    if failures > run.throttle.error_budget:
+        raise Stop(f"{failures} steps failed, and the error budget is {run.throttle.error_budget}; the last: {why}")
+
+
+def unresolved(run: OngoingRun, step: Step, why: str) -> NoReturn:
+    """The cluster doesn't show what became of a call. Raises `Stop`."""
+    _conclude(run, step, "unresolved", why)
+    raise Stop(
+        f"{step.id} is unresolved: {why}. Until {step.bundle_name} is settled, do not unload any bundle of range "
+        f"{step.bundle} in any namespace; look at it, then --resume or --abort"
+    )
+
+
+def leave_out(run: OngoingRun, step: Step, why: str) -> None:
+    """The step is not sent, and the run goes on."""
+    _conclude(run, step, "skipped", why)
+    run.progress(f"{step.id}: skipped, {why}")
+
+
+def drifted(run: OngoingRun, step: Step, record: StepRecord, changed: str) -> None:
+    """The cluster is not as the step expects. Raises `Stop` unless such steps may be left out."""
+    if record.state != "pending":
+        # The call may have left a destination on the leader, and can't be sent again to consume it.
+        unresolved(run, step, changed)
+    if run.throttle.on_drift == "stop":
+        raise Stop(f"{step.id}, {step.bundle_name}, was not sent: {changed}")
+    leave_out(run, step, changed)
+
+
+def _conclude(run: OngoingRun, step: Step, state: StepState, observation: str) -> None:
+    run.held.conclude(step.id, state, observation)
+    telemetry.step_ended(step.action, state)

@@ -1,0 +1,166 @@
+"""One unload: sent until its bundle is where it should go, as far as the cluster shows where that is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final, TypeGuard
+
+from pulsar_advisor.execution import telemetry
+from pulsar_advisor.execution.cluster.cluster_port import NO_CONTENT, Reply
+from pulsar_advisor.execution.ledger.tables import StepRecord
+from pulsar_advisor.execution.run.calls import Unread, deadline_of, reply_of, seen_by, send
+from pulsar_advisor.execution.run.health import check_approval, check_guard
+from pulsar_advisor.execution.run.observe import find_owner
+from pulsar_advisor.execution.run.ongoing_run import OngoingRun
+from pulsar_advisor.execution.run.outcomes import confirmed, failed, unresolved
+from pulsar_advisor.execution.run.parking import Parked, Parking
+from pulsar_advisor.execution.run.preconditions import call_of, differences
+from pulsar_advisor.execution.run.turns import Waits
+from pulsar_advisor.execution.run.waiting import check_interruption, first_hold_s, has_held, interrupted, parks, wait
+from pulsar_advisor.model.plans.plan import Step
+
+ATTEMPTS: Final = 3
+"""Maximum unloads per step and process: under Modular, about one in ten misses its destination."""
+POLL_S: Final = 0.5
+ELSEWHERE_S: Final = 3
+"""How long an unloaded bundle must stay on a broker other than its destination before that counts as its owner."""
+LOOK_UP_AFTER_S: Final = 3
+"""How long clients have to bring back an unloaded bundle before the executor looks up one of its topics."""
+
+_NOTHING_HAPPENED: Final = frozenset({401, 409})
+"""Answers that reject an unload before the leader stores its destination: no permission, broker not active."""
+
+Owner = str | None | Unread
+"""Owner of a bundle: a broker, none, or currently unknown."""
+
+
+def unload(run: OngoingRun, step: Step, boundaries: tuple[str, ...], topic: str) -> Waits[None]:
+    """Send an unload, several times if need be, and record what became of it; `topic` is one of the bundle's."""
+    call = call_of(step, run.plan.pulsar_version)
+    at = step.source
+    reply = Reply(None, "")
+    for attempt in range(1, ATTEMPTS + 1):
+        if attempt > 1:
+            yield from wait(run, run.throttle.pause_s)
+            check_interruption(run)
+            check_approval(run)
+            found, _ = run.look(step)
+            # A broker that has just taken over the bundle reports its topics only after the next statistics pass.
+            found = replace(found, topics=1)
+            if changed := list(differences(step, boundaries, at, found)):
+                return _missed(run, step, reply, at, f"and before another attempt: {'; '.join(changed)}")
+            check_guard(run)
+        sent_at_s = run.clock.monotonic_s()
+        reply = send(run, step, call, topic)
+        if _is_clean_rejection(reply, step):
+            return failed(run, step, f"refused by the cluster: {reply}")
+        deadline_s = deadline_of(run, sent_at_s, reply)
+        owner = yield from _await_owner(run, step, topic, deadline_s, answered=reply.status == NO_CONTENT)
+        if not isinstance(owner, str):
+            unresolved(run, step, f"answer {reply}; {_unowned(owner)}")
+        if _arrived(owner, step):
+            took_s = run.clock.monotonic_s() - sent_at_s
+            telemetry.owned_after(took_s)
+            run.signs.latencies_s.append(took_s)
+            return (yield from _confirm_unload(run, step, owner))
+        at = owner
+        if step.destination is None:
+            return _missed(run, step, reply, at, "which is usual without a destination")
+        run.held.note(step.id, "missed", f"attempt {attempt}: answer {reply}, the bundle is on {at}")
+    return _missed(run, step, reply, at, f"after {ATTEMPTS} attempts")
+
+
+def settle_unload(run: OngoingRun, step: Step, record: StepRecord, until_s: float) -> Waits[bool]:
+    """Determine the outcome of an unload that another process sent. False: it had no effect."""
+    owner = yield from _await_owner(run, step, record.topic, until_s, answered=False)
+    if has_held(run) and isinstance(owner, str) and not _arrived(owner, step):
+        failed(run, step, f"the bundle reached its destination, but did not stay: it is on {owner}")
+    elif not isinstance(owner, str):
+        unresolved(run, step, _unowned(owner))
+    elif step.destination is None and owner == step.source:
+        failed(run, step, f"it is on {owner}; whether it was unloaded can't be seen, so it is not repeated")
+    elif owner == step.source:
+        return False
+    elif _arrived(owner, step):
+        yield from _confirm_unload(run, step, owner)
+    else:
+        failed(run, step, f"the bundle is on {owner}, neither where it was nor where it should go")
+    return True
+
+
+def _missed(run: OngoingRun, step: Step, reply: Reply, owner: str, why: str) -> None:
+    """Handle an unload that did not bring the bundle to its destination."""
+    may_be_pending = reply.status is None or (
+        run.plan.load_manager == "modular" and reply.status != NO_CONTENT and step.destination is not None
+    )
+    if may_be_pending and owner == step.source:
+        unresolved(run, step, f"answer {reply}; the bundle is still on {owner}, {why}")
+    failed(run, step, f"the bundle is on {owner}, {why}")
+
+
+def _confirm_unload(run: OngoingRun, step: Step, owner: str) -> Waits[None]:
+    """Confirm a bundle that reached its destination; for the first step of a run, check that it stays there."""
+    hold_s = first_hold_s(run)
+    if parks(run, hold_s) and sum(record.state == "sent" for record in run.held.steps().values()) == 1:
+        raise Parked(Parking("hold", hold_s))
+    end_s = run.clock.monotonic_s() + hold_s
+    while (left_s := end_s - run.clock.monotonic_s()) > 0 and interrupted(run) is None:
+        yield min(POLL_S, left_s)
+        seen = _owner(run, step)
+        if seen != owner and not isinstance(seen, Unread):
+            return failed(run, step, f"the bundle reached {owner}, but did not stay: it is on {seen or 'no broker'}")
+    return confirmed(run, step, f"{owner} owns the bundle")
+
+
+def _await_owner(run: OngoingRun, step: Step, topic: str | None, deadline_s: float, *, answered: bool) -> Waits[Owner]:
+    """Poll until the bundle reaches its destination or clearly won't; return the last owner seen.
+
+    If no client brings the bundle back, the executor looks up one of its topics, so that a destination left on the
+    leader can't affect another namespace.
+    """
+    unowned_since_s = elsewhere_since_s = None
+    looked_up = False
+    while True:
+        owner, now_s = _owner(run, step), run.clock.monotonic_s()
+        if _arrived(owner, step):
+            return owner
+        unowned_since_s = (unowned_since_s or now_s) if owner is None else None
+        elsewhere_since_s = (elsewhere_since_s or now_s) if isinstance(owner, str) else None
+        if answered and elsewhere_since_s and now_s - elsewhere_since_s >= ELSEWHERE_S:
+            return owner
+        if unowned_since_s and now_s - unowned_since_s >= LOOK_UP_AFTER_S and topic and not looked_up:
+            _look_up(run, step, topic)
+            looked_up = True
+        if now_s >= deadline_s:
+            return owner
+        yield POLL_S
+
+
+def _look_up(run: OngoingRun, step: Step, topic: str) -> None:
+    run.held.note(step.id, "look up", topic)
+    run.progress(f"{step.id}: no client brings the bundle back; looking up {topic}")
+    run.held.note(step.id, "reply", str(reply_of(lambda: run.cluster.look_up(topic))))
+
+
+def _owner(run: OngoingRun, step: Step) -> Owner:
+    likely = [broker for broker in (step.destination, step.source) if broker]
+    return seen_by(lambda: find_owner(run.cluster, step.namespace, step.bundle, likely))
+
+
+def _unowned(owner: Unread | None) -> str:
+    if owner is None:
+        return "no broker has taken the bundle over"
+    return f"who owns the bundle can't be read, {owner.why}"
+
+
+def _arrived(owner: Owner, step: Step) -> TypeGuard[str]:
+    if not isinstance(owner, str):
+        return False
+    return owner == step.destination if step.destination else owner != step.source
+
+
+def _is_clean_rejection(reply: Reply, step: Step) -> bool:
+    """Whether an answer to an unload proves that it had no effect."""
+    if reply.status is None:
+        return False
+    return reply.status in _NOTHING_HAPPENED or (step.destination is None and 400 <= reply.status < 500)

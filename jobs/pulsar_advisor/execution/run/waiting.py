@@ -1,0 +1,60 @@
+"""When a run waits, parks or ends early: its pauses, the time the first step must hold, and interruptions."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Final
+
+from pulsar_advisor.execution.ledger.pauses import pause_requested
+from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
+from pulsar_advisor.execution.run.parking import Parked, Parking
+from pulsar_advisor.execution.run.turns import Waits
+
+_WAIT_POLL_S: Final = 1.0
+"""How quickly an interruption ends a wait with nothing in flight."""
+
+
+def wait(run: OngoingRun, seconds: float) -> Waits[None]:
+    """Wait, unless the run is to end."""
+    while seconds > 0 and interrupted(run) is None:
+        yield min(seconds, _WAIT_POLL_S)
+        seconds -= _WAIT_POLL_S
+
+
+def first_hold_s(run: OngoingRun) -> float:
+    """How long the result of a step must last before it counts: the first one's only."""
+    first = run.none_confirmed()
+    return run.throttle.canary_hold_s if first and not has_held(run) else 0.0
+
+
+def has_held(run: OngoingRun) -> bool:
+    """Whether the first step's time was waited for while the run was parked; what counts now is where it is."""
+    first = run.none_confirmed()
+    return first and run.options.waited is not None and run.options.waited.why == "hold"
+
+
+def parks(run: OngoingRun, wait_s: float) -> bool:
+    """Whether the run waits without this process. Under a guard it doesn't: a process must be there to restore."""
+    return run.options.park_from_s is not None and wait_s >= run.options.park_from_s and not run.throttle.guard
+
+
+def check_interruption(run: OngoingRun) -> None:
+    """Raises `Stop` if the run is to end here, `Parked` if it may wait without this process."""
+    if reason := interrupted(run):
+        if _must_end(run) is None and parks(run, inf):
+            raise Parked(Parking("request", 0))
+        began = any(record.attempts for record in run.held.steps().values())
+        raise Stop(f"{reason}; go on with {'--resume' if began else 'another `apply`'}")
+
+
+def interrupted(run: OngoingRun) -> str | None:
+    """Why the run is to end after the steps in flight; None: it goes on."""
+    return _must_end(run) or pause_requested(run.ledger, run.held.id)
+
+
+def _must_end(run: OngoingRun) -> str | None:
+    """Why the run can't go on in a while either, as after a pause."""
+    until = run.options.until
+    if until is not None and run.clock.now_ms() >= 1000 * until.timestamp():
+        return f"it may send nothing after {until:%H:%M %Z}"
+    return run.interruption()
