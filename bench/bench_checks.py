@@ -32,7 +32,7 @@ from pulsar_advisor.documents.tables_result import TablesResult
 from pulsar_advisor.model.plans.plan import Identity
 from pulsar_advisor.quality import validate as validation
 from pulsar_advisor.quality.checks import suites
-from pulsar_advisor.quality.facts import facts
+from pulsar_advisor.quality.facts.facts import facts
 from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.files import sha256_hex, write_file
 from pulsar_advisor.storage.results import read_manifest

@@ -17,7 +17,7 @@ from pulsar_advisor.documents.validation import CheckResult, Validation
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.quality import validate as validate_module
 from pulsar_advisor.quality.checks import checks
-from pulsar_advisor.quality.facts import facts
+from pulsar_advisor.quality.facts.facts import facts
 from pulsar_advisor.stages import validate as stage
 from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.stages.validate import run as validate

@@ -18,7 +18,7 @@ from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.documents.validation import CheckResult
 from pulsar_advisor.model.configuration.settings import setting_value
 from pulsar_advisor.quality.checks import Check, checks, suites
-from pulsar_advisor.quality.facts import facts
+from pulsar_advisor.quality.facts.facts import facts
 from pulsar_advisor.tables.frames import materialized
 from pulsar_advisor.tables.snapshot_frames import SnapshotFrames
 from pulsar_advisor.tables.state import SettingsInputs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.quality.facts import two_passes_ms
+from pulsar_advisor.quality.facts.facts import two_passes_ms
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,150 @@
+"""What the suite of brokers uses."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from pulsar_advisor.quality.facts.figures import COUNTS, FIGURES, HIGHEST_COUNT, HIGHEST_FIGURE, impossible, missing
+from pulsar_advisor.quality.facts.moved import with_moved
+from pulsar_advisor.tables.frames import few_rows, in_session
+from pulsar_advisor.tables.schemas import RESOURCES
+
+RESOURCE_NAMES: Final = tuple(RESOURCES.values())
+_HIGHEST_OF_BROKERS: Final = dict.fromkeys((*COUNTS, "bundles"), HIGHEST_COUNT)
+
+
+def facts_of_brokers(
+    brokers: DataFrame, bundles: DataFrame, earlier: tuple[DataFrame, DataFrame] | None, passes_ms: int
+) -> DataFrame:
+    """Facts: is_leader as 0 or 1, age of the report by the broker's clock, that clock compared with most brokers',
+    the host of its web address compared with its id, usage in percent, limits as far as they are known and compared
+    with the other brokers', figures left out, totals and counts compared with the sums over bundles, counts that can't
+    be, what is known of all brokers together, whether the totals changed since the earlier snapshot.
+    """
+    percents = {
+        f"{resource}_percent": sf.expr(f"if({resource}_limit > 0, 100 * {resource}_usage / {resource}_limit, null)")
+        for resource in RESOURCE_NAMES
+    }
+    # Kbit/s, like the limit; metrics give percentages only.
+    carried = {
+        f"carried_{way}_percent": sf.expr(
+            f"if(report_source = 'load_report' and bandwidth_{way}_limit > 0, "
+            f"0.8 * msg_throughput_{way}_bytes_per_s / bandwidth_{way}_limit, null)"
+        )
+        for way in ("in", "out")
+    }
+    common = brokers.agg(
+        *(
+            sf.expr(f"mode() within group (order by {resource}_limit) filter (where available)").alias(
+                f"common_{resource}_limit"
+            )
+            for resource in RESOURCE_NAMES
+        ),
+        *(
+            sf.expr(f"mode() within group (order by {column})").alias(f"common_{column}")
+            for column in ("load_manager_class_name", "version")
+        ),
+        sf.expr("percentile_disc(0.5) within group (order by clock_ahead_ms)").alias("common_clock_ahead_ms"),
+    )
+    known = {
+        f"{resource}_known_limit": sf.expr(f"if(reported, coalesce({resource}_limit, -1), null)")
+        for resource in RESOURCE_NAMES
+    }
+    alike = {
+        f"{resource}_limit_is_common": sf.expr(f"if(available, {resource}_limit = common_{resource}_limit, null)")
+        for resource in RESOURCE_NAMES
+    }
+    # A separate check names a bundle whose figure can't be a rate; it must not spoil sums.
+    sums = (
+        bundles.where("reported")
+        .groupBy(sf.col("figures_broker").alias("broker"))
+        .agg(
+            sf.count("*").alias("summed_bundles"),
+            *(sf.sum(count).alias(f"sum_{count}") for count in COUNTS),
+            *(
+                sf.expr(f"if(bool_and({figure} between 0 and {HIGHEST_FIGURE}), sum({figure}), null)").alias(
+                    f"sum_{figure}"
+                )
+                for figure in FIGURES
+            ),
+        )
+    )
+    usages = [f"{resource}_usage" for resource in RESOURCE_NAMES if resource != "cpu"]
+    flows = " + ".join(f"coalesce(abs({figure}), 0)" for figure in FIGURES)
+    unaccounted = {
+        f"unaccounted_{figure}_ratio": sf.expr(
+            f"if(summed_bundles = bundles_with_figures, abs({figure} - sum_{figure}) "
+            f"/ greatest({figure}, sum_{figure}, 1), null)"
+        )
+        for figure in FIGURES
+    }
+    return (
+        brokers.crossJoin(few_rows(common))
+        .join(in_session(sums, brokers.sparkSession), "broker", "left")
+        .withColumns(
+            {
+                "leaders": sf.col("is_leader").cast("int"),
+                # A report has the broker's own time; metrics have none, and get the time at which they were read.
+                "report_age_minutes": sf.expr(
+                    "(report_read_at_ms - report_updated_at_ms "
+                    "+ if(report_source = 'metrics', 0, coalesce(clock_ahead_ms, 0))) / 60000D"
+                ),
+                "report_is_dated": sf.expr("if(report_source is null, null, report_updated_at_ms is not null)"),
+                "clock_off_seconds": sf.expr("(clock_ahead_ms - common_clock_ahead_ms) / 1000D"),
+                "clocks_ahead_of_ours_seconds": sf.expr("common_clock_ahead_ms / 1000D"),
+                "reported_host_is_its_own": sf.expr(
+                    "regexp_extract(reported_web_service_url, '^[a-z]+://(.*?)(:[0-9]+)?/?$', 1) "
+                    "= regexp_extract(broker, '^(.*?)(:[0-9]+)?$', 1)"
+                ),
+                "reports_of_all": sf.expr("count(report_source) over ()"),
+                "traffic_of_all_flows": sf.expr(
+                    f"if(count(report_source) over () > 0, sum({flows}) over () > 0, null)"
+                ),
+                "impossible_counts": sf.expr(
+                    f"if(report_source = 'load_report', {impossible(_HIGHEST_OF_BROKERS)}, null)"
+                ),
+                "missing_figures": sf.expr(f"if(reported, {missing((*FIGURES, *usages))}, null)"),
+                "counts_add_up": sf.expr(
+                    "if(summed_bundles = bundles_with_figures and report_source = 'load_report', "
+                    f"bundles = listed_bundles and {' and '.join(f'{count} = sum_{count}' for count in COUNTS)}, null)"
+                ),
+                "cpu_is_measured": sf.expr("if(msg_rate_in_per_s + msg_rate_out_per_s > 1000, cpu_usage > 0, null)"),
+                **percents,
+                "other_load_manager": sf.expr("nullif(load_manager_class_name, common_load_manager_class_name)"),
+                "other_version": sf.expr("nullif(version, common_version)"),
+                **carried,
+                **known,
+                **alike,
+                **unaccounted,
+            }
+        )
+        .transform(lambda rows: with_moved(rows, earlier and earlier[0], "broker", passes_ms))
+    )
+
+
+def with_served(rows: DataFrame, topics: DataFrame) -> DataFrame:
+    """Fact: whether a broker serves the kinds of topics that are loaded there, apart from Pulsar's own; null for those
+    that serve both. Topics are read only if there is a broker that doesn't.
+    """
+    serves_both = "coalesce(persistent_topics_enabled, true) and coalesce(non_persistent_topics_enabled, true)"
+    if rows.where(f"not ({serves_both})").isEmpty():
+        return rows.withColumn("serves_what_is_loaded", sf.lit(None).cast("boolean"))
+    loaded = (
+        topics.where("loaded and namespace not like 'pulsar/%'")
+        .groupBy("broker")
+        .agg(
+            sf.expr("bool_or(topic like 'persistent://%') as has_persistent"),
+            sf.expr("bool_or(topic like 'non-persistent://%') as has_non_persistent"),
+        )
+    )
+    return rows.join(in_session(few_rows(loaded), rows.sparkSession), "broker", "left").withColumn(
+        "serves_what_is_loaded",
+        sf.expr(
+            f"if({serves_both}, null, not ("
+            "(has_persistent and not coalesce(persistent_topics_enabled, true)) "
+            "or (has_non_persistent and not coalesce(non_persistent_topics_enabled, true))))"
+        ),
+    )

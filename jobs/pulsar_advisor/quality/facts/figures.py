@@ -1,0 +1,27 @@
+"""What a figure can be, and whether it was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pulsar_advisor.tables.schemas import TRAFFIC
+
+FIGURES: Final = tuple(TRAFFIC.values())
+COUNTS: Final = ("topics", "producers", "consumers")
+
+HIGHEST_FIGURE: Final = 1e15
+"""No machine reaches such a rate of messages or bytes."""
+
+HIGHEST_COUNT: Final = 1_000_000_000
+"""No broker has so many topics or clients."""
+
+
+def impossible(counts: Mapping[str, float]) -> str:
+    """How many of these counts (column -> the highest possible) are missing, negative or too high."""
+    return " + ".join(f"int(not coalesce({count} between 0 and {highest}, false))" for count, highest in counts.items())
+
+
+def missing(figures: Iterable[str]) -> str:
+    """How many of these columns a row leaves out."""
+    return " + ".join(f"int({figure} is null)" for figure in figures)

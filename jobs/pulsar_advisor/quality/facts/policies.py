@@ -1,0 +1,42 @@
+"""What the suite of isolation policies uses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from pulsar_advisor.model.cluster.cluster_state import View
+from pulsar_advisor.model.cluster.isolation_policies import broker_host
+from pulsar_advisor.model.java.expressions import matched
+from pulsar_advisor.tables.frames import frame_of
+from pulsar_advisor.tables.snapshot_frames import SnapshotFrames
+
+
+def facts_of_policies(tables: SnapshotFrames, view: View) -> DataFrame:
+    """Facts: whether a policy's limits are usable, expressions that aren't, what the others match."""
+    policies = tables.rows("policies").to_pylist()
+    namespaces = tables.rows("namespaces", columns=["namespace"])[0].to_pylist() if policies else []
+    brokers = tables.rows("brokers", view, ["broker"])[0].to_pylist() if policies else []
+    hosts = [host for broker in brokers if (host := broker_host(broker)) is not None]
+
+    def row(policy: dict[str, Any]) -> dict[str, Any]:
+        of_namespaces = matched(policy["namespaces"], namespaces)
+        of_primaries, of_secondaries = (matched(policy[part], hosts) for part in ("primary", "secondary"))
+        limit, threshold = policy["min_limit"], policy["usage_threshold_percent"]
+        usable = limit is not None and limit >= 0 and threshold is not None and 0 <= threshold <= 100
+        return {
+            "name": policy["name"],
+            "limits_are_usable": usable and policy["policy_type"] == "min_available",
+            "unusable": [*of_namespaces.unusable, *of_primaries.unusable, *of_secondaries.unusable],
+            "matched_namespaces": int(of_namespaces.matches.sum()),
+            "matched_primaries": int(of_primaries.matches.sum()),
+        }
+
+    return frame_of(
+        tables.few,
+        "name string, limits_are_usable boolean, unusable array<string>, matched_namespaces bigint, "
+        "matched_primaries bigint",
+        [row(policy) for policy in policies],
+    ).withColumn("unusable_expressions", sf.size("unusable"))

@@ -1,0 +1,28 @@
+"""What the suite of problems uses."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import DataFrame
+
+from pulsar_advisor.model.cluster.cluster_state import View
+from pulsar_advisor.quality.facts.capture import REQUIRED_SURFACES
+
+_FROM_BROKERS_ONLY: Final = ("load_reports", "topic_stats")
+"""Surfaces among these that a capture from ZooKeeper alone need not have; any reports there are rows of brokers."""
+
+
+def facts_of_problems(problems: DataFrame, view: View) -> DataFrame:
+    """Facts: what a problem affects; a broker's own documents affect that broker, others the cluster."""
+    unasked = _FROM_BROKERS_ONLY if view == "published" else ()
+    required = ", ".join(f"'{surface}'" for surface in REQUIRED_SURFACES if surface not in unasked)
+    return problems.selectExpr(
+        "*",
+        f"problem in ('missing', 'failure') and broker is null and surface in ({required}) as required_is_missing",
+        f"problem in ('missing', 'failure') and broker is null and surface not in ({required}) as optional_is_missing",
+        "problem in ('missing', 'failure') and broker is not null as brokers_document_is_missing",
+        "problem = 'unreadable_line' and broker is not null as brokers_line_is_unreadable",
+        "problem = 'unreadable_line' and broker is null as clusters_line_is_unreadable",
+        "problem = 'bad_name' as name_is_unreadable",
+    )
