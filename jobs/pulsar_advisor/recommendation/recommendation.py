@@ -22,8 +22,8 @@ from pulsar_advisor.planning.advice.goal_sentence import goal_sentence
 from pulsar_advisor.planning.advice.headline import advice_sentence, all_refused
 from pulsar_advisor.planning.advice.options import Option, ranked_options
 from pulsar_advisor.planning.kinds.goal_outcome import goal_outcome
-from pulsar_advisor.planning.plans.build_plan import planned_settings
 from pulsar_advisor.planning.plans.deciding import deciding
+from pulsar_advisor.planning.plans.planned_settings import planned_settings
 from pulsar_advisor.planning.plans.setting_keys import setting_keys
 from pulsar_advisor.planning.proposals.fitness import Refusal, split_refusals, unload_refusals
 from pulsar_advisor.planning.requests.request import Request

@@ -13,8 +13,8 @@ from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
 from pulsar_advisor.lint.judge import judge
 from pulsar_advisor.model.configuration.settings import SETTING_KEYS, resolve_settings
 from pulsar_advisor.model.plans.plan import PlannedSetting
-from pulsar_advisor.planning.plans.build_plan import planned_settings
 from pulsar_advisor.planning.plans.drift import drift
+from pulsar_advisor.planning.plans.planned_settings import planned_settings
 from pulsar_advisor.quality.history import quality_history, started_failing
 from pulsar_advisor.reporting.disturbance import Pace
 from pulsar_advisor.reporting.forms import Format, rendered

@@ -28,8 +28,9 @@ from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.planning.advice.findings import Finding
 from pulsar_advisor.planning.advice.headline import ByItself, advice_sentence
 from pulsar_advisor.planning.advice.options import ranked_options
-from pulsar_advisor.planning.plans.build_plan import build_plan, planned_settings
+from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.plans.confidence import StepCheck
+from pulsar_advisor.planning.plans.planned_settings import planned_settings
 from pulsar_advisor.planning.proposals.configured import Configured
 from pulsar_advisor.planning.proposals.proposal import Move, Proposal
 from pulsar_advisor.planning.requests.request import Request

@@ -8,7 +8,7 @@ from typing import Final
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.text.some_of import count
-from pulsar_advisor.planning.plans.build_plan import boundaries_of
+from pulsar_advisor.planning.plans.steps import boundaries_of
 
 NAMES_SHOWN: Final = 10
 

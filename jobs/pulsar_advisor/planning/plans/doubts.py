@@ -1,0 +1,71 @@
+"""Doubts about an unload, in words: why the confidence in it is not higher."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.plans.plan import Doubt
+from pulsar_advisor.planning.proposals.proposal import Move
+
+_ROUNDING: Final = 1e-9
+
+
+def doubts_before(state: ClusterState, move: Move, change: float) -> tuple[Doubt, ...]:
+    """Why Pulsar may decide otherwise; `change`: how far (relative) its source may be from the load it published."""
+    sentences = (*_unpublished(state, move, change), *_may_stay(state, move), *_may_go_elsewhere(state, move))
+    return tuple(Doubt(confidence="medium", sentence=sentence) for sentence in sentences)
+
+
+def above_capacity(broker: str, likely: float, highest: float) -> tuple[Doubt, ...]:
+    """A doubt if the broker would need more than it has: that can't be, so the figures or the plan are wrong."""
+    if not highest > 1.0:
+        return ()
+    sentence = f"{broker} would need {likely:.0%} of a resource, {highest:.0%} at most."
+    return (Doubt(confidence="low" if likely > 1.0 else "medium", sentence=sentence),)
+
+
+def may_not_fall(broker: str, above_likely_ratio: float, noise_ratio: float) -> tuple[Doubt, ...]:
+    """A doubt if the source may be used more afterwards than is likely, by more than two snapshots differ."""
+    if not above_likely_ratio > noise_ratio + _ROUNDING:
+        return ()
+    sentence = (
+        f"How far {broker} falls depends on how much of its CPU follows messages, which the snapshots don't show."
+    )
+    return (Doubt(confidence="medium", sentence=sentence),)
+
+
+def _unpublished(state: ClusterState, move: Move, change: float) -> Iterator[str]:
+    """Said if the decision depends on less than what may have changed since the leader was last informed.
+
+    Extensible brokers publish changes of more than `loadBalancerReportUpdateThresholdPercentage`; smaller ones the
+    leader doesn't see. Without what they published, the figures are those of now.
+    """
+    if move.awaits:
+        yield (
+            f"Pulsar unloads it only if {' and '.join(move.awaits)} will have published a new load by the next "
+            "cycle. That is likely, as often as brokers have published lately."
+        )
+    elif state.load_manager == "extensible" and state.published_load is None and not move.margin >= change:
+        source = state.brokers.ids[move.source]
+        yield (
+            f"It was decided by a margin of {move.margin:.1%}; the figures of {source} may have changed by "
+            f"{change:.1%} since it published them to the leader (capture with --service-url to read those)."
+        )
+
+
+def _may_stay(state: ClusterState, move: Move) -> Iterator[str]:
+    """Said if a Modular leader may draw the bundle's own broker: then it doesn't unload it."""
+    if state.load_manager == "modular" and move.source in move.possible:
+        yield (
+            f"Pulsar may draw its destination among {len(move.possible)} brokers, and leaves it where it is if it "
+            f"draws {state.brokers.ids[move.source]}."
+        )
+
+
+def _may_go_elsewhere(state: ClusterState, move: Move) -> Iterator[str]:
+    """Said if an Extensible leader may choose another destination on what brokers publish by its next cycle."""
+    others = [state.brokers.ids[row] for row in move.possible if row != move.destination]
+    if state.published_load is not None and others:
+        yield f"Pulsar may choose {' or '.join(others)} instead, on what brokers publish before the next cycle."
