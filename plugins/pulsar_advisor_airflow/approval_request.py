@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_advisor.model.plans.plan import digest_of
@@ -32,14 +32,15 @@ def body(
     report: str,
     why_a_person: str = "",
     not_computed_here: str | None = None,
+    left_over: Collection[int] = (),
 ) -> str:
     """The plan for a person: effect, consents, limits of the run, unloads and splits separately; `report` is a link.
 
     `why_a_person` says which criteria of the policy were not met, `not_computed_here` why nothing shows that the plan's
-    figures are the advisor's. The result is Markdown in which no name in the plan becomes markup, so that a plan can't
-    disguise itself as another.
+    figures are the advisor's; `left_over` are its runs that ended with steps left. The result is Markdown in which no
+    name in the plan becomes markup, so that a plan can't disguise itself as another.
     """
-    return "\n".join(_lines(plan, throttle, proposer, report, why_a_person, not_computed_here))
+    return "\n".join(_lines(plan, throttle, proposer, report, why_a_person, not_computed_here, left_over))
 
 
 def _lines(
@@ -49,6 +50,7 @@ def _lines(
     report: str,
     why_a_person: str,
     not_computed_here: str | None,
+    left_over: Collection[int],
 ) -> Iterator[str]:
     unloads = [step for step in plan.steps if step.executable and step.action == "unload"]
     splits = [step for step in plan.steps if step.executable and step.action == "split"]
@@ -59,6 +61,8 @@ def _lines(
     yield ""
     if not_computed_here:
         yield f"- **not computed here**, so check its figures yourself: {text(not_computed_here)}"
+    if left_over:
+        yield f"- **carried out in part**, in run {', '.join(map(str, left_over))}: only what is left is sent"
     yield f"- strategy: {text(plan.title)}, view `{plan.view}`"
     if short := outcome_sentence(goal_outcome(plan), plan.title):
         yield f"- **{text(short)}**"

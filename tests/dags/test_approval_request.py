@@ -30,3 +30,9 @@ def test_no_name_becomes_markup() -> None:
 
 def test_the_subject_is_one_plain_line() -> None:
     assert subject(plan()).isprintable()
+
+
+def test_who_approves_what_is_left_of_a_plan_is_told_of_the_run_before() -> None:
+    assert "- **carried out in part**, in run 7: only what is left is sent" in body(
+        make_plan([unload_step()]), ApplyThrottle(), "alice", "/reports/x", left_over=[7]
+    )

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +17,9 @@ from airflow.sdk.exceptions import ParamValidationError
 
 from dags.conftest import Answer, Stages
 from pulsar_advisor.execution.cluster.cluster_port import Unload
+from pulsar_advisor.execution.consent.approval import standing_approval
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
+from pulsar_advisor.execution.ledger.held_run import start_run
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.throttle import ApplyThrottle
@@ -24,6 +27,7 @@ from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Doubt, digest_of
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import Root
+from unit.execution.actors import FOUR_EYES, approved
 from unit.execution.doubles import (
     B1,
     B2,
@@ -258,6 +262,17 @@ def test_a_plan_given_by_its_digest_is_carried_out_without_recommending_again(st
     assert (state, tasks["fresh.capture"], tasks["propose"]) == ("success", "skipped", "success")
     assert stages.calls == ["capture", "normalize"]  # those after apply
     assert len(stages.cluster.writes) == 1
+
+
+def test_a_plan_that_was_carried_out_is_not_put_before_anybody_again(stages: Stages, run_dag: RunDag) -> None:
+    stages.plan = stages.plan.model_copy(update={"snapshot": stages.snapshot()})
+    write_plan(stages.root, stages.plan)
+    with closing(stages.ledger()) as ledger:
+        approved(ledger, stages.plan)
+        start_run(ledger, stages.plan, standing_approval(ledger, stages.plan, FOUR_EYES)).end("done", "")
+    state, tasks = run_dag("pulsar_rebalance", {"digest": digest_of(stages.plan), **FAST})
+    assert (state, tasks["propose"], tasks["approve"]) == ("failed", "failed", "upstream_failed")
+    assert kinds(stages).count("proposed") == 1
 
 
 @pytest.mark.full

@@ -12,6 +12,7 @@ from airflow.sdk import Param
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskAwaitingInput
 
 from pulsar_advisor.execution.ledger.approvals import record_refusal, record_rejection
+from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.planning.plans.consent import CONSENTS, ConsentName
 from pulsar_advisor_airflow.failures import as_airflow_errors
 from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, approval_policy, opened_ledger
@@ -106,7 +107,10 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
                 record_refusal(ledger, self.plan["digest"], nothing)
                 raise AirflowSkipException(nothing)
             approver = self._approver_in(context, ledger, plan)
+            if approver is None:
+                self._refuse_if_run(ledger)
             not_computed_here = self._why_not_computed_here(ledger, plan)
+            left_over = [run.id for run in runs_of_plan(ledger, self.plan["digest"]) if run.state == "stopped"]
             why_a_person = "" if approver else self._approve_automatically(ledger, plan, throttle, not_computed_here)
         if approver is not None or why_a_person is None:
             self.log.info("%s: approved by %s in this DAG run", self.plan["digest"], approver or "the policy")
@@ -114,7 +118,13 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         self.subject = approval_request.subject(plan)
         proposer = context["dag_run"].triggering_user_name or "An unknown user"
         self.body = approval_request.body(
-            plan, throttle, proposer, report_link(self.cluster, plan.snapshot), why_a_person, not_computed_here
+            plan,
+            throttle,
+            proposer,
+            report_link(self.cluster, plan.snapshot),
+            why_a_person,
+            not_computed_here,
+            left_over,
         )
         self.response_timeout = timedelta(hours=float(self.answer_within_h))
         self.assigned_users = [{"id": name, "name": name} for name in self.approvers or ()] or None
@@ -149,6 +159,16 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             if approved:
                 self._approve(ledger, self._load(), responder, context, event["params_input"] or {})
         return answered
+
+    def _refuse_if_run(self, ledger: Ledger) -> None:
+        from pulsar_advisor.execution.consent.approval import require_may_run
+        from pulsar_advisor.model.errors import Refused
+
+        try:
+            require_may_run(ledger, self.plan["digest"])
+        except Refused as refused:
+            record_refusal(ledger, self.plan["digest"], str(refused))
+            raise
 
     def _why_not_computed_here(self, ledger: Ledger, plan: Plan) -> str | None:
         """As `derive.why_not_computed_here`; a refusal is recorded."""

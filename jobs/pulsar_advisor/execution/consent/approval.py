@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -12,7 +12,8 @@ from pulsar_advisor.execution.ledger.approvals import approvals_of_plan, record_
 from pulsar_advisor.execution.ledger.audit import why_unproven
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan, record_proposal
-from pulsar_advisor.execution.ledger.tables import Approval
+from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.tables import Approval, RunState
 from pulsar_advisor.execution.person import UNAUTHENTICATED, Person, is_authenticated, same_person
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.bounds import EXPIRES
@@ -22,6 +23,12 @@ from pulsar_advisor.planning.plans.consent import ALONE, ConsentName, NeededCons
 
 VALID_FOR_S: Final = 4 * 3600
 """How long an approval is valid by default."""
+
+_NOT_ANOTHER_RUN: Final[Mapping[RunState, str]] = {
+    "done": "was already carried out, in run {run}: capture again, and make a new plan",
+    "aborted": "was ended for good, in run {run}: capture again, and make a new plan",
+    "active": "is being carried out, in run {run}: wait for it, or end it with `apply --abort`",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +44,22 @@ class Approved:
 
 
 def propose(ledger: Ledger, plan: Plan, proposer: Person, not_computed_here: str | None = None) -> None:
-    """Record that somebody proposes a plan, and why it can't be computed here (`stages.derive`)."""
+    """Record that somebody proposes a plan, and why it can't be computed here (`stages.derive`).
+
+    Raises `Refused` as `require_may_run` does.
+    """
+    require_may_run(ledger, digest_of(plan))
     record_proposal(ledger, seal(plan), proposer, not_computed_here)
+
+
+def require_may_run(ledger: Ledger, digest: str, *, again: bool = False) -> None:
+    """Raise `Refused`, naming the run, if a plan was carried out, ended for good, or (unless `again`) is under way.
+
+    A run that was stopped may go on.
+    """
+    for run in runs_of_plan(ledger, digest):
+        if (why_not := _NOT_ANOTHER_RUN.get(run.state)) and not (again and run.state == "active"):
+            raise Refused(f"{digest} {why_not.format(run=run.id)}")
 
 
 def approve(
@@ -57,13 +78,15 @@ def approve(
     """Record an approval of exactly this plan, with `throttle` as the loosest limits for its runs.
 
     `digest` is what the approver typed. Where one person may do both, approving a plan that was never proposed proposes
-    it, with `not_computed_here`. Raises `Refused` if the digest isn't the plan's, if the policy forbids this approver,
-    or if the plan needs a consent that isn't in `consents`; `UsageError` if the validity is out of bounds.
+    it, with `not_computed_here`. Raises `Refused` if the digest isn't the plan's, if the plan had its run, if the
+    policy forbids this approver, or if the plan needs a consent that isn't in `consents`; `UsageError` if the validity
+    is out of bounds.
     """
     EXPIRES.check(valid_for_s)
     require_digest(plan, digest)
     if not any(step.executable for step in plan.steps):
         raise Refused("the plan has no step that could be carried out: there is nothing to approve")
+    require_may_run(ledger, digest, again=True)  # who takes over a run that was lost may need another approval
     if reason := _forbidden(ledger, digest, approver.name, approver.source, policy):
         raise Refused(reason)
     if missing := [each for each in needed_consents(plan) if each.consent.name not in consents]:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
+from functools import partial
+
 import pytest
 from sqlalchemy import text
 
@@ -16,6 +19,7 @@ from pulsar_advisor.execution.ledger.held_run import start_run, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.tables import RunState
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import Refused, UsageError
@@ -54,6 +58,32 @@ def test_a_proposer_can_not_approve(ledger: Ledger, name: str) -> None:
 def test_a_plan_nobody_proposed_can_not_be_approved(ledger: Ledger) -> None:
     with pytest.raises(Refused, match=r"sha256:\w+ was never proposed"):
         approve(ledger, PLAN, digest=DIGEST, approver=BOB, policy=FOUR_EYES)
+
+
+@pytest.mark.parametrize(
+    ("state", "why", "approvable"),
+    [
+        ("done", "was already carried out, in run 1", False),
+        ("aborted", "was ended for good, in run 1", False),
+        ("active", "is being carried out, in run 1", True),
+        ("stopped", None, True),
+    ],
+)
+def test_a_plan_that_had_its_run_is_proposed_and_approved_no_more(
+    ledger: Ledger, state: RunState, why: str | None, approvable: bool
+) -> None:
+    held = start_run(ledger, approved(ledger, PLAN), standing_approval(ledger, PLAN, FOUR_EYES))
+    if state != "active":
+        held.end(state, "")
+    again = partial(approve, ledger, PLAN, digest=DIGEST, approver=BOB, policy=FOUR_EYES, consents=EVERY_CONSENT)
+    with nullcontext() if why is None else pytest.raises(Refused, match=why):
+        propose(ledger, PLAN, ALICE)
+    with nullcontext() if approvable else pytest.raises(Refused, match=why):
+        again()
+    assert (len(proposals_of_plan(ledger, DIGEST)), len(approvals_of_plan(ledger, DIGEST))) == (
+        1 + (why is None),
+        1 + approvable,
+    )
 
 
 def test_the_policy_can_let_one_person_do_both(ledger: Ledger) -> None:
