@@ -56,6 +56,7 @@ from pulsar_advisor_airflow.forms import (
     STRATEGY_ARGUMENTS,
     cluster_param,
     number_param,
+    optional_number_param,
     strategy_params,
 )
 from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
@@ -119,15 +120,7 @@ def given_or_fresh() -> str:
         "per_source": number_param(2, PER_SOURCE, "Of these, from one broker", "Limits"),
         "per_destination": number_param(2, PER_DESTINATION, "Of these, to one broker", "Limits"),
         "per_namespace": number_param(2, PER_NAMESPACE, "Of these, of one namespace", "Limits"),
-        "topics_per_minute": Param(
-            None,
-            type=["null", "integer"],
-            minimum=TOPICS_PER_MINUTE.least,
-            maximum=TOPICS_PER_MINUTE.greatest,
-            title="Topics unloaded per minute",
-            description="Empty: no limit",
-            section="Limits",
-        ),
+        "topics_per_minute": optional_number_param(TOPICS_PER_MINUTE, "Topics unloaded per minute"),
         "until": Param(
             None,
             type=["null", "string"],

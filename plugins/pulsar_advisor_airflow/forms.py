@@ -83,14 +83,11 @@ def strategy_params(shedder: str, placement: str) -> dict[str, Param]:
             description="One per line: loadBalancerBrokerThresholdShedderPercentage=5",
             section="What to recommend",
         ),
-        "history": Param(
-            None,
-            type=["null", "integer"],
-            minimum=HISTORY.least,
-            maximum=HISTORY.greatest,
-            title="Earlier snapshots to learn from",
-            description="Empty: those within the grace period of unloads",
-            section="What to recommend",
+        "history": optional_number_param(
+            HISTORY,
+            "Earlier snapshots to learn from",
+            "What to recommend",
+            "Empty: those within the grace period of unloads",
         ),
     }
 
@@ -183,18 +180,20 @@ def number_param(default: int, bounds: Bounds, title: str, section: str, *, unit
     )
 
 
-def _optional_number_param(bounds: Bounds, title: str) -> Param:
+def optional_number_param(
+    bounds: Bounds, title: str, section: str = "Limits", description: str = "Empty: no limit"
+) -> Param:
+    """A field for a whole number that may be left empty."""
     limits = {"minimum": bounds.least, "maximum": bounds.greatest}
-    kind = ["null", "integer"]
-    return Param(None, type=kind, **limits, title=title, description="Empty: no limit", section="Limits")
+    return Param(None, type=["null", "integer"], **limits, title=title, description=description, section=section)
 
 
 LIMITS = {
     "max_unloads": number_param(10, MAX_UNLOADS, "Maximum number of unloads", "Limits"),
     "max_splits": number_param(2, MAX_SPLITS, "Maximum number of splits", "Limits"),
-    "max_per_source": _optional_number_param(MAX_PER_SOURCE, "Maximum number of unloads from one broker"),
-    "max_topics": _optional_number_param(MAX_TOPICS, "Maximum number of topics that the unloads disturb"),
-    "max_megabytes_per_s": _optional_number_param(MAX_MEGABYTES, "Maximum traffic of the unloaded bundles, in MB/s"),
+    "max_per_source": optional_number_param(MAX_PER_SOURCE, "Maximum number of unloads from one broker"),
+    "max_topics": optional_number_param(MAX_TOPICS, "Maximum number of topics that the unloads disturb"),
+    "max_megabytes_per_s": optional_number_param(MAX_MEGABYTES, "Maximum traffic of the unloaded bundles, in MB/s"),
     "exclude_broker": _names_param("Brokers that no step touches", "One per line", "Limits"),
     "exclude_namespace": _names_param("Namespaces or tenants that no step touches", "One per line", "Limits"),
     "first_broker": _names_param("Brokers whose unloads come first", "Where limits leave some out", "Limits"),

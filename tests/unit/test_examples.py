@@ -1,7 +1,11 @@
-"""The example of CONTRIBUTING: four files make a shedder that is on offer everywhere, with no other change."""
+"""The recipes of CONTRIBUTING: what is added in the files that they name is on offer everywhere, with no other change.
+
+A shedder of four files, a plan kind with its verb, a form of the report, and a check.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,6 +16,41 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 NAME = "MostTopicsShedder"
+
+KIND = '''"""hold: leaves every bundle where it is."""
+
+from pulsar_advisor.planning.kinds.answers import proposal
+from pulsar_advisor.planning.kinds.room import ROOM_KEYS
+from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS
+
+READS = EVERY_UNLOAD_READS
+SETTING_KEYS = ROOM_KEYS
+
+
+def propose(goal, room):
+    return proposal(goal, room, [], {}, [], why_nothing="all is to stay")
+'''
+KIND_LINE = """    Kind(
+        name="hold", module="pulsar_advisor.planning.kinds.hold", summary="Leaves all as it is.", brokers="none"
+    ),
+"""
+VERB = '''"""The verb of the plan kind hold."""
+
+from pulsar_advisor.cli.goals import Making
+from pulsar_advisor.model.plans.goal import Goal
+
+
+def hold(*, making: Making = Making()) -> None:
+    """Make a plan that leaves every bundle where it is."""
+    making.plan(Goal("hold"))
+'''
+FORM = '''"""A report of one line."""
+
+
+def headline(page):
+    return f"{page.cluster} at {page.snapshot}"
+'''
+CHECK = "The example of a check holds."
 
 REPORT = f"""
 from pulsar_advisor.planning.plans.propose import propose
@@ -53,7 +92,26 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     end_of_shedders = text.index("\n)\n", text.index("SHEDDERS: Final = (")) + 1
     line = (example / "registry_line.txt").read_text()
     registry.write_text(text[:end_of_shedders] + line + text[end_of_shedders:])
+    advisor = clone / "jobs" / "pulsar_advisor"
+    (advisor / "planning" / "kinds" / "hold.py").write_text(KIND)
+    insert(advisor / "planning" / "kinds" / "registry.py", "KINDS: Final = (\n", KIND_LINE)
+    (advisor / "cli" / "hold.py").write_text(VERB)
+    insert(advisor / "cli" / "__init__.py", "from pulsar_advisor.cli import (\n", "    hold,\n")
+    insert(advisor / "cli" / "__init__.py", "for verb in (\n", "    hold.hold,\n")
+    (advisor / "reporting" / "headline.py").write_text(FORM)
+    insert(advisor / "reporting" / "forms.py", "] = {\n", '    "txt": "pulsar_advisor.reporting.headline:headline",\n')
+    suite = clone / "expectations" / "settings.json"
+    document = json.loads(suite.read_text())
+    first = document["expectations"][0]
+    added = {**first, "meta": {**first["meta"], "code": "example_holds", "title": CHECK}}
+    suite.write_text(json.dumps({**document, "expectations": [*document["expectations"], added]}))
     return clone
+
+
+def insert(file: Path, after: str, line: str) -> None:
+    text = file.read_text()
+    assert text.count(after) == 1, f"{file.name} has not one '{after.strip()}'"
+    file.write_text(text.replace(after, after + line))
 
 
 def python(clone: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -109,3 +167,37 @@ def test_the_tests_for_all_shedders_find_it_and_pass(clone: Path) -> None:
         f"test_everything_a_strategy_says_it_reads_can_change_its_answer[shed-{NAME}]",
     ):
         assert f"{test} PASSED" in answer.stdout
+
+
+def test_a_plan_kind_makes_plans_and_is_a_verb_and_a_goal_of_the_form(clone: Path) -> None:
+    code = """
+from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor_airflow.forms import GOAL
+from unit.planning.kinds.clusters import cluster, planned
+
+print(planned(cluster({"a": [10], "b": [20]}), Goal("hold")).decision.why_nothing)
+print(GOAL["goal"].schema["enum"])
+"""
+    answer = python(clone, "-c", code)
+    assert answer.returncode == 0, answer.stderr
+    assert "all is to stay" in answer.stdout
+    assert "'hold'" in answer.stdout
+    helped = python(clone, "-c", "from pulsar_advisor.cli import main; main()", "hold", "--help")
+    assert "Make a plan that leaves every bundle where it is." in helped.stdout
+
+
+def test_a_form_of_the_report_is_offered_and_rendered(clone: Path) -> None:
+    refused = python(clone, "-c", "from pulsar_advisor.cli import main; main()", "report", "--format", "pdf")
+    assert '"txt"' in refused.stderr
+    code = REPORT.replace("print(render_markdown(inputs.page()))", "print(*rendered(inputs.page(), 'txt'))")
+    answer = python(clone, "-c", f"from pulsar_advisor.reporting.forms import rendered\n{code}")
+    assert " at 2" in answer.stdout, answer.stderr
+
+
+def test_a_check_is_in_the_catalogue_and_in_the_documentation(clone: Path) -> None:
+    shown = python(
+        clone, "-c", "from pulsar_advisor.cli import main; main()", "validate", "--explain", "settings.example_holds"
+    )
+    assert CHECK in shown.stdout, shown.stderr
+    assert python(clone, "docs/generate.py").returncode == 0
+    assert CHECK in (clone / "docs" / "checks.md").read_text()

@@ -35,6 +35,7 @@ from pulsar_advisor.cli.rendering import check_lines, entry_lines, lint_lines, n
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.text.some_of import count
+from pulsar_advisor.reporting.forms import Form
 from pulsar_advisor.storage.root import LATEST, RESULT, Root
 from pulsar_advisor.tables.background import in_background
 
@@ -295,7 +296,7 @@ def report(
     place: Place = Place(),
     snapshot: str = LATEST,
     output: str | None = None,
-    format: Literal["html", "json", "md", "csv"] = "html",
+    format: Form = "html",
     ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:

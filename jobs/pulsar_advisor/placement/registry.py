@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from pulsar_advisor.model.strategy.entry import Strategy, find
+from pulsar_advisor.model.strategy.interface import Remembering
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pulsar_advisor.model.cluster.cluster_state import ClusterState, Indices
-    from pulsar_advisor.model.cluster.inputs import Input
+    from pulsar_advisor.model.cluster.cluster_state import Indices
     from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
     from pulsar_advisor.model.strategy.decision import PlacementDecision
 
@@ -60,27 +60,8 @@ PLACEMENTS: Final = (
 )
 
 
-class Placement(Protocol):
+class Placement(Remembering, Protocol):
     """The interface of a placement strategy's module."""
-
-    @property
-    def READS(self) -> frozenset[Input]:  # noqa: N802
-        """What it reads of a snapshot besides ownership, boundaries and settings."""
-
-    @property
-    def SETTING_KEYS(self) -> tuple[str, ...]:  # noqa: N802
-        """Pulsar's keys that determine its behaviour."""
-
-    @property
-    def Memory(self) -> type[Any]:  # noqa: N802
-        """What it remembers between choices; without arguments, the initial state of a new leader.
-
-        A shedder whose memory has the same type is one object with it in Pulsar, and passes its memory on.
-        """
-
-    @property
-    def observe(self) -> Callable[[ClusterState, LoadBalancerSettings, int], Any]:
-        """Its input from cluster state, settings and time (epoch ms). The same function means the same input."""
 
     @property
     def choose(

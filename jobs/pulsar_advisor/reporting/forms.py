@@ -1,33 +1,30 @@
-"""The forms that a report has: HTML, JSON, Markdown and CSV."""
+"""The forms that a report has. Adding one means a module with a function from a page to text, and a line here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final, Literal
+from collections.abc import Iterable, Mapping
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Final, Literal
 
-from pulsar_advisor.reporting.csv import csv_lines
-from pulsar_advisor.reporting.json import json_chunks
-from pulsar_advisor.reporting.markdown import render_markdown
-from pulsar_advisor.reporting.page import ReportPage
+if TYPE_CHECKING:
+    from pulsar_advisor.reporting.page import ReportPage
 
-Format = Literal["html", "json", "md", "csv"]
-
-
-def rendered(page: ReportPage, form: Format) -> Iterable[str]:
-    """A page in one form, in pieces."""
-    return _RENDERERS[form](page)
-
-
-def _html(page: ReportPage) -> Iterable[str]:
-    # Loads the library of charts, which takes a second and which no other form needs.
-    from pulsar_advisor.reporting.html import render_html
-
-    yield render_html(page)
-
-
-_RENDERERS: Final[dict[Format, Callable[[ReportPage], Iterable[str]]]] = {
-    "html": _html,
-    "md": lambda page: (render_markdown(page),),
-    "csv": csv_lines,
-    "json": json_chunks,
+FORMS: Final[Mapping[str, str]] = {
+    "html": "pulsar_advisor.reporting.html:render_html",
+    "json": "pulsar_advisor.reporting.json:json_chunks",
+    "md": "pulsar_advisor.reporting.markdown:render_markdown",
+    "csv": "pulsar_advisor.reporting.csv:csv_lines",
 }
+"""Name, also the ending of the file -> what renders a page, whole or in pieces. Imported on demand: the library of
+charts takes a second, which only HTML needs."""
+
+if TYPE_CHECKING:
+    Form = str
+else:
+    Form = Literal[tuple(FORMS)]  # what the command line offers and completes
+
+
+def rendered(page: ReportPage, form: Form) -> Iterable[str]:
+    """A page in one form, in pieces."""
+    text: str | Iterable[str] = resolve_name(FORMS[form])(page)
+    return (text,) if isinstance(text, str) else text

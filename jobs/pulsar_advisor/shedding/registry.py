@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from pulsar_advisor.model.strategy.entry import Strategy, find
+from pulsar_advisor.model.strategy.interface import Remembering
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pulsar_advisor.model.cluster.cluster_state import ClusterState
-    from pulsar_advisor.model.cluster.inputs import Input
     from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
     from pulsar_advisor.model.strategy.decision import SheddingDecision
 
@@ -67,24 +66,8 @@ SHEDDERS: Final = (
 )
 
 
-class Shedder(Protocol):
-    """The interface of a shedder's module."""
-
-    @property
-    def READS(self) -> frozenset[Input]:  # noqa: N802
-        """What it reads of a snapshot besides ownership, boundaries and settings."""
-
-    @property
-    def SETTING_KEYS(self) -> tuple[str, ...]:  # noqa: N802
-        """Pulsar's keys that determine its behaviour."""
-
-    @property
-    def Memory(self) -> type[Any]:  # noqa: N802
-        """What it remembers between cycles, a `ShedderMemory`; without arguments, the initial state of a new leader."""
-
-    @property
-    def observe(self) -> Callable[[ClusterState, LoadBalancerSettings, int], Any]:
-        """Its input from cluster state, settings and time (epoch ms). The same function means the same input."""
+class Shedder(Remembering, Protocol):
+    """The interface of a shedder's module; what it remembers is a `ShedderMemory`."""
 
     @property
     def decide(self) -> Callable[[Any, LoadBalancerSettings, Any], tuple[SheddingDecision, Any]]:

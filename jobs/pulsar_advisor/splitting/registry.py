@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from pulsar_advisor.model.strategy.entry import Strategy, find
+from pulsar_advisor.model.strategy.interface import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pulsar_advisor.model.cluster.cluster_state import ClusterState
-    from pulsar_advisor.model.cluster.inputs import Input
     from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
     from pulsar_advisor.model.strategy.decision import SplittingDecision
     from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
@@ -76,32 +76,16 @@ SPLIT_DECIDERS: Final = (
 _FALLBACK: Final = "range_equally_divide"
 
 
-class SplitAlgorithm(Protocol):
+class SplitAlgorithm(Reading, Protocol):
     """The interface of a split algorithm's module."""
-
-    @property
-    def READS(self) -> frozenset[Input]:  # noqa: N802
-        """What it reads of a snapshot besides ownership, boundaries and settings."""
-
-    @property
-    def SETTING_KEYS(self) -> tuple[str, ...]:  # noqa: N802
-        """Pulsar's keys that determine its behaviour."""
 
     @property
     def split_boundary(self) -> Callable[[BundleSplitOption], tuple[int, ...] | None]:
         """Boundaries, ascending, or None if there is nothing to do."""
 
 
-class SplitDecider(Protocol):
+class SplitDecider(Reading, Protocol):
     """The interface of a decider's module."""
-
-    @property
-    def READS(self) -> frozenset[Input]:  # noqa: N802
-        """What it reads of a snapshot besides ownership, boundaries and settings."""
-
-    @property
-    def SETTING_KEYS(self) -> tuple[str, ...]:  # noqa: N802
-        """Pulsar's keys that determine its behaviour."""
 
     @property
     def decide(

@@ -17,7 +17,7 @@ from pulsar_advisor.planning.plans.drift import drift
 from pulsar_advisor.planning.plans.planned_settings import planned_settings
 from pulsar_advisor.quality.history import quality_history, started_failing
 from pulsar_advisor.reporting.disturbance import Pace
-from pulsar_advisor.reporting.forms import Format, rendered
+from pulsar_advisor.reporting.forms import Form, rendered
 from pulsar_advisor.reporting.page import ReportPage, build_page, shown_combination
 from pulsar_advisor.storage.files import write_chunks
 from pulsar_advisor.storage.index import update_index
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 def run(
-    root: Root, snapshot: str, form: Format = "html", output: str | None = None, ledger_head: str | None = None
+    root: Root, snapshot: str, form: Form = "html", output: str | None = None, ledger_head: str | None = None
 ) -> tuple[ReportPage, str]:
     """Write the report of a snapshot's last recommendation; returns page and location. Raises as `report_page`."""
     page = report_page(root, snapshot, ledger_head)
@@ -103,7 +103,7 @@ def _effective_settings(root: Root, snapshot: str) -> dict[str, str] | None:
     return {**runtime, **dynamic} if runtime else None
 
 
-def write_report(page: ReportPage, root: Root, form: Format, output: str | None) -> str:
+def write_report(page: ReportPage, root: Root, form: Form, output: str | None) -> str:
     """Write a page in one form; returns its location. `output` None: `reports/cluster=…/snapshot=…/report.<form>`."""
     path = UPath(output) if output else root.folder("reports", page.snapshot) / f"report.{form}"
     write_chunks(path, (chunk.encode() for chunk in rendered(page, form)))

@@ -10,25 +10,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from werkzeug import Request, Response
 
-from pulsar_advisor.admin.metadata_store import MetadataReader
-from pulsar_advisor.admin.options import CaptureOptions
-from pulsar_advisor.admin.request_budget import RequestBudget
-from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
 from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, DataNotFit, UsageError
 from pulsar_advisor.storage.files import sha256_hex
 from pulsar_advisor.storage.root import MANIFEST, Root
-from unit.admin.fake_zookeeper import FakeKazoo
+from unit.capture.captured import lines_of, manifest_of, with_zookeeper
 from unit.capture.fake_cluster import (
     LOWER,
     MODULAR,
@@ -42,16 +36,6 @@ from unit.capture.fake_cluster import (
     leader_metrics,
     load_report,
 )
-
-
-def manifest_of(root: Root, snapshot: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads((root.folder("raw", snapshot) / MANIFEST).read_bytes())
-    return document
-
-
-def lines_of(root: Root, snapshot: str, name: str) -> list[dict[str, Any]]:
-    content = (root.folder("raw", snapshot) / f"{name}.jsonl.zst").read_bytes()
-    return [msgspec.json.decode(line) for line in read_lines(content)]
 
 
 def files_under(root: Root) -> list[Path]:
@@ -338,18 +322,6 @@ def test_without_a_cluster_there_is_one_clear_line_and_nothing_on_disk(
         capture(cluster.options(), root, Silence())
     assert "\n" not in str(failure.value)
     assert files_under(root) == []
-
-
-def with_zookeeper(cluster: FakeCluster, nodes: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> CaptureOptions:
-    """Options of a capture that finds these nodes in ZooKeeper."""
-    connection = ZooKeeperConnection(hosts="zk1:2181")
-
-    @contextmanager
-    def connected(_connection: ZooKeeperConnection, budget: RequestBudget) -> Iterator[MetadataReader]:
-        yield MetadataReader(ZooKeeperStore(FakeKazoo(nodes), connection), budget)
-
-    monkeypatch.setattr("pulsar_advisor.capture.capture.connected", connected)
-    return cluster.options().model_copy(update={"zookeeper": connection})
 
 
 def test_the_zookeeper_of_another_cluster_is_refused(

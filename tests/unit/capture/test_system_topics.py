@@ -15,8 +15,8 @@ from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.capture import system_topics
 from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.storage.root import Root
+from unit.capture.captured import lines_of, manifest_of, with_zookeeper
 from unit.capture.fake_cluster import LOWER, SECRET, UPPER, FakeCluster, Silence, everything_in
-from unit.capture.test_capture import lines_of, manifest_of, with_zookeeper
 
 EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
 METADATA_STORE = "org.apache.pulsar.broker.loadbalance.extensions.channel.ServiceUnitStateMetadataStoreTableViewImpl"

@@ -6,8 +6,8 @@ import pytest
 
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.reporting.disturbance import Disturbance, Pace, disturbance_of, tenants_of
+from unit.reporting.scores import plain
 from unit.reporting.skewed import skewed_inputs
-from unit.reporting.test_futures import plain
 
 PACE = Pace(canary_hold_s=60, pause_s=10)
 

@@ -5,25 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import documents
-from pulsar_advisor.documents.simulation import NotSimulated, SimulatedScore, Strategies
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.reporting.futures import cells, effect_sentence, futures, lines, name, own_sentence
 from pulsar_advisor.simulation.trials import Trial
-
-OWN = Strategies(shedder="ThresholdShedder", placement="LeastLongTermMessageRate")
-
-
-def score(shedder: str = OWN.shedder, placement: str = OWN.placement, **given: Any) -> SimulatedScore:
-    return SimulatedScore(**documents.ending(**{"shedder": shedder, "placement": placement, "what_if": "", **given}))
-
-
-def not_simulated(shedder: str, error: str) -> NotSimulated:
-    return NotSimulated(shedder=shedder, placement=OWN.placement, what_if="", error=error)
-
-
-def plain(text: str | None) -> str:
-    return (text or "").replace("\N{NO-BREAK SPACE}", " ")
+from unit.reporting.scores import OWN, not_simulated, plain, score
 
 
 def test_the_own_strategies_come_first_then_those_that_settle_then_the_lower_usage() -> None:

@@ -16,8 +16,8 @@ from pulsar_advisor.reporting.terminal import render_terminal
 from pulsar_advisor.reporting.whats_next import interference_sentence, whats_next
 from pulsar_advisor.simulation.foresight import CycleSeen, Undone
 from unit.reporting.reading import read
+from unit.reporting.scores import plain, score
 from unit.reporting.skewed import skewed_inputs
-from unit.reporting.test_futures import plain, score
 
 PLAN = Undone(
     **documents.ending(

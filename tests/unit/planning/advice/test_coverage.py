@@ -6,31 +6,12 @@ import numpy as np
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import CPU, NO_ROW, ClusterState
-from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.planning.advice.coverage import coverage
+from unit.planning.advice.zookeeper_alone import of_extensible_zookeeper_alone
 
 A, B, C = 0, 1, 2
 DEFAULTS = resolve_settings("4.0.8").values
-
-
-def of_extensible_zookeeper_alone(state: ClusterState) -> ClusterState:
-    """Its brokers publish neither load nor, by default, ownership in ZooKeeper."""
-    ownerless = replace(
-        state.bundles,
-        owner=np.full_like(state.bundles.owner, NO_ROW),
-        reported=np.zeros_like(state.bundles.reported),
-        traffic=np.zeros_like(state.bundles.traffic),
-    )
-    silent = replace(
-        state.brokers,
-        complete=np.zeros_like(state.brokers.complete),
-        report_updated_at_ms=np.zeros_like(state.brokers.report_updated_at_ms),
-    )
-    missing: dict[Input, str] = {"topic_traffic": "topic_stats: no admin URL"}
-    return replace(
-        state, view="published", load_manager="extensible", brokers=silent, bundles=ownerless, missing=missing
-    )
 
 
 def test_everything_judged_is_one(state: ClusterState) -> None:

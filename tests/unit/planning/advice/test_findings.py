@@ -6,7 +6,7 @@ from pulsar_advisor.planning.advice.coverage import coverage
 from pulsar_advisor.planning.advice.findings import Finding
 from pulsar_advisor.planning.advice.findings import findings as findings_of
 from snapshots import runtime_settings
-from unit.planning.advice.test_coverage import of_extensible_zookeeper_alone
+from unit.planning.advice.zookeeper_alone import of_extensible_zookeeper_alone
 from unit.planning.conftest import MIB
 
 

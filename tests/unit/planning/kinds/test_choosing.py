@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Indices
 from pulsar_advisor.planning.kinds.choosing import _without_needless
 from pulsar_advisor.shedding.fewest_moves import Balancing, few_moves
-from unit.shedding.test_fewest_moves import problems
+from unit.shedding.balancings import problems
 
 
 def without_needless_by_trying_each(problem: Balancing, destination: Indices) -> Indices:

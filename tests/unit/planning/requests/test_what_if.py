@@ -28,7 +28,7 @@ from pulsar_advisor.planning.requests.what_if import (
 )
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
-from unit.planning.test_reads import EAGER, any_state, changed, plain
+from unit.planning.any_state import EAGER, any_state, changed, plain
 
 RELEASES = ("4.0.8", "2.11.0")
 MANAGERS: tuple[LoadManagerKind, ...] = ("modular", "extensible", "simple")
