@@ -5,33 +5,28 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import cache
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final
 
-from pulsar_advisor.documents.document import Json
 from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.lint.judge import judge
 from pulsar_advisor.model.configuration.settings import resolve_settings
-from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import some_of
-from pulsar_advisor.planning.advice.compare import Score, no_score, score
+from pulsar_advisor.planning.advice.compare import Score
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.recommendation.left_alone import LeftAlone
 from pulsar_advisor.recommendation.recommendation import recommendation
-from pulsar_advisor.recommendation.shedder_answers import ShedderAnswers
+from pulsar_advisor.stages.recommend_shedder import ShedderTask, recommend_shedder
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.lease import held
-from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, read_plan, write_plan
+from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, read_plan
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.background import in_background
 from pulsar_advisor.tables.judged import (
-    check_results,
     earlier_states,
-    fit_states,
     inputs_of,
     lint_case,
     published_beside,
@@ -40,7 +35,6 @@ from pulsar_advisor.tables.judged import (
     settings_of,
     state_of,
 )
-from pulsar_advisor.tables.outcomes import write_outcomes
 from pulsar_advisor.tables.state import settings_inputs
 
 if TYPE_CHECKING:
@@ -125,35 +119,3 @@ def _scores(spark: Callable[[], SparkSession], root: Root, snapshot: str, reques
     answers = fan_out(session, tasks, recommend_shedder)
     _log.info("simulating what happens next, and comparing")
     return [Score(**row) for shedder in request.shedders for row in json.loads(answers[shedder])]
-
-
-class ShedderTask(TypedDict):
-    """What an executor needs to know to ask one shedder."""
-
-    root: str
-    cluster: str
-    snapshot: str
-    request: Json
-    with_splits: bool
-
-
-def recommend_shedder(task: ShedderTask) -> str:
-    """One shedder with its placement strategies, on an executor: writes plans and outcomes, returns scores as JSON."""
-    root, snapshot = Root(task["root"], task["cluster"]), task["snapshot"]
-    request = Request.from_document(task["request"])
-    settings = settings_of(root, snapshot, request.what_if)
-    inputs, checks = inputs_of(root, snapshot), check_results(root, snapshot)
-    try:
-        state, earlier = fit_states(root, snapshot, request.view, request.history, request.what_if, settings.values)
-    except AdvisorError as error:
-        return json.dumps([asdict(no_score(request.shedder, name, str(error))) for name in request.placements])
-    answers = ShedderAnswers.of(request, state, settings.values, earlier, with_splits=task["with_splits"])
-    scores = []
-    for made in answers.plans(request, state, settings, earlier, inputs, checks):
-        if isinstance(made, Plan):
-            written = write_plan(root, made)
-            scores.append(score(made, state, file=written.file, digest=written.digest))
-        else:
-            scores.append(made)
-    write_outcomes(root, state, request.shedder, answers.proposals)
-    return json.dumps([asdict(row) for row in scores])

@@ -3,42 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from pydantic import TypeAdapter
 
 from pulsar_advisor.documents.simulation import NotSimulated, Simulated, SimulatedScore, SimulationResult, Strategies
-from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.kinds import WantedView
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.model.errors import AdvisorError, DataNotFit
 from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
 from pulsar_advisor.planning.proposals.configured import configured_of
-from pulsar_advisor.simulation.load import Load, replayed
 from pulsar_advisor.simulation.request import SimulationRequest
-from pulsar_advisor.simulation.simulate import simulate
+from pulsar_advisor.stages.simulate_combination import SimulationTask, simulate_combination
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.judged import (
-    earlier_states,
     inputs_of,
-    judged_state,
     require_coverage,
     resolved_request,
     settings_of,
     state_of,
 )
-from pulsar_advisor.tables.simulations import FOLDER, Row, Rows, not_simulated, rows_of, write_simulations
+from pulsar_advisor.tables.simulations import FOLDER, Row, Rows, write_simulations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SCORES: Final = TypeAdapter(tuple[SimulatedScore | NotSimulated, ...])
-_BUNDLES_AT_BOTH_ENDS: Final = 200_000
-"""Bundles of all simulations together up to which each is made at both ends of the base load, which takes three times
-as long; beyond, those of the cluster's own strategies are."""
 
 
 def check(root: Root, snapshot: str, request: SimulationRequest) -> None:
@@ -68,27 +58,6 @@ def run(spark: SparkSession, root: Root, snapshot: str, request: SimulationReque
         document = _document(root, snapshot, request, [one for answer in rows for one in answer["scores"]])
         write_file(folder / RESULT, document.content())
     return document
-
-
-class SimulationTask(TypedDict):
-    """What an executor needs to know for one simulation."""
-
-    root: str
-    cluster: str
-    snapshot: str
-    validation_sha256: str
-    view: WantedView
-    history: int | None
-    cycles: int
-    scale: float
-    noise: float
-    replay: int
-    shedder: str
-    placement: str
-    what_if: Mapping[str, str]
-    seed: int
-    tasks: int
-    """How many simulations are made in all."""
 
 
 def tasks(root: Root, snapshot: str, request: SimulationRequest) -> dict[str, SimulationTask]:
@@ -122,52 +91,6 @@ def tasks(root: Root, snapshot: str, request: SimulationRequest) -> dict[str, Si
         }
         for task, (shedder, placement, point, seed) in enumerate(each)
     }
-
-
-def simulate_combination(task: SimulationTask) -> str:
-    """One simulation, on an executor: the rows of its tables, as JSON."""
-    root = Root(task["root"], task["cluster"])
-    what_if, shedder, placement = task["what_if"], task["shedder"], task["placement"]
-    key: Row = {
-        "shedder": shedder,
-        "placement": placement,
-        "what_if": " ".join(f"{name}={value}" for name, value in what_if.items()),
-        "seed": task["seed"],
-    }
-    try:
-        settings = settings_of(root, task["snapshot"], what_if).values
-        state = judged_state(root, task["snapshot"], task["view"], what_if, settings, task["validation_sha256"])
-        earlier = earlier_states(root, state, task["history"], what_if, settings)
-        is_own = (shedder, placement) == configured_of(state.load_manager, settings)
-        simulation = simulate(
-            shedder,
-            placement,
-            state,
-            settings,
-            cycles=task["cycles"],
-            load=Load(task["scale"], task["noise"], replayed(state, _replayed_states(root, state, task, settings))),
-            seed=task["seed"],
-            history=earlier,
-            both_ends=is_own or task["tasks"] * len(state.bundles) <= _BUNDLES_AT_BOTH_ENDS,
-        )
-    except AdvisorError as error:
-        return json.dumps(not_simulated(str(error), key))
-    return json.dumps(rows_of(simulation, key))
-
-
-def _replayed_states(
-    root: Root, state: ClusterState, task: SimulationTask, settings: LoadBalancerSettings
-) -> list[ClusterState]:
-    """The earlier snapshots whose load is replayed. Raises `DataNotFit` if there are fewer."""
-    if not task["replay"]:
-        return []
-    earlier = earlier_states(root, state, task["replay"], task["what_if"], settings)
-    if len(earlier) < task["replay"]:
-        raise DataNotFit(
-            f"the load of {task['replay']} earlier snapshots can't be replayed: {len(earlier)} can be compared with "
-            f"{state.snapshot}"
-        )
-    return earlier
 
 
 def _document(root: Root, snapshot: str, request: SimulationRequest, scores: Sequence[Row]) -> SimulationResult:

@@ -21,7 +21,7 @@ from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.planning.proposals.limits import Limits
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.stages.derive import why_not_computed_here
-from pulsar_advisor.stages.recommend import recommend_shedder
+from pulsar_advisor.stages.recommend_shedder import recommend_shedder
 from pulsar_advisor.stages.seal import require_as_sealed, seal, sealing
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, read_plan, write_plan

@@ -1,0 +1,50 @@
+"""`recommend` on an executor: one shedder with every placement strategy."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TypedDict
+
+from pulsar_advisor.documents.document import Json
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.planning.advice.compare import no_score, score
+from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.recommendation.shedder_answers import ShedderAnswers
+from pulsar_advisor.storage.plans import write_plan
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.judged import check_results, fit_states, inputs_of, settings_of
+from pulsar_advisor.tables.outcomes import write_outcomes
+
+
+class ShedderTask(TypedDict):
+    """What an executor needs to know to ask one shedder."""
+
+    root: str
+    cluster: str
+    snapshot: str
+    request: Json
+    with_splits: bool
+
+
+def recommend_shedder(task: ShedderTask) -> str:
+    """Read the cluster, ask the shedder, write plans and outcomes; returns the scores as JSON."""
+    root, snapshot = Root(task["root"], task["cluster"]), task["snapshot"]
+    request = Request.from_document(task["request"])
+    settings = settings_of(root, snapshot, request.what_if)
+    inputs, checks = inputs_of(root, snapshot), check_results(root, snapshot)
+    try:
+        state, earlier = fit_states(root, snapshot, request.view, request.history, request.what_if, settings.values)
+    except AdvisorError as error:
+        return json.dumps([asdict(no_score(request.shedder, name, str(error))) for name in request.placements])
+    answers = ShedderAnswers.of(request, state, settings.values, earlier, with_splits=task["with_splits"])
+    scores = []
+    for made in answers.plans(request, state, settings, earlier, inputs, checks):
+        if isinstance(made, Plan):
+            written = write_plan(root, made)
+            scores.append(score(made, state, file=written.file, digest=written.digest))
+        else:
+            scores.append(made)
+    write_outcomes(root, state, request.shedder, answers.proposals)
+    return json.dumps([asdict(row) for row in scores])
