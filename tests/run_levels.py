@@ -1,15 +1,17 @@
-"""Run the test levels one after the other, keep going after a failing one, and end with one line of totals.
+"""Run the test levels, keep going after a failing one, and end with one line of totals.
 
     python tests/run_levels.py [--full] [LEVEL ...]
 
-A level is a folder of tests/. Without --full the tests marked `full` are left out. A level without tests, or one whose
-tests were all skipped, is reported as SKIPPED with the reason; the exit code is 0 if tests ran and none failed.
+A level is a folder of tests/. Without --full the tests marked `full` are left out, and the levels that mostly wait run
+beside the others. A level without tests, or one whose tests were all skipped, is reported as SKIPPED with the reason;
+the exit code is 0 if tests ran and none failed.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,14 +20,26 @@ import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import IO
 
 LEVELS = ("unit", "parity", "spark", "dags", "integration", "live", "e2e")
 """In the order they run: the cheap ones, which fail most often, first."""
 
 PARALLEL_LEVELS = frozenset({"unit", "spark", "dags", "integration"})
 """Levels whose tests share nothing: each processor runs some of them. One cluster of brokers keeps all busy."""
+
+WAITING_LEVELS = ("live", "dags")
+"""Levels that wait most of the time: brokers take two minutes to show their load, and Airflow looks once a second."""
+
+MEMORY = Path("/dev/shm")
+IN_MEMORY_LEVELS = frozenset({"unit", "dags"})
+"""Levels whose temporary files are in memory where there is room: a disk makes them wait for each commit to SQLite."""
+ROOM_IN_MEMORY = 4 << 30
+"""Bytes; several times what one level writes."""
 
 LIVE_LEVELS = frozenset({"live", "e2e"})
 """Levels that need real brokers; PULSAR_ADVISOR_REQUIRE_LIVE=1 makes it a failure when all their tests are skipped."""
@@ -76,20 +90,26 @@ def read_junit(report: Path) -> tuple[int, int, int, tuple[str, ...]]:
     return len(seen - failed - skipped.keys()), len(failed), len(skipped), reasons
 
 
-def run_level(level: str, tests: Path, *, full: bool, environment: Mapping[str, str]) -> Outcome:
-    """Run one level's folder with pytest in a process of its own; its output goes straight to the terminal."""
+def run_level(
+    level: str, tests: Path, *, full: bool, environment: Mapping[str, str], output: IO[str] | None = None
+) -> Outcome:
+    """Run one level's folder with pytest in a process of its own; `output`: where it writes, else to the terminal."""
     folder = tests / level
     if not any(folder.rglob("test_*.py")):
         return Outcome(level, reasons=(f"no tests in {folder.name}/",))
-    print(f"\n=== {level} ===", flush=True)
+    print(f"\n=== {level} ===", file=output, flush=True)
     started = time.monotonic()
-    with tempfile.TemporaryDirectory() as scratch:
+    in_memory = level in IN_MEMORY_LEVELS and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= ROOM_IN_MEMORY
+    with tempfile.TemporaryDirectory(dir=MEMORY if in_memory else None) as scratch:
         report = Path(scratch) / "junit.xml"
         command = [sys.executable, "-m", "pytest", str(folder), f"--junitxml={report}"]
         # Without --full the generated examples are the same in every run; with it each run looks for new ones.
         command += [] if full else ["-m", "not full", "--hypothesis-profile=ci"]
         command += ["-n", "auto", "--dist", "worksteal"] if level in PARALLEL_LEVELS else []
-        code = subprocess.run(command, env=dict(environment), check=False).returncode
+        place = {"TMPDIR": scratch} if in_memory else {}
+        code = subprocess.run(
+            command, env={**environment, **place}, stdout=output, stderr=output and subprocess.STDOUT, check=False
+        ).returncode
         passed, failed, skipped, reasons = read_junit(report) if report.exists() else (0, 0, 0, ())
     if code == EXIT_NO_TESTS_COLLECTED:
         reasons = ("no tests selected: all are marked full",)
@@ -112,17 +132,26 @@ def main(arguments: Sequence[str], tests: Path = Path(__file__).parent) -> int:
     # On Ctrl-C pytest still stops the brokers it started; this process waits for that and then sums up.
     interrupted: list[int] = []
     previous = signal.signal(signal.SIGINT, lambda number, _frame: interrupted.append(number))
+    asked = options.levels or LEVELS
+    others = [level for level in asked if options.full or level not in WAITING_LEVELS] or asked
+    beside = [level for level in WAITING_LEVELS if level in asked and level not in others]
+    run = partial(run_level, tests=tests, full=options.full, environment=os.environ)
     outcomes: list[Outcome] = []
     try:
-        for level in options.levels or LEVELS:
-            outcomes.append(run_level(level, tests, full=options.full, environment=os.environ))
-            if interrupted:
-                break
+        with ThreadPoolExecutor(1) as background, tempfile.TemporaryFile("w+") as said:
+            waiting = background.submit(lambda: [run(level, output=said) for level in beside if not interrupted])
+            for level in others:
+                outcomes.append(run(level))
+                if interrupted:
+                    break
+            outcomes += waiting.result()
+            said.seek(0)
+            shutil.copyfileobj(said, sys.stdout)
     finally:
         signal.signal(signal.SIGINT, previous)
 
     print("\n=== summary ===")
-    for outcome in outcomes:
+    for outcome in sorted(outcomes, key=lambda one: LEVELS.index(one.level)):
         print(outcome.lines())
     passed, failed, skipped = (sum(getattr(o, name) for o in outcomes) for name in ("passed", "failed", "skipped"))
     print(f"\n{passed} passed, {failed} failed, {skipped} skipped", flush=True)

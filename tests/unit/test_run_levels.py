@@ -27,7 +27,9 @@ def test_uses_it(broken): pass
 @pytest.fixture
 def tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("PULSAR_ADVISOR_REQUIRE_LIVE", raising=False)
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = full: long\naddopts = -p no:cacheprovider\n")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # loading all of them takes a second each time
+    options = "-p no:cacheprovider -p _hypothesis_pytestplugin"
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\nmarkers = full: long\naddopts = {options}\n")
     return tmp_path
 
 
@@ -40,18 +42,18 @@ def test_a_failing_level_does_not_keep_the_next_one_from_running(
     tests: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     add(tests, "parity", FAILING)
-    add(tests, "spark", PASSING)
+    add(tests, "e2e", PASSING)
 
-    assert run_levels.main(["parity", "spark"], tests) == 1
+    assert run_levels.main(["parity", "e2e"], tests) == 1
 
     *_, last = capfd.readouterr().out.splitlines()
     assert last == "1 passed, 1 failed, 0 skipped"
 
 
 def test_a_level_without_tests_is_skipped_and_not_an_error(tests: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    add(tests, "spark", PASSING)
+    add(tests, "parity", PASSING)
 
-    assert run_levels.main(["spark", "dags"], tests) == 0
+    assert run_levels.main(["parity", "dags"], tests) == 0
 
     summary = capfd.readouterr().out.partition("=== summary ===")[2]
     assert "dags         SKIPPED" in summary
@@ -76,10 +78,10 @@ def test_skipped_live_tests_fail_where_brokers_are_required(
     tests: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PULSAR_ADVISOR_REQUIRE_LIVE", "1")
-    add(tests, "spark", PASSING)
+    add(tests, "parity", PASSING)
     add(tests, "live", SKIPPING)
 
-    assert run_levels.main(["spark", "live"], tests) == 1
+    assert run_levels.main(["parity", "live"], tests) == 1
 
     assert "live         FAILED" in capfd.readouterr().out
 
@@ -88,9 +90,9 @@ def test_skipped_live_tests_fail_where_brokers_are_required(
 def test_tests_marked_full_run_only_on_demand(
     tests: Path, capfd: pytest.CaptureFixture[str], options: list[str], last: str
 ) -> None:
-    add(tests, "spark", FULL_ONLY)
+    add(tests, "parity", FULL_ONLY)
 
-    run_levels.main([*options, "spark"], tests)
+    run_levels.main([*options, "parity"], tests)
 
     assert capfd.readouterr().out.splitlines()[-1].startswith(last)
 
@@ -98,19 +100,43 @@ def test_tests_marked_full_run_only_on_demand(
 def test_a_test_that_fails_in_its_teardown_counts_once_and_as_failed(
     tests: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    add(tests, "spark", TEARDOWN_FAILING)
+    add(tests, "parity", TEARDOWN_FAILING)
 
-    assert run_levels.main(["spark"], tests) == 1
+    assert run_levels.main(["parity"], tests) == 1
 
     assert capfd.readouterr().out.splitlines()[-1] == "0 passed, 1 failed, 0 skipped"
 
 
 def test_a_file_that_cannot_be_imported_counts_as_failed(tests: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    add(tests, "spark", "import no_such_module_anywhere\n")
+    add(tests, "parity", "import no_such_module_anywhere\n")
 
-    assert run_levels.main(["spark"], tests) == 1
+    assert run_levels.main(["parity"], tests) == 1
 
     assert capfd.readouterr().out.splitlines()[-1] == "0 passed, 1 failed, 0 skipped"
+
+
+SEES_THE_OTHER = """\
+from pathlib import Path
+from threading import Event
+
+def test_both_run_at_once():
+    {mine}.touch()
+    assert any({other}.exists() or Event().wait(0.05) for _ in range(1200))
+"""
+
+
+def test_the_level_that_waits_runs_beside_another_and_its_output_comes_in_one_piece(
+    tests: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    marks = {level: f"Path({str(tests / level)!r}, 'runs')" for level in ("parity", "live")}
+    add(tests, "parity", SEES_THE_OTHER.format(mine=marks["parity"], other=marks["live"]))
+    add(tests, "live", SEES_THE_OTHER.format(mine=marks["live"], other=marks["parity"]))
+
+    assert run_levels.main(["parity", "live"], tests) == 0
+
+    _, parity, rest = capfd.readouterr().out.split("\n=== ", 2)
+    assert "1 passed" in parity and "live ===" not in parity
+    assert rest.startswith("live ===") and "1 passed" in rest.partition("=== summary")[0]
 
 
 def test_a_level_that_does_not_exist_is_a_usage_error(tests: Path) -> None:
