@@ -27,7 +27,7 @@ from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.pauses import pause_requested
 from pulsar_advisor.execution.ledger.runs import run_by_id
 from pulsar_advisor.execution.ledger.switches import record_switched_back, record_switching_off, switched_off
-from pulsar_advisor.execution.ledger.tables import Verification
+from pulsar_advisor.execution.ledger.tables import Verification, VerifiedBroker
 from pulsar_advisor.execution.ledger.verifications import record_verification
 from pulsar_advisor.execution.run.guard import OFF
 from pulsar_advisor.model.plans.plan import Plan, digest_of
@@ -39,6 +39,8 @@ from unit.execution.doubles import LOWER, NAMESPACE, SNAPSHOT, make_plan, unload
 pytestmark = pytest.mark.airflow
 
 USERS = {"admin": "admin", "olive": "user", "vic": "viewer"}
+AFTERWARDS = "20991231T083000Z"
+FOUND = {"b1": 0.511, "b2": 0.305}
 HOSTILE = "<script>alert(1)</script>"
 DECEPTIVE = "\u202e\x1b[2J\u3164"
 """Reverses the direction, clears a terminal, shows nothing."""
@@ -202,6 +204,26 @@ def test_a_verified_run_says_whether_it_went_as_predicted(
     record_verification(ledger, verdict, [], [])
     for path in (page_of(held), f"/pulsar-advisor/clusters/prod-eu/plans/{held.digest}"):
         assert re.search(rf"1 of 1 steps confirmed; verified: <span[^>]*>{said}</span>", server("vic").get(path).text)
+
+
+def test_advice_that_was_carried_out_is_history_and_what_came_of_it_is_shown(
+    server: LogIn, root: Root, ledger: Ledger, held: HeldRun
+) -> None:
+    write_file(root.folder("raw", AFTERWARDS) / MANIFEST, documents.manifest().content())
+    held.end("done", "1 of 1 steps confirmed")
+    verdict = Verification(
+        run_id=held.id, snapshot=AFTERWARDS, at_ms=ledger.now_ms(), usage_judged=True, as_predicted=True
+    )
+    usage = [VerifiedBroker(broker=name, actual_usage_ratio=ratio, as_predicted=True) for name, ratio in FOUND.items()]
+    record_verification(ledger, verdict, [], usage)
+    page = server("vic").get("/pulsar-advisor/clusters/prod-eu").text
+    assert re.search(rf'<span class="muted">before run {held.id}: Move one bundle', page)
+    assert f'<span class="good">after run {held.id}: maximum usage 51.1%, as predicted</span>' in page
+    assert re.search(r"1 of 1 steps confirmed; verified: <span[^>]*>as predicted</span>", page)
+    assert "not validated" not in page
+    page = server("vic").get("/pulsar-advisor/").text
+    assert f"after run {held.id}: maximum usage 51.1%, as predicted" in page
+    assert "Move one bundle" not in page
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
 
 from fastapi import Depends, FastAPI, HTTPException, Path, Query, Request
@@ -83,6 +83,7 @@ templates.filters |= {
     "age": _age,
     "moment": moment,
     "short": short,
+    "took": lambda milliseconds: str(timedelta(seconds=milliseconds // 1000)),
     "percent": lambda ratio: f"{ratio:.0%}",
 }
 templates.globals |= {"report_link": report_link, "sparkline": sparkline}

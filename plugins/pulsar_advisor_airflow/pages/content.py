@@ -6,19 +6,20 @@ Each page reads as much as it shows: the index of a cluster's snapshots, the sum
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
-from pulsar_advisor.documents.snapshot_index import SnapshotRow, SnapshotVerdict
+from pulsar_advisor.documents.snapshot_index import SnapshotRow
 from pulsar_advisor.execution.ledger import lists
 from pulsar_advisor.execution.ledger.address import ledger_url
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.lists import AfterRun
 from pulsar_advisor.execution.ledger.opening import ledger_exists, open_ledger
 from pulsar_advisor.execution.ledger.pauses import pause_requested
 from pulsar_advisor.execution.ledger.plan_states import PlanState, states_of
@@ -27,7 +28,7 @@ from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.runs import is_parked, run_if_any, runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.switches import SwitchedOff
-from pulsar_advisor.execution.ledger.tables import Approval, Event, Proposal, Run, StepRecord
+from pulsar_advisor.execution.ledger.tables import Approval, Event, Proposal, Run, RunState, StepRecord
 from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
 from pulsar_advisor.execution.run.guard import left_off
 from pulsar_advisor.model.errors import AdvisorError, UsageError
@@ -37,6 +38,7 @@ from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow.clusters import Cluster
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.pages.dag_runs import NewestRun, newest_runs
+from pulsar_advisor_airflow.pages.snapshot_lines import ShownVerdict, SnapshotLine, snapshot_lines
 
 ROWS_SHOWN: Final = 30
 """Of each list of a cluster."""
@@ -44,6 +46,11 @@ TREND_SHOWN: Final = 12
 """Snapshots in the trend of a cluster among others."""
 STEPS_SHOWN: Final = 200
 EVENTS_SHOWN: Final = 100
+VERDICTS_READ: Final = 100
+"""Of `verify`, on the runs of a cluster."""
+
+CARRIED_OUT: Final[Collection[RunState]] = ("active", "done")
+"""The states of a run that makes earlier advice history."""
 
 _READ_AT_ONCE: Final = 16
 """Clusters read in parallel: on an object store each file is a round trip."""
@@ -77,13 +84,13 @@ class ClusterLine:
     cluster: Cluster
     run: Run | None
     dag_run: NewestRun | None
-    last: SnapshotRow | None = None
+    last: SnapshotLine | None = None
     """Its newest snapshot with a verdict."""
-    unfinished: SnapshotRow | None = None
+    unfinished: SnapshotLine | None = None
     """Its newest snapshot, if a stage has yet to run on it, or failed."""
     problem: str = ""
     """Why its files can't be read."""
-    trend: Sequence[SnapshotRow] = ()
+    trend: Sequence[SnapshotLine] = ()
     """Oldest first."""
     left_off: Sequence[SwitchedOff] = ()
     """What runs switched off and could not restore."""
@@ -93,18 +100,20 @@ class ClusterLine:
 class ClusterContent:
     """A cluster's snapshots, plans, runs and events, newest first."""
 
-    snapshots: Part[SnapshotRow]
+    snapshots: Part[SnapshotLine]
     dag_run: NewestRun | None
-    unfinished: SnapshotRow | None
+    unfinished: SnapshotLine | None
     """As in `ClusterLine`."""
     plans: Part[PlanState] = Part((), None)
     runs: Part[Run] = Part((), None)
+    as_predicted: Mapping[int, bool] = field(default_factory=dict)
+    """As in `PlanContent`."""
     events: Sequence[Event] = ()
     left_off: Sequence[SwitchedOff] = ()
     """As in `ClusterLine`."""
 
     @property
-    def trend(self) -> Sequence[SnapshotRow]:
+    def trend(self) -> Sequence[SnapshotLine]:
         """The snapshots, oldest first."""
         return self.snapshots.rows[::-1]
 
@@ -158,21 +167,36 @@ def cluster_lines(clusters: Sequence[Cluster]) -> list[ClusterLine]:
     dag_runs = newest_runs(clusters)
     with ledger_if_any() as ledger:
         runs = {} if ledger is None else lists.newest_runs(ledger)
+        carried_out = {} if ledger is None else lists.newest_runs(ledger, CARRIED_OUT)
+        after = {} if ledger is None else lists.newest_after_run(ledger)
         off = {} if ledger is None else _left_off(ledger)
+
+    def line(cluster: Cluster) -> ClusterLine:
+        name = cluster.name
+        of_cluster = {snapshot: one for (owner, snapshot), one in after.items() if owner == name}
+        read = partial(snapshot_lines, after=of_cluster, newest_run=carried_out.get(name))
+        return _line(cluster, runs.get(name), dag_runs.get(name), read)
+
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
-        lines = list(pool.map(lambda each: _line(each, runs.get(each.name), dag_runs.get(each.name)), clusters))
+        lines = list(pool.map(line, clusters))
     return sorted((replace(line, left_off=off.get(line.cluster.name, ())) for line in lines), key=_urgency)
 
 
 def cluster_content(cluster: Cluster, place: Place) -> ClusterContent:
     """Everything about a cluster, a part of each list."""
-    snapshots = newest(root_of(cluster), ROWS_SHOWN + 1, place.snapshots_before)
-    _, unfinished = _last_and_unfinished(snapshots)
-    shown = _part(snapshots, ROWS_SHOWN, lambda row: row.id)
-    content = ClusterContent(shown, newest_runs([cluster]).get(cluster.name), unfinished)
+    rows = newest(root_of(cluster), ROWS_SHOWN + 1, place.snapshots_before)
+    dag_run = newest_runs([cluster]).get(cluster.name)
+
+    def content_with(after: Mapping[str, AfterRun], newest_run: Run | None) -> ClusterContent:
+        snapshots = snapshot_lines(rows, after, newest_run)
+        shown = _part(snapshots, ROWS_SHOWN, lambda row: row.id)
+        return ClusterContent(shown, dag_run, _last_and_unfinished(snapshots)[1])
+
     with ledger_if_any() as ledger:
         if ledger is None:
-            return content
+            return content_with({}, None)
+        after = lists.after_runs(ledger, cluster.name, VERDICTS_READ)
+        content = content_with(after, lists.newest_runs(ledger, CARRIED_OUT).get(cluster.name))
         plans = lists.summaries(ledger, cluster.name, place.plans_from, ROWS_SHOWN + 1)
         runs = lists.runs_on(ledger, cluster.name, place.runs_from, ROWS_SHOWN + 1)
         states = states_of(ledger, cluster.name, plans)
@@ -181,6 +205,7 @@ def cluster_content(cluster: Cluster, place: Place) -> ClusterContent:
             plans=_part(states, ROWS_SHOWN, lambda _: place.plans_from + ROWS_SHOWN),
             runs=_part(runs, ROWS_SHOWN, lambda _: place.runs_from + ROWS_SHOWN),
             events=lists.newest_events(ledger, cluster.name, EVENTS_SHOWN),
+            as_predicted={one.run: one.as_predicted for one in after.values()},
             left_off=_left_off(ledger).get(cluster.name, ()),
         )
 
@@ -284,16 +309,21 @@ def _as_predicted(ledger: Ledger, digest: str) -> dict[int, bool]:
     return {verified.run_id: verified.as_predicted for verified in verifications_of_plan(ledger, digest)}
 
 
-def _line(cluster: Cluster, run: Run | None, dag_run: NewestRun | None) -> ClusterLine:
+def _line(
+    cluster: Cluster,
+    run: Run | None,
+    dag_run: NewestRun | None,
+    as_known_now: Callable[[Sequence[SnapshotRow]], Sequence[SnapshotLine]],
+) -> ClusterLine:
     try:
-        rows = newest(root_of(cluster), TREND_SHOWN)
+        rows = as_known_now(newest(root_of(cluster), TREND_SHOWN))
     except AdvisorError as error:
         return ClusterLine(cluster, run, dag_run, problem=str(error))
     last, unfinished = _last_and_unfinished(rows)
     return ClusterLine(cluster, run, dag_run, last, unfinished, trend=rows[::-1])
 
 
-def _last_and_unfinished(rows: Iterable[SnapshotRow]) -> tuple[SnapshotRow | None, SnapshotRow | None]:
+def _last_and_unfinished(rows: Iterable[SnapshotLine]) -> tuple[SnapshotLine | None, SnapshotLine | None]:
     """Of a cluster's snapshots, newest first: see the fields of `ClusterLine`."""
     unfinished = None
     for row in rows:
@@ -308,5 +338,5 @@ def _urgency(line: ClusterLine) -> tuple[int, str]:
         return 0, line.cluster.name
     if line.problem or (line.dag_run and line.dag_run.failed):
         return 1, line.cluster.name
-    order: dict[SnapshotVerdict, int] = {"unreadable": 1, "unfit": 1, "act": 3, "nothing": 4}
-    return order[line.last.verdict] if line.last else 2, line.cluster.name
+    order: dict[ShownVerdict, int] = {"unreadable": 1, "unfit": 1, "deviates": 1, "act": 3}
+    return order.get(line.last.verdict, 4) if line.last else 2, line.cluster.name

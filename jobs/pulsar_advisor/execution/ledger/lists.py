@@ -6,14 +6,26 @@ A cluster is named here as in paths. Rows are read-only, as everywhere.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
+from statistics import pstdev
 from typing import Final, TypeVar
 
 from sqlalchemy import Select, func, select
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanRecord, PlanSummary, Run
+from pulsar_advisor.execution.ledger.tables import (
+    RUN_STATES,
+    Approval,
+    Event,
+    PlanRecord,
+    PlanSummary,
+    Run,
+    RunState,
+    Verification,
+    VerifiedBroker,
+)
 
 _Row = TypeVar("_Row", Run, Approval, Event)
 
@@ -50,17 +62,73 @@ def runs_on(ledger: Ledger, cluster: str, first: int = 0, count: int | None = No
         return session.scalars(newest_first.offset(first).limit(count)).all()
 
 
-def newest_runs(ledger: Ledger) -> Mapping[str, Run]:
-    """The newest run of each cluster that has any."""
+def newest_runs(ledger: Ledger, states: Collection[RunState] = RUN_STATES) -> Mapping[str, Run]:
+    """The newest run, in one of these states, of each cluster that has any."""
     newest = (
         select(PlanSummary.cluster, func.max(Run.id).label("id"))
         .join(Run, Run.digest == PlanSummary.digest)
+        .where(Run.state.in_(states))
         .group_by(PlanSummary.cluster)
         .subquery()
     )
     with ledger.reading() as session:
         rows = session.execute(select(newest.c.cluster, Run).join(Run, Run.id == newest.c.id))
         return {row.cluster: row.Run for row in rows}
+
+
+@dataclass(frozen=True)
+class AfterRun:
+    """What `verify` saw in a snapshot taken after a run; usage of the brokers as ratios (0..1), None if unknown."""
+
+    run: int
+    as_predicted: bool
+    maximum_ratio: float | None
+    imbalance_ratio: float | None
+    """Standard deviation."""
+
+
+def after_runs(ledger: Ledger, cluster: str, count: int) -> Mapping[str, AfterRun]:
+    """The snapshots that the last runs of a cluster were verified with."""
+    of_cluster = select(Verification.id).where(Verification.run_id.in_(_runs_of(cluster)))
+    found = _verified(ledger, of_cluster.order_by(Verification.id.desc()).limit(count))
+    return {snapshot: after for (_, snapshot), after in found.items()}
+
+
+def newest_after_run(ledger: Ledger) -> Mapping[tuple[str, str], AfterRun]:
+    """The snapshot that the newest verified run of each cluster was verified with, by cluster and snapshot."""
+    newest = (
+        select(func.max(Verification.id))
+        .join(Run, Run.id == Verification.run_id)
+        .join(PlanSummary, PlanSummary.digest == Run.digest)
+        .group_by(PlanSummary.cluster)
+    )
+    return _verified(ledger, newest)
+
+
+def _verified(ledger: Ledger, verifications: Select[int]) -> Mapping[tuple[str, str], AfterRun]:
+    chosen = verifications.subquery()
+    rows = (
+        select(Verification, PlanSummary.cluster, VerifiedBroker.actual_usage_ratio)
+        .join(Run, Run.id == Verification.run_id)
+        .join(PlanSummary, PlanSummary.digest == Run.digest)
+        .outerjoin(VerifiedBroker, VerifiedBroker.verification_id == Verification.id)
+        .where(Verification.id.in_(select(chosen)))
+        .order_by(Verification.id)
+    )
+    usage: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    verified: dict[tuple[str, str], Verification] = {}
+    with ledger.reading() as session:
+        for verification, cluster, ratio in session.execute(rows):
+            key = (cluster, verification.snapshot)
+            verified[key] = verification
+            if ratio is not None and verification.usage_judged:
+                usage[key].append(ratio)
+    return {
+        key: AfterRun(
+            one.run_id, one.as_predicted, max(usage[key], default=None), pstdev(usage[key]) if usage[key] else None
+        )
+        for key, one in verified.items()
+    }
 
 
 def newest_events(ledger: Ledger, cluster: str, count: int) -> Sequence[Event]:
@@ -89,6 +157,10 @@ def approvals_of(ledger: Ledger, digests: Sequence[str]) -> Mapping[str, Sequenc
 def events_of(ledger: Ledger, digests: Sequence[str], kinds: Sequence[str]) -> Mapping[str, Sequence[Event]]:
     """The events of some kinds of each of these plans, oldest first."""
     return _by_digest(ledger, select(Event).where(Event.kind.in_(kinds)).order_by(Event.id), Event, digests)
+
+
+def _runs_of(cluster: str) -> Select[int]:
+    return select(Run.id).where(Run.digest.in_(_digests_of(cluster)))
 
 
 def _digests_of(cluster: str) -> Select[str]:

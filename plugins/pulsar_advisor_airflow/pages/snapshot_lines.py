@@ -1,0 +1,53 @@
+"""A snapshot in a list: what became of it, and what the ledger knows of the time since.
+
+Advice that was given before a run is history; a snapshot that `verify` judged a run by shows what came of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pulsar_advisor.documents.snapshot_index import SnapshotRow, SnapshotVerdict
+from pulsar_advisor.execution.ledger.lists import AfterRun
+from pulsar_advisor.execution.ledger.tables import Run
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
+
+ShownVerdict = Literal[SnapshotVerdict, "history", "verified", "deviates"]
+
+
+@dataclass(frozen=True)
+class SnapshotLine:
+    """The fields of a `SnapshotRow`, as they are now."""
+
+    id: str
+    verdict: ShownVerdict
+    sentence: str
+    failed_checks: int | None
+    imbalance_ratio: float | None
+    has_report: bool
+
+
+def snapshot_lines(
+    rows: Sequence[SnapshotRow], after: Mapping[str, AfterRun], newest_run: Run | None
+) -> Sequence[SnapshotLine]:
+    """The lines of some rows; `newest_run` is the cluster's newest one that was carried out, or is."""
+    return [_line(row, after.get(row.id), newest_run) for row in rows]
+
+
+def _line(row: SnapshotRow, after: AfterRun | None, newest_run: Run | None) -> SnapshotLine:
+    verdict: ShownVerdict = row.verdict
+    sentence, imbalance_ratio = row.sentence, row.imbalance_ratio
+    if row.verdict == "unfinished" and after is not None:
+        verdict = "verified" if after.as_predicted else "deviates"
+        known = "" if after.maximum_ratio is None else f": maximum usage {after.maximum_ratio:.1%}"
+        sentence = f"after run {after.run}{known}, {'' if after.as_predicted else 'not '}as predicted"
+        imbalance_ratio = after.imbalance_ratio
+    elif row.verdict == "act" and newest_run is not None and _began_after(newest_run, row.id):
+        verdict, sentence = "history", f"before run {newest_run.id}: {row.sentence}"
+    return SnapshotLine(row.id, verdict, sentence, row.failed_checks, imbalance_ratio, row.has_report)
+
+
+def _began_after(run: Run, snapshot: str) -> bool:
+    return run.started_at_ms > snapshot_moment(snapshot).timestamp() * 1000
