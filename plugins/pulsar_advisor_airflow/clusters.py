@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import yaml
 from croniter import croniter
@@ -163,7 +163,10 @@ def _depth(events: Iterable[yaml.Event]) -> int:
     return deepest
 
 
-def _checked(where: str, model: type[Any], document: Mapping[str, Any]) -> Any:
+T = TypeVar("T", bound=BaseModel)
+
+
+def _checked(where: str, model: type[T], document: object) -> T:
     try:
         return model.model_validate(document)
     except ValidationError as error:

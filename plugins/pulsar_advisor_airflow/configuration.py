@@ -14,7 +14,7 @@ SECTION: Final = "pulsar_advisor"
 PAGES_PREFIX: Final = "/pulsar-advisor"
 """Where the web server shows our pages."""
 
-OPTIONS: Final[dict[str, dict[str, Any]]] = {
+OPTIONS: Final[dict[str, dict[str, str | bool]]] = {
     "root": {
         "description": "Where snapshots, tables, plans and reports lie: a path that Airflow and Spark see alike, or an "
         "object-store URL.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final, TypedDict
 
 from airflow.sdk import ExceptionRetryPolicy, RetryRule
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
@@ -26,14 +26,22 @@ class ClusterDidNotAnswer(AirflowException):  # type: ignore[misc]
     """The cluster, or ZooKeeper, couldn't be reached or refused access."""
 
 
-RETRIES: Final[dict[str, Any]] = {
+class Retries(TypedDict):
+    """Arguments of an operator."""
+
+    retries: int
+    retry_delay: timedelta
+    retry_policy: ExceptionRetryPolicy
+
+
+RETRIES: Final[Retries] = {
     "retries": 2,
     "retry_delay": timedelta(minutes=1),
     "retry_policy": ExceptionRetryPolicy(
         [RetryRule(ClusterDidNotAnswer, retry_delay=timedelta(minutes=5), reason="a restarted broker takes minutes")]
     ),
 }
-"""How our tasks are retried: arguments of an operator."""
+"""How our tasks are retried."""
 
 
 @contextmanager

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import importlib.metadata
-from typing import Any, Final
+from typing import Final
 
+from pulsar_advisor.model.plans.canonical_json import Json
 from pulsar_advisor_airflow.configuration import OPTIONS, SECTION
 
-_TEXT: Final = {"type": ["string", "null"]}
+_TEXT: Final[Json] = {"type": ["string", "null"]}
 
 
-def _file(label: str, description: str = "A path on the workers.") -> dict[str, Any]:
+def _file(label: str, description: str = "A path on the workers.") -> Json:
     return {"label": label, "description": description, "schema": _TEXT}
 
 
-def _box(label: str, *, default: bool) -> dict[str, Any]:
+def _box(label: str, *, default: bool) -> Json:
     return {"label": label, "schema": {"type": ["boolean", "null"], "default": default}}
 
 
-_TLS_FIELDS: Final = {
+_TLS_FIELDS: Final[Json] = {
     "tls_ca_file": _file("TLS: CA file"),
     "tls_cert_file": _file("TLS: certificate file"),
     "tls_key_file": _file("TLS: key file"),
     "tls_verify_hostname": _box("TLS: check the host name", default=True),
 }
 
-_ADMIN: Final[dict[str, Any]] = {
+_ADMIN: Final[Json] = {
     "connection-type": "pulsar_admin",
     "hook-class-name": "pulsar_advisor_airflow.hooks.pulsar_admin.PulsarAdminHook",
     "hook-name": "Apache Pulsar admin",
@@ -67,7 +68,7 @@ _ADMIN: Final[dict[str, Any]] = {
     },
 }
 
-_ZOOKEEPER: Final[dict[str, Any]] = {
+_ZOOKEEPER: Final[Json] = {
     "connection-type": "pulsar_zookeeper",
     "hook-class-name": "pulsar_advisor_airflow.hooks.pulsar_zookeeper.PulsarZooKeeperHook",
     "hook-name": "Apache Pulsar ZooKeeper",
@@ -88,7 +89,7 @@ _ZOOKEEPER: Final[dict[str, Any]] = {
 }
 
 
-def get_provider_info() -> dict[str, Any]:
+def get_provider_info() -> Json:
     """The provider in the format of `airflow/provider_info.schema.json` of Airflow 3.3."""
     return {
         "package-name": "pulsar-rebalance-advisor",

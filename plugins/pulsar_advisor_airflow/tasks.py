@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
-from pulsar_advisor.documents.document import Json, as_json
+from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
+from pulsar_advisor.model.plans.canonical_json import Json
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.failures import as_airflow_errors
 

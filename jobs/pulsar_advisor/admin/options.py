@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from pulsar_advisor.admin.metadata_store import StoreConnection
 from pulsar_advisor.admin.oxia import OxiaConnection
-from pulsar_advisor.admin.profiles import Profile
+from pulsar_advisor.admin.profiles import Fields, Profile
 from pulsar_advisor.admin.transport import AdminConnection
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
 from pulsar_advisor.model.bounds import MAX_REQUESTS
@@ -84,8 +83,8 @@ class CaptureOptions(BaseModel):
 def capture_options(
     *,
     profile: Profile | None = None,
-    admin: Mapping[str, Any] | None = None,
-    zookeeper: str | Mapping[str, Any] | None = None,
+    admin: Fields | None = None,
+    zookeeper: str | Fields | None = None,
     metadata_store: str | None = None,
     service_url: str | None = None,
     max_requests: int | None = None,

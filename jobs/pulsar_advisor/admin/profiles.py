@@ -13,6 +13,9 @@ from pulsar_advisor.model.errors import UsageError
 
 DEFAULT_CONFIG: Final = Path("~/.config/pulsar-advisor/config.toml")
 
+Fields = Mapping[str, Any]
+"""Fields of a connection, not yet checked."""
+
 _PLACE: Final = ("root", "cluster", "ledger", "heads")
 
 
@@ -29,7 +32,7 @@ class Profile:
     """Ledger database (SQLAlchemy URL)."""
     heads: str | None
     """Where heads of the ledger are kept (`execution.heads`)."""
-    connection: Mapping[str, Any]
+    connection: Fields
     """Fields of `CaptureOptions`."""
 
 
@@ -60,7 +63,7 @@ def read_profiles(config: Path | None) -> dict[str, Profile]:
     return {name: _profile(file, name, fields) for name, fields in profiles.items()}
 
 
-def _profile(file: Path, name: str, fields: dict[str, Any]) -> Profile:
+def _profile(file: Path, name: str, fields: Fields) -> Profile:
     place = {key: fields.get(key) for key in _PLACE}
     for key, value in place.items():
         if value is not None and not isinstance(value, str):

@@ -148,7 +148,7 @@ def _load(session: Session, facts: BrokerFacts) -> list[BrokerRead]:
     return [("load_reports", read_load_report), ("topic_stats", read_topics)]
 
 
-def settings_line(origin: str, broker: str | None, values: Mapping[str, str]) -> dict[str, object]:
+def settings_line(origin: str, broker: str | None, values: Mapping[str, str]) -> Line:
     """One line of `settings`: only keys of the allow-list, as a configuration may hold any secret."""
     kept = {key: values[key] for key in sorted(values.keys() & ALLOWED_KEYS)}
     return {"origin": origin, "broker": broker, "values": kept}

@@ -28,6 +28,7 @@ from pulsar_advisor.capture.documents import AllowList, BundleStats, Count, Numb
 from pulsar_advisor.capture.journal import SERVICE, now_ms
 from pulsar_advisor.capture.service_unit_state import SERVICE_UNIT_STATE, ServiceUnitState, prevailing
 from pulsar_advisor.capture.session import Session
+from pulsar_advisor.capture.surfaces import Line
 from pulsar_advisor.model.errors import ClusterUnreachable
 from pulsar_advisor.model.text.some_of import some_of
 
@@ -189,7 +190,7 @@ def _listen(session: Session, readers: dict[str, pulsar.Reader]) -> None:
     """Keep each broker's last messages per topic, until every broker has load on all of them or time is up."""
     import pulsar
 
-    heard: dict[str, dict[str, deque[dict[str, Any]]]] = {
+    heard: dict[str, dict[str, deque[Line]]] = {
         surface: defaultdict(lambda: deque(maxlen=_KEPT)) for surface in readers
     }
     deadline = time.monotonic() + LISTEN_S
@@ -211,15 +212,13 @@ def _listen(session: Session, readers: dict[str, pulsar.Reader]) -> None:
             session.journal.lack(surface, f"from {some_of(silent)} within {LISTEN_S:.0f} s: {why}")
 
 
-def _silent(session: Session, messages: Mapping[str, Sequence[dict[str, Any]]]) -> list[str]:
+def _silent(session: Session, messages: Mapping[str, Sequence[Line]]) -> list[str]:
     """Brokers whose load is unknown: they published none, or withdrew it last (a tombstone)."""
     known = {broker for broker, sent in messages.items() if sent[-1]["document"] is not None}
     return sorted(set(session.brokers) - known)
 
 
-def _hear(
-    session: Session, surface: str, message: pulsar.Message, messages: Mapping[str, deque[dict[str, Any]]]
-) -> None:
+def _hear(session: Session, surface: str, message: pulsar.Message, messages: Mapping[str, deque[Line]]) -> None:
     body, read_at_ms = message.data(), now_ms()
     session.journal.read(surface, SERVICE, read_at_ms, status=None, size=len(body))
     try:

@@ -6,7 +6,7 @@ import os
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
 
 from cyclopts import Parameter
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pulsar_advisor.execution.consent.policy import ApprovalPolicy
     from pulsar_advisor.execution.ledger.heads import Keeper
     from pulsar_advisor.execution.ledger.ledger import Ledger
+    from pulsar_advisor.execution.throttle import ThrottleChanges
     from pulsar_advisor.model.plans.goal import Goal
     from pulsar_advisor.planning.requests.request import Request
 
@@ -356,14 +357,14 @@ class Throttle:
     guard: Annotated[bool, Flag] = False
     """Switch the cluster's own shedding and automatic splits off during the run, then restore what was there."""
 
-    def changes(self) -> dict[str, Any]:
+    def changes(self) -> ThrottleChanges:
         """The given limits, by their names in `ApplyThrottle`."""
         durations = {"max_age_s": self.max_age, "pause_s": self.pause_between, "canary_hold_s": self.canary_hold}
         given = {**asdict(self), "guard": self.guard or None}
         for option in ("max_age", "pause_between", "canary_hold"):
             del given[option]
         given |= {name: None if text is None else seconds(text) for name, text in durations.items()}
-        return {name: value for name, value in given.items() if value is not None}
+        return cast("ThrottleChanges", {name: value for name, value in given.items() if value is not None})
 
 
 @Parameter(name="*")

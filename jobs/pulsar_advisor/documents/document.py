@@ -7,18 +7,15 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, ClassVar, Self
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import to_jsonable_python
 
 from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.model.plans.canonical_json import Json
 from pulsar_advisor.model.text.problems import problems
 
 Count = Annotated[int, Field(ge=0, le=2**53)]
 """Also of milliseconds: a number that other programs can hold exactly."""
-
-
-Json = dict[str, JsonValue]
-"""A JSON object."""
 
 
 class _Named(msgspec.Struct):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
+
+from pydantic import TypeAdapter
 
 from pulsar_advisor.documents.document import Document, Part
 from pulsar_advisor.model.cluster.inputs import Input
+from pulsar_advisor.model.plans.canonical_json import Json
 
 Severity = Literal["critical", "warning", "info"]
 Scope = Literal["cluster", "broker", "namespace", "bundle"]
@@ -64,15 +67,16 @@ class CatalogueEntry(Part):
     """The file of its suite, and the expectation there."""
 
 
-def _with_effects(document: dict[str, Any]) -> dict[str, Any]:
+def _with_effects(document: Json) -> Json:
     """In the first version, every warning below the scope `cluster` confined its rows."""
 
-    def added(row: Mapping[str, Any]) -> dict[str, Any]:
+    def added(row: Json) -> Json:
         confines = row["severity"] == "warning" and row["scope"] != "cluster"
         effect = "stop" if row["severity"] == "critical" else "confine" if confines else "doubt"
         return {**row, "effect": effect, "about": row.get("about"), "concerned": row.get("concerned")}
 
-    return {**document, "results": [added(row) for row in document["results"]]}
+    results = TypeAdapter(list[Json]).validate_python(document["results"])
+    return {**document, "results": [added(row) for row in results]}
 
 
 class Validation(Document):

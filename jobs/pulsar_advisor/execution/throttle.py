@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypedDict
 
 from pulsar_advisor.model.bounds import (
     CANARY_HOLD,
@@ -23,6 +23,22 @@ from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.text.some_of import count
 
 Drift = Literal["stop", "skip"]
+
+
+class ThrottleChanges(TypedDict, total=False):
+    """Some of the limits of a throttle."""
+
+    max_age_s: int
+    on_drift: Drift
+    pause_s: float
+    canary_hold_s: float
+    error_budget: int
+    in_flight: int
+    per_source: int
+    per_destination: int
+    per_namespace: int
+    topics_per_minute: int | None
+    guard: bool
 
 
 @dataclass(frozen=True)
@@ -64,7 +80,7 @@ class ApplyThrottle:
         PER_NAMESPACE.check(self.per_namespace)
         TOPICS_PER_MINUTE.check(self.topics_per_minute)
 
-    def with_changes(self, changes: Mapping[str, Any]) -> ApplyThrottle:
+    def with_changes(self, changes: ThrottleChanges) -> ApplyThrottle:
         """This throttle with some limits replaced. Raises `Refused` if one of them becomes looser."""
         changed = replace(self, **changes)
         if looser := "; ".join(_looser(changed, self)):

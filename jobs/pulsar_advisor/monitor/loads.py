@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any, Final, TypeVar
@@ -42,7 +42,7 @@ from pulsar_advisor.model.cluster.cluster_state import FIGURES, RESOURCES, Clust
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit
 from pulsar_advisor.model.load.resource_usage import weights_of_resources
-from pulsar_advisor.monitor.tables import BrokerLoad, ClusterLoad
+from pulsar_advisor.monitor.tables import BrokerLoad, ClusterLoad, Report
 from pulsar_advisor.planning.usage.forecast import finite, loads_of, usage_ratios
 
 T = TypeVar("T")
@@ -97,8 +97,8 @@ def load_in_snapshot(cluster: str, manifest: Manifest, content: Callable[[File],
                         "this snapshot"
                     ) from error
 
-    reports: dict[str, Mapping[str, Any]] = {}
-    published: dict[str, Mapping[str, Any]] = {}
+    reports: dict[str, Report] = {}
+    published: dict[str, Report] = {}
     for line in lines("load_reports", _REPORTS):
         (published if line.source == "zookeeper" else reports)[line.broker] = msgspec.to_builtins(line.document)
     reports |= published
@@ -199,7 +199,7 @@ def _origins(loads: Iterable[BrokerLoad], published: Container[str]) -> list[str
     )
 
 
-def _published_reports(metadata: MetadataReader | None) -> dict[str, tuple[LoadManagerKind, Mapping[str, Any]]]:
+def _published_reports(metadata: MetadataReader | None) -> dict[str, tuple[LoadManagerKind, Report]]:
     """The last reports of Modular and Simple brokers; nodes of Extensible hold no load and are left out."""
     published = {}
     for broker, node in metadata.broker_nodes() if metadata is not None else ():
@@ -210,12 +210,12 @@ def _published_reports(metadata: MetadataReader | None) -> dict[str, tuple[LoadM
     return published
 
 
-def _averages(metadata: MetadataReader | None) -> dict[str, Mapping[str, Any]]:
+def _averages(metadata: MetadataReader | None) -> dict[str, Report]:
     nodes: Iterable[Any] = metadata.broker_time_averages() if metadata is not None else ()
     return {broker: msgspec.to_builtins(decode(node.document, BROKER_TIME_AVERAGE)) for broker, node in nodes}
 
 
-def _asked(client: ReadClient, broker: str, averages: Mapping[str, Any] | None) -> BrokerLoad:
+def _asked(client: ReadClient, broker: str, averages: Report | None) -> BrokerLoad:
     class_name = client.runtime_configuration(broker).get("loadManagerClassName")
     if load_manager_kind(None, class_name) == "extensible":
         lines = (line for some in topic_lines(broker, client.broker_topics(broker)) for line in some)
@@ -228,16 +228,16 @@ def _asked(client: ReadClient, broker: str, averages: Mapping[str, Any] | None) 
     return BrokerLoad(broker, kind, msgspec.to_builtins(report), averages)
 
 
-def _usage(metrics: Mapping[str, Any]) -> dict[str, Any]:
+def _usage(metrics: Report) -> Report:
     """Load metrics in the form of `BrokerLoadData`: percent of a limit of 100, and the maximum as a ratio."""
     named = zip(RESOURCES, _USAGE_METRICS, strict=True)
     usage = {resource: {"usage": metrics[name], "limit": 100.0} for resource, name in named if name in metrics}
     return {**usage, **({"maxResourceUsage": metrics["max"]} if "max" in metrics else {})}
 
 
-def _sums_by_broker(lines: Iterable[TopicLine]) -> defaultdict[str, dict[str, Any]]:
+def _sums_by_broker(lines: Iterable[TopicLine]) -> defaultdict[str, dict[str, float]]:
     """Rates and bundles of each broker, summed over its loaded topics, in the form of `BrokerLoadData`."""
-    sums: defaultdict[str, dict[str, Any]] = defaultdict(lambda: {**dict.fromkeys(FIGURES, 0.0), "bundleCount": 0})
+    sums: defaultdict[str, dict[str, float]] = defaultdict(lambda: {**dict.fromkeys(FIGURES, 0.0), "bundleCount": 0})
     bundles: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
     for line in lines:
         bundles[line.broker].add((line.namespace, line.range))

@@ -42,6 +42,10 @@ _NOTE_ON_SIMPLE: Final = "KB/S of RAW MSG is the network card's usage in kbit/s 
 _BYTES_PER_KIB: Final = 1024
 
 
+Report = Mapping[str, Any]
+"""A document of Pulsar's own, or a part of one, in its field names."""
+
+
 @dataclass(frozen=True)
 class BrokerLoad:
     """What one broker reported, in Pulsar's field names.
@@ -52,8 +56,8 @@ class BrokerLoad:
 
     broker: str
     load_manager: LoadManagerKind
-    report: Mapping[str, Any]
-    averages: Mapping[str, Any] | None = None
+    report: Report
+    averages: Report | None = None
 
 
 @dataclass(frozen=True)
@@ -232,12 +236,12 @@ def _overall_row(load: BrokerLoad) -> OverallRow:
     )
 
 
-def _counts(report: Mapping[str, Any], gains: str, losses: str) -> tuple[Figure, ...]:
+def _counts(report: Report, gains: str, losses: str) -> tuple[Figure, ...]:
     names = ("numTopics", "numBundles", "numProducers", "numConsumers")
     return (*(_count(report, name) for name in names), len(report.get(gains) or ()), len(report.get(losses) or ()))
 
 
-def _messages(source: Mapping[str, Any], prefix: str) -> tuple[Figure, ...]:
+def _messages(source: Report, prefix: str) -> tuple[Figure, ...]:
     names = (f"{prefix}RateIn", f"{prefix}RateOut", f"{prefix}ThroughputIn", f"{prefix}ThroughputOut")
     return _message_figures(*(_number(source, name) for name in names))
 
@@ -248,34 +252,32 @@ def _message_figures(
     return (rate_in, rate_out, _plus(rate_in, rate_out), *map(_kib, (bytes_in, bytes_out, _plus(bytes_in, bytes_out))))
 
 
-def _usage_percents(resources: Mapping[str, Any]) -> tuple[float | None, ...]:
+def _usage_percents(resources: Report) -> tuple[float | None, ...]:
     """CPU, heap, direct memory, bandwidth in and out, as `ResourceUsage.percentUsage` computes them."""
     return tuple(_usage_percent(resources.get(name) or {}) for name in RESOURCES)
 
 
-def _usage_percent(resource: Mapping[str, Any]) -> float | None:
+def _usage_percent(resource: Report) -> float | None:
     usage, limit = _number(resource, "usage"), _number(resource, "limit")
     if usage is None or limit is None:
         return None
     return float(percent(np.array([usage]), np.array([limit]))[0])
 
 
-def _allocated_percent(
-    report: Mapping[str, Any], system: Mapping[str, Any], allocated: str, resource: str
-) -> float | None:
+def _allocated_percent(report: Report, system: Report, allocated: str, resource: str) -> float | None:
     usage, limit = _number(report, f"allocated{allocated}"), _number(system.get(resource) or {}, "limit")
     if usage is None or limit is None:
         return None
     return 100 * min(1.0, usage / limit) if limit > 0 and usage >= 0 else 0.0
 
 
-def _number(source: Mapping[str, Any], name: str) -> float | None:
+def _number(source: Report, name: str) -> float | None:
     value = source.get(name)
     number = math.nan if value is None else float(value)
     return number if math.isfinite(number) else None  # Jackson writes a non-finite number as text: "NaN"
 
 
-def _count(source: Mapping[str, Any], name: str) -> int | None:
+def _count(source: Report, name: str) -> int | None:
     value = source.get(name)
     return None if value is None else int(value)
 

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, Final
+from typing import Final, NotRequired, TypedDict
 
 from pulsar_advisor.documents.validation import Effect, Scope, Severity
 from pulsar_advisor.model.cluster.inputs import Input
+from pulsar_advisor.model.plans.canonical_json import Json
 
 TABLES: Final = ("brokers", "bundles", "capture", "namespaces", "policies", "problems", "settings", "topics")
 """Tables that have a suite."""
@@ -53,8 +54,36 @@ class Check:
         return f"steps that read {', '.join(self.about)}" if self.about else "no step"
 
 
+class Meta(TypedDict):
+    """What we say of an expectation; the fields are those of `Check`."""
+
+    code: str
+    scope: Scope
+    effect: Effect
+    about: NotRequired[list[Input]]
+    title: str
+    reason: str
+    action: str
+
+
+class Expectation(TypedDict):
+    """An expectation in the form of Great Expectations."""
+
+    type: str
+    kwargs: Json
+    severity: Severity
+    meta: Meta
+
+
+class Suite(TypedDict):
+    """The expectations of a table, as in the file."""
+
+    name: str
+    expectations: list[Expectation]
+
+
 @cache
-def suites() -> Mapping[str, Mapping[str, Any]]:
+def suites() -> Mapping[str, Suite]:
     """Table -> its suite, as in the file."""
     return {table: json.loads(_content(table)) for table in TABLES}
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from importlib import resources
 from typing import Any, Final
 
 from pulsar_advisor.documents.validation import CheckResult, Validation
 from pulsar_advisor.model.text.some_of import count
-from pulsar_advisor.quality.checks import Check, checks, suites
+from pulsar_advisor.quality.checks import Check, Expectation, checks, suites
 
 _ONLINE: Final = re.compile(
     r"""<script.*?</script>|<footer.*?</footer>|<(?:link|img)\s[^>]*(?:href|src)="[^>]*>|\sonclick="[^"]*\""""
@@ -59,7 +58,7 @@ def data_docs_page(result: Validation, table: str) -> str:
     return _ONLINE.sub("", DefaultJinjaPageView(custom_styles_directory=styles).render(document))
 
 
-def _as_great_expectations(check: Check, expectation: Mapping[str, Any], outcome: CheckResult) -> Any:
+def _as_great_expectations(check: Check, expectation: Expectation, outcome: CheckResult) -> Any:
     from great_expectations.core import ExpectationValidationResult
     from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 

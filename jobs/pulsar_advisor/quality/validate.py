@@ -8,20 +8,25 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
 
 from pulsar_advisor.documents.manifest import Manifest
-from pulsar_advisor.documents.validation import CheckResult
+from pulsar_advisor.documents.validation import Cell, CheckResult
 from pulsar_advisor.model.configuration.settings import setting_value
-from pulsar_advisor.quality.checks import Check, checks, suites
+from pulsar_advisor.model.plans.canonical_json import Json
+from pulsar_advisor.quality.checks import Check, Expectation, checks, suites
 from pulsar_advisor.quality.facts.facts import facts
-from pulsar_advisor.tables.frames import materialized
+from pulsar_advisor.tables.frames import Row, materialized
 from pulsar_advisor.tables.snapshot_frames import SnapshotFrames
 from pulsar_advisor.tables.state import SettingsInputs
+
+if TYPE_CHECKING:
+    from great_expectations.core import ExpectationValidationResult
 
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "brokers": ("broker",),
@@ -122,15 +127,14 @@ def _results_of(table: str, make_rows: Callable[[], DataFrame], parameters: Mapp
         rows = judged_rows(make_rows, table)
     except AnalysisException as error:
         message = str(error).partition(";\n")[0]  # what follows is Spark's plan
-        unknown = {"success": False, "exception_info": {"raised_exception": True, "exception_message": message}}
-        return [_result(check, unknown, []) for check in checks() if check.table == table]
+        return [_result(check, _Outcome(success=False, error=message)) for check in checks() if check.table == table]
     results = run_suite(rows, table, suites()[table]["expectations"], parameters)
     _log.info("the checks of table %s are done", table)
     return results
 
 
 def run_suite(
-    rows: DataFrame, table: str, expectations: Sequence[Mapping[str, Any]], parameters: Mapping[str, int]
+    rows: DataFrame, table: str, expectations: Sequence[Expectation], parameters: Mapping[str, int]
 ) -> list[CheckResult]:
     """Results of a table's expectations in their order.
 
@@ -150,7 +154,7 @@ def run_suite(
         .get_batch({"dataframe": rows})
     )
 
-    def outcomes(codes: Iterable[str], result_format: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    def outcomes(codes: Iterable[str], result_format: Mapping[str, str | int | list[str]]) -> dict[str, _Outcome]:
         wanted = set(codes)
         chosen = [expectation for expectation in expectations if expectation["meta"]["code"] in wanted]
         if not chosen:
@@ -161,38 +165,69 @@ def run_suite(
             expectation_parameters=dict(parameters),
         )
         # Results don't come in the order of the suite.
-        return {
-            one.expectation_config.meta["code"]: {
-                "type": one.expectation_config.type,
-                "success": one.success,
-                "result": one.result,
-                "exception_info": one.exception_info,
-            }
-            for one in result.results
-        }
+        return {one.expectation_config.meta["code"]: _Outcome.of(one) for one in result.results}
 
     codes = {expectation["meta"]["code"] for expectation in expectations}
     mine = [check for check in checks() if check.table == table and check.code in codes]
     judged = outcomes((check.code for check in mine), {"result_format": "BOOLEAN_ONLY"})
-    failed = [code for code, outcome in judged.items() if _error(outcome) is None and not outcome["success"]]
+    failed = [code for code, outcome in judged.items() if outcome.error is None and not outcome.success]
     counted = outcomes(failed, {"result_format": "BASIC", "partial_unexpected_count": 0})
     detailed = outcomes(
-        (code for code in failed if _failed_rows(counted[code]) <= _CONFINABLE_ROWS),
+        (code for code in failed if counted[code].failed_rows <= _CONFINABLE_ROWS),
         {"result_format": "COMPLETE", "unexpected_index_column_names": list(_KEYS[table])},
     )
     return [
         _result(
             check,
             counted.get(check.code, judged[check.code]),
-            _failing_rows(detailed[check.code]) if check.code in detailed else [],
+            detailed[check.code].rows if check.code in detailed else (),
         )
         for check in mine
     ]
 
 
-def _result(check: Check, outcome: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> CheckResult:
-    error = _error(outcome)
-    failed_rows = 0 if error else _failed_rows(outcome)
+@dataclass(frozen=True)
+class _Outcome:
+    """What Great Expectations found of an expectation, as far as the pass asked."""
+
+    success: bool
+    failed_rows: int = 0
+    """Of a row-wise expectation or of a query; one for an assertion about the table as a whole."""
+    rows: tuple[Row, ...] = ()
+    """Every failing row: the columns that identify it, and the value."""
+    error: str | None = None
+    """Why it could not be evaluated."""
+
+    @classmethod
+    def of(cls, found: ExpectationValidationResult) -> Self:
+        """The outcome in what it returned."""
+        result = found.result or {}
+        rows = result.get("unexpected_index_list") or result.get("details", {}).get("unexpected_rows") or []
+        return cls(
+            success=bool(found.success),
+            failed_rows=_failed_rows(found) if not found.success else 0,
+            rows=tuple(sorted((dict(row) for row in rows), key=str)),
+            error=_error(found.exception_info or {}),
+        )
+
+
+def _failed_rows(found: ExpectationValidationResult) -> int:
+    result = found.result or {}
+    if "unexpected_count" in result:
+        return int(result["unexpected_count"])
+    is_query = found.expectation_config is not None and found.expectation_config.type == "unexpected_rows_expectation"
+    return int(result.get("observed_value", 0)) if is_query else 1
+
+
+def _error(information: Json) -> str | None:
+    """The message. The details are flat, or nested by metric if one raised an error."""
+    nested = [information, *(value for value in information.values() if isinstance(value, dict))]
+    messages = [one.get("exception_message") or "no message" for one in nested if one.get("raised_exception")]
+    return " ".join(str(messages[0]).split())[:500] if messages else None
+
+
+def _result(check: Check, outcome: _Outcome, rows: Sequence[Row] = ()) -> CheckResult:
+    error, failed_rows = outcome.error, outcome.failed_rows
     confines = check.effect == "confine" and failed_rows > 0
     # Rows that can't all be named can't be set aside.
     stops = error is not None or (confines and len(rows) != failed_rows)
@@ -202,54 +237,32 @@ def _result(check: Check, outcome: Mapping[str, Any], rows: Sequence[Mapping[str
         scope=check.scope,
         effect="stop" if stops else check.effect,
         about=None if check.about is None else tuple(check.about),
-        success=bool(outcome["success"]),
+        success=outcome.success,
         title=check.title,
         reason=check.reason,
         action=check.action,
         failed_rows=failed_rows,
         examples=tuple(_as_json(row) for row in rows[:_EXAMPLES]),
-        excluded=tuple(sorted({row[check.scope] for row in rows})) if confines else (),
+        excluded=tuple(sorted({str(row[check.scope]) for row in rows})) if confines else (),
         concerned=_concerned(check, rows, failed_rows),
         error=error,
     )
 
 
-def _concerned(check: Check, rows: Sequence[Mapping[str, Any]], failed_rows: int) -> tuple[str, ...] | None:
+def _concerned(check: Check, rows: Sequence[Row], failed_rows: int) -> tuple[str, ...] | None:
     """The names that a failed check casts doubt on; None if there are too many to list, so it may be any."""
     if check.effect != "doubt" or check.scope == "cluster":
         return ()
-    return tuple(sorted({row[check.scope] for row in rows})) if len(rows) == failed_rows <= _NAMED_ROWS else None
+    return tuple(sorted({str(row[check.scope]) for row in rows})) if len(rows) == failed_rows <= _NAMED_ROWS else None
 
 
-def _error(outcome: Mapping[str, Any]) -> str | None:
-    """Why an expectation could not be evaluated. The details are flat, or nested by metric if one raised an error."""
-    information = outcome.get("exception_info") or {}
-    nested = [information, *(value for value in information.values() if isinstance(value, Mapping))]
-    messages = [one.get("exception_message") or "no message" for one in nested if one.get("raised_exception")]
-    return " ".join(str(messages[0]).split())[:500] if messages else None
-
-
-def _failed_rows(outcome: Mapping[str, Any]) -> int:
-    """Failing rows of a row-wise expectation or of a query; one for an assertion about the table as a whole."""
-    result = outcome["result"]
-    if outcome["success"]:
-        return 0
-    if "unexpected_count" in result:
-        return int(result["unexpected_count"])
-    is_query = outcome["type"] == "unexpected_rows_expectation"
-    return int(result["observed_value"]) if is_query else 1
-
-
-def _failing_rows(outcome: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Every failing row: the columns that identify it, and the value."""
-    result = outcome["result"]
-    rows = result.get("unexpected_index_list") or result.get("details", {}).get("unexpected_rows") or []
-    return sorted((dict(row) for row in rows), key=str)
-
-
-def _as_json(row: Mapping[str, Any]) -> dict[str, Any]:
+def _as_json(row: Row) -> dict[str, Cell | list[Cell]]:
     """A row with the numbers that JSON lacks as text."""
+
+    def cell(value: Cell) -> Cell:
+        return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
     return {
-        column: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+        column: cell(value) if isinstance(value, Cell) else [cell(part) for part in value]
         for column, value in row.items()
     }

@@ -36,7 +36,7 @@ from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.load.load_data import Exclusion, load_data
 from pulsar_advisor.model.load.proportional import usage_of
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
-from pulsar_advisor.model.strategy.decision import SheddingDecision
+from pulsar_advisor.model.strategy.decision import Figure, SheddingDecision
 from pulsar_advisor.model.strategy.memory import NoMemory
 from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.shedding.fewest_moves import (
@@ -208,7 +208,7 @@ def decide(load: MovableLoad, settings: LoadBalancerSettings, memory: Memory) ->
         problem = _within(goal, percent)
         moves = fewest_moves(problem)
     after = problem.load_after(moves.destination).max(axis=1)
-    figures: dict[str, object] = {
+    figures: dict[str, Figure] = {
         "mean_usage_ratio": goal.mean / PPM,
         "target_of_mean_ratio": TARGET_OF_MEAN,
         "target_proven_out_of_reach": target_least is None,

@@ -27,7 +27,7 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.java.numbers import total_order
 from pulsar_advisor.model.load.extensible_load import ExtensibleLoad, TopBundle, extensible_load
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
-from pulsar_advisor.model.strategy.decision import SheddingDecision
+from pulsar_advisor.model.strategy.decision import Figure, SheddingDecision
 from pulsar_advisor.model.strategy.memory import ShedderMemory
 from pulsar_advisor.model.strategy.outcomes import Codes, Outcome, Outcomes, no, vocabulary, yes
 
@@ -180,7 +180,7 @@ def decide(load: ExtensibleLoad, settings: LoadBalancerSettings, memory: Memory)
 
     spread = _spread(load.load[current])
     ascending = load.stored[np.argsort(total_order(load.load[load.stored]), kind="stable")].tolist()
-    figures: dict[str, object] = {"mean_load_ratio": float(spread.mean), "deviation": float(spread.deviation)}
+    figures: dict[str, Figure] = {"mean_load_ratio": float(spread.mean), "deviation": float(spread.deviation)}
     limit = settings.load_balancer_broker_load_target_std
     reason = _reason(load, settings, spread, ascending[0], ascending[-1])
     memory = replace(memory, hits=memory.hits + 1 if reason else 0)
@@ -394,7 +394,7 @@ def _counted(memory: Memory, reason: str) -> Memory:
     return replace(memory, counters={**memory.counters, key: memory.counters.get(key, 0) + 1})
 
 
-def _decision(load: ExtensibleLoad, answers: _Answers, figures: dict[str, object]) -> SheddingDecision:
+def _decision(load: ExtensibleLoad, answers: _Answers, figures: dict[str, Figure]) -> SheddingDecision:
     moves = np.array(list(answers.moves), dtype=np.int32).reshape(-1, 3)
     judged = np.array(list(answers.bundles.values()), dtype=np.float64).reshape(-1, 3)
     index = np.array(list(answers.bundles), dtype=np.int32)

@@ -23,7 +23,7 @@ from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.java.numbers import to_int, wrap_int
 from pulsar_advisor.model.load.load_data import LoadData, load_data
-from pulsar_advisor.model.strategy.decision import SheddingDecision
+from pulsar_advisor.model.strategy.decision import Figure, SheddingDecision
 from pulsar_advisor.model.strategy.memory import NoMemory
 from pulsar_advisor.model.strategy.outcomes import Codes, Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.shedding.candidates import RankedBundles, bundle_outcomes, rank
@@ -117,7 +117,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     throughput_multiple = throughput.greatest / throughput.least
     by_rate = rate_limit > 0 and rate_gap_percent > rate_limit
     by_throughput = throughput_limit > 0 and throughput_multiple > throughput_limit
-    figures: dict[str, object] = {"rate_gap_percent": rate_gap_percent, "throughput_multiple": throughput_multiple}
+    figures: dict[str, Figure] = {"rate_gap_percent": rate_gap_percent, "throughput_multiple": throughput_multiple}
 
     count = len(brokers.ids)
     if not by_rate and not by_throughput:
@@ -221,7 +221,7 @@ def _walk(load: LoadData, busiest: int, dimension: int, need: int, settings: Loa
 
 
 def _decision(
-    load: LoadData, brokers: tuple[Codes, Floats, Floats], walk: _Walk, figures: dict[str, object]
+    load: LoadData, brokers: tuple[Codes, Floats, Floats], walk: _Walk, figures: dict[str, Figure]
 ) -> SheddingDecision:
     code, left, right = brokers
     order = load.brokers.order

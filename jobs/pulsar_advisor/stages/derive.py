@@ -47,10 +47,9 @@ def why_not_computed_here(root: Root, ledger: Ledger, plan: Plan) -> str | None:
 
 def _unsealed(root: Root, ledger: Ledger, plan: Plan) -> str | None:
     """Why what the plan rests on can't be compared with the ledger. Raises `Refused` where it differs."""
-    remembered = plan.memory.get("snapshots", ())
     compared = (
         require_as_sealed(ledger, root, snapshot, stage)
-        for snapshot in (plan.snapshot, *remembered)
+        for snapshot in (plan.snapshot, *plan.remembered)
         for stage in ("capture", "normalize", "validate")
     )
     return next(filter(None, compared), None)
@@ -60,5 +59,5 @@ def _computed(root: Root, plan: Plan, inputs: PlanInputs) -> Plan:
     what_if = Request.of_plan(plan).what_if
     settings = settings_of(root, plan.snapshot, what_if)
     state = judged_state(root, plan.snapshot, plan.view, what_if, settings.values, inputs.validation_sha256)
-    history = states_at(root, plan.memory.get("snapshots", ()), state.view, what_if)
+    history = states_at(root, plan.remembered, state.view, what_if)
     return computed_again(plan, state, history, settings, inputs, check_results(root, plan.snapshot))

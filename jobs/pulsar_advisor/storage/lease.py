@@ -13,9 +13,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
+import msgspec
 from upath import UPath
 
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
@@ -81,7 +82,7 @@ class Lease:
     def is_ours(self) -> bool:
         """Whether the lease file is still the one this claim wrote."""
         try:
-            return bool(_lease(self._path.read_bytes()).get("nonce") == self._nonce)
+            return _written(self._path.read_bytes()).nonce == self._nonce
         except FileNotFoundError:
             return False
         except OSError as error:
@@ -91,7 +92,7 @@ class Lease:
         """Remove the lease file, unless another process has replaced it."""
         with suppress(FileNotFoundError):
             content = self._path.read_bytes()
-            if _lease(content).get("nonce") == self._nonce:
+            if _written(content).nonce == self._nonce:
                 _take_away(self._path, content)
 
 
@@ -160,21 +161,31 @@ def is_held(content: bytes, silent_for: timedelta) -> bool:
     """Whether the writer of a lease may still be active; `silent_for` is the age of its file by the store's clock."""
     if silent_for > EXPIRES_AFTER:
         return False
-    lease = _lease(content)
-    try:
-        # Releases before 0.2 wrote no namespace: such a writer counts as active until its lease expires.
-        namespace, began = str(lease.get("namespace", "")), str(lease.get("began", ""))
-        return not has_ended(Process(str(lease["host"]), int(lease["process"]), namespace, began))
-    except (ValueError, KeyError, TypeError, OverflowError):
+    written = _written(content)
+    if written.host is None or written.process is None:
         return True  # it is just being written, or damaged
-
-
-def _lease(content: bytes) -> dict[str, Any]:
     try:
-        lease = json.loads(content)
-    except (ValueError, RecursionError):
-        return {}
-    return lease if isinstance(lease, dict) else {}
+        return not has_ended(Process(written.host, written.process, written.namespace, written.began))
+    except OverflowError:
+        return True  # no process has such a number
+
+
+class _Written(msgspec.Struct):
+    """What of a lease says who wrote it."""
+
+    host: str | None = None
+    process: int | None = None
+    namespace: str = ""
+    """Releases before 0.2 wrote none: such a writer counts as active until its lease expires."""
+    began: str = ""
+    nonce: str = ""
+
+
+def _written(content: bytes) -> _Written:
+    try:
+        return msgspec.json.decode(content, type=_Written)
+    except (msgspec.MsgspecError, RecursionError):
+        return _Written()
 
 
 def _create(path: UPath, content: bytes) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from pulsar_advisor.documents.manifest import Failure, Manifest, Missing, Read
+from pulsar_advisor.tables.frames import Row
 from pulsar_advisor.tables.schemas import NOT_AVAILABLE
 
 
-def captured_documents(manifest: Manifest, counts: Mapping[str, tuple[int, int]]) -> Iterator[Mapping[str, Any]]:
+def captured_documents(manifest: Manifest, counts: Mapping[str, tuple[int, int]]) -> Iterator[Row]:
     """Rows of `documents`: when the content of a raw file was read, and how many of its lines are unreadable.
 
     `counts`: path -> (lines, unreadable lines among them).
@@ -29,7 +29,7 @@ def captured_documents(manifest: Manifest, counts: Mapping[str, tuple[int, int]]
         }
 
 
-def gaps(manifest: Manifest) -> Iterator[Mapping[str, Any]]:
+def gaps(manifest: Manifest) -> Iterator[Row]:
     """Rows of `problems`: what could not be read, and what the cluster doesn't have."""
     for failure in manifest.failures:
         yield _gap("failure", failure, failure.error)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -12,8 +11,12 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+Value = str | int | float | bool | None
+Row = Mapping[str, Value | Sequence[Value]]
+"""By column name; a missing column is null."""
 
-def frame_of(spark: SparkSession, schema: str, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
+
+def frame_of(spark: SparkSession, schema: str, rows: Iterable[Row]) -> DataFrame:
     """Rows by column name as a frame of this schema (DDL); a missing column is null.
 
     They are passed to Java as Arrow: Spark's planner sees them, and no Python worker has to start for them.

@@ -56,7 +56,9 @@ _LARGE_HEAP_BYTES: Final = 80 << 20
 _SMALL_SNAPSHOT_BYTES: Final = 2 << 20
 """Of a snapshot's raw files, about fifty thousand topics. Up to it, compiling a query costs more than running it."""
 
-_OF_SESSION: Final[dict[str, Any]] = {
+Setting = str | int | bool
+
+_OF_SESSION: Final[dict[str, Setting]] = {
     "spark.sql.session.timeZone": "UTC",
     # The statistics of cached columns ignore NaN, so `x > limit` skips a batch that contains one (seen in 4.1.3);
     # Great Expectations caches its input.
@@ -66,13 +68,13 @@ _OF_SESSION: Final[dict[str, Any]] = {
 }
 """What every session needs; a server's sessions each have their own."""
 
-_OF_APPLICATION: Final[dict[str, Any]] = {
+_OF_APPLICATION: Final[dict[str, Setting]] = {
     "spark.ui.showConsoleProgress": False,
     # Otherwise every call of a column's method looks up the calling line and passes it to Java.
     "spark.python.sql.dataFrameDebugging.enabled": False,
 }
 
-_LOCAL: Final[dict[str, Any]] = {
+_LOCAL: Final[dict[str, Setting]] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "4g",
@@ -83,10 +85,10 @@ _LOCAL: Final[dict[str, Any]] = {
     "spark.sql.catalogImplementation": "in-memory",
 }
 
-_MODEST: Final[dict[str, Any]] = {"spark.driver.memory": "2500m"}
+_MODEST: Final[dict[str, Setting]] = {"spark.driver.memory": "2500m"}
 """Java fills the heap that it is given before it collects garbage."""
 
-_SMALL: Final[dict[str, Any]] = {
+_SMALL: Final[dict[str, Setting]] = {
     "spark.sql.codegen.wholeStage": False,
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # Rows in a single partition are joined and grouped in place: no exchange, no broadcast, one task.
@@ -149,7 +151,7 @@ def spark_session(master: str | None = "local[*]", work: str = "run", *, raw_byt
     return session
 
 
-def _start_java(settings: Mapping[str, Any]) -> None:
+def _start_java(settings: Mapping[str, Setting]) -> None:
     """Start the Java that the session will use; what it writes to stderr goes to ours, except what it always writes.
 
     Raises `UsageError` if it doesn't start.
@@ -189,15 +191,18 @@ def session_for_few_rows(spark: SparkSession) -> SparkSession:
     return session
 
 
-def _local(java_options: str) -> dict[str, Any]:
+def _local(java_options: str) -> dict[str, Setting]:
     """The settings of a Spark that runs in one process on this machine."""
     java = " ".join((_FRUGAL, _QUIET, class_archive_options(), java_options)).rstrip()
     return {**_LOCAL, "spark.driver.extraJavaOptions": java}
 
 
-def server_settings(port: int) -> dict[str, Any]:
+def server_settings(port: int) -> dict[str, Setting]:
     """The settings of a Spark Connect server on loopback, at this port; it lives long enough for Java's compilers."""
-    address = {"spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": port}
+    address: dict[str, Setting] = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": port,
+    }
     return {**_OF_APPLICATION, **_local(""), **address}
 
 

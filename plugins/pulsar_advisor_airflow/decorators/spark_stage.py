@@ -12,6 +12,7 @@ from pulsar_advisor_airflow.operators.spark_stage import PulsarSparkStageOperato
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+    from pydantic import JsonValue
 
 
 class _SparkStageDecoratedOperator(DecoratedOperator, PulsarSparkStageOperator):  # type: ignore[misc]
@@ -24,7 +25,7 @@ class _SparkStageDecoratedOperator(DecoratedOperator, PulsarSparkStageOperator):
         *,
         python_callable: Callable[..., Any],
         op_args: Collection[Any] | None = None,
-        op_kwargs: Mapping[str, Any] | None = None,
+        op_kwargs: Mapping[str, JsonValue] | None = None,
         **kwargs: Any,
     ) -> None:
         kwargs.pop("multiple_outputs", None)

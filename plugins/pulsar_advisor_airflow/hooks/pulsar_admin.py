@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from airflow.sdk import BaseHook
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Connection
 
     from pulsar_advisor.admin.options import CaptureOptions
+    from pulsar_advisor.admin.profiles import Fields
     from pulsar_advisor.admin.read_client import ReadClient
 
 ADMIN_FIELDS: Final = ("token_file", "tls_ca_file", "tls_cert_file", "tls_key_file", "tls_verify_hostname")
@@ -83,7 +84,7 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
         return True, f"cluster '{found.cluster_name}', {len(found.brokers)} active brokers, leader {found.leader}"
 
 
-def _credentials(connection: Connection, extra: Mapping[str, Any]) -> dict[str, Any]:
+def _credentials(connection: Connection, extra: Fields) -> Fields:
     """What login and password mean: a client's id and secret (OAuth2), a user's name and password, or a token."""
     from pydantic import SecretStr
 

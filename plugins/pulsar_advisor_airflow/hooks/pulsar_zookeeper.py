@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from airflow.sdk import BaseHook
 
 from pulsar_advisor_airflow.hooks.connection_fields import plain_fields
 
 if TYPE_CHECKING:
+    from pulsar_advisor.admin.profiles import Fields
     from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
 
 ZOOKEEPER_FIELDS: Final = ("tls", "tls_ca_file", "tls_cert_file", "tls_key_file", "tls_verify_hostname")
@@ -30,7 +31,7 @@ class PulsarZooKeeperHook(BaseHook):  # type: ignore[misc]
         super().__init__()
         self.zookeeper_conn_id = zookeeper_conn_id
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> Fields:
         """The connection as fields of `ZooKeeperConnection`, not yet checked."""
         from pydantic import SecretStr
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from pulsar_advisor.documents.apply_result import ApplyResult
-    from pulsar_advisor.documents.document import Json
     from pulsar_advisor.execution.run.parking import Parking
+    from pulsar_advisor.model.plans.canonical_json import Json
 
 PARK_FROM_S: Final = 60.0
 """A shorter wait isn't worth the seconds that a new task process takes to start."""

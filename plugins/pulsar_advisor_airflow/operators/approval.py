@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from pulsar_advisor.execution.ledger.ledger import Ledger
-    from pulsar_advisor.execution.throttle import ApplyThrottle
+    from pulsar_advisor.execution.throttle import ApplyThrottle, ThrottleChanges
+    from pulsar_advisor.model.plans.canonical_json import Json
     from pulsar_advisor.model.plans.plan import Plan
 
 FIELD: Final[Mapping[ConsentName, str]] = {
@@ -32,6 +33,14 @@ FIELD: Final[Mapping[ConsentName, str]] = {
 }
 """The form field for each consent."""
 COMMENT: Final = "comment"
+
+
+class Answer(TypedDict):
+    """What Airflow hands on of a person's answer."""
+
+    responded_by_user: Mapping[str, str] | None
+    chosen_options: list[str]
+    params_input: Json | None
 
 
 class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
@@ -63,7 +72,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         cluster: str,
         answer_within_h: float | str = 4,
         valid_for_h: float | str = 4,
-        throttle: Mapping[str, Any] | None = None,
+        throttle: ThrottleChanges | None = None,
         approvers: Sequence[str] | str | None = (),
         asks_policy: bool = True,
         **kwargs: Any,
@@ -86,7 +95,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         self.cluster = cluster
         self.answer_within_h = answer_within_h
         self.valid_for_h = valid_for_h
-        self.throttle = throttle or {}
+        self.throttle: ThrottleChanges = throttle or {}
         self.approvers = approvers
         self.asks_policy = asks_policy
 
@@ -137,9 +146,9 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
     def execute_complete(
         self,
         context: Context,
-        event: dict[str, Any],
+        event: Answer,
         shown: dict[str, str] | None = None,
-        throttle: dict[str, Any] | None = None,
+        throttle: ThrottleChanges | None = None,
     ) -> Any:
         """Record the answer in the ledger; the rest of the DAG run is skipped unless it is an approval."""
         from pulsar_advisor.storage.root import Root
@@ -218,9 +227,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         started_ms = context["dag_run"].start_date.timestamp() * 1000
         return approval.approver if approval.source == AUTHENTICATED_BY and approval.at_ms >= started_ms else None
 
-    def _approve(
-        self, ledger: Ledger, plan: Plan, responder: str | None, context: Context, form: Mapping[str, Any]
-    ) -> None:
+    def _approve(self, ledger: Ledger, plan: Plan, responder: str | None, context: Context, form: Json) -> None:
         from pulsar_advisor.execution.consent.approval import approve
         from pulsar_advisor.execution.person import Person, same_person
         from pulsar_advisor.execution.throttle import ApplyThrottle

@@ -13,8 +13,8 @@ from pulsar_advisor.execution.ledger.runs import end_parked_run, run_by_id
 from pulsar_advisor_airflow.ledger import opened_ledger
 
 if TYPE_CHECKING:
-    from pulsar_advisor.documents.document import Json
     from pulsar_advisor.execution.ledger.ledger import Ledger
+    from pulsar_advisor.model.plans.canonical_json import Json
 
 POLL_S: Final = 5.0
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
-from sqlalchemy import select, update
+from sqlalchemy import ColumnElement, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -14,7 +14,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import RESUMED
 from pulsar_advisor.execution.ledger.plans import record_plan
 from pulsar_advisor.execution.ledger.runs import PARKED_AT_MS, is_parked, run_by_id
-from pulsar_advisor.execution.ledger.steps import change_step, steps_of_run
+from pulsar_advisor.execution.ledger.steps import StepValues, change_step, steps_of_run
 from pulsar_advisor.execution.ledger.tables import Approval, Base, Run, RunState, StepRecord, StepState
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
 from pulsar_advisor.model.plans.plan import Plan, seal
@@ -90,16 +90,19 @@ class HeldRun:
         """Record that a call is about to be sent."""
         with self.writing() as session:
             now_ms = self._ledger.now_ms()
-            values = {"attempts": StepRecord.attempts + 1, "sent_at_ms": now_ms}
-            changed = change_step(
-                session, self.id, step_id, "sent", values if topic is None else {**values, "topic": topic}
-            )
+            values: dict[str, ColumnElement[int] | str | int] = {
+                "attempts": StepRecord.attempts + 1,
+                "sent_at_ms": now_ms,
+            }
+            if topic is not None:
+                values["topic"] = topic
+            changed = change_step(session, self.id, step_id, "sent", values)
             self.add_event(session, "step sent", request, [changed], step_id)
 
     def conclude(self, step_id: str, state: StepState, observation: str) -> None:
         """Record the result of a step and what was observed."""
         with self.writing() as session:
-            values = {"observation": observation, "ended_at_ms": self._ledger.now_ms()}
+            values: StepValues = {"observation": observation, "ended_at_ms": self._ledger.now_ms()}
             changed = change_step(session, self.id, step_id, state, values)
             self.add_event(session, f"step {state}", observation, [changed], step_id)
 
@@ -235,7 +238,7 @@ def _who_is_active(ledger: Ledger, cluster_name: str) -> str:
     )
 
 
-def _holder(now_ms: int) -> dict[str, object]:
+def _holder(now_ms: int) -> dict[str, str | int]:
     process = this_process()
     return {
         "host": process.host,

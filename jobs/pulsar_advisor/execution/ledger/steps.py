@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from sqlalchemy import func, select, update
+from sqlalchemy import ColumnElement, func, select, update
 from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -60,9 +60,11 @@ def last_confirmed_at_ms(ledger: Ledger, cluster_name: str, namespace: str) -> i
         return last or 0
 
 
-def change_step(
-    session: Session, run_id: int, step_id: str, state: StepState, values: Mapping[str, object]
-) -> StepRecord:
+StepValues = Mapping[str, ColumnElement[int] | str | int]
+"""What is recorded of a step, by column."""
+
+
+def change_step(session: Session, run_id: int, step_id: str, state: StepState, values: StepValues) -> StepRecord:
     """Let a step enter a state, and return its row. Raises `StorageError` if that can't follow its state."""
     changed = session.execute(
         update(StepRecord)

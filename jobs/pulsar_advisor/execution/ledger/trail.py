@@ -6,7 +6,7 @@ mappings, and what stays of them is one hash for each row that they wrote.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -53,7 +53,7 @@ def stored_rows(session: Session, table: type[Base]) -> Iterator[StoredRow]:
         yield StoredRow(name, row)
 
 
-def _stored(session: Session, table: type[Base], *where: Any) -> Iterator[dict[str, Any]]:
+def _stored(session: Session, table: type[Base], *where: Any) -> Iterator[dict[str, Value]]:
     columns = [attribute.columns[0] for attribute in inspect(table).column_attrs]
     names = [column.name for column in columns]
     query = select(*columns).where(*where).order_by(*inspect(table).primary_key)
@@ -73,17 +73,18 @@ class Trail:
         self._written: dict[str, tuple[str, int]] = {}
         wanted, number, previous = frozenset(marks), after.event, after.chain
         for event in _stored(session, Event, Event.id > after.event):
-            chain = event.pop("chain")
+            chain = str(event.pop("chain"))
             if chained(previous, event) != chain:
                 self.broken.append(_broken(event, number))
-            previous, number = chain, event["id"]
+            previous, number = chain, _number(event)
             if number in wanted:
                 self.marked[number] = chain
+            rows = str(event["rows"])
             try:
-                for name, digest in _WRITTEN_ROWS.decode(event["rows"]).items():
+                for name, digest in _WRITTEN_ROWS.decode(rows).items():
                     self._written[name] = (digest, number)
             except msgspec.MsgspecError:
-                self.broken.append(f"event {number} does not say which rows it wrote: '{event['rows'][:40]}'")
+                self.broken.append(f"event {number} does not say which rows it wrote: '{rows[:40]}'")
         self.head: Final = ChainHead(number, previous)
 
     def unlike(self, rows: Iterable[Row]) -> Iterator[str]:
@@ -101,7 +102,13 @@ class Trail:
             yield f"{name}, which event {number} wrote, was removed"
 
 
-def _broken(event: dict[str, Any], number: int) -> str:
+def _number(event: Mapping[str, Value]) -> int:
+    number = event["id"]
+    assert isinstance(number, int), "the key of the table"
+    return number
+
+
+def _broken(event: Mapping[str, Value], number: int) -> str:
     """Gaps that the chain spans date from before the chain existed."""
     if event["id"] != number + 1:
         return f"event {number + 1} is missing: the next one there is has number {event['id']}"

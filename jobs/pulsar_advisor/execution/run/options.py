@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from pulsar_advisor.execution.cluster.probe import Probe, unprobed
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.run.parking import Parking
+from pulsar_advisor.execution.throttle import ThrottleChanges
 
 
 @dataclass(frozen=True)
 class ApplyOptions:
     """The options of one `apply`."""
 
-    throttle_changes: Mapping[str, Any] = field(default_factory=dict)
+    throttle_changes: ThrottleChanges = field(default_factory=ThrottleChanges)
     """Limits of `ApplyThrottle` that replace the approved ones; each may only be stricter."""
     policy: ApprovalPolicy = field(default_factory=ApprovalPolicy)
     dry_run: bool = False

@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from pulsar_advisor.documents.apply_result import ApplyResult
-from pulsar_advisor.documents.document import Json
 from pulsar_advisor.execution.run.pace import Pace
+from pulsar_advisor.model.plans.canonical_json import Json
 
 
 @dataclass(frozen=True)

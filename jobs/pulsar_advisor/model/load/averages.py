@@ -7,7 +7,7 @@ Source: `TimeAverageMessageData.update`, `BundleData`, `ModularLoadManagerImpl.g
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -24,17 +24,28 @@ DEFAULT_FIGURES: Final = (50.0, 50.0, 50_000.0, 50_000.0)
 """Order of FIGURES: Pulsar's defaults for a bundle that no broker has reported and that has no stored averages."""
 
 
-def with_samples(bundles: Any, rows: npt.NDArray[np.intp], sample: Floats, number: Integers | int) -> dict[str, Any]:
+class Averages(TypedDict):
+    """Both averages of each bundle (m, 4) and their numbers of samples (m), by the names of the fields."""
+
+    short_term: Floats
+    short_term_samples: Integers
+    long_term: Floats
+    long_term_samples: Integers
+
+
+def with_samples(bundles: Any, rows: npt.NDArray[np.intp], sample: Floats, number: Integers | int) -> Averages:
     """The fields of averages after some rows got `number` (at least one) more samples, each equal to its `sample`.
 
     `bundles`: anything that has the averages of `MAX_SAMPLES` by these names.
     """
-    fields: dict[str, Any] = {}
-    for term, max_samples in MAX_SAMPLES.items():
+
+    def after(term: str) -> tuple[Floats, Integers]:
         average, samples = getattr(bundles, term).copy(), getattr(bundles, f"{term}_samples").copy()
-        average[rows], samples[rows] = folded(average[rows], samples[rows], sample, number, max_samples)
-        fields |= {term: average, f"{term}_samples": samples}
-    return fields
+        average[rows], samples[rows] = folded(average[rows], samples[rows], sample, number, MAX_SAMPLES[term])
+        return average, samples
+
+    (short, short_samples), (long, long_samples) = after("short_term"), after("long_term")
+    return Averages(short_term=short, short_term_samples=short_samples, long_term=long, long_term_samples=long_samples)
 
 
 def folded(

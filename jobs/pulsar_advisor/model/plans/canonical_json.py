@@ -8,6 +8,10 @@ from json.encoder import encode_basestring
 from typing import Any, Final
 
 import rfc8785
+from pydantic import JsonValue
+
+Json = dict[str, JsonValue]
+"""A JSON object."""
 
 _CONSTANTS: Final = {None: "null", True: "true", False: "false"}
 _GREATEST_INTEGER: Final = 2**53 - 1
@@ -31,7 +35,7 @@ def canonical_json(value: Any) -> bytes:
         raise CanonicalizationError("it is nested too deeply") from error
 
 
-def members(document: Mapping[str, Any]) -> dict[str, bytes]:
+def members(document: Mapping[str, JsonValue]) -> dict[str, bytes]:
     """Name -> the canonical form of one member of an object, its name included."""
     return {name: canonical_json(name) + b":" + canonical_json(value) for name, value in document.items()}
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final, Literal, NamedTuple
+from typing import ClassVar, Final, Literal, NamedTuple, TypedDict
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from pulsar_advisor.model.errors import Refused, StorageError
-from pulsar_advisor.model.plans.canonical_json import CanonicalizationError, joined, members
+from pulsar_advisor.model.plans.canonical_json import CanonicalizationError, Json, joined, members
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.strategy.entry import combination
 from pulsar_advisor.model.text.problems import problems
@@ -204,7 +204,7 @@ class Plan(_Part):
     settings: Mapping[str, PlannedSetting]
     limits: Mapping[str, int | float | tuple[str, ...] | None]
     seed: int
-    memory: Mapping[str, Any]
+    memory: Mapping[str, JsonValue]
     steps: tuple[Step, ...]
     predicted: Prediction
     decision: PlanDecision
@@ -212,6 +212,12 @@ class Plan(_Part):
     """The checks that every step of an action rests on, by name, sorted: those about the inputs of its decision."""
     goal: Goal | None = None
     """What an operator wanted, where the plan isn't what strategies of Pulsar's would do."""
+
+    @property
+    def remembered(self) -> tuple[str, ...]:
+        """The earlier snapshots that its strategies learnt from."""
+        snapshots = self.memory.get("snapshots")
+        return tuple(map(str, snapshots)) if isinstance(snapshots, list | tuple) else ()
 
     @property
     def title(self) -> str:
@@ -242,7 +248,17 @@ def file_name(plan: Plan, digest: str) -> str:
     return f"{'--'.join(part for part in (plan.shedder, plan.placement, digits) if part)}.json"
 
 
-def _document(plan: Plan) -> dict[str, Any]:
+class _ExpectDocument(TypedDict):
+    boundaries: list[str] | int
+
+
+class _StepDocument(TypedDict):
+    """Of the JSON of a step, what is written in another form."""
+
+    expect: _ExpectDocument
+
+
+def _document(plan: Plan) -> Json:
     """The plan as JSON. Fields that an earlier release did not write are omitted, so that its digest stays valid."""
     document = plan.model_dump(mode="json", exclude_unset=True)
     if plan.schema_name not in _WITH_ALL_BOUNDARIES:
@@ -250,7 +266,7 @@ def _document(plan: Plan) -> dict[str, Any]:
     return {"schema": document.pop("schema_name"), **document}
 
 
-def _boundaries_taken_out(steps: Sequence[dict[str, Any]]) -> list[Sequence[str]]:
+def _boundaries_taken_out(steps: Sequence[_StepDocument]) -> list[list[str]]:
     """The distinct lists of boundaries that the steps expect; each step is left with the position of its own.
 
     A namespace has hundreds of boundaries, and a large plan thousands of steps.
@@ -258,20 +274,27 @@ def _boundaries_taken_out(steps: Sequence[dict[str, Any]]) -> list[Sequence[str]
     positions: dict[tuple[str, ...], int] = {}
     for step in steps:
         expect = step["expect"]
+        assert isinstance(expect["boundaries"], list), "as a plan has them"
         expect["boundaries"] = positions.setdefault(tuple(expect["boundaries"]), len(positions))
-    return list(positions)
+    return list(map(list, positions))
 
 
-def _boundaries_put_back(steps: Sequence[Any], lists: Sequence[Any]) -> list[dict[str, Any]]:
+def _boundaries_put_back(steps: Sequence[_StepDocument], lists: Sequence[list[str]]) -> list[_StepDocument]:
     """The opposite. Raises `LookupError` or `TypeError` if a step has none there."""
-    return [{**step, "expect": {**step["expect"], "boundaries": lists[step["expect"]["boundaries"]]}} for step in steps]
+
+    def own(position: list[str] | int) -> list[str]:
+        if not isinstance(position, int):
+            raise TypeError(f"{position} is no position")
+        return lists[position]
+
+    return [{**step, "expect": {**step["expect"], "boundaries": own(step["expect"]["boundaries"])}} for step in steps]
 
 
 def _digest(content: bytes) -> str:
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
-def _sealed(document: Mapping[str, Any]) -> tuple[bytes, str]:
+def _sealed(document: Mapping[str, JsonValue]) -> tuple[bytes, str]:
     """The canonical JSON of a plan with its digest, and the digest."""
     content = members(document)
     digest = _digest(joined(content))
@@ -325,6 +348,9 @@ def dump_plan(plan: Plan) -> bytes:
     return seal(plan).content
 
 
+_TOO_DEEP: Final = "it is nested too deeply"
+
+
 def load_plan(content: bytes) -> Plan:
     """Parse a plan file of this release or an earlier one.
 
@@ -355,16 +381,17 @@ def load_plan(content: bytes) -> Plan:
     except (LookupError, TypeError):
         reason = "a step names boundaries that it doesn't hold"
     except ValidationError as error:
-        reason = problems(error)[0]
+        too_deep = any(each["type"].startswith("recursion_") for each in error.errors(include_input=False))
+        reason = _TOO_DEEP if too_deep else problems(error)[0]
     except CanonicalizationError as error:
         reason = f"it has no canonical form: {error}"
     except (RecursionError, ValueError):  # pydantic's limit of depth is a plain ValueError
-        reason = "it is nested too deeply"
+        reason = _TOO_DEEP
     _refuse_changed(content, document, digest)
     raise StorageError(f"this plan can't be read: {reason}")
 
 
-def _refuse_changed(content: bytes, document: Mapping[str, Any], digest: str) -> None:
+def _refuse_changed(content: bytes, document: Mapping[str, JsonValue], digest: str) -> None:
     """Raise `Refused` if a file isn't what was written, whatever else is wrong with it."""
     try:
         canonical, found = _sealed(document)

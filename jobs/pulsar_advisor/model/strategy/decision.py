@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from pulsar_advisor.model.cluster.cluster_state import Indices
 from pulsar_advisor.model.strategy.outcomes import Outcomes
 
+Figure = int | float | str | tuple[str, ...] | Mapping[str, float] | None
+"""An intermediate result of a decision; of several brokers by their ids."""
+
 
 @dataclass(frozen=True, eq=False)
 class SheddingDecision:
@@ -19,7 +22,7 @@ class SheddingDecision:
     """NO_ROW where the placement strategy decides."""
     brokers: Outcomes
     bundles: Outcomes
-    figures: Mapping[str, object] = field(default_factory=dict)
+    figures: Mapping[str, Figure] = field(default_factory=dict)
     """Intermediate results worth showing, by name: averages, thresholds, counters."""
 
 

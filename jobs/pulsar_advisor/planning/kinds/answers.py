@@ -12,6 +12,7 @@ import numpy as np
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.model.strategy.decision import Figure
 from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.planning.kinds.room import NOWHERE, Place, Room, Rows, wave_numbers
 from pulsar_advisor.planning.proposals.executable import why_move_not
@@ -89,7 +90,7 @@ def proposal(
     goal: Goal,
     room: Room,
     answers: Sequence[Answer],
-    figures: Mapping[str, object],
+    figures: Mapping[str, Figure],
     caveats: Sequence[str] = (),
     why_nothing: str = "",
 ) -> Proposal:

@@ -10,6 +10,7 @@ from typing import Final
 
 from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.model.strategy.decision import Figure
 from pulsar_advisor.planning.kinds.answers import proposal
 from pulsar_advisor.planning.kinds.choosing import fewest_within, movable_above, target_of
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, Room
@@ -24,7 +25,7 @@ def propose(goal: Goal, room: Room) -> Proposal:
     """The moves that bring every broker within the target of the goal."""
     target = target_of(goal, room)
     movable = movable_above(room, target)
-    figures: dict[str, object] = {"target_ratio": target, "usage_ratio": room.highest_ratio()}
+    figures: dict[str, Figure] = {"target_ratio": target, "usage_ratio": room.highest_ratio()}
     if not movable:
         some_above = (room.usage_at_first[room.fit] > target).any()
         why = "no bundle of theirs may be moved" if some_above else f"every broker is within {target:.1%}"

@@ -19,7 +19,7 @@ import numpy as np
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, Indices, Integers
 from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.model.strategy.decision import Split
+from pulsar_advisor.model.strategy.decision import Figure, Split
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, clients, fixed, proposal
 from pulsar_advisor.planning.kinds.choosing import Choice, fewest_within, movable_above, target_of
@@ -70,7 +70,7 @@ def propose(goal: Goal, room: Room) -> Proposal:
         now = _Divided(now.room.divided(division), now.origin[division.parent])
         choice = _balanced(now.room, target)
     highest = room.highest_ratio()
-    figures: dict[str, object] = {
+    figures: dict[str, Figure] = {
         "target_ratio": target,
         "usage_ratio": highest,
         "usage_ratio_by_moves": first.after.highest_ratio(),
@@ -150,7 +150,7 @@ def _proposal(
     now: _Divided,
     choice: Choice,
     target: float,
-    figures: dict[str, object],
+    figures: dict[str, Figure],
     refused: dict[str, str],
 ) -> Proposal:
     """The choice in rows of the snapshot: children that stay together are not cut apart."""

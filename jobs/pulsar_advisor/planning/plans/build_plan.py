@@ -23,6 +23,7 @@ from pulsar_advisor.model.plans.plan import (
     PlannedBase,
     Prediction,
 )
+from pulsar_advisor.model.strategy.decision import Figure
 from pulsar_advisor.planning.plans.confidence import Grading, StepCheck
 from pulsar_advisor.planning.plans.deciding import deciding
 from pulsar_advisor.planning.plans.own_balancer import would_pulsar_act
@@ -108,7 +109,7 @@ def build_plan(
     )
 
 
-def _plain_figures(figures: Mapping[str, object]) -> dict[str, int | float | str | None]:
+def _plain_figures(figures: Mapping[str, Figure]) -> dict[str, int | float | str | None]:
     """The figures that are a single number, word or flag; a shedder's figures per broker are in its outcomes."""
     plain: dict[str, int | float | str | None] = {}
     for name, value in figures.items():

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pulsar_advisor.model.strategy.decision import Split
+from pulsar_advisor.model.strategy.decision import Figure, Split
 from pulsar_advisor.model.strategy.outcomes import Outcomes
 
 
@@ -60,7 +60,7 @@ class Proposal:
     answers: tuple[Answers, ...]
     acts_in_cycle: int | None
     why_nothing: str | None
-    figures: Mapping[str, object] = field(default_factory=dict)
+    figures: Mapping[str, Figure] = field(default_factory=dict)
     """Intermediate results of the shedder, by name."""
     caveats: tuple[str, ...] = ()
     """What of a goal isn't reached, or no longer safe afterwards, a sentence each."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
+
+import msgspec
 
 from pulsar_advisor.model.bounds import HISTORY, SEED
 from pulsar_advisor.model.configuration.kinds import WantedView
@@ -18,6 +20,7 @@ from pulsar_advisor.planning.proposals.limits import Limits
 from pulsar_advisor.shedding.registry import SHEDDERS
 
 if TYPE_CHECKING:
+    from pulsar_advisor.model.plans.canonical_json import Json
     from pulsar_advisor.model.plans.plan import Plan
 
 ALL: Final = "all"
@@ -84,7 +87,7 @@ class Request:
         """The part about one shedder."""
         return replace(self, shedder=shedder)
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Json:
         """The request as JSON values."""
         return asdict(self)
 
@@ -106,26 +109,14 @@ class Request:
             unload_children=bool(plan.placement),
             what_if={key: one.value for key, one in plan.settings.items() if one.origin == WHAT_IF},
             view=plan.view,
-            limits=Limits(**_with_tuples(plan.limits)),
+            limits=msgspec.convert(dict(plan.limits), Limits),
             seed=plan.seed,
         )
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Self:
+    def from_document(cls, document: Json) -> Self:
         """The request that `document` was made from."""
-        goal, limits = document["goal"], document["limits"]
-        return cls(
-            **{
-                **document,
-                "goal": None if goal is None else Goal(**_with_tuples(goal)),
-                "limits": Limits(**_with_tuples(limits)),
-            }
-        )
-
-
-def _with_tuples(document: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON has no tuples."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in document.items()}
+        return msgspec.convert(document, cls)
 
 
 def what_if(pairs: Iterable[str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from pulsar_advisor.documents.manifest import Manifest
-from pulsar_advisor.tables.frames import frame_of
+from pulsar_advisor.tables.frames import Row, frame_of
 from pulsar_advisor.tables.schemas import TABLES, Table
 
 REQUIRED_SURFACES: Final = ("brokers", "load_reports", "namespaces", "owned_bundles", "topic_stats")
@@ -22,7 +22,7 @@ def facts_of_capture(spark: SparkSession, manifest: Manifest, table: Callable[[s
     Facts: required surfaces that the manifest does not account for, columns that differ from the tables' declarations.
     """
     accounted = manifest.accounted_surfaces
-    row = {
+    row: Row = {
         "snapshot": manifest.snapshot,
         "skew_seconds": manifest.skew_ms / 1000,
         "duration_seconds": (manifest.finished_at_ms - manifest.started_at_ms) / 1000,

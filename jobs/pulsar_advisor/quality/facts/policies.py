@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
@@ -10,8 +10,20 @@ from pyspark.sql import functions as sf
 from pulsar_advisor.model.cluster.cluster_state import View
 from pulsar_advisor.model.cluster.isolation_policies import broker_host
 from pulsar_advisor.model.java.expressions import matched
-from pulsar_advisor.tables.frames import frame_of
+from pulsar_advisor.tables.frames import Row, frame_of
 from pulsar_advisor.tables.snapshot_frames import SnapshotFrames
+
+
+class _Policy(TypedDict):
+    """Of a row of `policies`, what its facts need."""
+
+    name: str
+    namespaces: list[str]
+    primary: list[str]
+    secondary: list[str]
+    policy_type: str | None
+    min_limit: int | None
+    usage_threshold_percent: int | None
 
 
 def facts_of_policies(tables: SnapshotFrames, view: View) -> DataFrame:
@@ -21,7 +33,7 @@ def facts_of_policies(tables: SnapshotFrames, view: View) -> DataFrame:
     brokers = tables.rows("brokers", view, ["broker"])[0].to_pylist() if policies else []
     hosts = [host for broker in brokers if (host := broker_host(broker)) is not None]
 
-    def row(policy: dict[str, Any]) -> dict[str, Any]:
+    def row(policy: _Policy) -> Row:
         of_namespaces = matched(policy["namespaces"], namespaces)
         of_primaries, of_secondaries = (matched(policy[part], hosts) for part in ("primary", "secondary"))
         limit, threshold = policy["min_limit"], policy["usage_threshold_percent"]
