@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict
 from typing import TypedDict
 
-from pulsar_advisor.documents.document import Json
 from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.plans.canonical_json import Json
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.planning.advice.compare import no_score, score
 from pulsar_advisor.planning.requests.request import Request
