@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -83,7 +84,13 @@ def with_idle_broker(state: ClusterState) -> ClusterState:
     return replace(state, brokers=replace(state.brokers, usage=usage), bundles=bundles)
 
 
-def clusters() -> Iterator[ClusterState]:
+@cache
+def clusters() -> Sequence[ClusterState]:
+    """As they are, restless, and with an idle broker; of every load manager."""
+    return tuple(_clusters())
+
+
+def _clusters() -> Iterator[ClusterState]:
     for seed, load_manager in product(SEEDS, MANAGERS):
         state = any_state(seed, load_manager)
         versions = ("4.0.8", "4.0.7", "4.0.8", "4.0.7", "4.0.8")
