@@ -10,6 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from published import faults
+from pulsar_advisor.documents.document import Document, as_json
+from pulsar_advisor.documents.manifest import Manifest
+from pulsar_advisor.documents.recommendation import Recommendation
+from pulsar_advisor.documents.tables_result import TablesResult
+from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -60,6 +66,20 @@ def test_its_tables_make_a_cluster_state(root: Root) -> None:
 def test_its_validation_says_what_becomes_of_failing_rows(root: Root) -> None:
     results = read_validation(root, SNAPSHOT).results
     assert {result.effect for result in results} == {"stop", "confine", "doubt"}
+
+
+@pytest.mark.parametrize(
+    ("folder", "name", "kind"),
+    [
+        ("raw", "manifest.json", Manifest),
+        ("tables/result", "result.json", TablesResult),
+        ("validation", "result.json", Validation),
+        ("plans", "recommendation.json", Recommendation),
+    ],
+)
+def test_its_documents_are_read_as_those_of_today(folder: str, name: str, kind: type[Document]) -> None:
+    file = EARLIER / "root" / folder / "cluster=live" / f"snapshot={SNAPSHOT}" / name
+    assert faults(as_json(kind.parsed(file.read_bytes(), name))) == []
 
 
 def test_its_plan_keeps_its_digest(root: Root) -> None:

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import pytest
 
-from pulsar_advisor.documents.document import Document, Json, as_json
+from pulsar_advisor.documents.document import Document, as_json
 from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.model.plans.canonical_json import Json
 
 
 def _in_ratios(document: Json) -> Json:
