@@ -21,6 +21,7 @@ from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.configuration import guard_notifiers, option
 from pulsar_advisor_airflow.failures import RETRIES
 from pulsar_advisor_airflow.forms import number_param
+from pulsar_advisor_airflow.run_limits import NO_BACKFILL, RUN_TIMEOUT, STAGE_TIMEOUT
 
 
 @dag(
@@ -29,7 +30,9 @@ from pulsar_advisor_airflow.forms import number_param
     max_active_runs=1,
     doc_md=__doc__,
     tags=["pulsar", "maintenance"],
-    default_args={"owner": "pulsar-advisor", **RETRIES},
+    allowed_run_types=NO_BACKFILL,
+    dagrun_timeout=RUN_TIMEOUT,
+    default_args={"owner": "pulsar-advisor", "execution_timeout": STAGE_TIMEOUT, **RETRIES},
     params={"keep_days": number_param(int(option("keep_days")), KEEP_DAYS, "Keep snapshots for (days)", "Retention")},
     render_template_as_native_obj=True,
 )

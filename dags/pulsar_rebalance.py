@@ -61,6 +61,7 @@ from pulsar_advisor_airflow.forms import (
 )
 from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
 from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
+from pulsar_advisor_airflow.run_limits import FIRST, WAITING_RUNS
 from pulsar_advisor_airflow.stages import captured, place_in_form, spark_stage, trusted_snapshot
 
 LIMITS_OF_A_RUN = (
@@ -90,11 +91,11 @@ def given_or_fresh() -> str:
     render_template_as_native_obj=True,  # preserves the types of numbers and lists in the form
     user_defined_macros=FORM_MACROS,
     allowed_run_types=["manual"],
-    max_active_runs=2 * len(clusters()),  # the ledger allows one active run per cluster; another's undo may be on offer
+    max_active_runs=WAITING_RUNS * len(clusters()),
     is_paused_upon_creation=False,
     doc_md=__doc__,
     tags=["pulsar", "writes-to-cluster"],
-    default_args={"owner": "pulsar-advisor", **RETRIES},
+    default_args={"owner": "pulsar-advisor", **FIRST, **RETRIES},
     params={
         "cluster": cluster_param(),
         "digest": Param(

@@ -13,6 +13,7 @@ from pulsar_advisor_airflow.clusters import Cluster
 from pulsar_advisor_airflow.configuration import one_spark_task, option
 from pulsar_advisor_airflow.operators.capture import PulsarCaptureOperator
 from pulsar_advisor_airflow.operators.spark_stage import PulsarSparkStageOperator, SparkStage
+from pulsar_advisor_airflow.run_limits import STAGE_TIMEOUT
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,13 @@ def spark_stage(
         arguments=arguments,
         spark_conn_id=option("spark_conn_id"),
         pool=option("spark_pool"),
+        execution_timeout=STAGE_TIMEOUT,
     )
 
 
 def captured(place: Place) -> Any:
     """A task that captures the cluster and returns the snapshot's id."""
-    return PulsarCaptureOperator(task_id="capture", **asdict(place)).output
+    return PulsarCaptureOperator(task_id="capture", execution_timeout=STAGE_TIMEOUT, **asdict(place)).output
 
 
 def trusted_snapshot(place: Place, outlets: Sequence[Any] = ()) -> Any:

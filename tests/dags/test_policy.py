@@ -16,6 +16,7 @@ from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
 from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
+from pulsar_advisor_airflow.operators.capture import PulsarCaptureOperator
 from pulsar_advisor_airflow.operators.spark_stage import PulsarSparkStageOperator
 
 REPOSITORY = Path(__file__).parents[2]
@@ -50,10 +51,32 @@ def test_the_documentation_of_a_dag_names_its_tasks_or_their_groups(dags: Mappin
 @pytest.mark.parametrize("dag_id", DAG_IDS)
 def test_a_dag_runs_once_at_a_time_and_retries_what_may_pass(dags: Mapping[str, DAG], dag_id: str) -> None:
     dag = dags[dag_id]
-    assert dag.max_active_runs == (2 if dag_id == "pulsar_rebalance" else 1)
+    assert dag.max_active_runs == (50 if dag_id == "pulsar_rebalance" else 1)  # others may wait for an answer
     assert dag.catchup is False
     assert {task.retries for task in dag.tasks} == {2}
     assert all(task.retry_policy for task in dag.tasks)
+
+
+@pytest.mark.parametrize("dag_id", DAG_IDS)
+def test_a_dag_has_no_backfills_which_would_all_capture_the_present(dags: Mapping[str, DAG], dag_id: str) -> None:
+    allowed = dags[dag_id].allowed_run_types
+    assert allowed and "manual" in allowed and "backfill" not in allowed
+    assert ("scheduled" in allowed) == (dag_id != "pulsar_rebalance")
+
+
+def test_what_hangs_ends_and_what_waits_for_a_person_does_not(dags: Mapping[str, DAG]) -> None:
+    for dag_id, dag in dags.items():
+        waits = [task for task in dag.tasks if isinstance(task, ApprovalOperator | PulsarApplyOperator)]
+        assert not [task for task in waits if task.execution_timeout]
+        works = [task for task in dag.tasks if isinstance(task, PulsarSparkStageOperator | PulsarCaptureOperator)]
+        assert all(task.execution_timeout for task in works)
+        assert bool(dag.dagrun_timeout) == (dag_id != "pulsar_rebalance")
+
+
+def test_a_run_that_a_person_waits_for_goes_first(dags: Mapping[str, DAG]) -> None:
+    weights = {dag_id: [task.priority_weight for task in dag.tasks] for dag_id, dag in dags.items()}
+    of_people = weights.pop("pulsar_rebalance")
+    assert min(of_people) > max(sum(of_dag) for of_dag in weights.values())  # a task's, with those after it
 
 
 def test_every_form_can_be_sent_as_it_is_shown(dags: Mapping[str, DAG]) -> None:
