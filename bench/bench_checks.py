@@ -39,8 +39,8 @@ from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.tables.schemas import TABLES, Table
 from pulsar_advisor.tables.session import spark_session
+from pulsar_advisor.tables.settings_inputs import settings_inputs
 from pulsar_advisor.tables.snapshot_frames import SnapshotFrames
-from pulsar_advisor.tables.state import settings_inputs
 
 MASTER = "local[2]"
 SIZES = (1_000, 100_000, 1_000_000)

@@ -35,8 +35,8 @@ from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.plans import PLANS
 from pulsar_advisor.storage.root import MANIFEST, Root
 from pulsar_advisor.tables.raw import SURFACES
+from pulsar_advisor.tables.read_table import read_table
 from pulsar_advisor.tables.schemas import DOCUMENTS, PROBLEMS, TABLES
-from pulsar_advisor.tables.state import read_table
 
 PASSED: Final = "PASSED"
 _LONGEST: Final = 300

@@ -32,7 +32,8 @@ from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables import judged
 from pulsar_advisor.tables.earlier import comparable_before
 from pulsar_advisor.tables.session import spark_session
-from pulsar_advisor.tables.state import cluster_state, settings_inputs
+from pulsar_advisor.tables.settings_inputs import settings_inputs
+from pulsar_advisor.tables.state import cluster_state
 from results import RESULTS, record, today
 from snapshots import RawSnapshot
 

@@ -18,8 +18,8 @@ import pytest
 
 from harness.standalone_spark import SPARK_HOME, running_spark, spark_environment
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.read_table import read_table
 from pulsar_advisor.tables.schemas import TABLES
-from pulsar_advisor.tables.state import read_table
 from snapshots import skewed_modular_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]

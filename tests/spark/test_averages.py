@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 
 from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.state import cluster_state, read_table
+from pulsar_advisor.tables.read_table import read_table
+from pulsar_advisor.tables.state import cluster_state
 from snapshots import RATES, RawSnapshot, skewed_modular_cluster
 
 pytestmark = pytest.mark.spark

@@ -23,7 +23,8 @@ from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.files import sha256_hex
 from pulsar_advisor.storage.root import MANIFEST, Root
-from pulsar_advisor.tables.state import cluster_state, read_table
+from pulsar_advisor.tables.read_table import read_table
+from pulsar_advisor.tables.state import cluster_state
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]
 

@@ -21,8 +21,10 @@ from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.tables.read_table import read_table
 from pulsar_advisor.tables.schemas import TABLES
-from pulsar_advisor.tables.state import cluster_state, read_table, settings_inputs
+from pulsar_advisor.tables.settings_inputs import settings_inputs
+from pulsar_advisor.tables.state import cluster_state
 from snapshots import RATES, RawSnapshot, equal_boundaries, skewed_modular_cluster
 
 pytestmark = pytest.mark.spark

@@ -24,8 +24,9 @@ from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.earlier import comparable_before
+from pulsar_advisor.tables.settings_inputs import settings_inputs
 from pulsar_advisor.tables.snapshot_frames import SnapshotFrames
-from pulsar_advisor.tables.state import cluster_state, settings_inputs
+from pulsar_advisor.tables.state import cluster_state
 from snapshots import RawSnapshot, skewed_modular_cluster
 
 pytestmark = pytest.mark.spark

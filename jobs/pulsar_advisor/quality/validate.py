@@ -22,8 +22,8 @@ from pulsar_advisor.model.plans.canonical_json import Json
 from pulsar_advisor.quality.checks import Check, Expectation, checks, suites
 from pulsar_advisor.quality.facts.facts import facts
 from pulsar_advisor.tables.frames import Row, materialized
+from pulsar_advisor.tables.settings_inputs import SettingsInputs
 from pulsar_advisor.tables.snapshot_frames import SnapshotFrames
-from pulsar_advisor.tables.state import SettingsInputs
 
 if TYPE_CHECKING:
     from great_expectations.core import ExpectationValidationResult

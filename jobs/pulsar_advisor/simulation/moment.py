@@ -11,10 +11,11 @@ import numpy as np
 from pulsar_advisor.model.cluster.cluster_state import Booleans, ClusterState, Floats, Indices, Integers
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.resource_usage import weighted_maximum
+from pulsar_advisor.simulation.advance import advanced
 from pulsar_advisor.simulation.cluster import SimulatedCluster
 from pulsar_advisor.simulation.intervals import Intervals
 from pulsar_advisor.simulation.leader import Unloads
-from pulsar_advisor.simulation.reports import Reports, advanced, after_change, after_splits, first_reports, state_seen
+from pulsar_advisor.simulation.reports import Reports, after_change, after_splits, first_reports, state_seen
 from pulsar_advisor.splitting.division import Division
 
 _SEEN_DIGITS: Final = 3

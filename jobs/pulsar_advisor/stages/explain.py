@@ -11,7 +11,7 @@ from pulsar_advisor.planning.questions.explain import Kind, explain
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.judged import fit_states, inputs_of, require_coverage, resolved_request, settings_of
-from pulsar_advisor.tables.state import settings_inputs
+from pulsar_advisor.tables.settings_inputs import settings_inputs
 
 
 def run(root: Root, snapshot: str, request: Request, kind: Kind, name: str) -> ExplanationOfSnapshot:

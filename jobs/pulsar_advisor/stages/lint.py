@@ -9,7 +9,8 @@ from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.simulation.trials import trials
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.judged import coverage_of, lint_case
-from pulsar_advisor.tables.state import cluster_state, settings_inputs
+from pulsar_advisor.tables.settings_inputs import settings_inputs
+from pulsar_advisor.tables.state import cluster_state
 
 
 def too_little(root: Root, snapshot: str, view: WantedView = "judged") -> str:

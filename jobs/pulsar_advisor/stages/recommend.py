@@ -35,7 +35,7 @@ from pulsar_advisor.tables.judged import (
     settings_of,
     state_of,
 )
-from pulsar_advisor.tables.state import settings_inputs
+from pulsar_advisor.tables.settings_inputs import settings_inputs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -27,7 +27,8 @@ from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.earlier import good_before, validations_until
 from pulsar_advisor.tables.judged import lint_case
 from pulsar_advisor.tables.outcomes import outcomes_of
-from pulsar_advisor.tables.state import cluster_state, settings_inputs
+from pulsar_advisor.tables.settings_inputs import settings_inputs
+from pulsar_advisor.tables.state import cluster_state
 
 DISTRIBUTION: Final = "pulsar-rebalance-advisor"
 

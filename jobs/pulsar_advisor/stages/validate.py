@@ -84,8 +84,8 @@ def _judge(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str)
     """Read the tables and those of the snapshot before, run the checks, and write them as a table too."""
     # They load Spark, for which a refusal doesn't wait.
     from pulsar_advisor.quality.validate import run_checks
+    from pulsar_advisor.tables.settings_inputs import settings_inputs
     from pulsar_advisor.tables.snapshot_frames import SnapshotFrames
-    from pulsar_advisor.tables.state import settings_inputs
 
     before = next(comparable_before(root, snapshot), None)
     tables = SnapshotFrames.of(spark, root, snapshot)

@@ -9,7 +9,8 @@ from pulsar_advisor.execution.verify import require_later, settled_run, verify_p
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.storage.results import read_manifest
-from pulsar_advisor.tables.state import cluster_state, settings_inputs
+from pulsar_advisor.tables.settings_inputs import settings_inputs
+from pulsar_advisor.tables.state import cluster_state
 
 if TYPE_CHECKING:
     from pulsar_advisor.documents.verify_result import VerifyResult

@@ -31,7 +31,7 @@ from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.tables.earlier import comparable_before, within
 
 if TYPE_CHECKING:
-    from pulsar_advisor.tables.state import SettingsInputs
+    from pulsar_advisor.tables.settings_inputs import SettingsInputs
 
 
 def resolved_request(root: Root, snapshot: str, request: Request) -> Request:
@@ -54,7 +54,7 @@ def resolved_request(root: Root, snapshot: str, request: Request) -> Request:
 def settings_of(root: Root, snapshot: str, what_if: Mapping[str, str]) -> ResolvedSettings:
     """The settings of a snapshot with some of them replaced."""
     # Reads tables with pyarrow, which a refusal of the request does without.
-    from pulsar_advisor.tables.state import settings_inputs
+    from pulsar_advisor.tables.settings_inputs import settings_inputs
 
     version, runtime, dynamic = settings_inputs(root, snapshot)
     settings = resolve_settings(version, runtime, dynamic, what_if)
@@ -100,7 +100,7 @@ def published_beside(root: Root, state: ClusterState) -> ClusterState | None:
 
 def lint_case(root: Root, state: ClusterState, inputs: SettingsInputs) -> Case:
     """What the rules of lint look at: the fit part of a state, and the settings whose inputs were read already."""
-    from pulsar_advisor.tables.state import runtime_settings
+    from pulsar_advisor.tables.settings_inputs import runtime_settings
 
     _, _, dynamic = inputs
     return Case(fit_part(state), resolve_settings(*inputs), runtime_settings(root, state.snapshot), dynamic)

@@ -31,6 +31,7 @@ from pulsar_advisor.tables.namespaces import namespaces
 from pulsar_advisor.tables.ownership import ownership
 from pulsar_advisor.tables.problems import problems
 from pulsar_advisor.tables.raw import RawTables, spark_url
+from pulsar_advisor.tables.read_table import readable_files
 from pulsar_advisor.tables.reports import OF_BROKER, load_reports, reported_figures
 from pulsar_advisor.tables.schemas import (
     BROKERS,
@@ -44,7 +45,7 @@ from pulsar_advisor.tables.schemas import (
     TOPICS,
     Table,
 )
-from pulsar_advisor.tables.state import judged_view, readable_files
+from pulsar_advisor.tables.state import judged_view
 from pulsar_advisor.tables.topics import topics
 
 _WRITTEN_AT_ONCE: Final = 4

@@ -14,8 +14,8 @@ from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.frames import in_few_partitions
 from pulsar_advisor.tables.raw import spark_url
+from pulsar_advisor.tables.read_table import damaged_table, read_table, readable_files
 from pulsar_advisor.tables.session import session_for_few_rows
-from pulsar_advisor.tables.state import damaged_table, read_table, readable_files
 
 _MANY_ROWS: Final = ("bundles", "topics")
 """The tables that are large if the cluster is; for a few rows, compiling a query costs more than running it."""

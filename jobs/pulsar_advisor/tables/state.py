@@ -10,7 +10,6 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.documents.validation import CheckResult
@@ -34,12 +33,11 @@ from pulsar_advisor.model.cluster.cluster_state import (
     possible,
 )
 from pulsar_advisor.model.cluster.inputs import Input
-from pulsar_advisor.model.errors import DataNotFit, StorageError
-from pulsar_advisor.model.text.plain_text import plain
-from pulsar_advisor.storage.results import read_manifest, read_tables_result, validation_if_any
+from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.storage.results import read_manifest, validation_if_any
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.schemas import NOT_AVAILABLE, RESOURCES, TABLES, TRAFFIC
-from pulsar_advisor.tables.stored import ARROW, check_types, parquet_files, stored_files
+from pulsar_advisor.tables.read_table import read_table
+from pulsar_advisor.tables.schemas import NOT_AVAILABLE, RESOURCES, TRAFFIC
 
 _RESOURCES: Final = tuple(RESOURCES.values())
 _FIGURES: Final = tuple(TRAFFIC.values())
@@ -47,9 +45,6 @@ _OF_TOPICS: Final = ["topic", "namespace", "lower", "hash", "loaded", *_FIGURES]
 """The columns that a state takes from the table of topics, by far the largest."""
 _RING: Final = 2**32
 
-_TABLES: Final = {table.name: table for table in TABLES}
-_ADDED_LATER: Final = frozenset({"averages_folded_samples", "averages_unknown_samples", "publishes_every_ms"})
-"""Columns that tables of earlier releases lack: null, which counts as zero. Figures in place of any other would lie."""
 
 _SURFACES: Final[Mapping[Input, tuple[str, ...]]] = {
     "settings": ("settings",),
@@ -127,85 +122,6 @@ def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> C
         leader_unloads=manifest.leader_unloads,
         averages_stored_at_ms=pc.max(bundle_rows["bundle_data_modified_at_ms"]).as_py() or 0,
         unlisted_namespaces=_unlisted_namespaces(manifest),
-    )
-
-
-SettingsInputs = tuple[str | None, Mapping[str, str], Mapping[str, str]]
-
-
-def settings_inputs(root: Root, snapshot: str) -> SettingsInputs:
-    """Pulsar's version, the leader's runtime configuration, and the dynamic values: the inputs of `resolve_settings`.
-
-    If the leader's configuration is missing, that of the first broker that has one replaces it. Raises `StorageError`
-    if the table of settings can't be read.
-    """
-    manifest = read_manifest(root, snapshot)
-    rows = _sorted(read_table(root, snapshot, "settings"), "origin", "broker", "key")
-    runtime = rows.filter(pc.field("origin") == "runtime")
-    holders = runtime["broker"].unique().to_pylist()
-    holder = manifest.leader if manifest.leader in holders else next(iter(holders), None)
-    return (
-        manifest.pulsar_version,
-        _mapping(runtime.filter(pc.field("broker") == holder)) if holder else {},
-        _mapping(rows.filter(pc.field("origin") == "dynamic")),
-    )
-
-
-def runtime_settings(root: Root, snapshot: str) -> dict[str, dict[str, str]]:
-    """Broker -> its runtime configuration, for the brokers that have one in the table of settings."""
-    rows = read_table(root, snapshot, "settings").filter(pc.field("origin") == "runtime")
-    return {
-        broker: _mapping(rows.filter(pc.field("broker") == broker))
-        for broker in sorted(rows["broker"].unique().to_pylist())
-    }
-
-
-def read_table(
-    root: Root, snapshot: str, table: str, view: View | None = None, columns: list[str] | None = None
-) -> pa.Table:
-    """One table of a snapshot, or the rows of one view of it, or only some of its columns.
-
-    Raises `UsageError` if it wasn't normalized, `StorageError`
-    if the table is gone, can't be read, or isn't one that `normalize` makes.
-    """
-    read_tables_result(root, snapshot)
-    files = readable_files(root, snapshot, table)
-    wanted = [column for column in _TABLES[table].columns if columns is None or column.name in columns]
-    there = set(files.schema.names)
-    for column in wanted:
-        if column.name not in there and column.name not in _ADDED_LATER:
-            raise damaged_table(root, snapshot, table, f"it has no column {column.name}")
-    try:
-        rows = files.to_table(
-            columns=[column.name for column in wanted if column.name in there],
-            filter=None if view is None else pc.field("view") == view,
-        )
-    except (OSError, pa.ArrowException) as error:
-        raise damaged_table(root, snapshot, table, str(error)) from error
-    for column in wanted:
-        if column.name not in there:
-            rows = rows.append_column(column.name, pa.nulls(len(rows), ARROW[column.type]))
-    return rows
-
-
-def readable_files(root: Root, snapshot: str, table: str) -> ds.Dataset:
-    """The files of a table, whose sizes and types are those of one that `normalize` makes. Raises `StorageError`."""
-    try:
-        paths = parquet_files(root.folder(f"tables/{table}", snapshot))
-        if not paths:
-            raise StorageError("it has no file")
-        files = stored_files(paths)
-        check_types(files, {column.name: ARROW[column.type] for column in _TABLES[table].columns})
-    except (OSError, StorageError) as error:
-        raise damaged_table(root, snapshot, table, str(error)) from error
-    return files
-
-
-def damaged_table(root: Root, snapshot: str, table: str, why: str) -> StorageError:
-    """The error for a table that can't be read."""
-    return StorageError(
-        f"table {table} of snapshot {snapshot} is missing or damaged ({plain(why)}): remove "
-        f"{root.folder('tables/*', snapshot)} and normalize again"
     )
 
 
@@ -375,10 +291,6 @@ def _missing(manifest: Manifest) -> dict[Input, str]:
 def _unlisted_namespaces(manifest: Manifest) -> frozenset[str]:
     entries = (entry for entry in manifest.missing if entry.surface in _SURFACES["topic_names"])
     return frozenset(entry.namespace for entry in entries if entry.namespace is not None)
-
-
-def _mapping(rows: pa.Table) -> dict[str, str]:
-    return dict(zip(rows["key"].to_pylist(), pc.fill_null(rows["value"], "").to_pylist(), strict=True))
 
 
 def _floats(rows: pa.Table, columns: Iterable[str]) -> Floats:

@@ -17,9 +17,7 @@ from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.admin.fake_zookeeper import FakeKazoo
-from unit.capture.fake_cluster import (
-    FakeCluster,
-)
+from unit.capture.fake_cluster import FakeCluster
 
 
 def manifest_of(root: Root, snapshot: str) -> dict[str, Any]:

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.capture.surfaces import (
-    load_manager_kind,
-    oldest_release,
-    prevailing_load_manager,
-    settings_line,
-)
+from pulsar_advisor.capture.surfaces import load_manager_kind, oldest_release, prevailing_load_manager, settings_line
 
 PACKAGE = "org.apache.pulsar.broker.loadbalance"
 

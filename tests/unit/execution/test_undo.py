@@ -14,18 +14,7 @@ from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Doubt, Plan, StepPrediction, digest_of, dump_plan, load_plan
 from pulsar_advisor.planning.plans.consent import needed_consents
 from unit.execution.actors import ALICE, approved, run
-from unit.execution.doubles import (
-    B1,
-    B2,
-    B3,
-    LOWER,
-    NAMESPACE,
-    UPPER,
-    FakeCluster,
-    make_plan,
-    split_step,
-    unload_step,
-)
+from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, UPPER, FakeCluster, make_plan, split_step, unload_step
 
 LOWER_BUNDLE, UPPER_BUNDLE = f"{NAMESPACE}/{LOWER}", f"{NAMESPACE}/{UPPER}"
 BOTH = [unload_step(1, LOWER, B1, B2), unload_step(2, UPPER, B1, B3)]

@@ -17,12 +17,7 @@ from pulsar_advisor.shedding import registry as shedders
 from pulsar_advisor.shedding.cycle import steady_state
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS, split_decider
 from pulsar_advisor.splitting.steady_splits import steady_splits
-from unit.planning.any_state import (
-    EAGER,
-    any_state,
-    changed,
-    plain,
-)
+from unit.planning.any_state import EAGER, any_state, changed, plain
 
 SEEDS = range(12)
 OF_A_STEP: frozenset[Input] = frozenset(EVERY_STEP_READS)

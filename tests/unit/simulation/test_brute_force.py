@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW
 from pulsar_advisor.model.load.base_load import base_load
+from pulsar_advisor.simulation.advance import advanced
 from pulsar_advisor.simulation.cluster import SimulatedCluster
-from pulsar_advisor.simulation.reports import advanced, after_change, first_reports
+from pulsar_advisor.simulation.reports import after_change, first_reports
 from pulsar_advisor.simulation.simulate import simulate
 from unit.simulation.brute_force import INTERVALS, LIMIT, MINUTE_MS, SETTINGS, Broker, BruteCluster, own_namespaces
 

@@ -16,8 +16,10 @@ from pulsar_advisor.model.cluster.cluster_state import NO_ROW
 from pulsar_advisor.model.errors import DataNotFit, StorageError, UsageError
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.tables.read_table import read_table, readable_files
 from pulsar_advisor.tables.schemas import TABLES
-from pulsar_advisor.tables.state import cluster_state, read_table, readable_files, settings_inputs
+from pulsar_advisor.tables.settings_inputs import settings_inputs
+from pulsar_advisor.tables.state import cluster_state
 from pulsar_advisor.tables.stored import ARROW
 
 SNAPSHOT = "20261121T083000Z"

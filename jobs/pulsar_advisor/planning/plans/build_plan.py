@@ -6,23 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.cluster_state import (
-    CPU,
-    ClusterState,
-    Floats,
-    throughput_bytes_per_s,
-)
+from pulsar_advisor.model.cluster.cluster_state import CPU, ClusterState, Floats, throughput_bytes_per_s
 from pulsar_advisor.model.cluster.inputs import EVERY_STEP_READS
 from pulsar_advisor.model.configuration.settings import ResolvedSettings
 from pulsar_advisor.model.load.base_load import BaseLoad, base_load, with_usage_of_rates
-from pulsar_advisor.model.plans.plan import (
-    Identity,
-    Plan,
-    PlanDecision,
-    PlanInputs,
-    PlannedBase,
-    Prediction,
-)
+from pulsar_advisor.model.plans.plan import Identity, Plan, PlanDecision, PlanInputs, PlannedBase, Prediction
 from pulsar_advisor.model.strategy.decision import Figure
 from pulsar_advisor.planning.plans.confidence import Grading, StepCheck
 from pulsar_advisor.planning.plans.deciding import deciding

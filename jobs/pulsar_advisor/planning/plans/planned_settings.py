@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pulsar_advisor.model.configuration.settings import ResolvedSettings
-from pulsar_advisor.model.plans.plan import (
-    PlannedSetting,
-)
+from pulsar_advisor.model.plans.plan import PlannedSetting
 
 
 def planned_settings(settings: ResolvedSettings, keys: frozenset[str]) -> dict[str, PlannedSetting]:

@@ -10,19 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pulsar_advisor.model.cluster.bundle_range import format_range
-from pulsar_advisor.model.cluster.cluster_state import (
-    NO_ROW,
-    ClusterState,
-    Floats,
-    rate_per_s,
-    throughput_bytes_per_s,
-)
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, Floats, rate_per_s, throughput_bytes_per_s
 from pulsar_advisor.model.configuration.settings import ResolvedSettings
-from pulsar_advisor.model.plans.plan import (
-    Expectation,
-    Step,
-    StepPrediction,
-)
+from pulsar_advisor.model.plans.plan import Expectation, Step, StepPrediction
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.plans.confidence import Grade, Grading
 from pulsar_advisor.planning.plans.doubts import above_capacity, doubts_before, may_not_fall

@@ -24,8 +24,9 @@ from pulsar_advisor.quality.facts.policies import facts_of_policies
 from pulsar_advisor.quality.facts.problems import facts_of_problems
 from pulsar_advisor.quality.facts.settings import facts_of_settings
 from pulsar_advisor.quality.facts.topics import facts_of_topics
+from pulsar_advisor.tables.settings_inputs import SettingsInputs
 from pulsar_advisor.tables.snapshot_frames import SnapshotFrames
-from pulsar_advisor.tables.state import SettingsInputs, judged_view
+from pulsar_advisor.tables.state import judged_view
 
 _STATISTICS_INTERVAL: Final = "statsUpdateFrequencyInSecs"
 

@@ -9,7 +9,7 @@ from pyspark.sql import functions as sf
 
 from pulsar_advisor.model.configuration.settings import setting_value
 from pulsar_advisor.tables.frames import few_rows
-from pulsar_advisor.tables.state import SettingsInputs
+from pulsar_advisor.tables.settings_inputs import SettingsInputs
 
 _DOMAINS_ENABLED: Final = "failureDomainsEnabled"
 
