@@ -12,7 +12,7 @@ from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.run.options import ApplyOptions
+from pulsar_advisor.execution.run.options import ApplyOptions, Interruption
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.bounds import ERROR_BUDGET, IN_FLIGHT, MAX_AGE, PER_DESTINATION, PER_NAMESPACE, PER_SOURCE
 from pulsar_advisor.model.plans.plan import Plan, digest_of
@@ -59,3 +59,10 @@ def options_of(**options: object) -> ApplyOptions:
 
 def run(plan: Plan, ledger: Ledger, cluster: FakeCluster, **options: object) -> ApplyResult:
     return apply_plan(plan, ledger, cluster, options_of(**options), lambda _line: None, cluster.time.clock)
+
+
+def interrupted_run(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, interruption: Interruption, **options: object
+) -> ApplyResult:
+    care = options_of(**options)
+    return apply_plan(plan, ledger, cluster, care, lambda _line: None, cluster.time.clock, interruption)

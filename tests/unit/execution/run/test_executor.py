@@ -1,28 +1,23 @@
-"""Whatever the cluster answers and whatever the clocks show, a call is sent once and its effect is looked for."""
+"""Whatever the clocks show and wherever a process dies, a call is sent once; waves keep to what may be together."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
-from pulsar_advisor.documents.apply_result import ApplyResult
-from pulsar_advisor.execution.apply import apply_plan, pause
+from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.held_run import HeldRun, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
-from pulsar_advisor.execution.run.options import Interruption
-from pulsar_advisor.execution.run.preconditions import boundaries_after, destinations_after
+from pulsar_advisor.execution.run.preconditions import boundaries_after
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, Step, StepPrediction, digest_of
-from unit.execution.actors import ALICE, approved, options_of, run
+from unit.execution.actors import approved, interrupted_run, options_of, run
 from unit.execution.doubles import (
     B1,
     B2,
@@ -30,7 +25,6 @@ from unit.execution.doubles import (
     BASKETS,
     LOWER,
     NAMESPACE,
-    START_MS,
     UPPER,
     FakeCluster,
     Killed,
@@ -43,66 +37,6 @@ from unit.execution.doubles import (
 
 MOVE, CUT = unload_step(1), split_step(2)
 BUNDLE = f"{NAMESPACE}/{LOWER}"
-
-
-def replies(ledger: Ledger, plan: Plan) -> list[str]:
-    return [event.detail for event in ledger.events(digest_of(plan)) if event.kind == "reply"]
-
-
-def malformed(*_: object) -> None:
-    json.loads("[" * 100_000)
-
-
-def spoil_after_the_call(cluster: FakeCluster, method: str, error: Callable[..., object]) -> None:
-    """From the first effect on, a method answers with something that no decoder expects."""
-    cluster.on_event = lambda what: setattr(cluster, method, error) if what == "after the call" else None
-
-
-def test_an_answer_that_no_decoder_expects_is_a_reply_unknown(ledger: Ledger, cluster: FakeCluster) -> None:
-    cluster.on_event = lambda what: malformed() if what == "after the call" else None
-    plan = approved(ledger, make_plan([MOVE]))
-    assert run(plan, ledger, cluster).outcome == "done"
-    assert replies(ledger, plan)[0].startswith("no answer RecursionError")
-    assert cluster.effects == [BUNDLE]
-
-
-@pytest.mark.parametrize("step", [MOVE, CUT])
-def test_owners_and_boundaries_that_can_not_be_decoded_leave_a_step_unresolved_and_the_run_stopped(
-    ledger: Ledger, cluster: FakeCluster, step: object
-) -> None:
-    plan = approved(ledger, make_plan([step]))  # type: ignore[list-item]
-    original = cluster.owned_bundles, cluster.boundaries
-
-    def spoil(what: str) -> None:
-        if what == "after the call":
-            cluster.owned_bundles = cluster.boundaries = malformed  # type: ignore[assignment, method-assign]
-
-    cluster.on_event = spoil
-    result = run(plan, ledger, cluster)
-    assert (result.exit_code, result.steps[0].state) == (5, "unresolved")
-    assert "RecursionError" in result.sentence
-    assert runs_of_plan(ledger, digest_of(plan))[0].state == "stopped"
-    cluster.owned_bundles, cluster.boundaries = original  # type: ignore[method-assign]
-    cluster.on_event = lambda _what: None
-    assert run(plan, ledger, cluster, resume=True).outcome == "done"
-    assert len(cluster.effects) == 1
-
-
-def test_an_unexpected_failure_between_two_steps_ends_the_run_as_stopped(ledger: Ledger, cluster: FakeCluster) -> None:
-    plan = approved(ledger, make_plan([MOVE, CUT]))
-    spoil_after_the_call(cluster, "topics", malformed)
-    result = run(plan, ledger, cluster)
-    assert (result.exit_code, [step.state for step in result.steps]) == (5, ["confirmed", "pending"])
-    assert "unexpected failure, RecursionError" in result.sentence
-    assert runs_of_plan(ledger, digest_of(plan))[0].state == "stopped"
-
-
-def test_an_unexpected_failure_before_the_first_call_is_a_refusal(ledger: Ledger, cluster: FakeCluster) -> None:
-    plan = approved(ledger, make_plan([MOVE]))
-    cluster.loaded_topics = malformed  # type: ignore[assignment, method-assign]
-    with pytest.raises(Refused, match="nothing was sent: unexpected failure, RecursionError"):
-        run(plan, ledger, cluster)
-    assert runs_of_plan(ledger, digest_of(plan))[0].state == "refused"
 
 
 def killed_at_work(ledger: Ledger, cluster: FakeCluster, plan: Plan, moment: str = "the broker is at work") -> None:
@@ -229,99 +163,6 @@ def test_a_process_that_was_suspended_before_its_call_finds_out_that_it_was_over
     result = apply_plan(plan, ledger, cluster, options_of(), suspend, cluster.time.clock)
     assert "taken over by another process: this one stops" in result.sentence
     assert cluster.writes == []
-
-
-def interrupted_run(
-    ledger: Ledger, cluster: FakeCluster, plan: Plan, interruption: Interruption, **options: object
-) -> ApplyResult:
-    care = options_of(**options)
-    return apply_plan(plan, ledger, cluster, care, lambda _line: None, cluster.time.clock, interruption)
-
-
-@pytest.mark.parametrize("what", ["before the call", "the broker is at work", "after the call"])
-def test_an_interrupted_run_ends_once_its_step_in_flight_is_done_and_can_be_resumed(
-    ledger: Ledger, cluster: FakeCluster, what: str
-) -> None:
-    plan = approved(ledger, make_plan([MOVE, CUT]))
-    seen: list[str] = []
-    cluster.on_event = seen.append
-    cluster.effect_after_s = 25.0
-    began_ms = cluster.time.ms
-    result = interrupted_run(ledger, cluster, plan, lambda: "ended by SIGTERM" if what in seen else None)
-    assert (result.exit_code, [step.state for step in result.steps]) == (5, ["confirmed", "pending"])
-    assert result.sentence == "1 of 2 steps confirmed: ended by SIGTERM; go on with --resume"
-    assert cluster.time.ms - began_ms < 30_000  # neither the canary's time nor a pause
-    assert run(plan, ledger, cluster, resume=True).outcome == "done"
-
-
-def test_a_run_sends_nothing_after_its_time_of_day_and_can_be_resumed(ledger: Ledger, cluster: FakeCluster) -> None:
-    plan = approved(ledger, make_plan([MOVE, CUT]))
-    until = datetime.fromtimestamp(cluster.time.ms / 1000 + 5, UTC)
-    result = run(plan, ledger, cluster, until=until)
-    assert (result.exit_code, [step.state for step in result.steps]) == (5, ["confirmed", "pending"])
-    assert f"it may send nothing after {until:%H:%M} UTC; go on with --resume" in result.sentence
-    assert run(plan, ledger, cluster, resume=True).outcome == "done"
-
-
-def test_a_run_that_is_interrupted_before_its_first_call_sends_nothing(ledger: Ledger, cluster: FakeCluster) -> None:
-    plan = approved(ledger, make_plan([MOVE]))
-    with pytest.raises(Refused, match="nothing was sent: ended by SIGTERM; go on with another `apply`"):
-        interrupted_run(ledger, cluster, plan, lambda: "ended by SIGTERM")
-    assert cluster.writes == []
-    assert run(plan, ledger, cluster).outcome == "done"
-
-
-def test_an_unload_that_missed_its_destination_is_not_sent_again_by_an_interrupted_run(
-    ledger: Ledger, cluster: FakeCluster
-) -> None:
-    plan = approved(ledger, make_plan([MOVE]))
-    cluster.lands_on = lambda _unload: None
-    result = interrupted_run(ledger, cluster, plan, lambda: "ended by SIGTERM" if cluster.writes else None)
-    assert (result.exit_code, len(cluster.writes)) == (5, 1)
-    cluster.lands_on = lambda unload: unload.destination
-    assert run(plan, ledger, cluster, resume=True).outcome == "done"
-
-
-def test_a_run_can_be_paused_from_elsewhere_and_goes_on_when_it_is_resumed(
-    ledger: Ledger, cluster: FakeCluster
-) -> None:
-    plan = approved(ledger, make_plan([MOVE, CUT]))
-    cluster.on_event = lambda what: pause(ledger, plan, ALICE) if what == "after the call" else None
-    result = run(plan, ledger, cluster)
-    assert result.sentence == "1 of 2 steps confirmed: paused by alice (airflow); go on with --resume"
-    cluster.on_event = lambda _what: None
-    assert run(plan, ledger, cluster, resume=True).outcome == "done"
-
-
-def test_there_must_be_something_to_pause(ledger: Ledger, cluster: FakeCluster) -> None:
-    plan = approved(ledger, make_plan([MOVE]))
-    run(plan, ledger, cluster)
-    with pytest.raises(Refused, match="there is nothing to pause"):
-        pause(ledger, plan, ALICE)
-
-
-def test_a_run_stops_when_another_moves_what_it_has_moved(ledger: Ledger, cluster: FakeCluster) -> None:
-    plan = approved(ledger, make_plan([MOVE, CUT]))
-    original = cluster.owned_bundles
-
-    def balanced_away(broker: str) -> frozenset[str]:
-        if cluster.time.ms > START_MS + 65_000:
-            cluster.owners[BUNDLE] = B3
-        return original(broker)
-
-    cluster.owned_bundles = balanced_away  # type: ignore[method-assign]
-    result = run(plan, ledger, cluster, canary_hold_s=60.0, pause_s=10.0)
-    assert [step.state for step in result.steps] == ["confirmed", "pending"]
-    assert f"{BUNDLE} was moved to {B2} by this run and is on {B3} now" in result.sentence
-
-
-def test_a_bundle_that_is_split_or_moved_on_later_is_no_longer_expected_where_it_was() -> None:
-    moved_on = unload_step(2, source=B2, destination=B3)
-    split = split_step(3)
-    before = unload_step(4, split.bundle)
-    assert destinations_after([MOVE, moved_on]) == {BUNDLE: B3}
-    assert destinations_after([before, split]) == {}
-    assert destinations_after([MOVE, unload_step(2, destination=None)]) == {}
 
 
 @pytest.fixture

@@ -1,0 +1,85 @@
+"""Whatever the cluster answers, a call is sent once and its effect is looked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.plans.plan import Plan, digest_of
+from unit.execution.actors import approved, run
+from unit.execution.doubles import (
+    LOWER,
+    NAMESPACE,
+    FakeCluster,
+    make_plan,
+    split_step,
+    unload_step,
+)
+
+MOVE, CUT = unload_step(1), split_step(2)
+BUNDLE = f"{NAMESPACE}/{LOWER}"
+
+
+def replies(ledger: Ledger, plan: Plan) -> list[str]:
+    return [event.detail for event in ledger.events(digest_of(plan)) if event.kind == "reply"]
+
+
+def malformed(*_: object) -> None:
+    json.loads("[" * 100_000)
+
+
+def spoil_after_the_call(cluster: FakeCluster, method: str, error: Callable[..., object]) -> None:
+    """From the first effect on, a method answers with something that no decoder expects."""
+    cluster.on_event = lambda what: setattr(cluster, method, error) if what == "after the call" else None
+
+
+def test_an_answer_that_no_decoder_expects_is_a_reply_unknown(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.on_event = lambda what: malformed() if what == "after the call" else None
+    plan = approved(ledger, make_plan([MOVE]))
+    assert run(plan, ledger, cluster).outcome == "done"
+    assert replies(ledger, plan)[0].startswith("no answer RecursionError")
+    assert cluster.effects == [BUNDLE]
+
+
+@pytest.mark.parametrize("step", [MOVE, CUT])
+def test_owners_and_boundaries_that_can_not_be_decoded_leave_a_step_unresolved_and_the_run_stopped(
+    ledger: Ledger, cluster: FakeCluster, step: object
+) -> None:
+    plan = approved(ledger, make_plan([step]))  # type: ignore[list-item]
+    original = cluster.owned_bundles, cluster.boundaries
+
+    def spoil(what: str) -> None:
+        if what == "after the call":
+            cluster.owned_bundles = cluster.boundaries = malformed  # type: ignore[assignment, method-assign]
+
+    cluster.on_event = spoil
+    result = run(plan, ledger, cluster)
+    assert (result.exit_code, result.steps[0].state) == (5, "unresolved")
+    assert "RecursionError" in result.sentence
+    assert runs_of_plan(ledger, digest_of(plan))[0].state == "stopped"
+    cluster.owned_bundles, cluster.boundaries = original  # type: ignore[method-assign]
+    cluster.on_event = lambda _what: None
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+    assert len(cluster.effects) == 1
+
+
+def test_an_unexpected_failure_between_two_steps_ends_the_run_as_stopped(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    spoil_after_the_call(cluster, "topics", malformed)
+    result = run(plan, ledger, cluster)
+    assert (result.exit_code, [step.state for step in result.steps]) == (5, ["confirmed", "pending"])
+    assert "unexpected failure, RecursionError" in result.sentence
+    assert runs_of_plan(ledger, digest_of(plan))[0].state == "stopped"
+
+
+def test_an_unexpected_failure_before_the_first_call_is_a_refusal(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    cluster.loaded_topics = malformed  # type: ignore[assignment, method-assign]
+    with pytest.raises(Refused, match="nothing was sent: unexpected failure, RecursionError"):
+        run(plan, ledger, cluster)
+    assert runs_of_plan(ledger, digest_of(plan))[0].state == "refused"

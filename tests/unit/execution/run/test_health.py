@@ -1,0 +1,45 @@
+"""A run stops when what it has done does not last."""
+
+from __future__ import annotations
+
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.run.preconditions import destinations_after
+from unit.execution.actors import approved, run
+from unit.execution.doubles import (
+    B2,
+    B3,
+    LOWER,
+    NAMESPACE,
+    START_MS,
+    FakeCluster,
+    make_plan,
+    split_step,
+    unload_step,
+)
+
+MOVE, CUT = unload_step(1), split_step(2)
+BUNDLE = f"{NAMESPACE}/{LOWER}"
+
+
+def test_a_run_stops_when_another_moves_what_it_has_moved(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    original = cluster.owned_bundles
+
+    def balanced_away(broker: str) -> frozenset[str]:
+        if cluster.time.ms > START_MS + 65_000:
+            cluster.owners[BUNDLE] = B3
+        return original(broker)
+
+    cluster.owned_bundles = balanced_away  # type: ignore[method-assign]
+    result = run(plan, ledger, cluster, canary_hold_s=60.0, pause_s=10.0)
+    assert [step.state for step in result.steps] == ["confirmed", "pending"]
+    assert f"{BUNDLE} was moved to {B2} by this run and is on {B3} now" in result.sentence
+
+
+def test_a_bundle_that_is_split_or_moved_on_later_is_no_longer_expected_where_it_was() -> None:
+    moved_on = unload_step(2, source=B2, destination=B3)
+    split = split_step(3)
+    before = unload_step(4, split.bundle)
+    assert destinations_after([MOVE, moved_on]) == {BUNDLE: B3}
+    assert destinations_after([before, split]) == {}
+    assert destinations_after([MOVE, unload_step(2, destination=None)]) == {}
