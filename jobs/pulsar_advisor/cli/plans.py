@@ -34,7 +34,8 @@ from pulsar_advisor.cli.output import (
     timed,
 )
 from pulsar_advisor.cli.rendering import apply_lines, plan_lines, verify_lines
-from pulsar_advisor.cli.stages import capture_into, spark_for
+from pulsar_advisor.cli.stages import capture_into
+from pulsar_advisor.cli.starting import spark_for
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.bounds import next_time, seconds
 from pulsar_advisor.model.errors import AdvisorError, BalancerStillOff, Deviates, Refused, UsageError

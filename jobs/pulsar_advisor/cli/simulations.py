@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from pulsar_advisor.cli.options import Json, Master, Place
 from pulsar_advisor.cli.output import print_json, say, timed
-from pulsar_advisor.cli.stages import spark_for
+from pulsar_advisor.cli.starting import spark_for
 from pulsar_advisor.storage.root import LATEST
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from importlib import import_module
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Annotated, Final, Literal
@@ -32,12 +31,12 @@ from pulsar_advisor.cli.output import (
     timed,
 )
 from pulsar_advisor.cli.rendering import check_lines, entry_lines, lint_lines, not_evaluated
+from pulsar_advisor.cli.starting import load_soon, spark_for, spark_soon
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.reporting.forms import Form
-from pulsar_advisor.storage.root import LATEST, RESULT, Root
-from pulsar_advisor.tables.background import in_background
+from pulsar_advisor.storage.root import LATEST, Root
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -265,7 +264,7 @@ def _recommend(
 
     root = place.open()
     check(root, snapshot, request)
-    _load(_LEDGER)
+    load_soon(_LEDGER)
     document = compute(spark, root, snapshot, request)
     if ledger.given(place) is None and root.path.protocol not in ("", "file"):
         log("no ledger beside an object store: no proposer is recorded, no plan can be approved; pass --ledger URL")
@@ -375,7 +374,7 @@ def run(
             else import_snapshot(from_archive, root)
         )
     # Java takes seconds to start, and so do these: load them meanwhile.
-    _load("great_expectations", _LEDGER, "pulsar_advisor.reporting.html")
+    load_soon("great_expectations", _LEDGER, "pulsar_advisor.reporting.html")
     with timed("start of Spark"):
         spark = spark_for(master, "run", root, snapshot)
     if from_archive is None:
@@ -404,29 +403,3 @@ def run(
         _show_verdict(page)
         say(f"report: {path}")
     _end(document, detailed_exitcode=detailed_exitcode)
-
-
-def spark_soon(master: str, stage: str, root: Root, snapshot: str) -> Callable[[], SparkSession]:
-    """As `spark_for`. Spark starts now, while Python loads what the stage needs, unless a refusal is certain."""
-    if not (root.folder("validation", snapshot) / RESULT).exists():
-        return lambda: spark_for(master, stage, root, snapshot)
-    starting = in_background(lambda: spark_for(master, stage, root, snapshot))
-
-    def started() -> SparkSession:
-        starting.result()
-        return spark_for(master, stage, root, snapshot)  # the same one; only the main thread can handle Ctrl-C
-
-    return started
-
-
-def _load(*modules: str) -> None:
-    """Import modules in the background, one after the other."""
-    in_background(lambda: [import_module(module) for module in modules])
-
-
-def spark_for(master: str, stage: str, root: Root, snapshot: str) -> SparkSession:
-    """A Spark session sized for this snapshot."""
-    from pulsar_advisor.tables.raw import raw_bytes
-    from pulsar_advisor.tables.session import spark_session
-
-    return spark_session(master, stage, raw_bytes=raw_bytes(root, snapshot))

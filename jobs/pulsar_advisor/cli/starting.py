@@ -1,0 +1,39 @@
+"""What takes seconds and can start meanwhile: Spark, and libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.tables.background import in_background
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def spark_soon(master: str, stage: str, root: Root, snapshot: str) -> Callable[[], SparkSession]:
+    """As `spark_for`. Spark starts now, while Python loads what the stage needs, unless a refusal is certain."""
+    if not (root.folder("validation", snapshot) / RESULT).exists():
+        return lambda: spark_for(master, stage, root, snapshot)
+    starting = in_background(lambda: spark_for(master, stage, root, snapshot))
+
+    def started() -> SparkSession:
+        starting.result()
+        return spark_for(master, stage, root, snapshot)  # the same one; only the main thread can handle Ctrl-C
+
+    return started
+
+
+def load_soon(*modules: str) -> None:
+    """Import modules in the background, one after the other."""
+    in_background(lambda: [import_module(module) for module in modules])
+
+
+def spark_for(master: str, stage: str, root: Root, snapshot: str) -> SparkSession:
+    """A Spark session sized for this snapshot."""
+    from pulsar_advisor.tables.raw import raw_bytes
+    from pulsar_advisor.tables.session import spark_session
+
+    return spark_session(master, stage, raw_bytes=raw_bytes(root, snapshot))

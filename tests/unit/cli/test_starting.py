@@ -1,0 +1,61 @@
+"""Spark starts while Python loads a stage, unless the stage is going to refuse the snapshot."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from pulsar_advisor.cli import starting
+from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.root import RESULT, Root
+
+SNAPSHOT = "20261121T083000Z"
+SESSION = object()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    return Root(str(tmp_path), "demo")
+
+
+@pytest.fixture
+def starts(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
+    """The thread of every start of Spark."""
+    threads: list[threading.Thread] = []
+
+    def start(*_: object) -> object:
+        threads.append(threading.current_thread())
+        return SESSION
+
+    monkeypatch.setattr(starting, "spark_for", start)
+    return threads
+
+
+def test_spark_starts_beside_the_main_thread_which_then_handles_ctrl_c(
+    root: Root, starts: list[threading.Thread]
+) -> None:
+    write_file(root.folder("validation", SNAPSHOT) / RESULT, b"{}")
+    assert starting.spark_soon("local[1]", "recommend", root, SNAPSHOT)() is SESSION
+    assert [thread is threading.main_thread() for thread in starts] == [False, True]
+
+
+def test_spark_waits_for_a_snapshot_that_was_never_validated_to_be_refused(
+    root: Root, starts: list[threading.Thread]
+) -> None:
+    spark = starting.spark_soon("local[1]", "recommend", root, SNAPSHOT)
+    assert starts == []
+    assert spark() is SESSION
+
+
+def test_what_keeps_spark_from_starting_is_raised_where_it_is_needed(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError("no Java")
+
+    write_file(root.folder("validation", SNAPSHOT) / RESULT, b"{}")
+    monkeypatch.setattr(starting, "spark_for", fails)
+    with pytest.raises(OSError, match="no Java"):
+        starting.spark_soon("local[1]", "recommend", root, SNAPSHOT)()
