@@ -21,6 +21,7 @@ from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.configuration import guard_notifiers, option
 from pulsar_advisor_airflow.failures import RETRIES
 from pulsar_advisor_airflow.forms import number_param
+from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.run_limits import NO_BACKFILL, RUN_TIMEOUT, STAGE_TIMEOUT
 
 
@@ -32,7 +33,12 @@ from pulsar_advisor_airflow.run_limits import NO_BACKFILL, RUN_TIMEOUT, STAGE_TI
     tags=["pulsar", "maintenance"],
     allowed_run_types=NO_BACKFILL,
     dagrun_timeout=RUN_TIMEOUT,
-    default_args={"owner": "pulsar-advisor", "execution_timeout": STAGE_TIMEOUT, **RETRIES},
+    default_args={
+        "owner": "pulsar-advisor",
+        "on_failure_callback": [Call("task.failed")],
+        "execution_timeout": STAGE_TIMEOUT,
+        **RETRIES,
+    },
     params={"keep_days": number_param(int(option("keep_days")), KEEP_DAYS, "Keep snapshots for (days)", "Retention")},
     render_template_as_native_obj=True,
 )

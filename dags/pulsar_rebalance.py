@@ -59,6 +59,7 @@ from pulsar_advisor_airflow.forms import (
     optional_number_param,
     strategy_params,
 )
+from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
 from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
 from pulsar_advisor_airflow.run_limits import FIRST, WAITING_RUNS
@@ -95,7 +96,7 @@ def given_or_fresh() -> str:
     is_paused_upon_creation=False,
     doc_md=__doc__,
     tags=["pulsar", "writes-to-cluster"],
-    default_args={"owner": "pulsar-advisor", **FIRST, **RETRIES},
+    default_args={"owner": "pulsar-advisor", "on_failure_callback": [Call("task.failed")], **FIRST, **RETRIES},
     params={
         "cluster": cluster_param(),
         "digest": Param(

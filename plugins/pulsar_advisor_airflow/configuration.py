@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 if TYPE_CHECKING:
     from pulsar_advisor.admin.webhook import Webhook
@@ -91,9 +91,15 @@ OPTIONS: Final[dict[str, dict[str, str | bool]]] = {
         "default": "",
         "example": "our_notifiers.on_call",
     },
+    "call_notifiers": {
+        "description": "Who is called when an approval waits, a run is parked for the first time, or a task failed: as "
+        "advice_notifiers; the template's call holds event, cluster, sentence and link.",
+        "default": "",
+        "example": "our_notifiers.pager",
+    },
     "webhook": {
-        "description": "Address that is sent a message when the advice of pulsar_recommend changes, and when a "
-        "cluster's own balancer could not be switched on again: https, or env:NAME or file:PATH where it is kept.",
+        "description": "Address that is sent a message in each of these cases: https, or env:NAME or file:PATH where "
+        "it is kept.",
         "default": "",
         "example": "https://hooks.example/balance",
         "sensitive": True,
@@ -153,11 +159,16 @@ def guard_notifiers() -> list[Any]:
     return _notifiers("guard_notifiers", "pulsar_advisor_airflow.notifiers.BalancerWebhook")
 
 
-def _notifiers(name: str, of_webhook: str) -> list[Any]:
+def call_notifiers() -> list[Any]:
+    """The same for the option of this name, without the webhook."""
+    return _notifiers("call_notifiers")
+
+
+def _notifiers(name: str, of_webhook: str = "") -> list[Any]:
     from airflow.sdk.module_loading import import_string
 
     paths = [path.strip() for path in option(name).split(",") if path.strip()]
-    return [import_string(path)() for path in (*paths, *([of_webhook] if option("webhook") else []))]
+    return [import_string(path)() for path in (*paths, *([of_webhook] if of_webhook and option("webhook") else []))]
 
 
 def webhook() -> Webhook | None:
@@ -177,10 +188,28 @@ def job(stage: str) -> str:
 
 def page_link(*parts: str) -> str:
     """The address of one of our pages, relative to the host of Airflow's web server."""
+    return _address(f"{PAGES_PREFIX}/{'/'.join(parts)}")
+
+
+def dag_run_link(dag: str, run: str, *parts: str) -> str:
+    """The address of Airflow's page about a DAG run, or of a part of it, relative to the host of its web server."""
+    return _address("/".join(("/dags", dag, "runs", quote(run, safe=""), *parts)))
+
+
+def with_host(address: str) -> str:
+    """An address for a message, which has no host of its own; unchanged if `[api] base_url` names none."""
+    base = _base()
+    return f"{base.scheme}://{base.netloc}{address}" if base.netloc else address
+
+
+def _address(path: str) -> str:
+    return f"{_base().path.rstrip('/')}{path}"
+
+
+def _base() -> SplitResult:
     from airflow.sdk import conf
 
-    base = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
-    return "/".join((f"{base}{PAGES_PREFIX}", *parts))
+    return urlsplit(conf.get("api", "base_url", fallback=""))
 
 
 def report_link(cluster: str, snapshot: str) -> str:

@@ -1,12 +1,15 @@
-"""Tells the configured webhook of new advice, and of a balancer that was left off."""
+"""Tells people and the webhook of new advice, of a balancer that was left off, and of what needs somebody."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from airflow.sdk import BaseNotifier
 
-from pulsar_advisor_airflow.configuration import webhook
+from pulsar_advisor.model.text.plain_text import plain
+from pulsar_advisor_airflow.configuration import call_notifiers, dag_run_link, webhook, with_host
+
+Event = Literal["approval.waiting", "run.parked", "task.failed"]
 
 
 class AdviceWebhook(BaseNotifier):  # type: ignore[misc]
@@ -26,5 +29,43 @@ class BalancerWebhook(BaseNotifier):  # type: ignore[misc]
         """Raises as `AdviceWebhook` does."""
         receiver = webhook()
         if receiver is not None:
-            cluster = context["task"].op_kwargs.get("cluster") or context["task"].op_args[0]
-            receiver.send("balancer.still_off", {"cluster": cluster, "sentence": str(context.get("exception") or "")})
+            sentence = str(context.get("exception") or "")
+            receiver.send("balancer.still_off", {"cluster": _cluster(context["task"]), "sentence": sentence})
+
+
+class Call(BaseNotifier):  # type: ignore[misc]
+    """Calls somebody: the notifiers of the option `call_notifiers`, which find the message as `call`, and the webhook.
+
+    One that fails is logged by Airflow; the task goes on.
+    """
+
+    def __init__(self, event: Event, sentence: str = "") -> None:
+        super().__init__()
+        self.event = event
+        self.sentence = sentence
+        self.notifiers = call_notifiers()
+
+    def notify(self, context: Any) -> None:
+        """Raises as `AdviceWebhook` does, once the notifiers have been told."""
+        task, ti = context["task"], context["ti"]
+        said = {
+            "approval.waiting": getattr(task, "subject", ""),
+            "run.parked": self.sentence,
+            "task.failed": f"{ti.dag_id}: {ti.task_id} failed: {context.get('exception')}",
+        }[self.event]
+        answered_at = ("tasks", ti.task_id, "required_actions") if self.event == "approval.waiting" else ()
+        link = with_host(dag_run_link(ti.dag_id, ti.run_id, *answered_at))
+        call = {"cluster": _cluster(task), "sentence": plain(said), "link": link}
+        for notifier in self.notifiers:
+            notifier({**context, "call": {"event": self.event, **call}})
+        receiver = webhook()
+        if receiver is not None:
+            receiver.send(self.event, call)
+
+
+def _cluster(task: Any) -> str:
+    """The cluster that a task is about; empty for one that is about all."""
+    if name := getattr(task, "cluster", None):
+        return str(name)
+    arguments = getattr(task, "op_args", None) or ("",)
+    return str((getattr(task, "op_kwargs", None) or {}).get("cluster") or arguments[0])

@@ -101,7 +101,7 @@ def new_advice(cluster: str, snapshot: str) -> dict[str, str]:
     """
     from pulsar_advisor.model.text.plain_text import plain
     from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, advised_plan
-    from pulsar_advisor_airflow.configuration import report_link
+    from pulsar_advisor_airflow.configuration import report_link, with_host
 
     root = _root(cluster)
     with as_airflow_errors():
@@ -117,7 +117,7 @@ def new_advice(cluster: str, snapshot: str) -> dict[str, str]:
         "snapshot": snapshot,
         "sentence": plain(sentence),
         "digest": plan.digest if plan else "",
-        "report": report_link(cluster, snapshot),
+        "report": with_host(report_link(cluster, snapshot)),
     }
 
 

@@ -25,3 +25,7 @@ def noting() -> Noting:
 
 def noting_the_guard() -> Noting:
     return Noting("{{ task_instance.task_id }}: {{ exception }}")
+
+
+def noting_calls() -> Noting:
+    return Noting("{{ call.event }} {{ call.cluster }} {{ call.sentence }} {{ call.link }}")

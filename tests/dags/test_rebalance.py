@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import ParamValidationError
 
+from dags import notifiers
 from dags.conftest import Answer, Stages
 from pulsar_advisor.execution.cluster.cluster_port import Unload
 from pulsar_advisor.execution.consent.approval import standing_approval
@@ -262,6 +263,22 @@ def test_a_plan_given_by_its_digest_is_carried_out_without_recommending_again(st
     assert (state, tasks["fresh.capture"], tasks["propose"]) == ("success", "skipped", "success")
     assert stages.calls == ["capture", "normalize"]  # those after apply
     assert len(stages.cluster.writes) == 1
+
+
+def test_somebody_is_called_when_an_approval_waits_and_when_a_task_failed(
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example/balance")
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", "dags.notifiers.noting_calls")
+    monkeypatch.setattr(notifiers.Noting, "messages", [])
+    state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve", person="dag_test"))
+    assert (state, tasks["approve"]) == ("failed", "failed")
+    waits, failed = notifiers.Noting.messages
+    link = "https://airflow.example/balance/dags/pulsar_rebalance/runs/manual__"
+    assert waits.startswith(f"approval.waiting demo Rebalance Pulsar cluster demo? {digest_of(stages.plan)} {link}")
+    assert waits.endswith("/tasks/approve/required_actions")
+    assert failed.startswith("task.failed demo pulsar_rebalance: approve failed: dag_test may not approve")
+    assert link in failed
 
 
 def test_a_plan_that_was_carried_out_is_not_put_before_anybody_again(stages: Stages, run_dag: RunDag) -> None:

@@ -14,6 +14,7 @@ from pulsar_advisor.model.bounds import next_time
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor_airflow.failures import as_airflow_errors
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, show_links
+from pulsar_advisor_airflow.notifiers import Call
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -104,6 +105,8 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             from pulsar_advisor_airflow.triggers.parked_run import ParkedRunTrigger
 
             assert result.run is not None
+            if waited is None:
+                Call("run.parked", f"run {result.run} of {result.digest}: {result.sentence}")(context)
             self.defer(
                 trigger=ParkedRunTrigger(self.root, self.cluster, result.run, as_json(result.parking)),
                 method_name=self.go_on.__name__,

@@ -17,6 +17,7 @@ from pulsar_advisor.planning.plans.consent import CONSENTS, ConsentName
 from pulsar_advisor_airflow.failures import as_airflow_errors
 from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, approval_policy, opened_ledger
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink
+from pulsar_advisor_airflow.notifiers import Call
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -83,6 +84,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             defaults=self.REJECT,
             response_timeout=timedelta(hours=4),  # execute() sets the requested one
             ignore_downstream_trigger_rules=True,
+            notifiers=[Call("approval.waiting")],
             params={
                 **{FIELD[consent.name]: Param(False, type="boolean", title=consent.title) for consent in CONSENTS},
                 # Airflow's page takes an empty text for a missing one, so that an answer would need a comment.
