@@ -27,7 +27,8 @@ def test_a_run_that_is_killed_at_any_instant_ends_as_an_undisturbed_one(
         assert ended.returncode == 0, ended.stderr
         assert_as_undisturbed(undisturbed)
         count = len(undisturbed.instants())
-    killed_at = range(1, count + 1, 1 if instants == "all" else count // SAMPLED)
+    every = 1 if instants == "all" else count // SAMPLED
+    killed_at = range((every + 1) // 2, count + 1, every)
     for instant in killed_at:
         with scene(new_ledger(), tmp_path, effect_after_s, in_flight) as killed:
             assert killed.apply(event_at=(signal.SIGKILL, instant)).returncode == -signal.SIGKILL
