@@ -121,7 +121,7 @@ def _of_simulation(asked: Asked) -> Facts:
         "ended": found.ended,
         "unloads": found.unloads,
         "splits": found.splits,
-        "busiest": 100 * found.last.usage.maximum,
+        "busiest": 100 * found.last_usage_maximum_ratio,
     }
 
 

@@ -357,14 +357,14 @@ def lint_proposes_nothing_worse(asked: Asked, brute: BruteForce) -> Complaints:
     for trial in asked.trials:
         if trial.score is None or dict(trial.change) not in proposed:
             continue
-        worse = trial.score.last.usage.maximum - today.last.usage.maximum
+        worse = trial.score.last_usage_maximum_ratio - today.last_usage_maximum_ratio
         unsettled = today.ended == "settled" and trial.score.ended != "settled"
         if worse > 0.01 or unsettled:
             change = " ".join(f"{key}={value.rpartition('.')[2] or value}" for key, value in trial.change.items())
             yield (
-                f"{change}: {trial.score.ended} at {_percent(trial.score.last.usage.maximum)} after "
-                f"{trial.score.unloads} unloads; today {today.ended} at {_percent(today.last.usage.maximum)} after "
-                f"{today.unloads}"
+                f"{change}: {trial.score.ended} at {_percent(trial.score.last_usage_maximum_ratio)} after "
+                f"{trial.score.unloads} unloads; today {today.ended} at {_percent(today.last_usage_maximum_ratio)} "
+                f"after {today.unloads}"
             )
 
 
@@ -414,12 +414,13 @@ def simulations_begin_with_the_snapshot(asked: Asked, brute: BruteForce) -> Comp
     """A simulation starts from the usage that was found, and loses no message."""
     if isinstance(asked.today, AdvisorError) or isinstance(asked.alone, AdvisorError):
         return
-    first, last = asked.today.first, asked.today.last
+    today = asked.today
     now = max(brute.now().values(), default=0.0)
-    if abs(first.usage.maximum - now) > SAME and asked.scenario.load_manager != "extensible":
-        yield f"it starts at {_percent(first.usage.maximum)}, and the busiest is at {_percent(now)}"
-    if abs(first.throughput.mean - last.throughput.mean) > 1e-6 * max(first.throughput.mean, 1.0):
-        yield f"throughput was {first.throughput.mean} B/s on average, and becomes {last.throughput.mean}"
+    if abs(today.first_usage_maximum_ratio - now) > SAME and asked.scenario.load_manager != "extensible":
+        yield f"it starts at {_percent(today.first_usage_maximum_ratio)}, and the busiest is at {_percent(now)}"
+    before, after = today.first_throughput_mean_bytes_per_s, today.last_throughput_mean_bytes_per_s
+    if abs(before - after) > 1e-6 * max(before, 1.0):
+        yield f"throughput was {before} B/s on average, and becomes {after}"
 
 
 PROPERTIES: Final[Mapping[str, Property]] = {
