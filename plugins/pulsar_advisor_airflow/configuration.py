@@ -209,7 +209,7 @@ def _address(path: str) -> str:
 def _base() -> SplitResult:
     from airflow.sdk import conf
 
-    return urlsplit(conf.get("api", "base_url", fallback=""))
+    return urlsplit(str(conf.get("api", "base_url", fallback="")))
 
 
 def report_link(cluster: str, snapshot: str) -> str:
