@@ -34,6 +34,10 @@ LARGEST_REPORT_BYTES: Final = 256 << 20
 LARGEST_LISTING_BYTES: Final = 1 << 30
 """For documents that grow with topics (at most ten million): their names, and a broker's topic statistics."""
 
+MIGRATING: Final = frozenset({"PREPARATION", "COPYING"})
+"""In these phases metadata can't be written, and Pulsar defers what balances load. Source: PIP-454."""
+MIGRATES_SINCE: Final = (4, 2)
+
 _RELEASE = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6}){1,3}[0-9A-Za-z.+_-]{0,64}")
 _QUOTED = re.compile(r"'[^']*'")
 
@@ -88,6 +92,10 @@ class _Leader(msgspec.Struct, rename="camel"):
         self.broker_id = self.broker_id or broker_at(self.service_url or "")
 
 
+class _Migration(msgspec.Struct):
+    phase: str
+
+
 class _Partitions(msgspec.Struct):
     partitions: int
 
@@ -101,6 +109,7 @@ _SETTINGS = msgspec.json.Decoder(dict[str, str | None])
 _OWNERSHIPS = msgspec.json.Decoder(dict[str, _Ownership])
 _BOUNDARIES = msgspec.json.Decoder(_Boundaries)
 _LEADER = msgspec.json.Decoder(_Leader)
+_MIGRATION = msgspec.json.Decoder(_Migration)
 _PARTITIONS = msgspec.json.Decoder(_Partitions)
 _DOMAINS = msgspec.json.Decoder(dict[str, _FailureDomain])
 
@@ -229,6 +238,12 @@ class ReadClient:
         """Number of partitions of a topic, by its full name; None if it no longer exists."""
         answer = self._get(f"/admin/v2/{topic_path(topic)}/partitions", accepted=(200, 404))
         return None if answer.status == 404 else decode(Document(answer.url, answer.body), _PARTITIONS).partitions
+
+    def migration_phase(self) -> str | None:
+        """How far a live migration of the metadata store is: NOT_STARTED, one of `MIGRATING`, COMPLETED or
+        FAILED; None where there is no such thing. Super-user; 4.2 and later."""
+        answer = self._get("/admin/v2/metadata/migration/status", accepted=(200, 404))
+        return None if answer.status == 404 else decode(Document(answer.url, answer.body), _MIGRATION).phase
 
     def _names(self, path: str, params: Parameters | None = None) -> tuple[str, ...]:
         names: list[str] = decode(self._document(path, None, params, LARGEST_LISTING_BYTES), _NAMES)

@@ -31,6 +31,7 @@ from pulsar_advisor.capture.stored_surfaces import (
 )
 from pulsar_advisor.capture.surfaces import (
     BrokerFacts,
+    check_migration,
     leader_unloads,
     oldest_release,
     prevailing_load_manager,
@@ -186,6 +187,7 @@ def _read_by_admin_api(
             "run where the brokers' web addresses can be reached"
         )
     facts = read_brokers(session)
+    check_migration(session, facts, metadata.kind if metadata else None)
     load_manager = _load_manager(facts, identity.leader)
     extensible = load_manager == "extensible"
     with _channel(session, metadata, facts, options.service_url) if extensible else nullcontext():

@@ -32,6 +32,7 @@ _ADMIN: Final = (
     Call("each broker", "GET /admin/v2/broker-stats/metrics", "once, under Extensible"),
     Call("each broker", "GET /admin/v2/broker-stats/topics"),
     Call("the leader", "GET /admin/v2/broker-stats/metrics", "once, under Modular"),
+    Call("any broker", "GET /admin/v2/metadata/migration/status", "once, from 4.2 on"),
     Call("any broker", "GET /admin/v2/brokers/configuration/values"),
     Call("any broker", "GET /admin/v2/clusters/{cluster}/namespaceIsolationPolicies"),
     Call("any broker", "GET /admin/v2/clusters/{cluster}/failureDomains"),

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pulsar_advisor.admin.read_client import Domain, ReadClient, decode
+from pulsar_advisor.admin.read_client import MIGRATES_SINCE, MIGRATING, Domain, ReadClient, decode
 from pulsar_advisor.capture.documents import (
     ISOLATION_POLICIES,
     LOAD_REPORT,
@@ -20,6 +20,7 @@ from pulsar_advisor.capture.session import BrokerRead, Session
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
 from pulsar_advisor.model.configuration.class_names import simple_name
 from pulsar_advisor.model.configuration.settings import ALLOWED_KEYS, setting_value
+from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.text.plain_text import plain
 
 _STATISTICS_INTERVAL: Final = "statsUpdateFrequencyInSecs"
@@ -172,11 +173,32 @@ def prevailing_load_manager(kinds: Mapping[str, LoadManagerKind], leader: str | 
 
 def oldest_release(releases: Collection[str]) -> str | None:
     """The oldest of these releases; a milestone or a snapshot counts as its release."""
-    return min(
-        sorted(releases),
-        key=lambda release: [int(part) for part in re.findall(r"[0-9]{1,9}", release)[:3]],
-        default=None,
-    )
+    return min(sorted(releases), key=_numbers, default=None)
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"[0-9]{1,9}", release)[:3])
+
+
+def check_migration(session: Session, facts: BrokerFacts, store: str | None) -> None:
+    """Record that the metadata store is being migrated, of a release that can do so.
+
+    Raises `DataNotFit` if it was migrated away from the kind of `store` that is read: its content is of the past.
+    """
+    if max(map(_numbers, facts.releases.values()), default=()) < MIGRATES_SINCE:
+        return
+    with session.journal.attempt("metadata_store"):
+        phase = session.client("metadata_store").migration_phase()
+        if phase in MIGRATING:
+            session.journal.miss(
+                "metadata_store",
+                f"it is being migrated to another ({phase}): nothing can be written to it, and Pulsar defers balancing",
+            )
+        if phase == "COMPLETED" and store == "ZooKeeper":
+            raise DataNotFit(
+                "the cluster's metadata was migrated to another store, so what ZooKeeper answers is of the past: give "
+                "--metadata-store with the brokers' metadataStoreUrl, or no metadata store, and capture again"
+            )
 
 
 _DOMAINS: tuple[Domain, ...] = ("persistent", "non-persistent")

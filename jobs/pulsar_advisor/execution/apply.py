@@ -269,6 +269,8 @@ def _refusals(
         yield reason
     elif (running := cluster.load_manager()) != plan.load_manager:
         yield f"the plan was made for the {plan.load_manager} load manager, and the cluster runs the {running} one"
+    if phase := cluster.migrating():
+        yield f"the cluster's metadata store is being migrated ({phase}): apply when that is over"
 
 
 def _approved_throttle(plan: Plan, ledger: Ledger, options: ApplyOptions) -> tuple[ApplyThrottle, str | None]:

@@ -333,6 +333,39 @@ def test_the_zookeeper_of_another_cluster_is_refused(
     assert files_under(root) == []
 
 
+def at_migration(cluster: FakeCluster, phase: str | None, release: str = "5.0.1") -> None:
+    for broker in (cluster.first, cluster.second):
+        broker.answers("/brokers/version", release)
+        if phase is None:
+            broker.answers("/metadata/migration/status", {"reason": "HTTP 404 Not Found"}, status=404)
+        else:
+            broker.answers("/metadata/migration/status", {"phase": phase, "targetUrl": "oxia://o:6648/broker"})
+
+
+@pytest.mark.parametrize(
+    ("phase", "says"),
+    [("PREPARATION", True), ("COPYING", True), ("NOT_STARTED", False), ("COMPLETED", False), (None, False)],
+)
+def test_a_migration_of_the_metadata_store_is_a_problem_while_it_lasts(
+    cluster: FakeCluster, root: Root, phase: str | None, says: bool
+) -> None:
+    at_migration(cluster, phase)
+    manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
+    reasons = [entry["reason"] for entry in manifest["missing"] if entry["surface"] == "metadata_store"]
+    assert [reason.partition(":")[0] for reason in reasons] == [f"it is being migrated to another ({phase})"] * says
+    assert manifest["failures"] == []
+
+
+def test_after_the_migration_what_zookeeper_answers_is_refused_as_stale(
+    cluster: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = with_zookeeper(cluster, {f"/loadbalance/brokers/{cluster.first.id}": b"{}"}, monkeypatch)
+    at_migration(cluster, "COMPLETED")
+    with pytest.raises(DataNotFit, match="what ZooKeeper answers is of the past: give --metadata-store"):
+        capture(options, root, Silence())
+    assert files_under(root) == []
+
+
 def test_a_broker_of_another_cluster_is_named_and_its_settings_are_not_taken(cluster: FakeCluster, root: Root) -> None:
     cluster.configure(cluster.second, clusterName="elsewhere")
     snapshot = capture(cluster.options(), root, Silence())

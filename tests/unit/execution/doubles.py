@@ -97,6 +97,8 @@ class FakeCluster:
     misses_deletions: set[str] = field(default_factory=set)
     """Brokers that keep the value of a setting in memory when its override is deleted (apache/pulsar#22673)."""
     unreadable: bool = False
+    migration: str | None = None
+    """The phase of a migration of the metadata store that is under way."""
     usage: dict[str, float] = field(default_factory=dict)
     statistics_lag_s: float = 0.0
     """How long a new owner reports no topics of a bundle."""
@@ -124,6 +126,9 @@ class FakeCluster:
 
     def load_manager(self) -> LoadManagerKind:
         return self.manager
+
+    def migrating(self) -> str | None:
+        return self.migration
 
     def unloading_timeout_s(self) -> float:
         return 60.0

@@ -355,6 +355,24 @@ def test_a_run_ends_when_its_error_budget_is_spent(
     assert [step.state for step in result.steps[1:]] == expected
 
 
+def test_while_the_metadata_store_is_migrated_nothing_starts(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.migration = "COPYING"
+    with pytest.raises(Refused, match=r"metadata store is being migrated \(COPYING\): apply when that is over"):
+        run(approved(ledger, make_plan([MOVE])), ledger, cluster)
+    assert cluster.writes == []
+
+
+def test_a_migration_of_the_metadata_store_stops_the_run_between_steps(ledger: Ledger, cluster: FakeCluster) -> None:
+    def start_migration(what: str) -> None:
+        cluster.migration = "PREPARATION" if what == "after the call" else cluster.migration
+
+    cluster.on_event = start_migration
+    result = run(approved(ledger, make_plan([MOVE, CUT])), ledger, cluster)
+    assert result.exit_code == 5
+    assert "the metadata store is being migrated (PREPARATION): resume when that is over" in result.sentence
+    assert len(cluster.writes) == 1
+
+
 def test_a_broker_that_goes_away_ends_the_run(ledger: Ledger, cluster: FakeCluster) -> None:
     cluster.on_event = lambda what: cluster.brokers.discard(B3) if what == "after the call" else None
     plan = approved(ledger, make_plan([MOVE, CUT]))

@@ -116,6 +116,9 @@ class ClusterPort(Protocol):
     def usage_ratio(self, broker: str) -> float | None:
         """Current weighted maximum usage (0..1) of a broker; None if the load manager does not report it."""
 
+    def migrating(self) -> str | None:
+        """The phase of a migration of the metadata store that is under way, None if none is."""
+
     def override(self, setting: str) -> str | None:
         """The override of a dynamic setting, or None."""
 

@@ -16,6 +16,8 @@ import numpy as np
 
 from pulsar_advisor.admin.read_client import (
     LARGEST_LISTING_BYTES,
+    MIGRATES_SINCE,
+    MIGRATING,
     Document,
     ReadClient,
     decode,
@@ -224,6 +226,13 @@ class AdminCluster:
         limit = np.array([[column.limit for column in columns]])
         ratio = float(weighted_maximum(usage, limit, self._settings)[0])
         return ratio if math.isfinite(ratio) else None
+
+    def migrating(self) -> str | None:
+        """The phase of a migration of the metadata store that is under way, None if none is."""
+        if self._settings.behaviour[:2] < MIGRATES_SINCE:
+            return None
+        phase = self._read.migration_phase()
+        return phase if phase in MIGRATING else None
 
     def override(self, setting: str) -> str | None:
         """The override of a dynamic setting, or None."""

@@ -1,4 +1,4 @@
-"""Whether a run may go on: its approval, the brokers, the bundles it moved, its guard and the publish probe."""
+"""Whether a run may go on: its approval, the brokers, their metadata store, moved bundles, guard and publish probe."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ def check_health(run: OngoingRun, brokers: frozenset[str]) -> None:
         raise Stop(f"the approval of {run.approval.approver} expired while the run was under way")
     if gone := brokers - run.cluster.active_brokers():
         raise Stop(f"{', '.join(sorted(gone))} went away while the run was under way")
+    if phase := run.cluster.migrating():
+        raise Stop(f"the metadata store is being migrated ({phase}): resume when that is over")
     _check_owners(run)
     if reason := run.options.probe():
         raise Stop(f"the publish probe: {reason}")

@@ -314,6 +314,28 @@ def test_usage_is_the_weighted_maximum_of_the_load_report(httpserver: HTTPServer
     assert cluster.usage_ratio(broker) == pytest.approx(0.375)
 
 
+@pytest.mark.parametrize(
+    ("release", "phase", "migrating"),
+    [("5.0.1", "COPYING", "COPYING"), ("5.0.1", "COMPLETED", None), ("4.2.4", "PREPARATION", "PREPARATION")],
+)
+def test_a_migration_of_the_metadata_store_is_noticed(
+    httpserver: HTTPServer, cluster: AdminCluster, release: str, phase: str, migrating: str | None
+) -> None:
+    httpserver.expect_request("/admin/v2/brokers/live").respond_with_json([broker_id(httpserver)])
+    httpserver.expect_request("/admin/v2/brokers/version").respond_with_data(release)
+    httpserver.expect_request("/admin/v2/brokers/configuration/values").respond_with_json({})
+    httpserver.expect_request("/admin/v2/metadata/migration/status").respond_with_json({"phase": phase})
+    assert cluster.migrating() == migrating
+
+
+def test_a_release_without_migrations_is_not_asked_for_one(httpserver: HTTPServer, cluster: AdminCluster) -> None:
+    httpserver.expect_request("/admin/v2/brokers/live").respond_with_json([broker_id(httpserver)])
+    httpserver.expect_request("/admin/v2/brokers/version").respond_with_data("4.0.8")
+    httpserver.expect_request("/admin/v2/brokers/configuration/values").respond_with_json({})
+    assert cluster.migrating() is None
+    assert not any("migration" in request.path for request, _ in httpserver.log)
+
+
 def test_a_lookup_of_a_segment_names_it_whole(httpserver: HTTPServer, cluster: AdminCluster) -> None:
     asked: list[str] = []
 
