@@ -102,9 +102,9 @@ def given_or_fresh() -> str:
         "digest": Param(
             None,
             type=["null", "string"],
-            pattern="^sha256:[0-9a-f]{64}$",
+            pattern="^(sha256:)?[0-9a-f]{6,64}$",
             title="Digest of a plan",
-            description="Empty: recommend on a fresh snapshot, as below",
+            description="Its first digits, as a report shows them, will do. Empty: recommend on a fresh snapshot",
         ),
         "undo": Param(
             False,
@@ -164,8 +164,10 @@ def given_or_fresh() -> str:
 def pulsar_rebalance() -> None:
     """Plan → propose → approve → apply → verify."""
     place = place_in_form()
-    given = task(multiple_outputs=False)(tasks.plan_by_digest)(place.cluster, "{{ params.digest }}")
-    undone = task(multiple_outputs=False)(tasks.undo_plan)(place.cluster, "{{ params.digest }}", place.pulsar_conn_id)
+    # Native templates would make a number of digits such as 123e45.
+    digest = "sha256:{{ (params.digest or '') | replace('sha256:', '') }}"
+    given = task(multiple_outputs=False)(tasks.plan_by_digest)(place.cluster, digest)
+    undone = task(multiple_outputs=False)(tasks.undo_plan)(place.cluster, digest, place.pulsar_conn_id)
     with TaskGroup("fresh") as fresh:
         snapshot = trusted_snapshot(place)
         made = task(task_id="plan", multiple_outputs=False)(tasks.advised_plan)(place.cluster, snapshot)

@@ -145,7 +145,7 @@ def _advised_changes(root: Root, snapshot: str) -> frozenset[tuple[Any, ...]]:
 
 
 def plan_by_digest(cluster: str, digest: str) -> dict[str, str]:
-    """The plan with the digest given in the form."""
+    """The plan whose digest begins as given in the form."""
     from pulsar_advisor.storage.plans import find_plan
 
     with as_airflow_errors():
