@@ -57,9 +57,7 @@ _TYPES: Final = (
     VerifyResult,
 )
 
-DOCUMENTS: Final[Mapping[str, type]] = {
-    kind.SCHEMA.removeprefix(_FAMILY): kind for kind in sorted(_TYPES, key=lambda kind: kind.SCHEMA)
-}
+DOCUMENTS: Final[Mapping[str, type]] = dict(sorted((kind.SCHEMA.removeprefix(_FAMILY), kind) for kind in _TYPES))
 """Schema name and version, without `pulsar-advisor/` -> the type of the document without its field `schema`."""
 
 

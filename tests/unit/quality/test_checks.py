@@ -76,7 +76,7 @@ def test_queries_double_the_braces_they_mean() -> None:
     # Great Expectations sends a query through str.format: an undoubled brace makes the check fail with an error inside.
     for suite in suites().values():
         for expectation in suite["expectations"]:
-            query = expectation["kwargs"].get("unexpected_rows_query", "{batch}")
+            query = str(expectation["kwargs"].get("unexpected_rows_query", "{batch}"))
             assert query.format(batch="rows").count("{") == query.count("{{")
 
 
