@@ -206,7 +206,10 @@ def propose(cluster: str, *candidates: Mapping[str, str] | None) -> dict[str, st
 
 
 def verify(cluster: str, plan: Mapping[str, str], snapshot: str) -> Json:
-    """Compare prediction and outcome, using a snapshot taken after the plan was carried out."""
+    """Compare prediction and outcome, using a snapshot taken after the plan was carried out.
+
+    Returns which run was verified with which snapshot; the ledger has the figures.
+    """
     from pulsar_advisor.stages.verify import run
     from pulsar_advisor.storage.plans import PlanReference
     from pulsar_advisor_airflow.ledger import opened_ledger
@@ -219,7 +222,7 @@ def verify(cluster: str, plan: Mapping[str, str], snapshot: str) -> Json:
             f"the cluster is not as predicted: {'; '.join(result.deviations)}; to take the run back, start "
             f"pulsar_rebalance with digest {result.digest} and Undo ticked"
         )
-    return as_json(result)
+    return {name: getattr(result, name) for name in ("digest", "run", "snapshot", "as_predicted", "ledger_head")}
 
 
 def report(cluster: str, snapshot: str) -> str:

@@ -104,6 +104,20 @@ def test_the_gate_and_apply_link_to_report_plan_and_ledger(stages: Stages, run_d
     assert (subject.cluster.name, subject.snapshot) == ("demo", stages.plan.snapshot)
 
 
+def test_tasks_hand_on_ids_and_digests_and_nothing_of_the_cluster(stages: Stages, run_dag: RunDag) -> None:
+    from airflow.models.xcom import XComModel
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    run_dag("pulsar_rebalance", FAST, Answer("Approve"))
+    with create_session() as session:
+        rows = session.scalars(select(XComModel).order_by(XComModel.dag_run_id)).all()
+        last = rows[-1].dag_run_id
+        handed_on = {(row.task_id, row.key): str(row.value) for row in rows if row.dag_run_id == last}
+    assert {("apply", "return_value"), ("verify", "return_value")} <= handed_on.keys()
+    assert [key for key, value in handed_on.items() if NAMESPACE in value or B1 in value] == []
+
+
 def test_the_form_reaches_the_stages(stages: Stages, run_dag: RunDag) -> None:
     conf = {"shedder": "OverloadShedder", "splits": False, "view": "published", "max_unloads": 3, **FAST}
     run_dag("pulsar_rebalance", conf, Answer("Reject"))

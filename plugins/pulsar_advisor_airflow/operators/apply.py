@@ -84,7 +84,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         self._killed = "the task was stopped in Airflow"
 
     def execute(self, context: Context) -> Json:
-        """The result of the run, `pulsar-advisor/apply-result/3`."""
+        """Which run carried out which plan, how it ended, and the ledger's last event; the rest is in the ledger."""
         show_links(self, context)
         return self._carried_out(context, None)
 
@@ -122,7 +122,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             choices = ["clear this task to continue", *([back] if result.undoable_steps else [])]
             kind = AirflowException if self._killed else AirflowFailException
             raise kind(f"{result.sentence}; {'; '.join(choices)}")
-        return as_json(result)
+        return {name: getattr(result, name) for name in ("digest", "run", "outcome", "ledger_head")}
 
     def _run(self, waited: Parking | None, until: datetime | None) -> ApplyResult:
         from pulsar_advisor.execution.run.options import ApplyOptions
