@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -391,6 +392,17 @@ def test_a_rejected_plan_is_not_listed_as_proposed(server: LogIn, ledger: Ledger
     page = server("vic").get(f"/pulsar-advisor/clusters/prod-eu/plans/{digest_of(plan)}").text
     assert re.search(r"<h1>Plan \w+: rejected</h1>", page)
     assert re.search(r"<td>rejected</td><td[^>]*>by bob \(airflow\)</td>", page)
+
+
+def test_proposals_and_answers_are_in_the_order_of_time(
+    server: LogIn, ledger: Ledger, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "now_ms", count(1_800_000_000_000, 60_000).__next__)
+    propose(ledger, plan, ALICE)
+    record_rejection(ledger, digest_of(plan), "by bob (airflow)")
+    propose(ledger, plan, ALICE)
+    page = server("vic").get(f"/pulsar-advisor/clusters/prod-eu/plans/{digest_of(plan)}").text
+    assert re.findall(r"<td>(proposed|rejected)</td>", page) == ["proposed", "rejected", "proposed"]
 
 
 REPORT = f"/pulsar-advisor/clusters/prod-eu/reports/{SNAPSHOT}"
