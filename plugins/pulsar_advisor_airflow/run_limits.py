@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 NO_BACKFILL: Final = ("manual", "scheduled", "operator_triggered", "asset_triggered", "asset_materialization")
 """The types of run but `backfill`: runs for the past would all capture the present."""
@@ -14,7 +14,7 @@ STAGE_TIMEOUT: Final = timedelta(hours=1)
 RUN_TIMEOUT: Final = timedelta(hours=4)
 """Of a whole DAG run that waits for nobody: every try of its longest stage, and the rest."""
 
-FIRST: Final[dict[str, Any]] = {"priority_weight": 1_000, "weight_rule": "absolute"}
+FIRST: Final[dict[str, int | str]] = {"priority_weight": 1_000, "weight_rule": "absolute"}
 """Arguments of the operators of a run that a person waits for: before those of scheduled runs."""
 
 WAITING_RUNS: Final = 50
