@@ -316,8 +316,18 @@ def _of_settings(victims: Victims) -> Iterator[Corruption]:
         yield _changed("modular", "settings", "any", kind, path, change)
 
 
+_POSSIBLE: Final = frozenset({("isolation policy", "an empty object"), ("isolation policy", "status 404")})
+"""What brokers answer for a cluster without any: no document that a snapshot has contradicts it."""
+
+
 def _of_documents(load_manager: str, victims: Victims) -> Iterator[Corruption]:
     """Whole answers and nodes."""
+    for one in _of_whole_documents(load_manager, victims):
+        if (one.surface, one.kind) not in _POSSIBLE:
+            yield one
+
+
+def _of_whole_documents(load_manager: str, victims: Victims) -> Iterator[Corruption]:
     places: dict[str, Path] = {
         "load report": victims.report,
         "topic statistics": victims.topics,

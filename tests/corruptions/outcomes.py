@@ -2,8 +2,8 @@
 
 - **refused**: no advice; a named error.
 - **confined**: a check sets brokers, namespaces or bundles aside.
-- **noticed**: a check fails, or a note or a strategy's refusal names it: advice that changes says why. A finding that
-  only repeats the changed figures notices nothing.
+- **noticed**: a check fails, or a note, a doubt, a warning or a strategy's refusal names it: advice that changes says
+  why. A finding that only repeats the changed figures notices nothing.
 - **harmless**: the same advice with the same figures, for the reason given.
 - **PASSED**: the advice or a figure changed, and nothing says so. None may.
 """
@@ -67,7 +67,7 @@ class Answer:
     failing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Failing check -> what it excludes."""
     said: frozenset[str] = frozenset()
-    """Notes, and refusals of strategies."""
+    """Notes, doubts of steps, warnings without figures, and refusals of strategies."""
     advice: str = ""
     """The whole answer, as text to compare."""
 
@@ -152,7 +152,9 @@ class Judge:
         except AdvisorError as error:
             return Answer(_named(error), failing)
         plans = [json.loads(path.read_bytes()) for path in sorted(Path(str(root.folder(PLANS, snapshot))).glob("*--*"))]
-        said = [*document.notes, *(one.sentence for one in document.refusals)]
+        doubts = {doubt["sentence"] for plan in plans for step in plan["steps"] for doubt in step["doubts"]}
+        warned = {one.sentence for one in document.findings if one.severity == "warning" and "%" not in one.sentence}
+        said = [*document.notes, *(one.sentence for one in document.refusals), *doubts, *warned]
         advice = json.dumps([_without(as_json(document)), *map(_without, plans)])
         return self._of_tables.setdefault(tables, Answer(None, failing, frozenset(said), advice))
 

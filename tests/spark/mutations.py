@@ -38,15 +38,20 @@ SILENT: Final = "synthetic, without any report"
 TABLES: Final = "synthetic, its tables damaged after they were made"
 SIMPLE: Final = "recorded from Simple brokers"
 EXTENSIBLE: Final = "recorded from Extensible brokers"
+TOPICLESS: Final = "recorded from Extensible brokers, one without topics"
 UNSEEN: Final = "recorded from Extensible brokers, what no check sees"
 """Blind spots: its corruptions are caught by nothing, as `docs/blind-spots.md` says."""
-ROUNDS: Final = (RECORDED, FROZEN, SYNTHETIC, CLUSTER, NOTHING, IDLE, SILENT, TABLES, SIMPLE, EXTENSIBLE, UNSEEN)
+ROUNDS: Final = (
+    *(RECORDED, FROZEN, SYNTHETIC, CLUSTER, NOTHING, IDLE, SILENT, TABLES, SIMPLE),
+    *(EXTENSIBLE, TOPICLESS, UNSEEN),
+)
 
 _LOAD_MANAGERS: Final = {
     RECORDED: "modular",
     FROZEN: "modular",
     SIMPLE: "simple",
     EXTENSIBLE: "extensible",
+    TOPICLESS: "extensible",
     UNSEEN: "extensible",
 }
 """Whose recording, of three real brokers 4.0.8, the corruptions of a round are made in."""
@@ -618,7 +623,7 @@ def topics_exchanged_their_figures(capture: Capture) -> str:
     return "persistent://retail/payments/ledger-533"
 
 
-@corruption(UNSEEN)
+@corruption(TOPICLESS, "brokers.serves_its_bundles")
 def statistics_empty_before_their_first_pass(capture: Capture) -> str:
     capture.raw.lines[capture.topic_file(_EXTENSIBLE_BROKERS[2])].clear()
     return _EXTENSIBLE_BROKERS[2]
@@ -761,6 +766,15 @@ for _rate, _code in RATE_CODES.items():
 def averages_cut_to_the_busiest(capture: Capture) -> str:
     bundle = capture.bundle()
     capture.raw.lines["bundle_data"].remove(capture.lines("bundle_data", bundle=bundle)[0])
+    return bundle
+
+
+@corruption(SYNTHETIC, "bundles.averages_near")
+def averages_of_another_load(capture: Capture) -> str:
+    bundle = capture.bundle()
+    (node,) = capture.lines("bundle_data", bundle=bundle)
+    for rate in ("msgRateIn", "msgRateOut"):
+        node["document"]["longTermData"][rate] *= 1000
     return bundle
 
 

@@ -7,6 +7,7 @@ Source of paths and responses: Pulsar `org.apache.pulsar.broker.admin.v2` (2.10 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -69,6 +70,26 @@ def decode(document: Document, decoder: msgspec.json.Decoder[T], part: msgspec.R
         return decoder.decode(document.body if part is None else part)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise unreadable(document, error) from error
+
+
+def decode_once(document: Document, decoder: msgspec.json.Decoder[T]) -> T:
+    """The same of a document in which no object may have a key twice: which of the two values counts would be a guess.
+
+    It takes several times as long, so it is for documents on whose every figure advice rests.
+    """
+    value = decode(document, decoder)
+    try:
+        json.loads(bytes(document.body), object_pairs_hook=_refuse_twice)
+    except (ValueError, RecursionError) as error:
+        raise unreadable(document, error) from error
+    return value
+
+
+def _refuse_twice(members: list[tuple[str, object]]) -> None:
+    names = [name for name, _ in members]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice} is there twice")
 
 
 def unreadable(document: Document, error: Exception) -> UnreadableAnswer:

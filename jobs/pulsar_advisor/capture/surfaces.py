@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pulsar_advisor.admin.read_client import MIGRATES_SINCE, MIGRATING, Domain, ReadClient, decode
+from pulsar_advisor.admin.read_client import MIGRATES_SINCE, MIGRATING, Domain, ReadClient, decode, decode_once
 from pulsar_advisor.capture.documents import (
     ISOLATION_POLICIES,
     LOAD_REPORT,
@@ -132,7 +132,7 @@ def _load(session: Session, facts: BrokerFacts) -> list[BrokerRead]:
             session.journal.lack("load_reports", "under the Extensible load manager, whose load is in broker_metrics")
             read_metrics(broker)
             return
-        report = decode(client.load_report(broker), LOAD_REPORT)
+        report = decode_once(client.load_report(broker), LOAD_REPORT)
         report_type = report.loadReportType or None
         if (kind := load_manager_kind(report_type, facts.load_manager_classes.get(broker))) is not None:
             facts.load_managers[broker] = kind

@@ -7,10 +7,11 @@ import inspect
 import re
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 from pytest_httpserver import HTTPServer
 
-from pulsar_advisor.admin.read_client import ReadClient, UnreadableAnswer, topic_path
+from pulsar_advisor.admin.read_client import Document, ReadClient, UnreadableAnswer, decode_once, topic_path
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer, Parameters
 from pulsar_advisor.model.errors import ClusterUnreachable
 
@@ -183,6 +184,14 @@ def test_a_document_nested_without_end_can_not_be_read(broker: HTTPServer, clien
     broker.expect_request("/admin/v2/brokers/leaderBroker").respond_with_data('{"x":' + "[" * 100_000)
     with pytest.raises(UnreadableAnswer, match="leaderBroker: can't decode"):
         client.leader()
+
+
+def test_a_document_with_a_key_twice_can_not_be_read() -> None:
+    decoder = msgspec.json.Decoder(dict[str, dict[str, float]])
+    once, twice = (Document("http://broker/report", body) for body in (b'{"cpu":{"usage":1}}', b'{"cpu":{},"cpu":{}}'))
+    assert decode_once(once, decoder) == {"cpu": {"usage": 1.0}}
+    with pytest.raises(UnreadableAnswer, match="the key cpu is there twice"):
+        decode_once(twice, decoder)
 
 
 def test_every_answer_is_observed(broker: HTTPServer) -> None:

@@ -12,15 +12,18 @@ from pulsar_advisor.model.cluster.cluster_state import (
     BANDWIDTH_IN,
     BANDWIDTH_OUT,
     CPU,
+    NO_ROW,
     RESOURCE_NAMES,
     ClusterState,
 )
+from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings
 from pulsar_advisor.model.load.base_load import base_load
 from pulsar_advisor.model.load.proportional import shares_of
 from pulsar_advisor.model.load.resource_usage import deciding_resources
 from pulsar_advisor.model.plans.plan import Plan
-from pulsar_advisor.model.text.some_of import some_of
+from pulsar_advisor.model.text.some_of import count, some_of
+from pulsar_advisor.placement.filters import placement_facts, policy_candidates
 from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.planning.proposals.fitness import fit_part, split_refusals
 from pulsar_advisor.planning.usage.forecast import loads_of, usage_ratios
@@ -62,6 +65,8 @@ def findings(
         found.append(busiest)
     if (above := _above_limits(fit)) is not None:
         found.append(above)
+    if (forbidden := _forbidden(fit, settings)) is not None:
+        found.append(forbidden)
     hot = hot_topics(fit, settings, base_load(fit))
     found += [Finding("warning", topic.sentence) for topic in hot[:_HOT_TOPICS_NAMED]]
     if (more := len(hot) - _HOT_TOPICS_NAMED) > 0:
@@ -126,6 +131,31 @@ def _above_limits(state: ClusterState) -> Finding | None:
     sentence = f"By what the brokers report, {some_of(above)} is in use: the limit is wrong, not the usage"
     causes = "-XX:ActiveProcessorCount below the machine's cores, a cgroup without a quota, a NIC speed set too low"
     return Finding("warning", f"{sentence} ({causes}). Such a broker is overloaded, by at least this much.")
+
+
+def _forbidden(state: ClusterState, settings: LoadBalancerSettings) -> Finding | None:
+    """The users' bundles that are where isolation policies forbid them."""
+    if not state.isolation_policies:
+        return None
+    facts = placement_facts(state, settings)
+    bundles, available = state.bundles, state.brokers.available
+    served = np.flatnonzero((bundles.owner != NO_ROW) & available[bundles.owner])
+    kinds = np.stack((bundles.namespace[served], facts.non_persistent[served]), axis=1)
+    outside: list[int] = []
+    for namespace, non_persistent in np.unique(kinds, axis=0).tolist():
+        if is_pulsars_own(state.namespaces.names[namespace]):
+            continue
+        allowed = policy_candidates(state, facts, namespace, non_persistent=bool(non_persistent))
+        of_kind = served[(kinds == (namespace, non_persistent)).all(axis=1)]
+        outside += of_kind[~allowed[bundles.owner[of_kind]]].tolist()
+    if not outside:
+        return None
+    named = some_of([f"{state.bundle_name(row)} on {state.brokers.ids[bundles.owner[row]]}" for row in outside])
+    return Finding(
+        "warning",
+        f"Isolation policies forbid where {count(len(outside), 'bundle')} {'is' if len(outside) == 1 else 'are'}: "
+        f"{named}. Pulsar asks them only when a bundle is assigned; `conform` plans the moves.",
+    )
 
 
 def _averages(state: ClusterState) -> Finding | None:

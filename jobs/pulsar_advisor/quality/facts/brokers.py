@@ -58,19 +58,16 @@ def facts_of_brokers(
         for resource in RESOURCE_NAMES
     }
     # A separate check names a bundle whose figure can't be a rate; it must not spoil sums.
-    sums = (
-        bundles.where("reported")
-        .groupBy(sf.col("figures_broker").alias("broker"))
-        .agg(
-            sf.count("*").alias("summed_bundles"),
-            *(sf.sum(count).alias(f"sum_{count}") for count in COUNTS),
-            *(
-                sf.expr(f"if(bool_and({figure} between 0 and {HIGHEST_FIGURE}), sum({figure}), null)").alias(
-                    f"sum_{figure}"
-                )
-                for figure in FIGURES
-            ),
-        )
+    sums = bundles.groupBy(sf.expr("if(reported, figures_broker, owner)").alias("broker")).agg(
+        sf.expr("nullif(count_if(reported), 0)").alias("summed_bundles"),
+        sf.expr("count_if(kind = 'user' and owner is not null)").alias("bundles_of_users"),
+        *(sf.sum(count).alias(f"sum_{count}") for count in COUNTS),
+        *(
+            sf.expr(f"if(bool_and({figure} between 0 and {HIGHEST_FIGURE}), sum({figure}), null)").alias(
+                f"sum_{figure}"
+            )
+            for figure in FIGURES
+        ),
     )
     usages = [f"{resource}_usage" for resource in RESOURCE_NAMES if resource != "cpu"]
     flows = " + ".join(f"coalesce(abs({figure}), 0)" for figure in FIGURES)
@@ -102,6 +99,9 @@ def facts_of_brokers(
                 "reports_of_all": sf.expr("count(report_source) over ()"),
                 "traffic_of_all_flows": sf.expr(
                     f"if(count(report_source) over () > 0, sum({flows}) over () > 0, null)"
+                ),
+                "serves_its_bundles": sf.expr(
+                    "if(report_source = 'metrics' and bundles_of_users > 0, topics > 0, null)"
                 ),
                 "impossible_counts": sf.expr(
                     f"if(report_source = 'load_report', {impossible(_HIGHEST_OF_BROKERS)}, null)"

@@ -95,9 +95,25 @@ def facts_of_bundles(
             + " as bytes_contradict_messages",
             "if(leader_stores_averages and kind = 'user' and msg_rate_in_per_s + msg_rate_out_per_s > 0, "
             "averages_origin = 'bundle_data', null) as averages_are_stored",
+            f"if(reported and averages_origin = 'bundle_data', {_times_off('short_term_', 'long_term_')}, null) "
+            "as averages_times_off",
         )
         .withColumn("steady", _steady(known=earlier is not None))
     )
+
+
+def _times_off(*terms: str) -> str:
+    """How many times the present message rate an average is, or the other way round.
+
+    Ten messages more on both sides, so that the quota of 100 that Pulsar begins with is near an idle bundle's rate.
+    """
+
+    def rate(term: str) -> str:
+        total = f"{term}msg_rate_in_per_s + {term}msg_rate_out_per_s"
+        return f"if({total} between 0 and {HIGHEST_FIGURE}, 10 + {total}, null)"
+
+    now = rate("")
+    return f"greatest({', '.join(f'{rate(term)} / {now}, {now} / {rate(term)}' for term in terms)})"
 
 
 def _with_topics(bundles: DataFrame, topics: DataFrame) -> DataFrame:

@@ -1,6 +1,14 @@
 """The sentences that matter."""
 
-from pulsar_advisor.model.cluster.cluster_state import BANDWIDTH_IN, BANDWIDTH_OUT, DIRECT_MEMORY, ClusterState
+from dataclasses import replace
+
+from pulsar_advisor.model.cluster.cluster_state import (
+    BANDWIDTH_IN,
+    BANDWIDTH_OUT,
+    DIRECT_MEMORY,
+    ClusterState,
+    IsolationPolicy,
+)
 from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.advice.coverage import coverage
 from pulsar_advisor.planning.advice.findings import Finding
@@ -94,6 +102,18 @@ def test_samples_added_to_stored_averages_are_said(state: ClusterState, settings
     state.bundles.unknown_samples[1] = 1
     (sentence,) = of_averages()
     assert "the figures of up to 1 more are assumed" in sentence
+
+
+def test_bundles_that_isolation_policies_forbid_where_they_are_are_named(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    elsewhere = replace(state, isolation_policies=(IsolationPolicy("p", ("t/hot",), ("b",), (), 1, 100),))
+    [forbidden] = [one for one in findings(elsewhere, settings) if "forbid" in one.sentence]
+    assert forbidden.severity == "warning"
+    assert forbidden.sentence.startswith("Isolation policies forbid where ")
+    assert "t/hot/0x00000000_0x40000000 on a:8080" in forbidden.sentence
+    here = replace(state, isolation_policies=(IsolationPolicy("p", ("t/hot",), ("[ab]",), (), 1, 100),))
+    assert not [one for one in findings(here, settings) if "t/hot" in one.sentence and "forbid" in one.sentence]
 
 
 def test_a_broker_above_its_limit_is_overloaded_and_its_limit_is_wrong(
