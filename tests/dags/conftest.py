@@ -193,10 +193,10 @@ class Answer:
 
 
 @pytest.fixture
-def run_dag(stages: Stages) -> Iterator[Callable[..., Any]]:
+def run_dag(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
     """Run a whole DAG in this process; a request for approval is answered through the metadata database, as the API
     server does it. Gives the DAG run's state and each task's."""
-    from airflow.dag_processing.dagbag import DagBag
+    from airflow.dag_processing.dagbag import BundleDagBag, DagBag
 
     def run(
         dag_id: str,
@@ -204,7 +204,11 @@ def run_dag(stages: Stages) -> Iterator[Callable[..., Any]]:
         answer: Answer | None = None,
         mark_success: str | None = None,
     ) -> tuple[str, dict[str, str]]:
-        dag = DagBag(REPOSITORY / "dags" / f"{dag_id.partition('__')[0]}.py").dags[dag_id]
+        file = REPOSITORY / "dags" / f"{dag_id.partition('__')[0]}.py"
+        dag = DagBag(file).dags[dag_id]
+        # `dag.test()` would parse and store all other DAGs, too, each time.
+        only_this = lambda dag_folder, **of: BundleDagBag(dag_folder=file, **of)  # noqa: E731
+        monkeypatch.setattr("airflow.dag_processing.dagbag.BundleDagBag", only_this)
         # A run writes its conf into these, and the next test's DAG would have it: the fields of the form are shared.
         dag.params = deepcopy(dag.params)
         for task in dag.tasks:
