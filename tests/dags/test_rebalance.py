@@ -391,9 +391,9 @@ def test_a_gate_that_airflow_took_for_lost_after_the_answer_does_not_ask_again(
 def test_an_approval_given_before_the_run_does_not_answer_its_gate(stages: Stages, run_dag: RunDag) -> None:
     stages.plan = stages.plan.model_copy(update={"snapshot": stages.snapshot()})
     write_plan(stages.root, stages.plan)
-    conf = {"digest": digest_of(stages.plan), **FAST}
-    run_dag("pulsar_rebalance", conf, Answer("Approve"))
-    state, tasks = run_dag("pulsar_rebalance", conf, Answer("Reject"))
+    with closing(stages.ledger()) as ledger:
+        approved(ledger, stages.plan)
+    state, tasks = run_dag("pulsar_rebalance", {"digest": digest_of(stages.plan), **FAST}, Answer("Reject"))
     assert (state, tasks["approve"], tasks["apply"]) == ("success", "success", "skipped")
 
 
