@@ -19,6 +19,7 @@ from rotten_root import (
     CLUSTERS,
     FILES,
     NEW,
+    NOT_A_TIME,
     NOT_WHAT_IT_SHOULD_BE,
     OLD,
     ROTTEN,
@@ -100,7 +101,7 @@ def test_strange_names_are_no_snapshots_and_no_clusters(
     add_strange_folders(folder)
     for verb in LISTS:
         code, said = run(cluster, verb, monkeypatch, capsys)
-        assert (code, "99" in said) == (0, False), (verb, said)
+        assert (code, NOT_A_TIME in said) == (0, False), (verb, said)
     assert [row.id for row in newest(Root(str(folder), cluster), 9)] == [NEW]
     code, said = run("elsewhere", "snapshots list", monkeypatch, capsys)
     assert code == 2
