@@ -101,7 +101,7 @@ def a_topic_is_in_a_bundle_that_its_hash_is_not_in(documents: Documents, victims
 
 
 @contradiction("topic statistics", "modular", "extensible")
-def a_range_that_is_none(documents: Documents, victims: Victims) -> None:
+def a_range_that_ends_before_it_begins(documents: Documents, victims: Victims) -> None:
     ranges = documents.topics(victims.broker)[victims.namespace]
     ranges["0x40000000_0x00000000"] = ranges.pop(victims.range)
 
