@@ -1,8 +1,8 @@
 """`MostTopicsShedder`, an example: relieve brokers that serve many more topics than the mean.
 
 A broker whose bundles hold more loaded topics than mean × (1 + T), T = `loadBalancerBrokerThresholdShedderPercentage` /
-100, gives up bundles, those with most topics first and at least one, until the rest is no more than the mean. It keeps
-its last bundle.
+100, gives up bundles, those with most topics first and at least one, until the rest is no more than the mean. One that
+lists a single bundle keeps it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,13 @@
 """The scenarios of `clusters/`: each a small cluster as data, with what an expert would accept of the advice about it.
 
 A file describes machines, bundles and settings in the words and units of an operator; `state` makes of it what the
-advisor would have read from the brokers. CONTRIBUTING.md says how to add one.
+advisor would have read from the brokers.
+
+A file has a `title`, `brokers` (`Machine`), `bundles` (`Load`), and where they matter `settings`, `isolation`,
+`anti_affinity` and `earlier` hours. Each entry of `expect` has a command (`ask: relieve a --to 60`), the reason, and
+clauses that must (`accept`) or must not (`never`) hold, such as `moves at most 3` or `words say polic` (`facts.py`
+lists them). Every verb is asked about the cluster anyway: `properties.py` must hold, and `brute_force.py` finds by
+trying everything what is possible. What isn't met yet goes into `expected_failures.yaml`.
 """
 
 from __future__ import annotations
