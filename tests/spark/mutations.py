@@ -333,7 +333,7 @@ def figures_frozen_for_an_hour(capture: Capture) -> str:
     FROZEN,
     "bundles.steady",
     "bundles.topics_add_up",
-    also=tuple(f"brokers.{code}_adds_up" for code in RATE_CODES.values()),
+    also=("bundles.averages_near", *(f"brokers.{code}_adds_up" for code in RATE_CODES.values())),
 )
 def traffic_a_thousand_times_what_it_was(capture: Capture) -> str:
     bundle = capture.bundle()
