@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument("--admin-url", action="append", required=True)
     generate.add_argument("--service-url", required=True)
     generate.add_argument("--token-file", type=Path)
-    generate.add_argument("--workload", choices=WORKLOADS, required=True)
+    generate.add_argument("--workload", choices=WORKLOADS, default="skewed")
     generate.add_argument("--seed", type=int, default=DEFAULT_SEED)
     generate.add_argument("--place", action="store_true", help="bring each bundle to its broker first")
     return parser
