@@ -99,7 +99,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     insert(advisor / "cli" / "__init__.py", "from pulsar_advisor.cli import (\n", "    hold,\n")
     insert(advisor / "cli" / "__init__.py", "for verb in (\n", "    hold.hold,\n")
     (advisor / "reporting" / "headline.py").write_text(FORM)
-    insert(advisor / "reporting" / "forms.py", "] = {\n", '    "txt": "pulsar_advisor.reporting.headline:headline",\n')
+    insert(advisor / "reporting" / "forms.py", "] = {\n", '    "headline": "pulsar_advisor.reporting.headline:headline",\n')
     suite = clone / "expectations" / "settings.json"
     document = json.loads(suite.read_text())
     first = document["expectations"][0]
@@ -192,8 +192,8 @@ print(GOAL["goal"].schema["enum"])
 
 def test_a_form_of_the_report_is_offered_and_rendered(clone: Path) -> None:
     refused = python(clone, "-c", "from pulsar_advisor.cli import main; main()", "report", "--format", "pdf")
-    assert '"txt"' in refused.stderr
-    code = REPORT.replace("print(render_markdown(inputs.page()))", "print(*rendered(inputs.page(), 'txt'))")
+    assert '"headline"' in refused.stderr
+    code = REPORT.replace("print(render_markdown(inputs.page()))", "print(*rendered(inputs.page(), 'headline'))")
     answer = python(clone, "-c", f"from pulsar_advisor.reporting.forms import rendered\n{code}")
     assert " at 2" in answer.stdout, answer.stderr
 
