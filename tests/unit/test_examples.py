@@ -99,7 +99,9 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     insert(advisor / "cli" / "__init__.py", "from pulsar_advisor.cli import (\n", "    hold,\n")
     insert(advisor / "cli" / "__init__.py", "for verb in (\n", "    hold.hold,\n")
     (advisor / "reporting" / "headline.py").write_text(FORM)
-    insert(advisor / "reporting" / "forms.py", "] = {\n", '    "headline": "pulsar_advisor.reporting.headline:headline",\n')
+    insert(
+        advisor / "reporting" / "forms.py", "] = {\n", '    "headline": "pulsar_advisor.reporting.headline:headline",\n'
+    )
     suite = clone / "expectations" / "settings.json"
     document = json.loads(suite.read_text())
     first = document["expectations"][0]
