@@ -139,15 +139,15 @@ def _forbidden(state: ClusterState, settings: LoadBalancerSettings) -> Finding |
         return None
     facts = placement_facts(state, settings)
     bundles, available = state.bundles, state.brokers.available
-    served = np.flatnonzero((bundles.owner != NO_ROW) & available[bundles.owner])
-    kinds = np.stack((bundles.namespace[served], facts.non_persistent[served]), axis=1)
-    outside: list[int] = []
-    for namespace, non_persistent in np.unique(kinds, axis=0).tolist():
-        if is_pulsars_own(state.namespaces.names[namespace]):
-            continue
-        allowed = policy_candidates(state, facts, namespace, non_persistent=bool(non_persistent))
-        of_kind = served[(kinds == (namespace, non_persistent)).all(axis=1)]
-        outside += of_kind[~allowed[bundles.owner[of_kind]]].tolist()
+    users = np.array([not is_pulsars_own(name) for name in state.namespaces.names], dtype=np.bool_)
+    served = np.flatnonzero((bundles.owner != NO_ROW) & available[bundles.owner] & users[bundles.namespace])
+    # Bundles of one namespace that hold a non-persistent topic, and those that don't, have the same allowed brokers.
+    kinds, kind_of = np.unique(2 * bundles.namespace[served] + facts.non_persistent[served], return_inverse=True)
+    allowed = np.array(
+        [policy_candidates(state, facts, kind // 2, non_persistent=bool(kind % 2)) for kind in kinds.tolist()],
+        dtype=np.bool_,
+    ).reshape(len(kinds), len(available))
+    outside = served[~allowed[kind_of, bundles.owner[served]]].tolist()
     if not outside:
         return None
     named = some_of([f"{state.bundle_name(row)} on {state.brokers.ids[bundles.owner[row]]}" for row in outside])
