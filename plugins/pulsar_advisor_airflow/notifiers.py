@@ -1,4 +1,4 @@
-"""Tells people and the webhook of new advice, of a balancer that was left off, and of what needs somebody."""
+"""Notifies people and the webhook of new advice, a balancer left off, and work that needs a person."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Call(BaseNotifier):  # type: ignore[misc]
         self.notifiers = call_notifiers()
 
     def notify(self, context: Any) -> None:
-        """Raises as `AdviceWebhook` does, once the notifiers have been told."""
+        """Run the notifiers, then raise as `AdviceWebhook` does."""
         task, ti = context["task"], context["ti"]
         said = {
             "approval.waiting": getattr(task, "subject", ""),

@@ -12,7 +12,7 @@ STAGE_TIMEOUT: Final = timedelta(hours=1)
 """Of one try. The largest cluster measured takes minutes; a hung one would stop every snapshot after it."""
 
 RUN_TIMEOUT: Final = timedelta(hours=4)
-"""Of a whole DAG run that waits for nobody: every try of its longest stage, and the rest."""
+"""For a DAG run that needs no person: every try of its longest stage, and the rest."""
 
 FIRST: Final[dict[str, int | str]] = {"priority_weight": 1_000, "weight_rule": "absolute"}
 """Arguments of the operators of a run that a person waits for: before those of scheduled runs."""

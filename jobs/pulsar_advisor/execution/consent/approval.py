@@ -33,7 +33,7 @@ _NOT_ANOTHER_RUN: Final[Mapping[RunState, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Approved:
-    """What `approve` prints of an approval: by whom, with which limits, until when."""
+    """What `approve` prints of an approval: the approver, the limits, and when it expires."""
 
     digest: str
     approver: str

@@ -25,7 +25,7 @@ class SwitchedOff:
     before: str | None
     """Its previous override; None: it had none."""
     written: str | None = None
-    """The value that switched it off, which nobody else writes; None in ledgers of earlier releases."""
+    """The value that switched it off, which only the advisor writes; None in ledgers of earlier releases."""
     effective: Mapping[str, str] = field(default_factory=dict)
     """The value in each broker's memory before, by broker id; empty in ledgers of earlier releases."""
 

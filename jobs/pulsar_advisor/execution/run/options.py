@@ -1,4 +1,4 @@
-"""What `apply` may be told: its options, and what interrupts it."""
+"""The options of `apply`, and what interrupts it."""
 
 from __future__ import annotations
 

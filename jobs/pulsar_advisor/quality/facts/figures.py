@@ -14,7 +14,7 @@ HIGHEST_FIGURE: Final = 1e15
 """No machine reaches such a rate of messages or bytes."""
 
 HIGHEST_COUNT: Final = 1_000_000_000
-"""No broker has so many topics or clients."""
+"""More topics or clients than any broker has."""
 
 
 def impossible(counts: Mapping[str, float]) -> str:

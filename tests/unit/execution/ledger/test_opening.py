@@ -47,7 +47,7 @@ def test_a_ledger_is_migrated_once_however_often_it_is_opened(tmp_path: Path, ca
     assert any("Running upgrade" in message for message in caplog.messages)
     caplog.clear()
     with create_engine(url).connect() as other:
-        other.execute(text("BEGIN IMMEDIATE"))  # who opens a ledger waits for nobody who writes
+        other.execute(text("BEGIN IMMEDIATE"))  # opening a ledger doesn't wait for a writer
         with closing(open_ledger(url)) as ledger:
             assert proposals_of_plan(ledger, DIGEST) == []
     assert caplog.messages == []
