@@ -154,7 +154,7 @@ def test_an_approval_put_in_by_hand_is_none(ledger: Ledger, postgresql_url: str)
 
 def test_what_a_stage_wrote_is_sealed_once_and_never_changes(ledger: Ledger, postgresql_url: str) -> None:
     for sha256 in ("a" * 64, "a" * 64, "b" * 64):
-        record_seal(ledger, "live", "20261121T083000Z", "validate", sha256, (), "1.0")
+        record_seal(ledger, "live", "20261121T083000Z", "validate", sha256, ())
     assert [seal.sha256[0] for seal in seals_of_snapshot(ledger, "live", "20261121T083000Z")] == ["a", "b"]
     with create_engine(postgresql_url).connect() as connection, pytest.raises(Exception, match="never changes"):
         connection.execute(text("UPDATE seals SET sha256 = 'c'"))

@@ -47,12 +47,11 @@ def why_not_computed_here(root: Root, ledger: Ledger, plan: Plan) -> str | None:
 
 def _unsealed(root: Root, ledger: Ledger, plan: Plan) -> str | None:
     """Why what the plan rests on can't be compared with the ledger. Raises `Refused` where it differs."""
-    compared = (
-        require_as_sealed(ledger, root, snapshot, stage)
+    reasons = (
+        require_as_sealed(ledger, root, snapshot, "capture", "normalize", "validate")
         for snapshot in (plan.snapshot, *plan.remembered)
-        for stage in ("capture", "normalize", "validate")
     )
-    return next(filter(None, compared), None)
+    return next(filter(None, reasons), None)
 
 
 def _computed(root: Root, plan: Plan, inputs: PlanInputs) -> Plan:

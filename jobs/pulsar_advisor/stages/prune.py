@@ -8,7 +8,7 @@ from itertools import chain
 
 from pulsar_advisor.documents.prune_result import Pruned
 from pulsar_advisor.execution.ledger.opening import ledger_exists, open_ledger
-from pulsar_advisor.execution.ledger.recorded_plans import new_plans
+from pulsar_advisor.execution.ledger.plans import new_plans
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.snapshots.retention import Retention, referred_to
 from pulsar_advisor.storage.index import update_index

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.seals import RELEASE, record_seal, seals_of_snapshot, why_not_as_sealed
+from pulsar_advisor.execution.ledger.seals import record_seal, seals_of_snapshot, why_not_as_sealed
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.storage.plans import read_recommendation
 from pulsar_advisor.storage.root import Root
@@ -44,20 +44,22 @@ def seal(opened: Callable[[], Ledger], root: Root, snapshot: str, *stages: str) 
             for stage in stages:
                 if (sha256 := result_sha256(root, snapshot, stage)) is not None:
                     plans = _listed(root, snapshot) if stage == "recommend" else ()
-                    record_seal(ledger, root.cluster, snapshot, stage, sha256, plans, RELEASE)
+                    record_seal(ledger, root.cluster, snapshot, stage, sha256, plans)
         finally:
             ledger.close()
     except (AdvisorError, OSError) as error:
         _log.warning("snapshot %s is not sealed, so no policy can approve its plans: %s", snapshot, error)
 
 
-def require_as_sealed(ledger: Ledger, root: Root, snapshot: str, stage: str) -> str | None:
-    """Why a stage's result can't be compared with its newest seal; None if they agree, or if there is neither.
+def require_as_sealed(ledger: Ledger, root: Root, snapshot: str, *stages: str) -> str | None:
+    """Why one of these stages' results can't be compared with its newest seal; None if all that there are agree.
 
-    Raises `Refused` if they differ.
+    Raises `Refused` if one differs.
     """
     seals = seals_of_snapshot(ledger, root.cluster, snapshot)
-    return why_not_as_sealed(seals, snapshot, stage, result_sha256(root, snapshot, stage))
+    found = [(stage, result_sha256(root, snapshot, stage)) for stage in stages]
+    reasons = [why_not_as_sealed(seals, snapshot, stage, sha256) for stage, sha256 in found]
+    return next(filter(None, reasons), None)
 
 
 def _listed(root: Root, snapshot: str) -> list[str]:

@@ -194,7 +194,7 @@ def test_so_does_one_judge_a_plan_of_a_pruned_snapshot(root: Root, ledger: Ledge
 
 def test_and_one_of_another_release(root: Root, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     [plan] = recommended(root, DRAIN)
-    monkeypatch.setattr("pulsar_advisor.stages.seal.RELEASE", "0.0.1")
+    monkeypatch.setattr("pulsar_advisor.execution.ledger.seals.RELEASE", "0.0.1")
     sealed(root, ledger, "recommend")
     assert str(why_not_computed_here(root, ledger, plan)).startswith("release 0.0.1 computed it, and this is ")
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+
+from sqlalchemy import create_engine, select
 from sqlalchemy.orm import Session
 
-from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.address import ledger_url
+from pulsar_advisor.execution.ledger.ledger import Ledger, named_errors
 from pulsar_advisor.execution.ledger.plan_summary import summary_values
 from pulsar_advisor.execution.ledger.tables import PlanRecord, PlanSummary
 from pulsar_advisor.model.plans.plan import Sealed
@@ -38,6 +42,23 @@ def summary_of_plan(ledger: Ledger, digest: str) -> PlanSummary | None:
     """What lists say of a plan."""
     with ledger.reading() as session:
         return session.get(PlanSummary, digest)
+
+
+def new_plans(url: str, cluster: str, known: Collection[str]) -> Iterator[tuple[str, str, str]]:
+    """Digest, snapshot and document of each plan of a cluster whose digest isn't known yet.
+
+    Raises `StorageError` if the ledger can't be read.
+    """
+    engine = create_engine(ledger_url(url))
+    try:
+        with named_errors(engine), engine.connect() as connection:
+            of_cluster = PlanRecord.cluster == cluster
+            for digest in set(connection.scalars(select(PlanRecord.digest).where(of_cluster))).difference(known):
+                plan = select(PlanRecord.snapshot, PlanRecord.document).where(PlanRecord.digest == digest)
+                row = connection.execute(plan).one()
+                yield digest, row.snapshot, row.document
+    finally:
+        engine.dispose()
 
 
 def _summary(record: PlanRecord) -> PlanSummary:

@@ -15,14 +15,12 @@ from pulsar_advisor.model.errors import Refused
 RELEASE: Final = version("pulsar-rebalance-advisor")
 
 
-def record_seal(
-    ledger: Ledger, cluster: str, snapshot: str, stage: str, sha256: str, plans: Collection[str], release: str
-) -> None:
-    """Record what a stage wrote about a snapshot of a cluster (its name in paths), unless that is known."""
+def record_seal(ledger: Ledger, cluster: str, snapshot: str, stage: str, sha256: str, plans: Collection[str]) -> None:
+    """Record what a stage of this release wrote about a cluster's snapshot (by its name in paths), if it is new."""
     with ledger.writing() as session:
         of_stage = (Seal.cluster == cluster, Seal.snapshot == snapshot, Seal.stage == stage)
         last = session.scalars(select(Seal).where(*of_stage).order_by(Seal.id.desc()).limit(1)).one_or_none()
-        if last is not None and (last.sha256, last.release) == (sha256, release):
+        if last is not None and (last.sha256, last.release) == (sha256, RELEASE):
             return
         seal = Seal(
             cluster=cluster,
@@ -30,7 +28,7 @@ def record_seal(
             stage=stage,
             sha256=sha256,
             plans="\n".join(plans),
-            release=release,
+            release=RELEASE,
             at_ms=ledger.now_ms(),
         )
         session.add(seal)

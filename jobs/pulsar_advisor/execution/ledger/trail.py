@@ -62,6 +62,16 @@ def _stored(session: Session, table: type[Base], *where: Any) -> Iterator[dict[s
             yield dict(zip(names, values, strict=True))
 
 
+class _Written(msgspec.Struct, gc=False):
+    """What the last event that wrote a row left of it. A million of these would keep the garbage collector busy."""
+
+    row_hash: str
+    event: int
+
+
+_NEVER_WRITTEN: Final = _Written("", 0)
+
+
 class Trail:
     """All events after a head."""
 
@@ -70,7 +80,7 @@ class Trail:
         self.broken: list[str] = []
         """Events that don't follow the one before, and those that don't say which rows they wrote."""
         self.marked = {after.event: after.chain}
-        self._written: dict[str, tuple[str, int]] = {}
+        self._written: dict[str, _Written] = {}
         wanted, number, previous = frozenset(marks), after.event, after.chain
         for event in _stored(session, Event, Event.id > after.event):
             chain = str(event.pop("chain"))
@@ -82,7 +92,7 @@ class Trail:
             rows = str(event["rows"])
             try:
                 for name, digest in _WRITTEN_ROWS.decode(rows).items():
-                    self._written[name] = (digest, number)
+                    self._written[name] = _Written(digest, number)
             except msgspec.MsgspecError:
                 self.broken.append(f"event {number} does not say which rows it wrote: '{rows[:40]}'")
         self.head: Final = ChainHead(number, previous)
@@ -90,16 +100,16 @@ class Trail:
     def unlike(self, rows: Iterable[Row]) -> Iterator[str]:
         """Rows that differ from what the last event that wrote them left; they count as seen."""
         for row in rows:
-            digest, number = self._written.pop(row.name, ("", 0))
-            if not number:
+            written = self._written.pop(row.name, _NEVER_WRITTEN)
+            if written is _NEVER_WRITTEN:
                 yield f"{row.name} was added by no event"
-            elif row_hash(row.hashed_columns) != digest:
-                yield f"{row.name} is not as event {number} left it"
+            elif row_hash(row.hashed_columns) != written.row_hash:
+                yield f"{row.name} is not as event {written.event} left it"
 
     def unseen(self) -> Iterator[str]:
         """Rows that events wrote and that were not seen."""
-        for name, (_, number) in self._written.items():
-            yield f"{name}, which event {number} wrote, was removed"
+        for name, written in self._written.items():
+            yield f"{name}, which event {written.event} wrote, was removed"
 
 
 def _number(event: Mapping[str, Value]) -> int:
