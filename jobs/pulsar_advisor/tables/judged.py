@@ -62,14 +62,16 @@ def settings_of(root: Root, snapshot: str, what_if: Mapping[str, str]) -> Resolv
     return replace(settings, notes=(*settings.notes, *assumptions(own, what_if)))
 
 
-def state_of(root: Root, snapshot: str, view: WantedView, what_if: Mapping[str, str]) -> ClusterState:
+def state_of(
+    root: Root, snapshot: str, view: WantedView, what_if: Mapping[str, str], *, with_topics: bool = True
+) -> ClusterState:
     """A view of a snapshot, as brokers would have reported it, with what its leader remembers and is about to read."""
     from pulsar_advisor.tables.state import cluster_state, has_fresh_view
 
     own = settings_of(root, snapshot, {}).values
-    state = as_the_leader_remembers(cluster_state(root, snapshot, view), own)
+    state = as_the_leader_remembers(cluster_state(root, snapshot, view, with_topics=with_topics), own)
     if (state.view, state.load_manager) == ("published", "modular") and has_fresh_view(root, snapshot):
-        state = with_due_reports(state, cluster_state(root, snapshot, "fresh"), own)
+        state = with_due_reports(state, cluster_state(root, snapshot, "fresh", with_topics=False), own)
     if not what_if:
         return state
     return with_what_if(state, own, settings_of(root, snapshot, what_if).values, what_if)
@@ -185,8 +187,8 @@ def earlier_states(
 
 
 def states_at(root: Root, snapshots: Sequence[str], view: WantedView, what_if: Mapping[str, str]) -> list[ClusterState]:
-    """The fit part of a view of each of these snapshots."""
-    return [fit_part(state_of(root, one, view, what_if)) for one in snapshots]
+    """The fit part of a view of each of these snapshots, without topics: a past is one of brokers and bundles."""
+    return [fit_part(state_of(root, one, view, what_if, with_topics=False)) for one in snapshots]
 
 
 def check_results(root: Root, snapshot: str) -> tuple[StepCheck, ...]:

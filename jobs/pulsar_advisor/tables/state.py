@@ -37,12 +37,16 @@ from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.storage.results import read_manifest, validation_if_any
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.read_table import read_table
-from pulsar_advisor.tables.schemas import NOT_AVAILABLE, RESOURCES, TRAFFIC
+from pulsar_advisor.tables.schemas import NOT_AVAILABLE, RESOURCES, TOPICS, TRAFFIC
+from pulsar_advisor.tables.stored import ARROW
 
 _RESOURCES: Final = tuple(RESOURCES.values())
 _FIGURES: Final = tuple(TRAFFIC.values())
 _OF_TOPICS: Final = ["topic", "namespace", "lower", "hash", "loaded", *_FIGURES]
 """The columns that a state takes from the table of topics, by far the largest."""
+_NO_TOPICS: Final = pa.schema(
+    [(column.name, ARROW[column.type]) for column in TOPICS.columns if column.name in _OF_TOPICS]
+).empty_table()
 _RING: Final = 2**32
 
 
@@ -67,8 +71,10 @@ def has_fresh_view(root: Root, snapshot: str) -> bool:
     return judged_view(read_manifest(root, snapshot)) == "fresh"
 
 
-def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> ClusterState:
-    """One view of a snapshot's tables.
+def cluster_state(
+    root: Root, snapshot: str, wanted: WantedView = "judged", *, with_topics: bool = True
+) -> ClusterState:
+    """One view of a snapshot's tables; without topics, which take most of the memory, it has none.
 
     What a validation result sets aside is marked: such brokers aren't `complete`, such bundles (and those of such
     namespaces) aren't `usable`; brokers that it doubts are `doubtful`. Validation judges one view. The leader acts on
@@ -91,7 +97,7 @@ def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> C
         raise DataNotFit(f"snapshot {snapshot} of cluster '{root.cluster}' has no view '{view}': {reason}")
     namespace_rows = _sorted(read_table(root, snapshot, "namespaces").filter(~pc.field("deleted")), "namespace")
     bundle_rows = _sorted(read_table(root, snapshot, "bundles", view), "namespace", "lower", "upper")
-    topic_rows = _sorted(read_table(root, snapshot, "topics", columns=_OF_TOPICS), "namespace", "topic")
+    topic_rows = _topic_rows(root, snapshot) if with_topics else _NO_TOPICS
     # A bundle may be owned, or a topic loaded, in a namespace that no listing contains.
     seen = [rows["namespace"].unique() for rows in (namespace_rows, bundle_rows, topic_rows)]
     namespace_names = pc.unique(pa.chunked_array(seen))
@@ -123,6 +129,10 @@ def cluster_state(root: Root, snapshot: str, wanted: WantedView = "judged") -> C
         averages_stored_at_ms=pc.max(bundle_rows["bundle_data_modified_at_ms"]).as_py() or 0,
         unlisted_namespaces=_unlisted_namespaces(manifest),
     )
+
+
+def _topic_rows(root: Root, snapshot: str) -> pa.Table:
+    return _sorted(read_table(root, snapshot, "topics", columns=_OF_TOPICS), "namespace", "topic")
 
 
 def _why_missing(view: View, manifest: Manifest) -> str:

@@ -96,6 +96,20 @@ def test_an_owner_that_is_no_broker_of_the_snapshot_is_nobody(tmp_path: Path) ->
     assert cluster_state(root, SNAPSHOT).bundles.owner.tolist() == [NO_ROW]
 
 
+def test_without_topics_a_state_differs_in_nothing_else(tmp_path: Path) -> None:
+    root = written(
+        tmp_path,
+        brokers=[broker("a:8080")],
+        namespaces=[{"namespace": "t/n", "deleted": False}],
+        bundles=[bundle("t/n", 0, 0xFFFFFFFF, "a:8080", topics=1)],
+        topics=[topic("persistent://t/n/one", 0)],
+    )
+    whole, part = cluster_state(root, SNAPSHOT), cluster_state(root, SNAPSHOT, with_topics=False)
+    assert (len(whole.topics), len(part.topics)) == (1, 0)
+    assert part.bundles.topics.tolist() == [1]
+    assert part.namespaces.names == whole.namespaces.names
+
+
 def test_what_nobody_reported_counts_as_zero_and_a_nan_stays_one(tmp_path: Path) -> None:
     root = written(tmp_path, brokers=[broker("a:8080", cpu_usage=float("nan"))], bundles=[bundle("t/n", 0, 8)])
     state = cluster_state(root, SNAPSHOT)
