@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable
 
 import pytest
-from pytest_httpserver import HTTPServer
 
 from dags import notifiers
 from dags.conftest import Stages
+from web_server import HTTPServer
 
 pytestmark = pytest.mark.airflow
 

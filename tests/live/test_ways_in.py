@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from pytest_httpserver import HTTPServer
 
 from harness.capturing import Unseen
 from harness.cluster import ClusterOptions, LiveCluster
@@ -21,6 +20,7 @@ from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.diagnosis.examination import examine
 from pulsar_advisor.diagnosis.findings import diagnose
 from pulsar_advisor.storage.root import MANIFEST, Root
+from web_server import HTTPServer
 
 pytestmark = [pytest.mark.live, pytest.mark.full]
 

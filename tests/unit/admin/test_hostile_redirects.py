@@ -84,7 +84,7 @@ def test_no_byte_reaches_a_host_outside_the_cluster(hosts: tuple[Listener, Liste
     known, evil = hosts
     location = location.replace(KNOWN, known.address).replace(EVIL, evil.address)
     connection = AdminConnection(admin_urls=(f"http://{known.address}",), token=SecretStr(TOKEN))
-    with AdminTransport(connection, writes=True) as transport:
+    with AdminTransport(connection, writes=True, sleep=lambda _seconds: None) as transport:
         client = ReadClient(transport)
         for ask in (
             lambda: transport.request("GET", "/x"),

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from pulsar_advisor.admin.oauth2 import AccessToken, ClientCredentials
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
+from web_server import HTTPServer
 
 DISCOVERY = "/realm/.well-known/openid-configuration"
 SECRET = "hunter2"

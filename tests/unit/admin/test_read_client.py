@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
-from pytest_httpserver import HTTPServer
 
 from pulsar_advisor.admin.read_client import Document, ReadClient, UnreadableAnswer, decode_once, topic_path
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer, Parameters
 from pulsar_advisor.model.errors import ClusterUnreachable
+from web_server import HTTPServer
 
 ARGUMENTS = {
     "broker": "127.0.0.1:8080",

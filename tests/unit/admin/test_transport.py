@@ -21,12 +21,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from pydantic import SecretStr, ValidationError
-from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from pulsar_advisor.admin.body import TooLarge
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer, ErrorAnswer, NoAnswer
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused, UsageError
+from web_server import HTTPServer
 
 PATH = "/admin/v2/clusters"
 UNAUTHORIZED_PAGE = "<html><body><h2>HTTP ERROR 401 Authentication required</h2></body></html>"

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from harness.certificates import make_certificates
 from pulsar_advisor.admin import webhook as under_test
 from pulsar_advisor.admin.webhook import ATTEMPTS, NotDelivered, Webhook, signature
 from pulsar_advisor.model.errors import UsageError
+from web_server import HTTPServer
 
 KEY = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 MESSAGE = {"cluster": "prod", "event": 7}

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import zstandard
-from pytest_httpserver import HTTPServer
 
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.transport import AdminConnection
 from pulsar_advisor.storage.root import Root
+from web_server import HTTPServer
 
 ADMIN = "/admin/v2"
 SECRET = "hunter2-do-not-keep"

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import zstandard
-from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
 from pulsar_advisor.model.configuration.settings import ALLOWED_KEYS
+from web_server import HTTPServer
 
 RECORDED = Path(__file__).parents[2] / "data" / "recorded"
 

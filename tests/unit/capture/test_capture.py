@@ -127,6 +127,8 @@ def test_namespaces_are_shared_out_and_no_broker_is_asked_two_things_at_a_time(
         for namespace in namespaces:
             broker.answers_by(f"/namespaces/{namespace}", answer)
             broker.answers(f"/namespaces/{namespace}/antiAffinity", "", status=204)
+            for topics in ("persistent/{}", "persistent/{}/partitioned", "non-persistent/{}/partitioned"):
+                broker.answers(f"/{topics.format(namespace)}", [])
     capture(cluster.options(), root, Silence())
     assert asked == {cluster.first.id: 6, cluster.second.id: 6}
     assert overlaps == []

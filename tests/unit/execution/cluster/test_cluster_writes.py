@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 import pulsar_advisor
@@ -18,6 +17,7 @@ from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Reply, Sp
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.model.errors import ClusterUnreachable
 from unit.execution.doubles import NAMESPACE
+from web_server import HTTPServer
 
 MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
 RANGE = "0x00000000_0x80000000"
