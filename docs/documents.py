@@ -23,6 +23,7 @@ from pulsar_advisor.documents.simulation import SimulationResult
 from pulsar_advisor.documents.snapshot_index import SnapshotIndex
 from pulsar_advisor.documents.snapshot_summary import SnapshotSummary
 from pulsar_advisor.documents.tables_result import TablesResult
+from pulsar_advisor.documents.upgrade import UpgradePreview
 from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.documents.verify_result import VerifyResult
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
@@ -53,6 +54,7 @@ _TYPES: Final = (
     SnapshotIndex,
     SnapshotSummary,
     TablesResult,
+    UpgradePreview,
     Validation,
     VerifyResult,
 )

@@ -82,6 +82,7 @@ for verb in (
     stages.report,
     stages.run,
     simulations.simulate,
+    simulations.upgrade,
     explanations.explain,
     plans.approve,
     plans.withdraw,

@@ -1,14 +1,15 @@
-"""The verb `simulate`: what becomes of the cluster, cycle by cycle."""
+"""The verbs `simulate` and `upgrade`: what becomes of the cluster, cycle by cycle."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from pulsar_advisor.cli.options import Json, Master, Place
-from pulsar_advisor.cli.output import print_json, say, timed
+from pulsar_advisor.cli.output import print_json, say, say_lines, timed
 from pulsar_advisor.cli.starting import spark_for
 from pulsar_advisor.storage.root import LATEST
 
@@ -91,6 +92,44 @@ def simulate(
     with timed("simulate"):
         document = compute(spark_for(master, "simulate", root, snapshot), root, snapshot, request)
     print_json(document) if json else _show(document)
+
+
+def upgrade(
+    *,
+    to: str,
+    place: Place = Place(),
+    snapshot: str = LATEST,
+    cycles: int = 120,
+    seed: int = 0,
+    seeds: int = 1,
+    json: Json = False,
+) -> None:
+    """Say what an upgrade of Pulsar does to the cluster's own balancer, and what to set to keep it as it is.
+
+    Parameters
+    ----------
+    to
+        The release of the upgrade, such as 5.0.1.
+    cycles
+        The last cycle to simulate, unless nothing happens any more or a state repeats before.
+    seed
+        Seed of random destinations and of the moments at which brokers measure.
+    seeds
+        How many seeds to simulate, counted from --seed.
+    """
+    from pulsar_advisor.recommendation.upgrade import UpgradeRequest
+    from pulsar_advisor.stages.upgrade import run
+
+    root = place.open()
+    request = UpgradeRequest(to, seed, seeds, cycles)
+    with timed("upgrade"):
+        preview = run(root, root.resolve(snapshot), request)
+    if json:
+        print_json(preview)
+        return
+    from pulsar_advisor.reporting.upgrade import upgrade_lines, upgrade_section
+
+    say_lines(upgrade_lines(upgrade_section(preview), get_terminal_size().columns))
 
 
 def _show(result: SimulationResult) -> None:

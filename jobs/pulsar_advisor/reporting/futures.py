@@ -128,6 +128,8 @@ def _ends(judged: Sequence[SimulatedScore], runs: Sequence[Score]) -> str:
     number = Counter(run.ended for run in judged)
     cycles = [run.settles_in_cycles or 0 for run in judged if run.ended == "settled"]
     if number["settled"] == len(judged):
+        if not any(run.happens for run in judged):
+            return "nothing happens"
         return f"settles in cycle {_range(min(cycles), max(cycles))}"
     words = {"settled": "settles", "repeats": "goes round", "unfinished": "does not settle"}
     return ", ".join(f"{words[end]} in {number[end]} of {len(judged)} runs" for end in ENDINGS if number[end])
@@ -203,13 +205,13 @@ def own_sentence(
     ]
     if not of_own:
         return None
-    does = _does(of_own[0], f"{own.shedder} with {own.placement}")
+    doing = does(of_own[0], f"{own.shedder} with {own.placement}")
     if off := sheds_nothing(switched_off_by):
-        return f"{off}. Switched on, its {does}."
-    return f"Pulsar's own {does}."
+        return f"{off}. Switched on, its {doing}."
+    return f"Pulsar's own {doing}."
 
 
-def _does(score: Score, strategies: str) -> str:
+def does(score: Score, strategies: str) -> str:
     """What these strategies do in a simulation, in words."""
     if isinstance(score, NotSimulated):
         return f"{strategies} could not be simulated: {score.error}"
@@ -280,8 +282,11 @@ class Lines:
     ended: str
 
 
-def table(found: Sequence[Future], width: int) -> tuple[str, tuple[Lines, ...]]:
-    """The headings, and the futures below them, no line wider than `width` unless a name or the figures are."""
+def table(found: Sequence[Future], width: int, names: Iterable[str] = ()) -> tuple[str, tuple[Lines, ...]]:
+    """The headings, and the futures below them, no line wider than `width` unless a name or the figures are.
+
+    `names`: what the futures are called, if not by their strategies.
+    """
     rows = [HEADINGS, *map(cells, found)]
     widths = [max(len(row[column]) for row in rows if row) for column in range(len(HEADINGS))]
 
@@ -291,11 +296,11 @@ def table(found: Sequence[Future], width: int) -> tuple[str, tuple[Lines, ...]]:
 
     shown = tuple(
         Lines(
-            wrapped(f"{name(future)}: {future.ends}".replace(" min)", "\N{NO-BREAK SPACE}min)"), width, len(_INDENT)),
+            wrapped(f"{called}: {future.ends}".replace(" min)", "\N{NO-BREAK SPACE}min)"), width, len(_INDENT)),
             line(row) if row else "",
             future.ended,
         )
-        for future, row in zip(found, rows[1:], strict=True)
+        for called, future, row in zip(names or map(name, found), found, rows[1:], strict=True)
     )
     return line(HEADINGS), shown
 

@@ -15,8 +15,10 @@ from pulsar_advisor.model.text.plain_text import printed
 from pulsar_advisor.reporting.chart import shared_suffix, text_alternative, tradeoff_chart, tradeoff_text, usage_chart
 from pulsar_advisor.reporting.cut import cut_for_readers
 from pulsar_advisor.reporting.figures import count, message_rate, percent, sentence, throughput
+from pulsar_advisor.reporting.futures import HEADINGS, cells
 from pulsar_advisor.reporting.page import ReportPage
 from pulsar_advisor.reporting.steps import StepView
+from pulsar_advisor.reporting.upgrade import PINS_TITLE
 
 _WIDE: Final = (640, 200)
 _NARROW: Final = (150, 96)
@@ -52,6 +54,8 @@ def render_html(page: ReportPage) -> str:
         narrow_tradeoff=Markup(tradeoff_chart(options, _NARROW_PLOT)) if options else "",
         tradeoff_text=tradeoff_text(options) if options else "",
         CYCLES_SHOWN=_CYCLES_SHOWN,
+        FUTURE_HEADINGS=HEADINGS,
+        PINS_TITLE=PINS_TITLE,
         charted=charted,
         tenants_total=tenants,
         shared_suffix=shared_suffix([row.id for row in page.brokers.rows]),
@@ -74,6 +78,7 @@ def _environment() -> Environment:
         count=count,
         sentence=sentence,
         in_plan_order=_in_plan_order,
+        future_cells=cells,
     )
     return environment
 

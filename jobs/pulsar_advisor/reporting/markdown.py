@@ -9,8 +9,10 @@ from typing import Final
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.reporting.cut import cut_for_readers
 from pulsar_advisor.reporting.figures import count, message_rate, percent, sentence, throughput
+from pulsar_advisor.reporting.futures import HEADINGS, cells
 from pulsar_advisor.reporting.page import CombinationRow, ReportPage
 from pulsar_advisor.reporting.steps import StepView
+from pulsar_advisor.reporting.upgrade import PINS_TITLE
 
 _MARKUP = re.compile(r"[\\`*\[\]<>|&~#]|(?<!\w)_|_(?!\w)|(?<=:)/(?=/)|(?<=\bwww)\.")
 _HOT_BROKERS: Final = 5
@@ -60,6 +62,7 @@ def _lines(page: ReportPage) -> Iterator[str]:
     yield from _steps(page)
     yield from _left_alone(page)
     yield from _whats_next(page)
+    yield from _upgrade(page)
     yield from _combinations(page)
     yield from _trust(page)
     yield from _settings(page)
@@ -287,6 +290,33 @@ def _whats_next(page: ReportPage) -> Iterator[str]:
                 for cycle in page.next.cycles
             ),
         )
+
+
+def _upgrade(page: ReportPage) -> Iterator[str]:
+    upgrade = page.upgrade
+    if upgrade is None:
+        return
+    yield from _section(f"Upgrade to {text(upgrade.to)}")
+    yield from (f"* {text(line)}" for line in (f"{upgrade.headline}.", *upgrade.sentences, *upgrade.notes))
+    yield ""
+    yield from _table(
+        ("", "Ends", *(f">{heading}" for heading in HEADINGS)),
+        (
+            (text(one.name), text(one.future.ends), *(cells(one.future) or ("",) * len(HEADINGS)))
+            for one in upgrade.outlooks
+        ),
+    )
+    yield ""
+    yield from _table(
+        ("Setting", "Now", "Then", ""),
+        (
+            (code(one.key), code(one.before), code(one.after), text(one.why))
+            for one in (*upgrade.changing, *upgrade.staying)
+        ),
+    )
+    yield from ("", text(upgrade.others))
+    if upgrade.pins:
+        yield from ("", f"{PINS_TITLE}:", "", "```", *map(plain, upgrade.pins), "```")
 
 
 def _note(row: CombinationRow) -> str:

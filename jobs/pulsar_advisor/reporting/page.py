@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 import pyarrow as pa
 
 from pulsar_advisor.documents.recommendation import Combination, Recommendation
+from pulsar_advisor.documents.upgrade import UpgradePreview
 from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.lint.judge import LintFinding, proposals
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, throughput_bytes_per_s
@@ -34,6 +35,7 @@ from pulsar_advisor.reporting.futures import effect_sentence
 from pulsar_advisor.reporting.options import Options, options_of
 from pulsar_advisor.reporting.steps import StepList, step_lists
 from pulsar_advisor.reporting.trust import Trust, trust_of
+from pulsar_advisor.reporting.upgrade import UpgradeSection, upgrade_section
 from pulsar_advisor.reporting.verdict import Verdict, verdict_of
 from pulsar_advisor.reporting.whats_next import WhatsNext, whats_next
 
@@ -121,6 +123,8 @@ class ReportPage:
     """What could be done, best first; None in recommendations of earlier releases."""
     next: WhatsNext | None
     """What a simulation says about the coming cycles; None in recommendations of earlier releases."""
+    upgrade: UpgradeSection | None
+    """What an upgrade of Pulsar would do to the cluster's own balancer; None unless `upgrade` was asked."""
     trust: Trust
     drift: tuple[str, ...] | None
     """What changed since the last good snapshot, one sentence each; None if there is none to compare with."""
@@ -147,6 +151,7 @@ def build_page(
     drift: Sequence[str] | None = None,
     lint: Sequence[LintFinding] = (),
     pace: Pace | None = None,
+    upgrade: UpgradePreview | None = None,
 ) -> ReportPage:
     """The report of a recommendation (documents as in `docs/formats.md`).
 
@@ -190,6 +195,7 @@ def build_page(
         # Neither is said of a cluster of which too little could be judged.
         options=None if trust.coverage.why and advised is None else options_of(recommendation),
         next=None if trust.coverage.why else whats_next(recommendation.foresight),
+        upgrade=None if upgrade is None else upgrade_section(upgrade),
         trust=trust,
         drift=None if drift is None else tuple(drift),
         lint=tuple(one.finding for one in judged),

@@ -19,6 +19,7 @@ from pulsar_advisor.quality.history import quality_history, started_failing
 from pulsar_advisor.reporting.disturbance import Pace
 from pulsar_advisor.reporting.forms import Form, rendered
 from pulsar_advisor.reporting.page import ReportPage, build_page, shown_combination
+from pulsar_advisor.stages.upgrade import preview_if_any
 from pulsar_advisor.storage.files import write_chunks
 from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.plans import PLANS, read_plan, read_recommendation
@@ -72,6 +73,7 @@ def report_page(root: Root, snapshot: str, ledger_head: str | None = None) -> Re
         drift=drift_since_the_last_good_snapshot(root, snapshot),
         lint=judge(lint_case(root, state, inputs)),
         pace=Pace(DEFAULT_THROTTLE.canary_hold_s, DEFAULT_THROTTLE.pause_s),
+        upgrade=preview_if_any(root, snapshot, recommendation.manifest_sha256),
     )
 
 

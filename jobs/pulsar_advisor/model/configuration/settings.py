@@ -367,6 +367,20 @@ ALLOWED_KEYS: Final[frozenset[str]] = frozenset(key for keys in _defaults().valu
 """Pulsar's keys that may be stored from a broker's configuration: none of them can contain a secret."""
 
 
+def is_deprecated(release: str, key: str) -> bool:
+    """Whether a listed release has one of Pulsar's keys only for the sake of old configurations."""
+    return bool(_document()[release].get(key, {}).get("deprecated"))
+
+
+def text_of(value: Scalar | tuple[str, ...]) -> str:
+    """A value as Pulsar's files spell it: lists joined by commas, empty if unset."""
+    if isinstance(value, list | tuple):
+        return ",".join(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)
+
+
 def is_known(key: str, behaviour: tuple[int, int, int]) -> bool:
     """Whether a release that decides as `behaviour` has one of Pulsar's keys."""
     release = max((one for one in _defaults() if _release_number(one) <= behaviour), key=_release_number)

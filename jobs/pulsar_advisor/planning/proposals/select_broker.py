@@ -11,7 +11,7 @@ source once in k times, so that the bundle goes is at least as likely: a predict
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -66,6 +66,10 @@ class CandidateSets:
         overloaded = usage > settings.load_balancer_broker_overloaded_threshold_percentage / 100
         facts = facts or placement_facts(state, settings)
         return cls(state, settings, facts, string_hashes(state.brokers.ids), overloaded)
+
+    def after_moves(self, state: ClusterState, facts: PlacementFacts) -> CandidateSets:
+        """The sets of a state that differs in the owners of its bundles only."""
+        return replace(self, state=state, facts=facts, _candidates={}, _restored={})
 
     def allowed(self, namespace: int, non_persistent: bool = False) -> Booleans:
         """Per broker, whether the isolation policies allow it for a namespace (row)."""

@@ -1,0 +1,116 @@
+"""What an upgrade makes of the load balancer's settings: what was set stays, what never was takes the new default.
+
+A broker's runtime configuration holds every value, set or not, so a value that equals the default counts as never set.
+A file that is carried over and names it sets it all the same: then the new default doesn't count.
+Source: Pulsar's documentation, "Configuration default changes from Pulsar 4.x to 5.0.x".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from pydantic import ConfigDict
+
+from pulsar_advisor.model.configuration.settings import (
+    SETTING_KEYS,
+    LoadBalancerSettings,
+    ResolvedSettings,
+    field_of,
+    is_deprecated,
+    resolve_settings,
+    text_of,
+)
+from pulsar_advisor.model.errors import DataNotFit, UsageError
+
+SetBy = Literal["dynamic", "file", "default"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpgradedSetting:
+    """One setting before and after an upgrade; values as Pulsar's files spell them."""
+
+    __pydantic_config__ = ConfigDict(use_attribute_docstrings=True)
+
+    key: str
+    set_by: SetBy
+    """What decides before the upgrade: a dynamic value, the brokers' configuration, or the release."""
+    before: str
+    after: str
+    origin_after: str
+    """As in a report: `default <release>`, with ` (document)` if it wasn't read from a class, `runtime`, `dynamic`."""
+    obsolete: bool
+    """Whether it is set although the new release has it for old configurations only."""
+
+    @property
+    def changes(self) -> bool:
+        """Whether the upgrade changes it."""
+        return self.before != self.after
+
+
+@dataclass(frozen=True)
+class SettingsUpgrade:
+    """A cluster's settings before and after an upgrade, and after it with today's values set."""
+
+    before: ResolvedSettings
+    after: ResolvedSettings
+    pinned: ResolvedSettings
+    settings: tuple[UpgradedSetting, ...]
+    """By key, those that change first."""
+
+    @cached_property
+    def pins(self) -> Mapping[str, str]:
+        """What to set so that no value changes."""
+        return {one.key: one.before for one in self.settings if one.changes}
+
+
+def settings_upgrade(
+    version: str | None, runtime: Mapping[str, str], dynamic: Mapping[str, str], to: str
+) -> SettingsUpgrade:
+    """What becomes of the settings of a cluster of this version; texts by Pulsar's keys, as for `resolve_settings`.
+
+    Raises as `resolve_settings`, and `UsageError` unless `to` is a later release than the cluster's.
+    """
+    before = resolve_settings(version, runtime, dynamic)
+    try:
+        later = resolve_settings(to)
+    except DataNotFit as error:
+        raise UsageError(f"--to {to}: {error}") from error
+    if later.values.behaviour <= before.values.behaviour:
+        raise UsageError(
+            f"--to {to} is no upgrade: the cluster runs {version}, which decides as {before.release} does; name a "
+            "later release, such as 5.0.1"
+        )
+    unset, configured = resolve_settings(version).values, resolve_settings(version, runtime).values
+    in_files = {key: text for key, text in runtime.items() if key in SETTING_KEYS and _differ(key, unset, configured)}
+    after = resolve_settings(to, in_files, dynamic)
+
+    def set_by(key: str) -> SetBy:
+        if before.origins[key] == "dynamic":
+            return "dynamic"
+        return "file" if key in in_files else "default"
+
+    settings = [
+        UpgradedSetting(
+            key=key,
+            set_by=set_by(key),
+            before=_text(key, before.values),
+            after=_text(key, after.values),
+            origin_after=after.origins[key],
+            obsolete=set_by(key) != "default" and is_deprecated(after.release, key),
+        )
+        for key in sorted(SETTING_KEYS)
+    ]
+    settings.sort(key=lambda one: not one.changes)
+    pins = {one.key: one.before for one in settings if one.changes}
+    return SettingsUpgrade(before, after, resolve_settings(to, {**in_files, **pins}, dynamic), tuple(settings))
+
+
+def _differ(key: str, one: LoadBalancerSettings, other: LoadBalancerSettings) -> bool:
+    return bool(getattr(one, field_of(key)) != getattr(other, field_of(key)))
+
+
+def _text(key: str, values: LoadBalancerSettings) -> str:
+    return text_of(getattr(values, field_of(key)))

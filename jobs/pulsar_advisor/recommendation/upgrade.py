@@ -1,0 +1,132 @@
+"""What an upgrade does to a cluster's own balancer: the same cluster under both releases, with the same seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pulsar_advisor.documents.simulation import NotSimulated, SimulatedScore
+from pulsar_advisor.documents.upgrade import Balancer, UpgradePreview
+from pulsar_advisor.model.bounds import SEED
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.configuration.upgrade import SettingsUpgrade
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
+from pulsar_advisor.planning.proposals.configured import configured_of
+from pulsar_advisor.planning.requests.what_if import with_what_if
+from pulsar_advisor.simulation.request import CYCLES, DEFAULT_CYCLES, SEEDS
+from pulsar_advisor.simulation.rolling_restart import rolling_restart
+from pulsar_advisor.simulation.scores import cycle_scores, simulation_score
+from pulsar_advisor.simulation.simulate import CarriedOut, simulate
+
+
+@dataclass(frozen=True)
+class UpgradeRequest:
+    """To which release, and how it is simulated."""
+
+    to: str
+    seed: int = 0
+    seeds: int = 1
+    """How many seeds, counted from `seed`."""
+    cycles: int = DEFAULT_CYCLES
+
+    def __post_init__(self) -> None:
+        """Refuse numbers out of bounds before anything is read."""
+        CYCLES.check(self.cycles)
+        SEEDS.check(self.seeds)
+        SEED.check(self.seed + self.seeds - 1)
+
+
+def upgrade_preview(
+    state: ClusterState,
+    upgrade: SettingsUpgrade,
+    request: UpgradeRequest,
+    *,
+    history: Sequence[ClusterState] = (),
+    manifest_sha256: str = "",
+    configuration_known: bool = True,
+) -> UpgradePreview:
+    """The preview for the fit part of a snapshot; `history` are earlier ones, oldest first."""
+
+    def balancer(release: str, settings: LoadBalancerSettings, restarts: bool = True) -> Balancer:
+        seen, *earlier = (_under(release, moment, upgrade, settings) for moment in (state, *history))
+        own = configured_of(state.load_manager, settings)
+        outlook = _Outlook(*own, seen, settings, earlier, request)
+        return Balancer(
+            release=release,
+            shedder=own.shedder,
+            placement=own.placement,
+            scores=tuple(outlook.scores(restarted=False)),
+            after_restart=tuple(outlook.scores(restarted=True)) if restarts else (),
+            switched_off_by=shedding_switched_off_by(settings),
+        )
+
+    before = str(state.pulsar_version)  # without one, no settings could be resolved
+    return UpgradePreview(
+        cluster=state.cluster,
+        snapshot=state.snapshot,
+        manifest_sha256=manifest_sha256,
+        view=state.view,
+        to=request.to,
+        seed=request.seed,
+        seeds=request.seeds,
+        cycles=request.cycles,
+        settings=upgrade.settings,
+        configuration_known=configuration_known,
+        pins=upgrade.pins,
+        before=balancer(before, upgrade.before.values),
+        after=balancer(request.to, upgrade.after.values),
+        pinned=balancer(request.to, upgrade.pinned.values, restarts=False) if upgrade.pins else None,
+        notes=upgrade.after.notes,
+    )
+
+
+def _under(release: str, state: ClusterState, upgrade: SettingsUpgrade, settings: LoadBalancerSettings) -> ClusterState:
+    """What brokers of a release, all upgraded, would have reported with these settings."""
+    if settings is upgrade.before.values:
+        return state
+    brokers = replace(state.brokers, versions=(release,) * len(state.brokers))
+    state = replace(state, pulsar_version=release, brokers=brokers)
+    changed = [one.key for one in upgrade.settings if one.changes] if settings is upgrade.after.values else ()
+    return with_what_if(state, upgrade.before.values, settings, changed)
+
+
+@dataclass(frozen=True, eq=False)
+class _Outlook:
+    """A cluster with its own balancer."""
+
+    shedder: str
+    placement: str
+    state: ClusterState
+    settings: LoadBalancerSettings
+    history: Sequence[ClusterState]
+    request: UpgradeRequest
+
+    def scores(self, *, restarted: bool) -> Iterator[SimulatedScore | NotSimulated]:
+        """How the cluster ends, with each seed: from the snapshot on, or once its brokers were restarted."""
+        for seed in range(self.request.seed, self.request.seed + self.request.seeds):
+            try:
+                yield self._score(seed, restarted)
+            except AdvisorError as error:
+                yield NotSimulated(
+                    shedder=self.shedder, placement=self.placement, what_if="", seed=seed, error=str(error)
+                )
+
+    def _score(self, seed: int, restarted: bool) -> SimulatedScore:
+        after: CarriedOut | None = None
+        if restarted:
+            after = rolling_restart(self.placement, self.state, self.settings, seed=seed, history=self.history)
+        found = simulate(
+            self.shedder,
+            self.placement,
+            self.state,
+            self.settings,
+            cycles=self.request.cycles,
+            seed=seed,
+            history=self.history,
+            after=after,
+            both_ends=True,
+        )
+        score = simulation_score(found, cycle_scores(found))
+        return SimulatedScore(**vars(score), shedder=self.shedder, placement=self.placement, what_if="", seed=seed)

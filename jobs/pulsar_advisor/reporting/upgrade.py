@@ -1,0 +1,202 @@
+"""The preview of an upgrade in words: what changes, what becomes of the cluster, and the lines that keep it so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pulsar_advisor.documents.simulation import SimulatedScore, Strategies
+from pulsar_advisor.documents.upgrade import Balancer, Scores, UpgradePreview
+from pulsar_advisor.model.configuration.class_names import simple_name
+from pulsar_advisor.model.configuration.upgrade import UpgradedSetting
+from pulsar_advisor.model.strategy.entry import combination
+from pulsar_advisor.model.text.some_of import count
+from pulsar_advisor.recommendation.endings import sheds_nothing
+from pulsar_advisor.reporting.figures import percent
+from pulsar_advisor.reporting.futures import Future, does, futures, notes, table
+
+_SET_BY: Final = {"dynamic": "set dynamically", "file": "set in the configuration", "default": "never set"}
+PINS_TITLE: Final = "To keep today's values, put this into every broker's configuration before it is restarted"
+_PACKAGE: Final = "org.apache.pulsar.broker.loadbalance."
+
+
+@dataclass(frozen=True)
+class SettingLine:
+    """A setting that changes, or that doesn't because it is set; class names without their package."""
+
+    key: str
+    before: str
+    after: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What becomes of the cluster in one case."""
+
+    name: str
+    future: Future
+
+
+@dataclass(frozen=True)
+class UpgradeSection:
+    """The preview as a report shows it."""
+
+    to: str
+    headline: str
+    sentences: tuple[str, ...]
+    changing: tuple[SettingLine, ...]
+    staying: tuple[SettingLine, ...]
+    others: str
+    """How many settings were never set and keep their default."""
+    outlooks: tuple[Outlook, ...]
+    pins: tuple[str, ...]
+    """Lines of a `broker.conf`."""
+    notes: tuple[str, ...]
+
+
+def upgrade_section(preview: UpgradePreview) -> UpgradeSection:
+    """The section of a report, or the answer in a terminal."""
+    changing = [one for one in preview.settings if one.changes]
+    staying = [one for one in preview.settings if not one.changes and one.set_by != "default"]
+    others = len(preview.settings) - len(changing) - len(staying)
+    return UpgradeSection(
+        to=preview.to,
+        headline=_headline(preview),
+        sentences=tuple(_sentences(preview)),
+        changing=tuple(_line(one, preview) for one in changing),
+        staying=tuple(_line(one, preview) for one in staying),
+        others=f"{count(others, 'other setting')} {'was' if others == 1 else 'were'} never set and "
+        f"{'keeps its' if others == 1 else 'keep their'} default.",
+        outlooks=tuple(_outlooks(preview)),
+        pins=tuple(f"{key}={value}" for key, value in preview.pins.items()),
+        notes=tuple(_notes(preview)),
+    )
+
+
+def upgrade_lines(section: UpgradeSection, width: int) -> Iterator[str]:
+    """The section as text; the lines to paste are whole."""
+    yield section.headline
+    yield from section.sentences
+    for title, lines in (("Changes:", section.changing), ("Stays, as it is set:", section.staying)):
+        if lines:
+            yield ""
+            yield title
+        for line in lines:
+            value = f"{line.before} → {line.after}" if line.before != line.after else line.before
+            yield f"  {line.key}: {value} ({line.why})"
+    yield section.others
+    yield ""
+    found = [one.future for one in section.outlooks]
+    heading, shown = table(found, width, [one.name for one in section.outlooks])
+    yield heading
+    for one in shown:
+        yield from (one.name, *([one.figures] if one.figures else []))
+    yield from notes(found)
+    if section.pins:
+        yield ""
+        yield f"{PINS_TITLE}:"
+        yield from section.pins
+    if section.notes:
+        yield ""
+        yield from section.notes
+
+
+def _headline(preview: UpgradePreview) -> str:
+    before, after = preview.before, preview.after
+    upgrade = f"Upgrading Pulsar {before.release} to {preview.to}"
+    if not preview.pins:
+        return f"{upgrade} changes no setting of the load balancer"
+    if (before.shedder, before.placement) == (after.shedder, after.placement):
+        changing = count(len(preview.pins), "setting")
+        return f"{upgrade} changes {changing} of the load balancer; {_strategies(before)} stays"
+    return f"{upgrade} replaces {_strategies(before)} by {_strategies(after)}"
+
+
+def _strategies(balancer: Balancer) -> str:
+    return combination(balancer.shedder, balancer.placement)
+
+
+def _sentences(preview: UpgradePreview) -> Iterator[str]:
+    before, after, pinned = preview.before, preview.after, preview.pinned
+    for balancer, when in ((before, f"Today, with {before.release}"), (after, f"With {preview.to}")):
+        if off := sheds_nothing(balancer.switched_off_by):
+            yield f"{when}: {off}. What follows is what it would do, switched on."
+        yield f"{when}: {does(balancer.scores[0], _strategies(balancer))}."
+    shapes = [_shape(balancer.after_restart) for balancer in (before, after)]
+    if all(shapes):
+        yield (
+            f"After a rolling restart, nothing drained and the leader last, busiest and idlest broker are at "
+            f"{shapes[0]} with the placement of {before.release}, at {shapes[1]} with that of {preview.to}."
+        )
+    if pinned is not None:
+        same = pinned.scores == before.scores
+        yield (
+            f"With the lines below, {preview.to} does what {before.release} does today."
+            if same
+            else f"Even with the lines below, {preview.to} does not do what {before.release} does today: it decides "
+            f"in another way."
+        )
+
+
+def _shape(scores: Scores) -> str:
+    """The usage of the busiest and the idlest broker before the balancer acts; empty if it could not be simulated."""
+    found = [score for score in scores if isinstance(score, SimulatedScore)]
+    if not found:
+        return ""
+    busiest = [one.first_usage_maximum_ratio for one in found]
+    idlest = [one.first_usage_maximum_ratio - one.first_usage_range_ratio for one in found]
+    return f"{_between(busiest)} and {_between(idlest)}"
+
+
+def _between(ratios: Sequence[float]) -> str:
+    least, greatest = percent(max(min(ratios), 0.0)), percent(max(ratios))
+    return least if least == greatest else f"{least} to {greatest}"
+
+
+def _line(one: UpgradedSetting, preview: UpgradePreview) -> SettingLine:
+    why = _SET_BY[one.set_by]
+    if one.changes:
+        why = f"{why}; {one.origin_after}"
+    if one.obsolete:
+        why = f"{why}, but obsolete in {preview.to}: remove it"
+    before, after = (_short(text) or "(empty)" for text in (one.before, one.after))
+    return SettingLine(one.key, before, after, why)
+
+
+def _short(text: str) -> str:
+    return simple_name(text) if text.startswith(_PACKAGE) else text
+
+
+def _outlooks(preview: UpgradePreview) -> Iterator[Outlook]:
+    before, after = preview.before, preview.after
+    cases = [
+        (f"today, {before.release}", before, before.scores),
+        (f"after the upgrade, {preview.to}", after, after.scores),
+    ]
+    if preview.pinned is not None:
+        cases.append((f"{preview.to} with today's values", preview.pinned, preview.pinned.scores))
+    cases += [
+        (f"after a rolling restart, {before.release}", before, before.after_restart),
+        (f"after a rolling restart, {preview.to}", after, after.after_restart),
+    ]
+    for name, balancer, scores in cases:
+        (future,) = futures(scores, Strategies(shedder=balancer.shedder, placement=balancer.placement))
+        yield Outlook(name, future)
+
+
+def _notes(preview: UpgradePreview) -> Iterator[str]:
+    yield from (f"{note[:1].upper()}{note[1:]}." for note in preview.notes)
+    if not preview.configuration_known:
+        yield "No broker's configuration was captured, so every value counts as never set: capture it to be sure."
+    if never := [one.key for one in preview.settings if one.changes and one.set_by == "default"]:
+        yield (
+            f"Brokers don't say whether a value that equals {preview.before.release}'s default is set. A broker.conf "
+            f"that is carried over names {'it' if len(never) == 1 else 'most of them'}, and keeps today's values."
+        )
+    if any("(document)" in one.origin_after for one in preview.settings if one.changes):
+        yield (
+            f"Defaults marked (document) are from Pulsar's documentation of {preview.after.release}; how it decides is "
+            "from its classes."
+        )

@@ -1,0 +1,49 @@
+"""`upgrade`: says what an upgrade of Pulsar does to the cluster's own balancer, and what keeps it as it is."""
+
+from __future__ import annotations
+
+from upath import UPath
+
+from pulsar_advisor.documents.upgrade import UpgradePreview
+from pulsar_advisor.model.configuration.upgrade import settings_upgrade
+from pulsar_advisor.recommendation.upgrade import UpgradeRequest, upgrade_preview
+from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.results import read_document
+from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.tables.judged import fit_states, inputs_of, require_coverage
+from pulsar_advisor.tables.settings_inputs import settings_inputs
+
+
+def run(root: Root, snapshot: str, request: UpgradeRequest) -> UpgradePreview:
+    """Simulate both releases and write `result.json`, which the next report of the snapshot shows.
+
+    Raises `UsageError` if it is no upgrade, and `DataNotFit` without a passed validation of the same manifest or if it
+    set too much aside.
+    """
+    inputs = inputs_of(root, snapshot)
+    version, runtime, dynamic = settings_inputs(root, snapshot)
+    upgrade = settings_upgrade(version, runtime, dynamic, request.to)
+    own = upgrade.before.values
+    require_coverage(root, snapshot, "judged", own)
+    state, earlier = fit_states(root, snapshot, "judged", None, {}, own)
+    document = upgrade_preview(
+        state,
+        upgrade,
+        request,
+        history=earlier,
+        manifest_sha256=inputs.manifest_sha256,
+        configuration_known=bool(runtime),
+    )
+    write_file(_path(root, snapshot), document.content())
+    return document
+
+
+def preview_if_any(root: Root, snapshot: str, manifest_sha256: str) -> UpgradePreview | None:
+    """The last preview of a snapshot with this manifest; None without one."""
+    path = _path(root, snapshot)
+    preview = read_document(path, UpgradePreview) if path.exists() else None
+    return preview if preview is not None and preview.manifest_sha256 == manifest_sha256 else None
+
+
+def _path(root: Root, snapshot: str) -> UPath:
+    return root.folder("upgrades", snapshot) / RESULT

@@ -1,0 +1,90 @@
+"""What an upgrade makes of each setting, by what decided before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from pulsar_advisor.model.configuration.settings import SETTING_KEYS, resolve_settings, text_of
+from pulsar_advisor.model.configuration.upgrade import UpgradedSetting, settings_upgrade
+from pulsar_advisor.model.errors import UsageError
+
+SHEDDING = "loadBalancerLoadSheddingStrategy"
+PLACEMENT = "loadBalancerLoadPlacementStrategy"
+THRESHOLD_SHEDDER = "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder"
+UNIFORM = "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder"
+AVG_SHEDDER = "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"
+CHANGED = {
+    "defaultNumberOfNamespaceBundles": ("4", "32"),
+    "loadBalancerDistributeBundlesEvenlyEnabled": ("true", "false"),
+    PLACEMENT: ("org.apache.pulsar.broker.loadbalance.impl.LeastLongTermMessageRate", AVG_SHEDDER),
+    SHEDDING: (THRESHOLD_SHEDDER, AVG_SHEDDER),
+    "maxUnloadPercentage": ("0.2", "0.5"),
+}
+"""As Pulsar publishes them for 4.0.x and 4.2.x against 5.0."""
+
+
+def runtime(release: str = "4.0.8", **changed: str) -> dict[str, str]:
+    """The runtime configuration of a broker: every value, set or not."""
+    values = resolve_settings(release).values.model_dump(mode="json", by_alias=True)
+    return {key: text_of(values[key]) for key in SETTING_KEYS} | changed
+
+
+def one(key: str, of: Mapping[str, str], dynamic: Mapping[str, str] | None = None) -> UpgradedSetting:
+    found = settings_upgrade("4.0.8", of, dynamic or {}, "5.0.1")
+    return next(setting for setting in found.settings if setting.key == key)
+
+
+@pytest.mark.parametrize("release", ["4.0.8", "4.2.4"])
+@pytest.mark.parametrize("configuration", [True, False])
+def test_what_was_never_set_takes_the_new_default(release: str, configuration: bool) -> None:
+    upgrade = settings_upgrade(release, runtime(release) if configuration else {}, {}, "5.0.1")
+    changing = {setting.key: (setting.before, setting.after) for setting in upgrade.settings if setting.changes}
+    assert changing == CHANGED
+    assert {setting.set_by for setting in upgrade.settings} == {"default"}
+    assert {setting.origin_after for setting in upgrade.settings if setting.changes} == {"default 5.0.1 (document)"}
+
+
+def test_what_a_file_sets_stays() -> None:
+    found = one(SHEDDING, runtime(**{SHEDDING: UNIFORM}))
+    assert (found.set_by, found.before, found.after) == ("file", UNIFORM, UNIFORM)
+
+
+def test_a_dynamic_value_stays_though_the_file_never_set_it() -> None:
+    found = one("maxUnloadPercentage", runtime(), {"maxUnloadPercentage": "0.3"})
+    assert (found.set_by, found.before, found.after) == ("dynamic", "0.3", "0.3")
+
+
+def test_a_value_that_is_the_new_default_already_doesnt_change() -> None:
+    assert not one("maxUnloadPercentage", runtime(maxUnloadPercentage="0.5")).changes
+
+
+def test_what_is_set_but_kept_for_old_configurations_only_is_obsolete() -> None:
+    key = "loadBalancerBandwithInResourceWeight"
+    assert one(key, runtime(**{key: "0.5"})).obsolete
+    assert not one(key, runtime()).obsolete
+
+
+def test_with_its_lines_no_value_changes() -> None:
+    upgrade = settings_upgrade("4.0.8", runtime(maxUnloadPercentage="0.4"), {}, "5.0.1")
+    assert dict(upgrade.pins) == {key: before for key, (before, _) in CHANGED.items() if key != "maxUnloadPercentage"}
+    today = upgrade.before.values.model_dump(exclude={"behaviour"})
+    assert upgrade.pinned.values.model_dump(exclude={"behaviour"}) == today
+    assert upgrade.pinned.values.behaviour == (5, 0, 1)
+
+
+def test_a_classic_shedder_that_is_set_gets_the_placement_that_5_0_falls_back_to() -> None:
+    upgrade = settings_upgrade("4.0.8", runtime(**{SHEDDING: UNIFORM}), {}, "5.0.1")
+    assert any("place with LeastLongTermMessageRate" in note for note in upgrade.after.notes)
+
+
+@pytest.mark.parametrize("to", ["4.0.8", "4.0.9", "3.0.7", "5", "latest"])
+def test_only_a_later_release_is_an_upgrade(to: str) -> None:
+    with pytest.raises(UsageError, match="--to"):
+        settings_upgrade("4.0.8", {}, {}, to)
+
+
+def test_a_release_newer_than_those_known_is_said_to_be() -> None:
+    (caveat, *_) = settings_upgrade("4.0.8", {}, {}, "5.1.0").after.caveats
+    assert caveat.startswith("Pulsar 5.1.0 is newer than 5.0.1")

@@ -1,0 +1,102 @@
+"""A cluster before and after an upgrade, and after it with today's values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pulsar_advisor.documents.simulation import SimulatedScore
+from pulsar_advisor.documents.upgrade import UpgradePreview
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import SETTING_KEYS, LoadBalancerSettings, resolve_settings, text_of
+from pulsar_advisor.model.configuration.upgrade import settings_upgrade
+from pulsar_advisor.recommendation.upgrade import UpgradeRequest, upgrade_preview
+from pulsar_advisor.simulation.request import DEFAULT_CYCLES
+from pulsar_advisor.simulation.scores import Ending, cycle_scores, simulation_score
+from pulsar_advisor.simulation.simulate import simulate
+from unit.simulation.clusters import EVERY_LOAD_COUNTS, cluster
+
+UNEVEN = replace(cluster({"a": [12.0] * 7, "b": [5.0] * 4, "c": [10.0] * 2}), pulsar_version="4.0.8")
+EMPTY_RATIO = 0.05
+"""What a broker of these uses without any bundle, as far as one snapshot tells."""
+SEEDS = UpgradeRequest("5.0.1", seed=5, seeds=2)
+
+
+def preview(state: ClusterState = UNEVEN, request: UpgradeRequest = SEEDS, **runtime: str) -> UpgradePreview:
+    return upgrade_preview(state, settings_upgrade("4.0.8", {**EVERY_LOAD_COUNTS, **runtime}, {}, request.to), request)
+
+
+def endings(found: tuple[object, ...]) -> list[Ending]:
+    assert all(isinstance(score, SimulatedScore) for score in found)
+    return [Ending(**{name: getattr(score, name) for name in Ending.__dataclass_fields__}) for score in found]
+
+
+def simulated(shedder: str, placement: str, state: ClusterState, settings: LoadBalancerSettings, seed: int) -> Ending:
+    found = simulate(shedder, placement, state, settings, cycles=DEFAULT_CYCLES, seed=seed, both_ends=True)
+    return simulation_score(found, cycle_scores(found))
+
+
+def test_before_is_what_simulate_says() -> None:
+    settings = resolve_settings("4.0.8", EVERY_LOAD_COUNTS).values
+    strategies = ("ThresholdShedder", "LeastLongTermMessageRate")
+    expected = [simulated(*strategies, UNEVEN, settings, seed) for seed in (5, 6)]
+    before = preview().before
+    assert (before.shedder, before.placement) == strategies
+    assert endings(before.scores) == expected
+    assert expected[0].unloads > 0
+
+
+def test_after_is_what_a_cluster_does_that_has_the_values_of_5_0_set() -> None:
+    set_values = resolve_settings("5.0.1").values.model_dump(mode="json", by_alias=True)
+    runtime = {key: text_of(set_values[key]) for key in SETTING_KEYS} | EVERY_LOAD_COUNTS
+    settings = resolve_settings("5.0.1", runtime).values
+    upgraded = replace(UNEVEN, pulsar_version="5.0.1")
+    expected = [simulated("AvgShedder", "AvgShedder", upgraded, settings, seed) for seed in (5, 6)]
+    assert endings(preview().after.scores) == expected
+    assert expected[0].unloads > 0
+
+
+def test_with_the_lines_the_new_release_does_what_the_old_one_did() -> None:
+    found = preview()
+    assert found.pinned is not None
+    assert found.pinned.release == "5.0.1"
+    assert found.pinned.scores == found.before.scores
+    assert found.pinned.scores != found.after.scores
+
+
+def test_after_a_rolling_restart_one_broker_is_empty_and_both_balancers_fill_it() -> None:
+    found = preview()
+    for balancer in (found.before, found.after):
+        for score in endings(balancer.after_restart):
+            idlest = score.first_usage_maximum_ratio - score.first_usage_range_ratio
+            assert idlest == pytest.approx(EMPTY_RATIO)
+            assert score.last_usage_maximum_ratio - score.last_usage_range_ratio > EMPTY_RATIO
+
+
+def test_there_is_nothing_to_pin_where_every_value_is_set() -> None:
+    values = resolve_settings("4.0.8").values.model_dump(mode="json", by_alias=True)
+    unlike_either_default = {
+        "defaultNumberOfNamespaceBundles": "16",
+        "loadBalancerDistributeBundlesEvenlyEnabled": "false",
+        "loadBalancerLoadPlacementStrategy": "org.apache.pulsar.broker.loadbalance.impl.RoundRobinBrokerSelector",
+        "loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.OverloadShedder",
+        "maxUnloadPercentage": "0.4",
+    }
+    found = preview(**{key: text_of(values[key]) for key in SETTING_KEYS} | unlike_either_default)
+    assert (found.pins, found.pinned) == ({}, None)
+    assert found.after.scores == found.before.scores
+
+
+def test_an_extensible_cluster_keeps_its_strategies() -> None:
+    state = replace(
+        cluster({"a": [12.0] * 7, "b": [5.0] * 4, "c": [10.0] * 2}, load_manager="extensible"), pulsar_version="4.0.8"
+    )
+    found = preview(state)
+    assert {one.shedder for one in (found.before, found.after)} == {"TransferShedder"}
+
+
+def test_strategies_that_can_not_judge_the_cluster_are_said_not_to() -> None:
+    found = preview(loadBalancerLoadSheddingStrategy="com.example.Own")
+    (first, *_) = found.before.scores
+    assert first.error is not None and "there is no shedder 'Own'" in first.error

@@ -1,0 +1,84 @@
+"""The preview of an upgrade in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pulsar_advisor.reporting.html import render_html
+from pulsar_advisor.reporting.markdown import render_markdown
+from pulsar_advisor.reporting.upgrade import upgrade_lines, upgrade_section
+from unit.recommendation.test_upgrade import UNEVEN, preview
+from unit.reporting.skewed import skewed_inputs
+
+SECTION = upgrade_section(preview())
+WIDTH = 80
+
+
+def test_the_first_line_says_which_strategies_take_over() -> None:
+    assert SECTION.headline == (
+        "Upgrading Pulsar 4.0.8 to 5.0.1 replaces ThresholdShedder with LeastLongTermMessageRate by AvgShedder with "
+        "AvgShedder"
+    )
+
+
+def test_where_all_values_are_set_nothing_is_to_paste() -> None:
+    found = upgrade_section(replace_pins(preview()))
+    assert found.headline == "Upgrading Pulsar 4.0.8 to 5.0.1 changes no setting of the load balancer"
+    assert "To keep" not in "\n".join(upgrade_lines(found, WIDTH))
+
+
+def replace_pins(found):  # type: ignore[no-untyped-def]
+    return found.model_copy(
+        update={"pins": {}, "pinned": None, "settings": tuple(one for one in found.settings if not one.changes)}
+    )
+
+
+def test_each_setting_says_what_decides_it_and_where_the_default_is_from() -> None:
+    (max_unload,) = [one for one in SECTION.changing if one.key == "maxUnloadPercentage"]
+    assert (max_unload.before, max_unload.after) == ("0.2", "0.5")
+    assert max_unload.why == "never set; default 5.0.1 (document)"
+    (minimum,) = SECTION.staying
+    assert (minimum.key, minimum.why) == (
+        "loadBalancerBundleUnloadMinThroughputThreshold",
+        "set in the configuration",
+    )
+
+
+def test_the_lines_to_paste_are_whole_on_any_terminal() -> None:
+    lines = list(upgrade_lines(SECTION, WIDTH))
+    line = "loadBalancerLoadSheddingStrategy=org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder"
+    assert line in lines
+    assert any("does what 4.0.8 does today" in one for one in lines)
+
+
+def test_every_case_has_its_line() -> None:
+    assert [one.name for one in SECTION.outlooks] == [
+        "today, 4.0.8",
+        "after the upgrade, 5.0.1",
+        "5.0.1 with today's values",
+        "after a rolling restart, 4.0.8",
+        "after a rolling restart, 5.0.1",
+    ]
+    assert SECTION.outlooks[0].future.unloads[0] > 0
+
+
+def test_a_strategy_that_is_not_modelled_is_said_in_every_form() -> None:
+    found = upgrade_section(preview(loadBalancerLoadSheddingStrategy="com.example.Own"))
+    assert any("could not be simulated" in sentence for sentence in found.sentences)
+    assert "".join(upgrade_lines(found, WIDTH)).count("there is no shedder 'Own'") >= len(found.outlooks)
+
+
+def test_a_missing_configuration_is_said() -> None:
+    unknown = preview().model_copy(update={"configuration_known": False})
+    assert any("No broker's configuration was captured" in note for note in upgrade_section(unknown).notes)
+
+
+def test_a_report_has_the_section_if_a_preview_was_made() -> None:
+    page = skewed_inputs().page()
+    assert 'id="upgrade"' not in render_html(page)
+    with_preview = replace(page, upgrade=SECTION)
+    html, markdown = render_html(with_preview), render_markdown(with_preview)
+    for text in (html, markdown):
+        assert "Upgrade to 5.0.1" in text
+        assert "maxUnloadPercentage=0.2" in text
+    assert UNEVEN.pulsar_version == "4.0.8"

@@ -1,0 +1,67 @@
+"""`upgrade` on a snapshot that three real brokers of 4.0.8 gave."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from published import faults
+from pulsar_advisor.documents.document import as_json
+from pulsar_advisor.model.errors import DataNotFit, UsageError
+from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.recommendation.upgrade import UpgradeRequest
+from pulsar_advisor.simulation.request import SimulationRequest
+from pulsar_advisor.stages import simulate, upgrade
+from pulsar_advisor.stages.report import report_page
+from pulsar_advisor.stages.simulate_combination import simulate_combination
+from pulsar_advisor.storage.root import Root
+
+EARLIER = Path(__file__).parents[2] / "data/earlier/root"
+SNAPSHOT = "20261122T093126Z"
+TO_5 = UpgradeRequest("5.0.1", seeds=2)
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Root:
+    """A copy of its tables and results that may be written to."""
+    shutil.copytree(EARLIER, tmp_path / "root")
+    return Root(str(tmp_path / "root"), "live")
+
+
+def test_before_equals_simulate(live: Root) -> None:
+    request = SimulationRequest(Request("configured", "configured", splits=False), seeds=2)
+    rows = [
+        row
+        for task in simulate.tasks(live, SNAPSHOT, request).values()
+        for row in json.loads(simulate_combination(task))["scores"]
+    ]
+    found = as_json(upgrade.run(live, SNAPSHOT, TO_5))
+    assert found["before"]["scores"] == [as_json(row) | {"error": None} for row in rows]  # type: ignore[call-overload,index]
+
+
+def test_the_report_shows_the_last_preview(live: Root) -> None:
+    assert report_page(live, SNAPSHOT).upgrade is None
+    made = upgrade.run(live, SNAPSHOT, TO_5)
+    assert not faults(as_json(made))
+    section = report_page(live, SNAPSHOT).upgrade
+    assert section is not None
+    assert section.to == "5.0.1"
+
+
+def test_a_preview_of_another_manifest_is_not_shown(live: Root) -> None:
+    upgrade.run(live, SNAPSHOT, TO_5)
+    assert upgrade.preview_if_any(live, SNAPSHOT, "0" * 64) is None
+
+
+def test_an_earlier_release_is_refused_before_anything_is_written(live: Root) -> None:
+    with pytest.raises(UsageError, match=r"is no upgrade: the cluster runs 4\.0\.8"):
+        upgrade.run(live, SNAPSHOT, UpgradeRequest("3.0.7"))
+    assert not (live.path / "upgrades").exists()
+
+
+def test_a_snapshot_that_was_not_validated_is_refused(root: Root, recorded: str) -> None:
+    with pytest.raises(DataNotFit, match="never validated"):
+        upgrade.run(root, recorded, TO_5)
