@@ -24,6 +24,7 @@ from pulsar_advisor.cli import (
     ledger,
     plans,
     records,
+    rolls,
     simulations,
     snapshots,
     stages,
@@ -130,6 +131,10 @@ of_plans = App(name="plans")
 of_plans.default(records.plans)
 of_plans.command(plans.export)
 app.command(of_plans)
+
+of_roll = App(name="roll")
+of_roll.default(rolls.plan)
+app.command(of_roll)
 
 of_guard = App(name="guard")
 of_guard.default(guard.show)

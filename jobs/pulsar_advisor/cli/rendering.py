@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from pulsar_advisor.documents.validation import CatalogueEntry, CheckResult, Validation
     from pulsar_advisor.documents.verify_result import VerifyResult
     from pulsar_advisor.execution.ledger.plan_states import PlanState
+    from pulsar_advisor.execution.throttle import ApplyThrottle
     from pulsar_advisor.lint.judge import FindingWithEffect
     from pulsar_advisor.model.plans.plan import Plan
+    from pulsar_advisor.planning.kinds.restarting import Restart
     from pulsar_advisor.planning.questions.restart_order import RestartOrder
+    from pulsar_advisor.planning.questions.roll_order import RollOrder
     from pulsar_advisor.planning.questions.scale import Scale
 
 STEPS_SHOWN: Final = 20
@@ -151,11 +154,32 @@ def restart_lines(order: RestartOrder) -> Iterator[str]:
         lasting = number > 1 and not restart.will_move_again
         onto = "".join(f" --onto {broker}" for broker in restart.onto) if lasting else ""
         yield f"{number:>3}. pulsar-advisor drain {restart.broker}{onto}"
-        moves = f"{count(restart.bundles, 'bundle')}, {count(restart.clients, 'client')}"
-        again = f", {restart.will_move_again:,} of them again later" if restart.will_move_again else ""
-        stay = f", {restart.stay:,} {'stays' if restart.stay == 1 else 'stay'}" if restart.stay else ""
-        yield f"     {moves}{again}{stay}; the busiest other broker is then at {restart.highest_usage_ratio:.1%}"
+        yield f"     {_turn_of(restart)}; the busiest other broker is then at {restart.highest_usage_ratio:.1%}"
     yield f"{count(order.moves, 'move')} in all; no order needs fewer than {order.moves_bound:,}"
+
+
+def roll_lines(order: RollOrder, throttle: ApplyThrottle) -> Iterator[str]:
+    """The turns of a roll, what each moves, and how long that takes at this pace."""
+    if order.balance_first is not None:
+        yield order.balance_first
+    for number, turn in enumerate(order.turns, start=1):
+        leader = " (the leader)" if turn.broker == order.leader else ""
+        onto = ", ".join(f"{broker} {bundles:,}" for broker, bundles in turn.onto.items())
+        yield f"{number:>3}. {turn.broker}{leader}{f' → {onto}' if onto else ''}"
+        yield f"     {_turn_of(turn)}; the busiest other broker is then at {turn.highest_usage_ratio:.1%}"
+    moves = sum(turn.bundles for turn in order.turns)
+    takes = round(sum(throttle.takes_s(turn.bundles) for turn in order.turns) / 60)
+    yield (
+        f"{count(moves, 'move')}, about {count(takes, 'minute')} at the pace that is approved by default, and "
+        f"{count(len(order.turns), 'restart')}"
+    )
+
+
+def _turn_of(turn: Restart) -> str:
+    moves = f"{count(turn.bundles, 'bundle')}, {count(turn.clients, 'client')}"
+    again = f", {turn.will_move_again:,} of them again later" if turn.will_move_again else ""
+    stay = f", {turn.stay:,} {'stays' if turn.stay == 1 else 'stay'}" if turn.stay else ""
+    return f"{moves}{again}{stay}"
 
 
 def scale_lines(found: Scale) -> Iterator[str]:

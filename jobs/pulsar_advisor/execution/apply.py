@@ -41,6 +41,7 @@ from pulsar_advisor.execution.run.preconditions import (
 )
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError, BalancerStillOff, Refused
+from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.kinds.goal_outcome import goal_outcome
@@ -246,6 +247,8 @@ def _refusals(
     """Every reason to refuse the plan as a whole; checks that need the cluster come last."""
     digest = digest_of(plan)
     yield from malformed(plan)
+    if plan.shedder == ROLL:
+        yield "the plan is a roll, whose turns wait for restarts: `apply` carries out none of it"
     if not executable_steps(plan):
         yield "the plan has no step that could be carried out"
     unfinished = _unfinished(runs)

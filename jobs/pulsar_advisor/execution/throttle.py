@@ -87,6 +87,10 @@ class ApplyThrottle:
             raise Refused(f"the approval is for a stricter run: {looser}. Keep to it, or have the plan approved again")
         return changed
 
+    def takes_s(self, moves: int) -> float:
+        """About how long a run of this many unloads takes, one at a time; a call itself takes less than a second."""
+        return self.canary_hold_s + (moves - 1) * self.pause_s if moves else 0.0
+
     def sentences(self) -> Iterator[str]:
         """Each limit as a sentence, for a person to read before approving."""
         yield f"the snapshot is at most {_hours(self.max_age_s)} old"

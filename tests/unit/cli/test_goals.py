@@ -11,7 +11,8 @@ from pulsar_advisor.cli.options import GoalOptions
 from pulsar_advisor.cli.rendering import restart_lines, scale_lines
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.planning.questions.restart_order import Restart, RestartOrder
+from pulsar_advisor.planning.kinds.restarting import Restart
+from pulsar_advisor.planning.questions.restart_order import RestartOrder
 from pulsar_advisor.planning.questions.scale import Machine, Scale, Size
 from pulsar_advisor.planning.requests.request import Request
 

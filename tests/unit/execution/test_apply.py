@@ -155,6 +155,7 @@ def test_a_world_that_has_changed_is_refused_and_nothing_is_sent(
         (split_step(at=("0x90000000", "0xa0000000")), {"load_manager": "extensible"}, "splits in two only"),
         (split_step(at=("0x90000000",)), {"pulsar_version": "2.10.5"}, "equal halves"),
         (unload_step(executable=False, not_executable_because="unowned"), {}, "no step"),
+        (unload_step(), {"shedder": "roll"}, "the plan is a roll"),
     ],
 )
 def test_a_plan_that_no_cluster_should_see_is_refused(

@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import CONFIDENCES, Plan, Step
 from pulsar_advisor.model.text.problems import problems
 from pulsar_advisor.model.text.some_of import count
@@ -125,6 +126,8 @@ class Criteria(_Part):
         moves = sum(step.action == "unload" for step in steps)
         if not 1 <= moves <= self.max_moves:
             yield f"it moves {count(moves, 'bundle')}, and max_moves is {self.max_moves}"
+        if plan.shedder == ROLL:
+            yield "it is a roll, whose later turns are not among its steps"
         if self.kinds is not None and plan.shedder not in self.kinds:
             yield f"it was made by {plan.shedder}, and kinds are {', '.join(self.kinds)}"
         for needed in needed_consents(plan):

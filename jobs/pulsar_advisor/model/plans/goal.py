@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
-from pulsar_advisor.model.text.some_of import some_of
+from pulsar_advisor.model.text.some_of import count, some_of
+
+ROLL: Final = "roll"
+"""The plan kind of a rolling restart."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +20,7 @@ class Goal:
     kind: str
     """A name in the registry of plan kinds."""
     brokers: tuple[str, ...] = ()
-    """As the operator names them; in a plan their ids, sorted."""
+    """As the operator names them; in a plan their ids, sorted, or in the order in which they are restarted."""
     target_ratio: float | None = None
     """The usage that those brokers are to reach; None: the kind's own choice."""
     ceiling_ratio: float | None = None
@@ -27,5 +30,7 @@ class Goal:
 
     @property
     def title(self) -> str:
-        """`drain broker-3:8080`."""
+        """`drain broker-3:8080`; `roll 3 brokers, broker-2:8080 first`."""
+        if self.kind == ROLL:
+            return f"{self.kind} {count(len(self.brokers), 'broker')}, {self.brokers[0]} first"
         return f"{self.kind} {some_of(self.brokers)}".rstrip()

@@ -39,7 +39,7 @@ def propose(goal: Goal, room: Room) -> Proposal:
         after,
         [*answers, *staying],
         {"bundles": len(rows), "mean_ratio_if_one_more_fails": headroom},
-        [*shortfall(before, answers), *_without_headroom(after, headroom)],
+        [*shortfall(before, answers), *without_headroom(after, headroom)],
         why_nothing="no bundle can move" if answers else "no bundle has a loaded topic",
     )
 
@@ -57,7 +57,8 @@ def mean_if_one_more_fails(room: Room) -> float | None:
     return float(weighted_maximum(rest, of, room.settings).max())
 
 
-def _without_headroom(room: Room, mean_ratio: float | None) -> Iterator[str]:
+def without_headroom(room: Room, mean_ratio: float | None) -> Iterator[str]:
+    """A sentence if one more broker couldn't fail; `mean_ratio` is the answer of `mean_if_one_more_fails`."""
     threshold = room.settings.load_balancer_broker_overloaded_threshold_percentage / PERCENT
     if mean_ratio is None:
         yield "There is no headroom: fewer than two brokers remain, so none could take the load of one that fails."

@@ -39,12 +39,19 @@ def resolved_goal(goal: Goal, broker_ids: Sequence[str], overloaded_ratio: float
             "(loadBalancerBrokerOverloadedThresholdPercentage), and `apply` overloads no broker"
         )
     brokers, onto = resolved_brokers(goal.brokers, broker_ids), resolved_brokers(goal.onto, broker_ids)
+    if plan_kind(goal.kind).in_order:
+        brokers = brokers_in_order(goal.brokers, broker_ids)
     return replace(goal, brokers=brokers, ceiling_ratio=ceiling, onto=onto)
 
 
 def resolved_brokers(names: Sequence[str], broker_ids: Sequence[str]) -> tuple[str, ...]:
     """The ids of brokers as an operator names them, sorted. Raises `UsageError` for one that the cluster lacks."""
-    return tuple(sorted({_broker_id(name, broker_ids) for name in names}))
+    return tuple(sorted(brokers_in_order(names, broker_ids)))
+
+
+def brokers_in_order(names: Sequence[str], broker_ids: Sequence[str]) -> tuple[str, ...]:
+    """The same in the order in which they are first named."""
+    return tuple(dict.fromkeys(_broker_id(name, broker_ids) for name in names))
 
 
 def _broker_id(name: str, broker_ids: Sequence[str]) -> str:

@@ -26,6 +26,8 @@ class Kind(Strategy):
     """How many brokers it is about."""
     has_target: bool = False
     """Whether it brings those brokers to a usage that the operator may choose."""
+    in_order: bool = False
+    """Whether the order of its brokers matters."""
 
 
 KINDS: Final = (
@@ -34,6 +36,13 @@ KINDS: Final = (
         module="pulsar_advisor.planning.kinds.drain",
         summary="Moves every bundle off brokers that are to be stopped.",
         brokers="some",
+    ),
+    Kind(
+        name="roll",
+        module="pulsar_advisor.planning.kinds.roll",
+        summary="Drains brokers one after the other, each for its restart.",
+        brokers="some",
+        in_order=True,
     ),
     Kind(
         name="relieve",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from pulsar_advisor.model.configuration.settings import setting_value
+from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.model.text.some_of import count
 
@@ -89,8 +90,8 @@ def _worse(plan: Plan) -> Iterator[str]:
     before, after = plan.predicted.before, plan.predicted.after
     if before.maximum_ratio is None or after.maximum_ratio is None:
         yield "the highest usage of all brokers can't be predicted"
-    elif after.maximum_ratio >= before.maximum_ratio:
-        yield f"the highest predicted usage of all brokers {_change(before.maximum_ratio, after.maximum_ratio)}"
+    elif (highest := max(after.maximum_ratio, _highest_of_later_turns(plan))) >= before.maximum_ratio:
+        yield f"the highest predicted usage of all brokers {_change(before.maximum_ratio, highest)}"
     threshold = overloaded_ratio(plan)
     for broker, forecast in after.brokers.items():
         was = before.brokers[broker].usage_ratio if broker in before.brokers else None
@@ -98,6 +99,12 @@ def _worse(plan: Plan) -> Iterator[str]:
         if now is not None and now > threshold and (was is None or was <= threshold):
             usage = f"its usage is {now:.1%} afterwards" if was is None else f"its usage {_change(was, now)}"
             yield f"{broker} would rise above the overload threshold of {threshold:.0%}: {usage}"
+
+
+def _highest_of_later_turns(plan: Plan) -> float:
+    """The highest usage (0..1) that a roll expects once it goes on; 0 for other plans."""
+    highest = plan.decision.figures.get("highest_usage_ratio") if plan.shedder == ROLL else None
+    return highest if isinstance(highest, float) else 0.0
 
 
 def _change(before: float, after: float) -> str:

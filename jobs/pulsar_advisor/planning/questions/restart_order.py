@@ -7,7 +7,6 @@ the broker with the fewest bundles, and no order needs fewer moves than all bund
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -17,32 +16,11 @@ import numpy as np
 
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.advice.capacity import only_more_brokers
-from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, clients, fixed
-from pulsar_advisor.planning.kinds.packing import packed
+from pulsar_advisor.planning.kinds.restarting import Restart, Turn, movable, turn
 from pulsar_advisor.planning.kinds.room import Room
 
 CANDIDATES: Final = 20
 """Brokers tried for the next place in the order, unless an earlier one fits whole into restarted brokers."""
-
-
-@dataclass(frozen=True)
-class Restart:
-    """One broker's turn: the bundles that it hands over before it stops."""
-
-    broker: str
-    bundles: int
-    clients: int
-    """Producers and consumers that have to connect again."""
-    onto: Mapping[str, int]
-    """Bundles by destination."""
-    will_move_again: int
-    """Those that find room only on brokers whose turn is yet to come."""
-    stay: int
-    """Those that find no room at all, or may go nowhere: Pulsar assigns them when the broker stops."""
-    without_room: int
-    """Of these, the ones that other brokers may take but have no room for."""
-    highest_usage_ratio: float
-    """Of the other brokers, once it is drained."""
 
 
 @dataclass(frozen=True)
@@ -59,20 +37,24 @@ class RestartOrder:
     """No order needs fewer, as every bundle has to leave its broker, and those of the first one twice."""
 
 
-def restart_order(room: Room) -> RestartOrder:
-    """The order in which to restart all fit brokers; `room` is as the snapshot found them."""
-    at_first, waiting = room, np.flatnonzero(room.fit).tolist()
-    movable = {broker: len(_movable(room, broker)) for broker in waiting}
-    restarted: list[int] = []
+def restart_order(room: Room, spare: Sequence[int] = ()) -> RestartOrder:
+    """The order in which to restart all fit brokers but the `spare` ones (rows); `room` is as the snapshot found them.
+
+    Spare brokers take bundles first, and aren't restarted.
+    """
+    at_first, waiting = room, [row for row in np.flatnonzero(room.fit).tolist() if row not in spare]
+    bundles = {broker: len(movable(room, broker)) for broker in waiting}
+    restarted = list(spare)
     restarts = []
     while waiting:
-        turns = (_turn(room, broker, restarted) for broker in _candidates(room, waiting, movable, restarted))
-        broker, restart, room = _first_or_best(turns)
-        restarts.append(restart)
+        turns = ((broker, turn(room, broker, restarted)) for broker in _candidates(room, waiting, bundles, restarted))
+        broker, best = _first_or_best(turns)
+        restarts.append(best.restart)
         restarted.append(broker)
         waiting.remove(broker)
-    again = min(movable.values(), default=0) if len(movable) > 1 else 0
-    moves, bound = sum(one.bundles for one in restarts), sum(movable.values()) + again
+        room = best.back
+    again = min(bundles.values(), default=0) if len(bundles) > 1 and not spare else 0
+    moves, bound = sum(one.bundles for one in restarts), sum(bundles.values()) + again
     return RestartOrder(_balance_first(at_first, restarts), tuple(restarts), moves, bound)
 
 
@@ -98,57 +80,27 @@ def _balance_first(room: Room, restarts: Sequence[Restart]) -> str | None:
     return None
 
 
-_Turn = tuple[int, Restart, Room]
+_Candidate = tuple[int, Turn]
+"""A broker (a row), and its turn if it were the next."""
 
 
-def _first_or_best(turns: Iterator[_Turn]) -> _Turn:
+def _first_or_best(turns: Iterator[_Candidate]) -> _Candidate:
     """The first turn after which no bundle has to move again, else the best."""
     best = next(turns)
-    while _rank(best) > (0, 0) and (turn := next(turns, None)) is not None:
-        best = min(best, turn, key=_rank)
+    while _rank(best) > (0, 0) and (candidate := next(turns, None)) is not None:
+        best = min(best, candidate, key=_rank)
     return best
 
 
-def _rank(turn: _Turn) -> tuple[int, int]:
-    return turn[1].stay, turn[1].will_move_again
+def _rank(candidate: _Candidate) -> tuple[int, int]:
+    restart = candidate[1].restart
+    return restart.stay, restart.will_move_again
 
 
 def _candidates(
-    room: Room, waiting: Sequence[int], movable: Mapping[int, int], restarted: Sequence[int]
+    room: Room, waiting: Sequence[int], bundles: Mapping[int, int], restarted: Sequence[int]
 ) -> Sequence[int]:
     if not restarted:
-        return sorted(waiting, key=lambda broker: (movable[broker], broker))[:CANDIDATES]
+        return sorted(waiting, key=lambda broker: (bundles[broker], broker))[:CANDIDATES]
     usage = room.usage_of(list(waiting))
     return list(islice((waiting[row] for row in np.argsort(-usage, kind="stable")), CANDIDATES))
-
-
-def _movable(room: Room, broker: int) -> list[int]:
-    return [bundle for bundle in room.bundles_of([broker]) if fixed(room, bundle) is None]
-
-
-def _turn(room: Room, broker: int, restarted: Sequence[int]) -> _Turn:
-    """The broker drained onto restarted ones, then onto the others, and the room once it is back."""
-    bundles = _movable(room, broker)
-    emptying = room.emptying([broker])
-    answers, left = packed(emptying.onto(restarted), bundles)
-    lasting = _moved(answers)
-    others, left = packed(left.onto(np.flatnonzero(room.fit).tolist()), [row for row in bundles if row not in lasting])
-    again = _moved(others)
-    going = {**lasting, **again}
-    ids = room.state.brokers.ids
-    rest = np.flatnonzero(room.fit & ~emptying.leaving)
-    restart = Restart(
-        broker=ids[broker],
-        bundles=len(going),
-        clients=sum(clients(room, bundle) for bundle in going),
-        onto=dict(sorted(Counter(ids[to] for to in going.values()).items())),
-        will_move_again=len(again),
-        stay=len(bundles) - len(going),
-        without_room=sum(answer.outcome is BundleOutcome.NO_ROOM for answer in others),
-        highest_usage_ratio=float(left.usage_of(rest).max()) if len(rest) else 0.0,
-    )
-    return broker, restart, left.emptying([])
-
-
-def _moved(answers: Sequence[Answer]) -> dict[int, int]:
-    return {answer.bundle: answer.place.broker for answer in answers if answer.outcome is BundleOutcome.MOVES}

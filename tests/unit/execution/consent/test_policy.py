@@ -7,6 +7,7 @@ import pytest
 
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy, read_policy
 from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, Prediction
 from unit.execution.doubles import B1, UPPER, forecast, make_plan, split_step, unload_step
 
@@ -73,6 +74,12 @@ def test_a_plan_of_another_kind_goes_to_a_person(file: Path) -> None:
     reasons = unmet(file, make_plan([unload_step()]))
     assert reasons == ["it was made by ThresholdShedder, and kinds are TransferShedder, relieve"]
     assert unmet(file, make_plan([unload_step()], shedder="relieve")) == []
+
+
+def test_a_roll_goes_to_a_person_whatever_its_first_turn_moves(file: Path) -> None:
+    assert unmet(file, make_plan([unload_step()], shedder=ROLL)) == [
+        "it is a roll, whose later turns are not among its steps"
+    ]
 
 
 def test_a_policy_says_its_name_who_decided_on_it_and_its_criteria(file: Path) -> None:

@@ -1,0 +1,64 @@
+"""The order of a roll: which brokers are restarted one after the other, the leader last, and what each turn moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.text.some_of import some_of
+from pulsar_advisor.planning.kinds.goal import brokers_in_order
+from pulsar_advisor.planning.kinds.restarting import Restart, turns_of
+from pulsar_advisor.planning.kinds.room import Room
+from pulsar_advisor.planning.questions.restart_order import restart_order
+
+
+@dataclass(frozen=True)
+class RollOrder:
+    """The order, and what it takes."""
+
+    brokers: tuple[str, ...]
+    turns: tuple[Restart, ...]
+    """In that order."""
+    at_rest: tuple[str, ...]
+    """Brokers that have no bundle to move, so that they need no turn; they take bundles first."""
+    leader: str | None
+    """None if the snapshot doesn't know it, or no turn is the leader's."""
+    balance_first: str | None
+    """Why not to begin yet, and what to do before; None if the brokers have room for one another."""
+
+
+def roll_order(room: Room, leader: str | None, names: Sequence[str] = (), spare: Sequence[str] = ()) -> RollOrder:
+    """The order of all fit brokers but the `spare` ones, or of those that are named, in that order; `leader` is an id.
+
+    Raises `UsageError` for a broker that can't be restarted so, and if no broker has a bundle to move.
+    """
+    ids = room.state.brokers.ids
+    fit = {ids[row] for row in np.flatnonzero(room.fit).tolist()}
+    named, kept = brokers_in_order(names, ids), brokers_in_order(spare, ids)
+    if both := sorted({*named} & {*kept}):
+        raise UsageError(f"{some_of(both)} can't be restarted and spare at once: omit one of the two")
+    if unfit := sorted({*named, *kept} - fit):
+        raise UsageError(f"{some_of(unfit)} is not active, or its figures are not fit for use: capture again")
+    others = [broker for broker in sorted(fit) if broker not in named] if named else kept
+    best = restart_order(room, room.rows_of(others))
+    order = named or [one.broker for one in best.restarts if one.bundles or one.stay]
+    if not order:
+        raise UsageError("no broker has a bundle to move: restart them one after the other")
+    order = leader_last(order, leader)
+    at_rest = [broker for broker in sorted(fit) if broker not in (*order, *others)]
+    turns = turns_of(room, room.rows_of(order), room.rows_of([*others, *at_rest]))
+    return RollOrder(
+        brokers=order,
+        turns=tuple(each.restart for each in turns),
+        at_rest=tuple(at_rest),
+        leader=leader if leader in order else None,
+        balance_first=best.balance_first,
+    )
+
+
+def leader_last(brokers: Iterable[str], leader: str | None) -> tuple[str, ...]:
+    """The brokers in the same order, but for the leader."""
+    return tuple(sorted(brokers, key=lambda broker: broker == leader))

@@ -1,0 +1,18 @@
+"""`roll`: in which order its brokers are restarted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pulsar_advisor.planning.questions.roll_order import RollOrder, roll_order
+from pulsar_advisor.storage.results import read_manifest
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.rooms import room_of
+
+
+def run(
+    root: Root, snapshot: str, brokers: Sequence[str], spare: Sequence[str], ceiling_ratio: float | None = None
+) -> RollOrder:
+    """The order for a snapshot that was judged fit; see `roll_order`. Raises `DataNotFit` where figures are missing."""
+    leader = read_manifest(root, snapshot).leader
+    return roll_order(room_of(root, snapshot, ceiling_ratio), leader, brokers, spare)

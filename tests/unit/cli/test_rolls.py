@@ -1,0 +1,54 @@
+"""What an operator types and reads of a rolling restart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pulsar_advisor.cli import exit_code, goals
+from pulsar_advisor.cli.rendering import roll_lines
+from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
+from pulsar_advisor.model.plans.goal import ROLL, Goal
+from pulsar_advisor.planning.kinds.restarting import Restart
+from pulsar_advisor.planning.questions.roll_order import RollOrder
+from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.storage.root import Root
+
+FIRST = Restart("b", 2, 9, {"a": 2}, will_move_again=2, stay=0, without_room=0, highest_usage_ratio=0.5)
+SECOND = Restart("a", 31, 20, {"b": 30, "c": 1}, will_move_again=0, stay=1, without_room=1, highest_usage_ratio=0.4)
+ORDER = RollOrder(("b", "a"), (FIRST, SECOND), ("c",), "a", None)
+
+
+def test_each_turn_says_what_moves_where_and_the_whole_how_long_it_takes() -> None:
+    assert list(roll_lines(ORDER, DEFAULT_THROTTLE)) == [
+        "  1. b → a 2",
+        "     2 bundles, 9 clients, 2 of them again later; the busiest other broker is then at 50.0%",
+        "  2. a (the leader) → b 30, c 1",
+        "     31 bundles, 20 clients, 1 stays; the busiest other broker is then at 40.0%",
+        "33 moves, about 7 minutes at the pace that is approved by default, and 2 restarts",
+    ]
+
+
+def test_the_plan_is_made_for_the_order_of_one_snapshot(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Any
+) -> None:
+    asked: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(Root, "resolve", lambda _root, _snapshot: "20261125T040000Z")
+
+    def order(_root: Root, *wanted: Any) -> RollOrder:
+        asked.append(wanted)
+        return ORDER
+
+    def answer(request: Request, _place: Any, snapshot: str, *_: Any, **__: Any) -> None:
+        asked.append((request.goal, snapshot))
+
+    monkeypatch.setattr("pulsar_advisor.stages.roll_order.run", order)
+    monkeypatch.setattr(goals, "answer", answer)
+    line = f"roll b a --spare d --ceiling 70% --root {tmp_path} --cluster demo"
+    assert exit_code(line.split()) == 0
+    assert asked == [
+        ("20261125T040000Z", ("b", "a"), ("d",), 0.7),
+        (Goal(ROLL, ("b", "a"), None, 0.7), "20261125T040000Z"),
+    ]
+    assert "c: nothing to move" in capsys.readouterr().err

@@ -1,0 +1,52 @@
+"""Which brokers a roll restarts, in which order, and what it leaves out."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.planning.questions.roll_order import roll_order
+from unit.planning.kinds.clusters import cluster, room
+
+THREE = {"a": [10] * 4, "b": [20] * 2, "c": [10] * 3}
+A, B, C, D = (f"{name}:8080" for name in "abcd")
+
+
+def test_the_order_moves_bundles_least_often_but_for_the_leader_who_is_last() -> None:
+    assert roll_order(room(cluster(THREE)), None).brokers[0] == B
+    order = roll_order(room(cluster(THREE)), B)
+    assert (order.brokers[-1], order.leader) == (B, B)
+    assert [turn.broker for turn in order.turns] == list(order.brokers)
+    assert sum(turn.bundles for turn in order.turns) == 9 + order.turns[0].bundles
+
+
+def test_the_operators_own_order_counts_again_with_the_leader_last() -> None:
+    assert roll_order(room(cluster(THREE)), A, ["a", "c", "b"]).brokers == (C, B, A)
+    some = roll_order(room(cluster(THREE)), A, ["c"])
+    assert (some.brokers, some.leader, some.at_rest) == ((C,), None, ())
+
+
+def test_a_spare_broker_takes_the_first_ones_bundles_and_none_moves_again() -> None:
+    order = roll_order(room(cluster({**THREE, "d": []})), None, spare=["d"])
+    assert set(order.turns[0].onto) == {D}
+    assert [turn.will_move_again for turn in order.turns] == [0, 0, 0]
+    assert order.at_rest == ()
+
+
+def test_a_broker_with_nothing_to_move_is_left_out_and_takes_bundles_first() -> None:
+    order = roll_order(room(cluster({**THREE, "d": []})), None)
+    assert (D in order.brokers, order.at_rest) == (False, (D,))
+    assert set(order.turns[0].onto) == {D}
+
+
+@pytest.mark.parametrize(
+    ("names", "spare", "message"),
+    [
+        (["a"], ["a"], "a:8080 can't be restarted and spare at once"),
+        (["x"], [], "there is no broker 'x'"),
+        ([], ["a", "b", "c"], "no broker has a bundle to move"),
+    ],
+)
+def test_what_can_not_be_an_order_is_refused(names: list[str], spare: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        roll_order(room(cluster(THREE)), None, names, spare)
