@@ -1,1 +1,1 @@
-"""Where results are stored: the root and its folders, leases on them, the shapes of shared documents, plan files."""
+"""Where results are stored: the root and its folders, leases on them, their index, plan files, archives."""

@@ -47,9 +47,25 @@ def test_two_new_brokers_share() -> None:
 
 def test_a_reserved_broker_takes_nothing_and_the_plan_says_why() -> None:
     policy = IsolationPolicy("vip", ("vip/.*",), ("new",), (), 1, 100)
-    plan = planned(cluster({"a": [40, 40], "new": []}, policies=[policy]), Goal("fill", ("new",)))
+    plan = planned(cluster({"a": [30, 40], "new": []}, policies=[policy]), Goal("fill", ("new",)))
     assert not plan.steps
-    assert "new:8080: reserved: primary in an isolation policy" in (plan.decision.why_nothing or "")
+    why = plan.decision.why_nothing or ""
+    assert why.startswith("t/a-1/0x00000000_0xffffffff may not go there: "), "the largest one"
+    assert "new:8080: reserved: primary in an isolation policy" in why
+
+
+@pytest.mark.parametrize(
+    ("brokers", "target", "why"),
+    [
+        ({"a": [40], "new": [20]}, 0.2, "its usage of 20.0% has reached 20.0%"),
+        ({"a": [40], "new": [20]}, 0.21, "no bundle is small enough"),
+        ({"a": [], "new": [20]}, 0.3, "no other broker has a bundle that may move"),
+    ],
+)
+def test_where_nothing_moves_it_says_why(brokers: dict[str, list[float]], target: float, why: str) -> None:
+    plan = planned(cluster(brokers), Goal("fill", ("new",), target))
+    assert not plan.steps
+    assert (plan.decision.why_nothing or "").startswith(why)
 
 
 def test_one_large_bundle_is_not_passed_around() -> None:

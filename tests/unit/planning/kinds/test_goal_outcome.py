@@ -56,6 +56,14 @@ def test_a_usage_is_within_its_target_or_the_goal_is_not_reached(
     assert goal_outcome(planned(cluster(brokers), goal)) == outcome
 
 
+@pytest.mark.parametrize(("children_moved", "outcome"), [(0, "reached"), (1, "in part")])
+def test_children_that_were_to_move_count_as_moves(children_moved: int, outcome: str) -> None:
+    plan = planned(cluster({"a": [20, 10], "b": [30]}), DRAIN_A)
+    figures = {**plan.decision.figures, "children_moved": children_moved}
+    decision = plan.decision.model_copy(update={"figures": figures})
+    assert goal_outcome(plan.model_copy(update={"decision": decision})) == outcome
+
+
 def test_what_falls_short_is_said_and_what_is_reached_needs_no_words() -> None:
     assert outcome_sentence("reached", "drain a:8080") == ""
     assert outcome_sentence(None, "") == ""

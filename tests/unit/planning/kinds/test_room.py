@@ -13,6 +13,18 @@ GROUPED = cluster(
     namespaces={"a": ("t/m", "t/n", "t/o"), "b": ("t/m", "t/n"), "c": ("t/p",)},
     groups={"t/m": "g", "t/n": "g", "t/p": "g"},
 )
+
+
+def test_a_move_changes_the_candidates_of_its_anti_affinity_group_alone() -> None:
+    sizes = {"a": (5, 4, 3), "b": (), "c": ()}
+    of_a = ("t/m", "t/n", "t/o")
+    state = cluster(sizes, namespaces={"a": of_a}, groups={"t/m": "g", "t/n": "g"})
+    asked, (m, n, o), (a, b, c) = Room.of(state, SETTINGS.values), range(3), range(3)
+    assert [asked.candidates(bundle).brokers.tolist() for bundle in (m, o)] == [[b, c], [a, b, c]]
+    asked.move(n, b)
+    assert [asked.candidates(bundle).brokers.tolist() for bundle in (m, o)] == [[c], [a, b, c]]
+
+
 bundles = st.integers(0, len(GROUPED.bundles) - 1)
 brokers = st.integers(0, len(GROUPED.brokers) - 1)
 

@@ -41,11 +41,14 @@ class Takes:
 
 
 def cluster(
-    load_manager: LoadManagerKind = "modular", policies: tuple[IsolationPolicy, ...] = (), bundles: int = 4
+    load_manager: LoadManagerKind = "modular",
+    policies: tuple[IsolationPolicy, ...] = (),
+    bundles: int = 4,
+    cpu: float = 95.0,
 ) -> ClusterState:
     """`a` is above the overload threshold, `b` and `c` are idle; all bundles are at `a`."""
     return cluster_state(
-        [BrokerRow("a:8080", cpu=(95.0, 100.0)), BrokerRow("b:8080"), BrokerRow("c:8080")],
+        [BrokerRow("a:8080", cpu=(cpu, 100.0)), BrokerRow("b:8080"), BrokerRow("c:8080")],
         [BundleRow("t/n", text, "a:8080", topics=1) for text in RANGES[:bundles]],
         load_manager=load_manager,
         isolation_policies=policies,
@@ -68,6 +71,11 @@ def test_the_one_broker_that_the_strategy_leaves_is_taken() -> None:
 def test_a_choice_above_the_overload_threshold_is_made_again() -> None:
     twice = selection(cluster(), Takes(((A,), (B,))))
     assert (twice.select(0, A), twice.memory) == (B, 2)
+
+
+@pytest.mark.parametrize(("cpu", "chosen"), [(85.0, A), (85.1, B)])
+def test_a_broker_at_the_threshold_is_not_above_it(cpu: float, chosen: int) -> None:
+    assert selection(cluster(cpu=cpu), Takes(((A,), (B,)))).select(0, A) == chosen
 
 
 @pytest.mark.parametrize("load_manager", ["extensible", "simple"])
