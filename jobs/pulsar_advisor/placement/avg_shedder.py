@@ -1,12 +1,13 @@
 """`AvgShedder` as placement: the broker it remembered when it chose the bundle, else any.
 
 What Pulsar does: shedder and placement share a memory of destinations. A bundle whose destination is a candidate goes
-there; otherwise a candidate is drawn at random. Up to 5.0.0 a destination is forgotten as soon as a report of any
-broker reaches the leader, which may be before the bundle is placed.
+there; otherwise a candidate is drawn at random. At first a destination is forgotten as soon as a report of any broker
+reaches the leader, which may be before the bundle is placed.
 
-Releases: from 5.0.1 on, a remembered destination that is no candidate leads to a draw among the candidates without the
-source. One whose score (weighted usage × 100) is above `loadBalancerBrokerOverloadedThresholdPercentage` leads to a
-draw among those that are not, without source and destination; failing that, the destination is used after all.
+Releases: from 4.0.14, 4.2.5 and 5.0.1 on, a remembered destination that is no candidate leads to a draw among the
+candidates without the source. One whose score (weighted usage × 100) is above
+`loadBalancerBrokerOverloadedThresholdPercentage` leads to a draw among those that are not, without source and
+destination; failing that, the destination is used after all.
 Source: `org.apache.pulsar.broker.loadbalance.impl.AvgShedder`, 3.0.7 to 5.0.1.
 """
 
@@ -21,7 +22,7 @@ from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.load_data import LoadData, load_data
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
-from pulsar_advisor.model.strategy.avg_memory import KEPT_BY_NAME, AvgMemory, key_of
+from pulsar_advisor.model.strategy.avg_memory import AvgMemory, keeps_by_name, key_of
 from pulsar_advisor.model.strategy.decision import PlacementDecision
 from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
 
@@ -65,7 +66,7 @@ def choose(
     code = np.full(len(candidates), BrokerOutcome.DRAWN_AMONG.value, dtype=np.uint8)
     if is_destination.any():
         code = np.where(is_destination, BrokerOutcome.REMEMBERED.value, BrokerOutcome.ANOTHER_REMEMBERED.value)
-        if settings.behaviour >= KEPT_BY_NAME and scores[is_destination][0] > threshold:
+        if keeps_by_name(settings) and scores[is_destination][0] > threshold:
             code = np.where(
                 scores > threshold, BrokerOutcome.OVERLOADED.value, BrokerOutcome.INSTEAD_OF_OVERLOADED.value
             )
@@ -75,7 +76,7 @@ def choose(
                 if (code == BrokerOutcome.INSTEAD_OF_OVERLOADED.value).any()
                 else BrokerOutcome.ALL_OVERLOADED.value
             )
-    elif remembered and settings.behaviour >= KEPT_BY_NAME:
+    elif remembered and keeps_by_name(settings):
         code = np.where(is_source, BrokerOutcome.IS_SOURCE.value, BrokerOutcome.INSTEAD_OF_MISSING.value)
     outcomes = Outcomes(
         "broker",
@@ -85,5 +86,5 @@ def choose(
         scores,
         np.full(len(candidates), threshold),
     )
-    forgets = bool(is_destination.any()) and settings.behaviour < KEPT_BY_NAME
+    forgets = bool(is_destination.any()) and not keeps_by_name(settings)
     return PlacementDecision(candidates[outcomes.chosen()], outcomes, candidates if forgets else None), memory

@@ -26,7 +26,7 @@ from pulsar_advisor.model.java.numbers import to_int, total_order
 from pulsar_advisor.model.java.sort import java_sort
 from pulsar_advisor.model.load.load_data import LoadData, load_data
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
-from pulsar_advisor.model.strategy.avg_memory import KEPT_BY_NAME, AvgMemory, key_of
+from pulsar_advisor.model.strategy.avg_memory import AvgMemory, keeps_by_name, key_of
 from pulsar_advisor.model.strategy.decision import SheddingDecision
 from pulsar_advisor.model.strategy.outcomes import Codes, Outcome, Outcomes, no, vocabulary, yes
 from pulsar_advisor.shedding.candidates import RankedBundles, bundle_outcomes, in_result_order, rank
@@ -122,7 +122,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: AvgMemory) ->
     code[ranked.sources[np.unique(ranked.source_position()[chosen])]] = BrokerOutcome.GIVES.value
     source, bundle = in_result_order(load, ranked, chosen, settings)
 
-    pending = {} if settings.behaviour >= KEPT_BY_NAME else dict(memory.destinations)
+    pending = {} if keeps_by_name(settings) else dict(memory.destinations)
     for position, row in zip(ranked.source_position()[chosen].tolist(), ranked.bundle[chosen].tolist(), strict=True):
         pending[key_of(load, row, settings)] = (ids[givers[position]], ids[receivers[position]])
     decision = SheddingDecision(

@@ -53,7 +53,18 @@ def test_any_other_bundle_is_drawn() -> None:
     assert choose("AvgShedder", load, of, memory, row=1)[0] == ["busy", "calm", "free"]
 
 
-@pytest.mark.parametrize(("release", "eligible"), [("5.0.0-M1", ["busy", "free"]), ("5.0.1", ["free"])])
+@pytest.mark.parametrize(
+    ("release", "eligible"),
+    [
+        ("4.0.13", ["busy", "free"]),
+        ("4.0.14", ["free"]),
+        ("4.1.9", ["busy", "free"]),
+        ("4.2.4", ["busy", "free"]),
+        ("4.2.5", ["free"]),
+        ("5.0.0-M1", ["busy", "free"]),
+        ("5.0.1", ["free"]),
+    ],
+)
 def test_a_destination_that_is_no_candidate_leads_to_a_draw(release: str, eligible: list[str]) -> None:
     load, of, memory = shed(release)
     assert choose("AvgShedder", load, of, memory, among=("busy", "free"))[0] == eligible

@@ -57,7 +57,7 @@ class LoadBalancerSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
 
     behaviour: tuple[int, int, int]
-    """The release whose decisions are modelled, e.g. (4, 0, 8); strategies compare it with the release of a change."""
+    """The release whose decisions are modelled, such as (4, 0, 8); strategies compare it with those of a change."""
 
     load_manager_class_name: Text
     load_balancer_enabled: Flag
@@ -173,32 +173,34 @@ def resolve_settings(
 ) -> ResolvedSettings:
     """The settings of a cluster of this version; the mappings are Pulsar's keys with their text values.
 
-    Runtime and dynamic values of keys that the release doesn't have are ignored, as Pulsar ignores them; a what-if may
-    set them. A value out of range is used, as Pulsar uses it, and noted. Raises `UsageError` for a what-if that is
-    unknown, unreadable or out of range, and `DataNotFit` for a release that is unknown or below 2.11, for a runtime
-    value that no broker can have, and for a number that isn't one.
+    Dynamic values of keys that the release doesn't have are ignored, as Pulsar ignores them; a what-if may set them. A
+    broker has every key that its runtime configuration holds, whatever the listed release nearest to it has: 4.0.11
+    got one of 4.2. A value out of range is used, as Pulsar uses it, and noted.
+
+    Raises `UsageError` for a what-if that is unknown, unreadable or out of range, and `DataNotFit` for a release that
+    is unknown or below 2.11, for a runtime value that no broker can have, and for a number that isn't one.
     """
     behaviour = behaviour_of(pulsar_version)
     number, release = _release_number(pulsar_version), _listed_release(str(pulsar_version))
     notes = []
     if number <= _release_number(NEWEST) and pulsar_version != release:
         notes.append(f"Pulsar {pulsar_version} is not listed: using the defaults and the decisions of {release}")
-    known = _defaults()[release]
+    known = _defaults()[release].keys() | (runtime or {}).keys()
     texts: dict[str, Scalar] = {}
     origins: dict[str, str] = {}
     for key in _FIELD_OF_KEY:
-        source = release if key in known else _first_release_with(key)
+        source = _release_with(key, release)
         texts[key] = _defaults()[source][key]
         origins[key] = f"default {source}{_FROM_A_DOCUMENT if _source(source, key) == _DOCUMENT else ''}"
     for key, text in (runtime or {}).items():
-        if key in _FIELD_OF_KEY and key in known:
+        if key in _FIELD_OF_KEY:
             value, note = _runtime_value(key, text)
             notes += note
             texts[key], origins[key] = value, "runtime"
     for key, text in (dynamic or {}).items():
         if key not in _FIELD_OF_KEY or key not in known:
             continue
-        if not is_dynamic(release, key):
+        if not is_dynamic(_release_with(key, release), key):
             notes.append(
                 f"{key}={text} is stored as a dynamic value, but {release} reads this key only at start-up: ignored"
             )
@@ -293,14 +295,19 @@ def _release_number(text: str | None) -> tuple[int, int, int]:
 
 
 def behaviour_of(pulsar_version: str | None) -> tuple[int, int, int]:
-    """The release whose decisions are modelled for a version. Raises `DataNotFit` as `resolve_settings` does."""
+    """The release whose decisions are modelled for a version: the listed one, or a later one of its line.
+
+    What maintenance releases changed since is known from Pulsar's release notes (docs/parity.md). Raises `DataNotFit`
+    as `resolve_settings` does.
+    """
     number = _release_number(pulsar_version)
     if number[:2] < _release_number(_OLDEST)[:2]:
         raise DataNotFit(
             f"Pulsar {pulsar_version} is older than 2.11: there are tables of this cluster but no recommendations. "
             "Upgrade the cluster to get recommendations"
         )
-    return _release_number(_listed_release(str(pulsar_version)))
+    listed = _release_number(_listed_release(str(pulsar_version)))
+    return max(listed, number) if number[:2] == listed[:2] else listed
 
 
 def _listed_release(pulsar_version: str) -> str:
@@ -350,6 +357,11 @@ def _source(release: str, key: str) -> Scalar:
 def is_dynamic(release: str, key: str) -> bool:
     """Whether brokers of a listed release take a dynamic value of a key without a restart."""
     return bool(_document()[release].get(key, {}).get("dynamic"))
+
+
+def _release_with(key: str, release: str) -> str:
+    """The release itself if it has a key, else the first one that does."""
+    return release if key in _defaults()[release] else _first_release_with(key)
 
 
 def _first_release_with(key: str) -> str:

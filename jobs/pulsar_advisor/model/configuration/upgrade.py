@@ -79,10 +79,7 @@ def settings_upgrade(
     except DataNotFit as error:
         raise UsageError(f"--to {to}: {error}") from error
     if later.values.behaviour <= before.values.behaviour:
-        raise UsageError(
-            f"--to {to} is no upgrade: the cluster runs {version}, which decides as {before.release} does; name a "
-            "later release, such as 5.0.1"
-        )
+        raise UsageError(f"--to {to} is no upgrade: the cluster runs {version}; name a later release, such as 5.0.1")
     unset, configured = resolve_settings(version).values, resolve_settings(version, runtime).values
     in_files = {key: text for key, text in runtime.items() if key in SETTING_KEYS and _differ(key, unset, configured)}
     after = resolve_settings(to, in_files, dynamic)

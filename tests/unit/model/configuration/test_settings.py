@@ -24,11 +24,13 @@ PACKAGE = "org.apache.pulsar.broker.loadbalance.impl."
 @pytest.mark.parametrize(
     ("version", "release", "behaviour"),
     [
-        ("2.11.4", "2.11.0", (2, 11, 0)),
+        ("2.11.4", "2.11.0", (2, 11, 4)),
         ("3.2.1", "3.0.7", (3, 0, 7)),
         ("4.0.3", "4.0.8", (4, 0, 8)),
+        ("4.0.14", "4.0.8", (4, 0, 14)),
         ("4.1.0", "4.0.8", (4, 0, 8)),
         ("4.2.4", "4.2.4", (4, 2, 4)),
+        ("4.2.5", "4.2.4", (4, 2, 5)),
         ("5.0.0-M1", "5.0.0-M1", (5, 0, 0)),
         ("5.0.0-M2", "5.0.0-M1", (5, 0, 0)),
         ("5.0.0", "5.0.1", (5, 0, 1)),
@@ -137,9 +139,18 @@ def test_each_layer_overrides_the_one_before_and_says_so() -> None:
         assert settings.origins[key] == origin
 
 
+def test_a_key_that_a_broker_reports_counts_though_the_listed_release_does_not_have_it() -> None:
+    """4.0.11 got PIP-380."""
+    key = "loadBalancerSheddingExcludedNamespaces"
+    reported = resolve_settings("4.0.11", {key: "t/a"})
+    assert reported.values.load_balancer_shedding_excluded_namespaces == ("t/a",)
+    changed = resolve_settings("4.0.11", {key: "t/a"}, {key: "t/b"})
+    assert changed.values.load_balancer_shedding_excluded_namespaces == ("t/b",)
+
+
 def test_a_key_the_release_does_not_have_is_ignored_unless_it_is_a_what_if() -> None:
     excluded = {"loadBalancerSheddingExcludedNamespaces": "t/a, t/b"}
-    assert resolve_settings("4.0.8", runtime=excluded).values.load_balancer_shedding_excluded_namespaces == ()
+    assert resolve_settings("4.0.8", dynamic=excluded).values.load_balancer_shedding_excluded_namespaces == ()
     asked = resolve_settings("4.0.8", what_if=excluded)
     assert asked.values.load_balancer_shedding_excluded_namespaces == ("t/a", "t/b")
     assert "does not exist in 4.0.8" in asked.notes[0]
