@@ -14,6 +14,7 @@ from pulsar_advisor.documents.audit_result import AuditResult
 from pulsar_advisor.documents.broker_tables import BrokerTables
 from pulsar_advisor.documents.diagnosis import Diagnosis
 from pulsar_advisor.documents.explanation import ExplanationOfSnapshot
+from pulsar_advisor.documents.history_day import HistoryDay
 from pulsar_advisor.documents.ledger_head import LedgerHead
 from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.documents.plan_calls import PlanCalls
@@ -41,6 +42,7 @@ _TYPES: Final = (
     BrokerTables,
     Diagnosis,
     ExplanationOfSnapshot,
+    HistoryDay,
     LedgerHead,
     Manifest,
     Plan,

@@ -22,6 +22,7 @@ from settings import table_of_weights, tables_of_settings
 
 from documents import DOCUMENTS, json_schema
 from pulsar_advisor.capture.documents import BundleData, LoadReport, LocalPolicies, Policies
+from pulsar_advisor.history.columns import DAY_TABLES
 from pulsar_advisor.lint.document import lint_page
 from pulsar_advisor.model.strategy.entry import Strategy
 from pulsar_advisor.placement.registry import PLACEMENTS
@@ -42,8 +43,8 @@ PERMISSIONS = DOCS.parent / "tests" / "data" / "permissions.json"
 def pages() -> dict[Path, str]:
     """Path -> the text that it should have."""
     strategies, splitting = DOCS / "strategies" / "README.md", DOCS / "splitting" / "README.md"
-    names = ("architecture", "fields", "formats", "operations", "compose", "airflow")
-    architecture, fields, formats, operations, compose, airflow = (DOCS / f"{name}.md" for name in names)
+    names = ("architecture", "fields", "formats", "operations", "compose", "airflow", "history")
+    architecture, fields, formats, operations, compose, airflow, history = (DOCS / f"{name}.md" for name in names)
     return {
         **{page: filled(page, {}) for page in sorted(DOCS.glob("*.md")) if _RESULTS.search(page.read_text("utf-8"))},
         DOCS / "index.md": start_page(),
@@ -64,6 +65,7 @@ def pages() -> dict[Path, str]:
         compose: filled(compose, {"stranger": _stranger()}),
         airflow: filled(airflow, {"connections": _connections(), "options": _options()}),
         operations: filled(operations, {"permissions": _permissions()}),
+        history: filled(history, {"columns": _columns_of_days()}),
         **{DOCS / "schemas" / f"{name.replace('/', '-')}.json": _schema(name) for name in DOCUMENTS},
     }
 
@@ -206,6 +208,17 @@ def _options() -> str:
     rows = [
         f"| `{name}` | {_code(option['default'])} | {option['description']} |"
         for name, option in section["options"].items()
+    ]
+    return _formatted("\n".join([*head, *rows])).strip()
+
+
+def _columns_of_days() -> str:
+    """The columns of the tables of a folded day."""
+    head = ["| table | column | type | meaning |", "| -- | -- | -- | -- |"]
+    rows = [
+        f"| `{table}` | `{field.name}` | {field.type} | {field.metadata[b'comment'].decode()} |"
+        for table, schema in DAY_TABLES.items()
+        for field in schema
     ]
     return _formatted("\n".join([*head, *rows])).strip()
 

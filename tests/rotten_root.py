@@ -9,18 +9,25 @@ from pathlib import Path
 from typing import Final
 
 import documents
+from moments import FIRST, moment
+from pulsar_advisor.documents.history_day import HistoryDay
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.opening import open_ledger
+from pulsar_advisor.history.columns import COLUMNS
+from pulsar_advisor.history.day import fold
+from pulsar_advisor.history.index import index_of
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.tables.days import write_day
 from unit.execution.actors import ALICE
 from unit.execution.doubles import make_plan, unload_step
 
 CLUSTERS: Final = ("prod-eu", "prod-us", "prod-asia")
 ROTTEN: Final = "prod-eu"
 OLD, NEW = "20261120T083000Z", "20261121T083000Z"
+DAY: Final = "20261121"
 NOT_A_TIME: Final = "20269999T999999Z"
 
 NOT_WHAT_IT_SHOULD_BE: Final[Mapping[str, bytes | None]] = {
@@ -52,7 +59,15 @@ def write_root(folder: Path) -> None:
         report.write_text("<html></html>")
         with closing(open_ledger(root.ledger_url)) as ledger:
             propose(ledger, plan, ALICE)
+        write_folded_day(root)
         update_index(root)
+
+
+def write_folded_day(root: Root) -> None:
+    """The day of the newer snapshot, folded."""
+    tables = fold([moment(30, {FIRST: "a:8080"})])
+    of = {"cluster": root.cluster, "cluster_name": "live", "day": DAY, "columns": COLUMNS, "snapshots": ()}
+    write_day(root, DAY, {**tables, "index": index_of(tables)}, lambda files: HistoryDay(**of, tables=files))
 
 
 def file_of(stage: str, name: str, snapshot: str = NEW) -> Callable[[Path], Path]:
@@ -73,6 +88,7 @@ FILES: Final[Mapping[str, Callable[[Path], Path]]] = {
     "plan": file_of("plans", "*--*.json"),
     "report": file_of("reports", "report.html"),
     "lease": file_of("plans", ".lease"),
+    "day": lambda folder: folder / "history" / "result" / f"cluster={ROTTEN}" / f"day={DAY}" / RESULT,
     "index": lambda folder: folder / "index" / f"cluster={ROTTEN}" / "snapshots.json",
 }
 

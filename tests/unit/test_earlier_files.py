@@ -28,9 +28,12 @@ from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.stages.report import run as report
 from pulsar_advisor.stages.show import run as summary
+from pulsar_advisor.stages.trend import run as trend
+from pulsar_advisor.storage.history import folded_days
 from pulsar_advisor.storage.plans import find_plan, plan_files, read_plan
 from pulsar_advisor.storage.results import read_validation
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.days import damage
 from pulsar_advisor.tables.state import cluster_state
 
 EARLIER = Path(__file__).parents[1] / "data" / "earlier"
@@ -106,3 +109,14 @@ def test_its_ledger_is_whole_and_knows_the_run(ledger: Ledger) -> None:
     assert {step.state for step in steps_of_run(ledger, run.id).values()} == {"confirmed"}
     assert [(one.proposer, one.source) for one in proposals_of_plan(ledger, DIGEST)] == [("admin", "airflow")]
     assert [(one.approver, one.source) for one in approvals_of_plan(ledger, DIGEST)] == [("operator", "airflow")]
+
+
+def test_its_folded_day_is_whole_and_shows_what_it_did(tmp_path: Path) -> None:
+    shutil.copytree(EARLIER / "days", tmp_path / "root")
+    root = Root(str(tmp_path / "root"), "recorded")
+    [day], unreadable = folded_days(root)
+    assert (len(day.snapshots), unreadable, list(damage(root, day))) == (4, [], [])
+    days, found = trend(root, 28)
+    assert (days, found.fit, found.moves, found.bundles) == (1, 4, 9, (56, 56))  # nine, as its leader counted too
+    assert found.busiest is not None
+    assert found.busiest.now == pytest.approx(0.643, abs=0.001)

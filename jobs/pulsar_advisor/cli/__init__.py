@@ -21,6 +21,7 @@ from pulsar_advisor.cli import (
     explanations,
     goals,
     guard,
+    histories,
     ledger,
     plans,
     records,
@@ -90,7 +91,8 @@ for verb in (
     plans.apply,
     plans.undo,
     plans.verify,
-    records.history,
+    records.runs,
+    histories.trend,
     clusters.doctor,
     clusters.brokers,
 ):
@@ -103,6 +105,13 @@ of_snapshots.command(snapshots.prune_snapshots, name="prune")
 of_snapshots.command(snapshots.export, name="export")
 of_snapshots.command(snapshots.import_, name="import")
 app.command(of_snapshots)
+
+
+of_history = App(name="history", help="Fold snapshots into a history that lasts; show and verify it.")
+of_history.command(histories.fold)
+of_history.command(histories.show_days, name="show")
+of_history.command(histories.verify_days, name="verify")
+app.command(of_history)
 
 
 def install_completion(

@@ -1,4 +1,4 @@
-"""The verbs that read the ledger: plans, history."""
+"""The verbs that read the ledger: plans, runs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def plans(
         say(f"no plan of cluster '{cluster}' was proposed yet")
 
 
-def history(
+def runs(
     plan: PlanName | None = None,
     /,
     *,
@@ -62,7 +62,7 @@ def history(
 
     With a plan, list all that happened with it, from its proposal on: approvals, runs, steps, verification.
     """
-    from pulsar_advisor.documents.history import RecordedEvent, RecordedRun
+    from pulsar_advisor.documents.runs import RecordedEvent, RecordedRun
     from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
     from pulsar_advisor.execution.ledger.lists import runs_on
     from pulsar_advisor.execution.run.guard import left_off
@@ -88,7 +88,7 @@ def history(
             print_json(events) if json else say("\n".join(event_table(events)) if events else none)
             return
         left = left_off(book)
-        runs = [
+        found = [
             RecordedRun(
                 run=run.id,
                 digest=run.digest,
@@ -102,9 +102,9 @@ def history(
             for run in runs_on(book, cluster)
         ]
     if json:
-        print_json(runs)
+        print_json(found)
     else:
-        say("\n".join(run_table(runs)) if runs else f"no plan of cluster '{cluster}' was carried out yet")
+        say("\n".join(run_table(found)) if found else f"no plan of cluster '{cluster}' was carried out yet")
 
 
 def _last_advice(root: Root, snapshot: str) -> str | None:

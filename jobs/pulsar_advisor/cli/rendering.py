@@ -12,7 +12,7 @@ from pulsar_advisor.model.text.some_of import count, some_of
 if TYPE_CHECKING:
     from pulsar_advisor.documents.apply_result import ApplyResult
     from pulsar_advisor.documents.explanation import ExplanationOfSnapshot
-    from pulsar_advisor.documents.history import RecordedEvent, RecordedRun
+    from pulsar_advisor.documents.runs import RecordedEvent, RecordedRun
     from pulsar_advisor.documents.validation import CatalogueEntry, CheckResult, Validation
     from pulsar_advisor.documents.verify_result import VerifyResult
     from pulsar_advisor.execution.ledger.plan_states import PlanState

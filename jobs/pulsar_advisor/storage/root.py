@@ -89,6 +89,10 @@ class Root:
         """`<stage>/cluster=<c>/snapshot=<id>`; `stage` may have a sub-folder, as `tables/bundles`."""
         return self.path / stage / f"cluster={self.cluster}" / f"snapshot={snapshot}"
 
+    def day_folder(self, table: str, day: str) -> UPath:
+        """`history/<table>/cluster=<c>/day=<day>`, of a folded day (`YYYYMMDD`, UTC)."""
+        return self.path / "history" / table / f"cluster={self.cluster}" / f"day={day}"
+
     def clusters(self) -> list[str]:
         """Names of the clusters that have snapshots under this root, sorted."""
         parent = self.location / "raw"

@@ -65,7 +65,7 @@ def test_a_password_on_the_command_line_is_refused_and_not_repeated(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = "postgresql+psycopg://advisor:hunter2@127.0.0.1:1/ledger"
-    code, err = ends(capsys, "history", "--root", str(tmp_path), "--cluster", "c", "--ledger", url)
+    code, err = ends(capsys, "runs", "--root", str(tmp_path), "--cluster", "c", "--ledger", url)
     assert code == 2
     assert "give env:NAME or file:PATH" in err
     assert "hunter2" not in err
@@ -136,7 +136,7 @@ def test_the_calls_of_a_capture_can_be_read_without_making_one(capsys: pytest.Ca
         ),
         (["plans", "--ledger", "postgresql://me:secret@db/x"], 2, "--ledger shows a password to every user"),
         (["plans"], 2, "there is no ledger at sqlite:///"),
-        (["history"], 2, "there is no ledger at sqlite:///"),
+        (["runs"], 2, "there is no ledger at sqlite:///"),
         (["brokers", "--live", "--snapshot", "latest"], 2, "--snapshot and --live exclude each other"),
         (["report"], 2, "there is no snapshot of cluster 'c'"),
         (["report", "--snapshot", "yesterday"], 2, "'yesterday' is not a snapshot id"),

@@ -71,7 +71,7 @@ def test_the_list_of_runs_says_so_until_then(
     guard: Guard, cluster: FakeCluster, root: Root, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def shown() -> str:
-        assert exit_code(["history", "--root", root.url, "--cluster", root.cluster]) == 0
+        assert exit_code(["runs", "--root", root.url, "--cluster", root.cluster]) == 0
         return capsys.readouterr().out
 
     assert "done" in shown() and ", balancer still off: 1 of 1 steps confirmed" in shown()

@@ -37,7 +37,7 @@ sys.exit(", ".join(name for name in without.split() if name in sys.modules) or 0
         ["run", "--help"],
         ["snapshots", "list"],
         ["plans"],
-        ["history"],
+        ["runs"],
         ["frobnicate"],
         ["apply", "c8b31b82"],
         ["approve", "c8b31b82", "--as", "bob"],

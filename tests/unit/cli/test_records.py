@@ -1,4 +1,4 @@
-"""`approve` by a prefix, and what `plans` and `history` list of it."""
+"""`approve` by a prefix, and what `plans` and `runs` list of it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_plans_and_history_are_tables_for_people(plan: Plan, capsys: pytest.Capt
     head, line = capsys.readouterr().out.splitlines()
     assert head.split()[:3] == ["plan", "state", "snapshot"]
     assert line.split()[:3] == [short(digest_of(plan)), "proposed", plan.snapshot]
-    assert exit_code(["history"]) == 0
+    assert exit_code(["runs"]) == 0
     assert capsys.readouterr().out == "no plan of cluster 'demo' was carried out yet\n"
 
 
@@ -72,15 +72,15 @@ def test_withdrawing_prints_its_result_as_json_too(plan: Plan, capsys: pytest.Ca
 def test_the_history_of_a_plan_is_all_that_happened_with_it(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
     exit_code(["approve", short(digest_of(plan)), "--as", "bob"])
     capsys.readouterr()
-    assert exit_code(["history", short(digest_of(plan))]) == 0
+    assert exit_code(["runs", short(digest_of(plan))]) == 0
     _, proposed, approved = capsys.readouterr().out.splitlines()
     assert "proposed: by alice" in proposed
     assert "approved: by bob" in approved
-    assert exit_code(["history", short(digest_of(plan)), "--json"]) == 0
+    assert exit_code(["runs", short(digest_of(plan)), "--json"]) == 0
     assert [event["kind"] for event in json.loads(capsys.readouterr().out)] == ["proposed", "approved"]
 
 
-@pytest.mark.parametrize("verb", [["plans"], ["history"], ["snapshots", "list"], ["recommend"]])
+@pytest.mark.parametrize("verb", [["plans"], ["runs"], ["snapshots", "list"], ["recommend"]])
 def test_an_unknown_cluster_names_those_that_there_are(
     verb: list[str], plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -111,7 +111,7 @@ class Guard:
             return  # the run continues elsewhere, under our guard
         ours = [switch for switch in switched_off(self.ledger, self.run.cluster_name) if switch.run == self.run.id]
         for setting in sorted(self.switched.difference(switch.setting for switch in ours)):
-            self._note(f"{setting} was given back by another process before the run ended: `history` shows when")
+            self._note(f"{setting} was given back by another process before the run ended: `runs` shows when")
         for switch in ours:
             if switch.setting in self.unanswered and not _is_off(self.cluster.override(switch.setting)):
                 self._note(

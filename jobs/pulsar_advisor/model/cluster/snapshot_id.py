@@ -6,6 +6,9 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
+from pulsar_advisor.model.errors import UsageError
+
+_DAY_DIGITS: Final = 8
 _SNAPSHOT_ID: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 
 
@@ -19,6 +22,18 @@ def snapshot_moment(snapshot: str) -> datetime:
     if not _SNAPSHOT_ID.fullmatch(snapshot):
         raise ValueError("not a snapshot id of the form 20261121T083000Z")
     return datetime.strptime(snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+
+
+def day_of(snapshot: str) -> str:
+    """The day (UTC) of a snapshot's id, `YYYYMMDD`."""
+    return snapshot[:_DAY_DIGITS]
+
+
+def require_day(text: str) -> str:
+    """A day as `day_of` gives it. Raises `UsageError` for any other text."""
+    if not is_snapshot_id(f"{text}T000000Z"):
+        raise UsageError(f"'{text}' is not a day; expected the form 20261121, in UTC")
+    return text
 
 
 def is_snapshot_id(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""What `history` lists: the runs of a cluster's plans, and all that happened with one plan."""
+"""What `runs` lists: the runs of a cluster's plans, and all that happened with one plan."""
 
 from __future__ import annotations
 

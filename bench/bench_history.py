@@ -1,0 +1,128 @@
+"""Folding a day of snapshots, and the trend of weeks: `bench_history.py [SNAPSHOTS BROKERS BUNDLES DAYS]`.
+
+By default 96 snapshots of 100 brokers and 10,000 bundles, and 28 days of them. Bundles' rates wander at random, so they
+compress as badly as any. Each figure is that of a new process: seconds, processor time, and the highest memory.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from bench_ledger import MEASURED
+
+import documents
+from pulsar_advisor.model.cluster.bundle_range import format_range
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
+from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.tables.schemas import TABLES, TRAFFIC
+from pulsar_advisor.tables.stored import ARROW
+from results import RESULTS, conditions, record
+
+FIRST: Final = datetime(2026, 11, 1, tzinfo=UTC)
+CLUSTER: Final = "bench"
+
+
+def write_snapshots(root: Root, number: int, brokers: int, bundles: int) -> None:
+    """Normalized and validated snapshots of one day, evenly spaced."""
+    for place, columns in enumerate(_snapshots(number, brokers, bundles)):
+        snapshot = snapshot_id(FIRST + place * timedelta(days=1) / number)
+        write_file(root.folder("raw", snapshot) / MANIFEST, documents.manifest(snapshot=snapshot).content())
+        write_file(root.folder("tables/result", snapshot) / RESULT, documents.tables_result().content())
+        write_file(root.folder("validation", snapshot) / RESULT, documents.validation(snapshot=snapshot).content())
+        for table in TABLES:
+            path = Path(str(root.folder(f"tables/{table.name}", snapshot))) / "part-0.parquet"
+            path.parent.mkdir(parents=True)
+            given = columns.get(table.name, {})
+            rows = len(next(iter(given.values()), ()))
+            arrays = {
+                column.name: pa.array(given[column.name], ARROW[column.type])
+                if column.name in given
+                else pa.nulls(rows, ARROW[column.type])
+                for column in table.columns
+            }
+            pq.write_table(pa.table(arrays), path, compression="zstd")
+
+
+def _snapshots(number: int, brokers: int, bundles: int) -> Iterator[dict[str, dict[str, object]]]:
+    random = np.random.default_rng(1)
+    ids = np.array([f"broker-{place:04}.example:8080" for place in range(brokers)])
+    names = [f"tenant/ns-{place % 500}/{format_range(place, place + 1)}" for place in range(bundles)]
+    owner, rate = random.integers(0, brokers, bundles), random.lognormal(3, 1, bundles)
+    for _ in range(number):
+        rate *= random.lognormal(0, 0.05, bundles)
+        moved = random.integers(0, bundles, bundles // 500)
+        owner[moved] = random.integers(0, brokers, len(moved))
+        flags = {flag: np.ones(bundles, bool) for flag in ("reported", "listed", "in_boundaries")}
+        yield {
+            "brokers": {
+                "view": ["fresh"] * brokers,
+                "broker": ids,
+                "available": np.ones(brokers, bool),
+                "reported": np.ones(brokers, bool),
+                "cpu_usage": random.uniform(10, 90, brokers),
+                "cpu_limit": np.full(brokers, 100.0),
+                "owned_bundles": np.bincount(owner, minlength=brokers),
+            },
+            "bundles": {
+                "view": ["fresh"] * bundles,
+                "bundle": names,
+                "owner": ids[owner],
+                "moved": np.zeros(bundles, bool),
+                "producers": np.ones(bundles, int),
+                "consumers": random.integers(0, 9, bundles),
+                **flags,
+                **{column: rate * factor for column, factor in zip(TRAFFIC.values(), (1, 2, 1e3, 2e3), strict=True)},
+            },
+        }
+
+
+def copy_days(root: Root, days: int) -> None:
+    """The folded first day, as that of the days after it too."""
+    first = f"{FIRST:%Y%m%d}"
+    for number in range(1, days):
+        day = f"{FIRST + timedelta(days=number):%Y%m%d}"
+        for table in (Path(root.url) / "history").iterdir():
+            shutil.copytree(str(root.day_folder(table.name, first)), str(root.day_folder(table.name, day)))
+        result = Path(str(root.day_folder("result", day))) / RESULT
+        result.write_text(json.dumps(json.loads(result.read_text()) | {"day": day}))
+
+
+def main(snapshots: int, brokers: int, bundles: int, days: int) -> None:
+    """Print one table."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Root(folder, CLUSTER)
+        write_snapshots(root, snapshots, brokers, bundles)
+        print("| work | exit code | seconds | processor s | MiB |")
+        print("| -- | -- | -- | -- | -- |")
+        size = f"{snapshots} snapshots of {brokers:,} brokers and {bundles:,} bundles"
+        measure(f"fold a day of {size}", root, "history", "fold", "--all")
+        copy_days(root, days)
+        measure(f"`trend` of {days} days of {size}", root, "trend", "--days", str(days))
+        load = next(Path(str(root.day_folder("load", f"{FIRST:%Y%m%d}"))).iterdir())
+        print(f"\n{load.stat().st_size / pq.ParquetFile(load).metadata.num_rows:.1f} bytes for a bundle and snapshot")
+
+
+def measure(work: str, root: Root, *verb: str) -> None:
+    """Run a verb in a new process and print its row."""
+    line = [sys.executable, "-c", MEASURED, *verb, "--root", root.url, "--cluster", CLUSTER]
+    done = subprocess.run(line, capture_output=True, text=True, check=True)
+    figures = done.stderr.splitlines()[-1].split(" ")
+    print(f"| {work} | {' | '.join(figures)} |")
+    row = dict(zip(("s", "processor s", "peak MiB"), figures[1:], strict=True))
+    record(RESULTS / "waiting-times.tsv", [{"work": work, **row, **conditions()}])
+
+
+if __name__ == "__main__":
+    main(*(int(size) for size in sys.argv[1:5] or ("96", "100", "10000", "28")))

@@ -1,0 +1,91 @@
+"""The verbs over many snapshots: history fold, show and verify, and trend."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from pulsar_advisor.cli.options import Flag, Json, Place
+from pulsar_advisor.cli.output import Ended, log, print_json, say_lines, timed
+from pulsar_advisor.cli.usage import refuse_together
+from pulsar_advisor.model.bounds import TREND_DAYS
+from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.model.text.some_of import count
+from pulsar_advisor.storage.root import LATEST
+
+_DAYS: Final = 28
+
+
+def fold(
+    *,
+    place: Place = Place(),
+    day: str | None = None,
+    all: Annotated[bool, Flag] = False,
+    json: Json = False,
+) -> None:
+    """Fold the normalized snapshots of a day into tables that last; folding it again adds those that came since.
+
+    Parameters
+    ----------
+    day
+        UTC, as 20261121; by default that of the newest snapshot.
+    all
+        Fold every day that has a snapshot.
+    """
+    from pulsar_advisor.model.cluster.snapshot_id import day_of, require_day
+    from pulsar_advisor.stages.fold import run as fold_day
+
+    refuse_together({"--day": day is not None, "--all": all})
+    root = place.open()
+    if all:
+        days = sorted({day_of(snapshot) for snapshot in root.snapshots()})
+    else:
+        days = [require_day(day) if day else day_of(root.resolve(LATEST))]
+    folded = []
+    for one in days:
+        with timed(f"fold {one}"):
+            folded.append(fold_day(root, one))
+    print_json(folded) if json else say_lines(one.line for one in folded)
+
+
+def show_days(*, place: Place = Place(), json: Json = False) -> None:
+    """The folded days of a cluster, oldest first."""
+    from pulsar_advisor.storage.history import folded_days
+
+    root = place.open()
+    days, unreadable = folded_days(root)
+    if not days and not unreadable:
+        root.require_known()
+    none = [f"no day of cluster '{root.cluster}' was folded yet"]
+    for line in unreadable:
+        log(line)
+    print_json(days) if json else say_lines([one.line for one in days] or none)
+
+
+def verify_days(*, place: Place = Place()) -> None:
+    """Compare the files of all folded days with their results; ends with exit code 3 if one was changed or is gone."""
+    from pulsar_advisor.storage.history import folded_days
+    from pulsar_advisor.tables.days import damage
+
+    root = place.open()
+    days, unreadable = folded_days(root)
+    found = [*unreadable, *(line for day in days for line in damage(root, day))]
+    say_lines(found or [f"{count(len(days), 'day')} as written"])
+    if found:
+        raise Ended(DataNotFit.exit_code)
+
+
+def trend(*, place: Place = Place(), days: int = _DAYS, json: Json = False) -> None:
+    """How evenly the load lay over the last folded days, how that develops, and what moved.
+
+    Parameters
+    ----------
+    days
+        The number of days.
+    """
+    from pulsar_advisor.history.trend import trend_lines
+    from pulsar_advisor.stages.trend import run as read_trend
+
+    TREND_DAYS.check(days)
+    root = place.open()
+    read, found = read_trend(root, days)
+    print_json(found) if json else say_lines(trend_lines(found, root.cluster, read))

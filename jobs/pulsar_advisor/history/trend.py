@@ -1,0 +1,144 @@
+"""How a cluster's balance developed over days: levels, their slope with its range, and what moved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pulsar_advisor.model.cluster.cluster_state import Floats
+from pulsar_advisor.model.text.some_of import count
+
+DAY_MS: Final = 24 * 60 * 60 * 1000
+FEWEST_DAYS: Final = 3
+"""With a fit snapshot, for a slope."""
+_SAMPLES: Final = 400
+_SEED: Final = 1
+_RANGE: Final = (5, 95)
+"""Percentiles: a range that holds nine of ten slopes of such days."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """A figure (ratio) over the fit snapshots: its median, 95th percentile and last value."""
+
+    median: float
+    high: float
+    now: float
+
+
+@dataclass(frozen=True)
+class Slope:
+    """Change of the daily median per day (ratio), with the range of nine of ten resampled periods."""
+
+    per_day: float
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True)
+class Trend:
+    """What a period of days shows."""
+
+    snapshots: int
+    fit: int
+    longest_gap_ms: int
+    busiest: Level | None
+    """None without a fit snapshot."""
+    excess: Level | None
+    """Of the busiest broker over the mean."""
+    slope: Slope | None
+    """Of the busiest broker; None for fewer than `FEWEST_DAYS`."""
+    moves: int
+    restarts: int
+    leader_changes: int
+    brokers: tuple[int, int]
+    """Available at first and at last."""
+    bundles: tuple[int, int]
+
+
+def trend_of(index: pa.Table) -> Trend:
+    """The trend of snapshots (at least one), rows of `columns.INDEX` in order of time.
+
+    The slope is Theil-Sen's over daily medians, so a bad day doesn't bend it; its range is that of days resampled with
+    replacement, as snapshots of one day say the same thing many times.
+    """
+    at_ms = index["at_ms"].to_numpy()
+    fit = index.filter(pc.and_(index["fit"], pc.is_finite(index["busiest"])))
+    busiest, mean = (fit[name].to_numpy().astype(np.float64) for name in ("busiest", "mean"))
+    return Trend(
+        snapshots=len(index),
+        fit=len(fit),
+        longest_gap_ms=int(np.diff(at_ms).max(initial=0)),
+        busiest=_level(busiest),
+        excess=_level(busiest - mean),
+        slope=_slope(fit["at_ms"].to_numpy() // DAY_MS, busiest),
+        moves=_sum(index["moves"]),
+        restarts=_sum(index["restarts"]),
+        leader_changes=_sum(index["leader_changed"]),
+        brokers=(index["brokers"][0].as_py(), index["brokers"][-1].as_py()),
+        bundles=(index["bundles"][0].as_py(), index["bundles"][-1].as_py()),
+    )
+
+
+def trend_lines(trend: Trend, of: str, days: int) -> list[str]:
+    """The trend for a reader; `of` names the cluster."""
+    period = f"{count(days, 'day')}, {trend.fit:,} of {count(trend.snapshots, 'snapshot')} fit"
+    lines = [f"{of}: {period} (longest gap {_minutes(trend.longest_gap_ms)})"]
+    if trend.busiest is None or trend.excess is None:
+        return [*lines, "no snapshot of these days is fit for use, so nothing can be said about its load"]
+    lines.append(f"  busiest broker   {_levels(trend.busiest)}   {_slope_text(trend.slope)}")
+    lines.append(f"  above the mean   {_levels(trend.excess)}")
+    restarts = count(trend.restarts, "restart"), count(trend.leader_changes, "change") + " of the leader"
+    lines.append(f"  within days      {count(trend.moves, 'move')}, {restarts[0]}, {restarts[1]}")
+    for name, (first, last) in {"brokers": trend.brokers, "bundles": trend.bundles}.items():
+        lines.append(f"  {name:<16} {last:,}" + (f", {first:,} at first" if first != last else ""))
+    return lines
+
+
+def _level(figures: Floats) -> Level | None:
+    if not len(figures):
+        return None
+    return Level(float(np.median(figures)), float(np.percentile(figures, 95)), float(figures[-1]))
+
+
+def _slope(days: npt.NDArray[np.int64], figures: Floats) -> Slope | None:
+    found = np.unique(days)
+    if len(found) < FEWEST_DAYS:
+        return None
+    medians = np.array([np.median(figures[days == day]) for day in found])
+    drawn = np.random.default_rng(_SEED).integers(0, len(found), (_SAMPLES, len(found)))
+    slopes = [slope for rows in drawn if (slope := _theil_sen(found[rows], medians[rows])) is not None]
+    lowest, highest = np.percentile(slopes, _RANGE)
+    return Slope(float(_theil_sen(found, medians) or 0.0), float(lowest), float(highest))
+
+
+def _theil_sen(at: npt.NDArray[np.int64], figures: Floats) -> float | None:
+    """The median slope of all pairs at different times; None without such a pair."""
+    first, second = np.triu_indices(len(at), 1)
+    apart = at[second] - at[first]
+    slopes = (figures[second] - figures[first])[apart != 0] / apart[apart != 0]
+    return float(np.median(slopes)) if len(slopes) else None
+
+
+def _sum(column: pa.ChunkedArray) -> int:
+    return int(pc.sum(column).as_py() or 0)
+
+
+def _levels(level: Level) -> str:
+    return f"median {level.median:>6.1%}   p95 {level.high:>6.1%}   now {level.now:>6.1%}"
+
+
+def _slope_text(slope: Slope | None) -> str:
+    if slope is None:
+        return f"no slope yet: it takes {FEWEST_DAYS} days"
+    points = (f"{100 * one:+.2f}" for one in (slope.per_day, slope.lowest, slope.highest))
+    return "{} points/day (90 %: {} to {})".format(*points)
+
+
+def _minutes(ms: int) -> str:
+    return f"{round(ms / 60_000)} min"

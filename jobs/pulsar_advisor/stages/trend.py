@@ -1,0 +1,32 @@
+"""`trend`: what the last folded days of a cluster show."""
+
+from __future__ import annotations
+
+import logging
+
+import pyarrow as pa
+
+from pulsar_advisor.history.columns import INDEX
+from pulsar_advisor.history.trend import Trend, trend_of
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.storage.history import folded_days
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.days import read_day_table
+
+_log = logging.getLogger(__name__)
+
+
+def run(root: Root, days: int) -> tuple[int, Trend]:
+    """The number of days read, at most the last `days` folded ones, and their trend.
+
+    A root may hold days of several clusters of one name in paths: those of the last one count. Raises `UsageError`
+    without a folded day.
+    """
+    folded, unreadable = folded_days(root, days)
+    for why in unreadable:
+        _log.warning("day %s", why)
+    if not folded:
+        root.require_known()
+        raise UsageError(f"no day of cluster '{root.cluster}' was folded yet: run `history fold`")
+    same = [day for day in folded if day.cluster_name == folded[-1].cluster_name]
+    return len(same), trend_of(pa.concat_tables([read_day_table(root, day, "index", INDEX) for day in same]))

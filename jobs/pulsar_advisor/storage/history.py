@@ -1,0 +1,50 @@
+"""The days of a cluster that were folded: a day exists if and only if its result file does."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from pulsar_advisor.documents.history_day import HistoryDay
+from pulsar_advisor.model.errors import AdvisorError, StorageError
+from pulsar_advisor.storage.results import read_document
+from pulsar_advisor.storage.root import RESULT, Root
+
+if TYPE_CHECKING:
+    from upath import UPath
+
+_DAY: Final = re.compile(r"day=([0-9]{8})")
+
+
+def day_path(root: Root, day: str) -> UPath:
+    """Of the result file of a day (`YYYYMMDD`, UTC)."""
+    return root.day_folder("result", day) / RESULT
+
+
+def day_if_any(root: Root, day: str) -> HistoryDay | None:
+    """A folded day; None if it wasn't folded yet. Raises `StorageError` for a file that can't be read."""
+    path = day_path(root, day)
+    return read_document(path, HistoryDay) if path.exists() else None
+
+
+def folded_days(root: Root, last: int | None = None) -> tuple[list[HistoryDay], list[str]]:
+    """The folded days, or only the last ones, oldest first; and of those that can't be read, why."""
+    days, unreadable = [], []
+    for name in _named(root)[-(last or 0) :]:
+        try:
+            day = day_if_any(root, name)
+        except (AdvisorError, OSError) as error:
+            unreadable.append(f"{name} can't be read: {error}")
+        else:
+            days += [] if day is None else [day]
+    return days, unreadable
+
+
+def _named(root: Root) -> list[str]:
+    """The days that have a folder, oldest first; one listing, however many there are."""
+    parent = root.day_folder("result", "").parent
+    try:
+        names = [child.name for child in parent.iterdir()] if parent.is_dir() else []
+    except OSError as error:
+        raise StorageError(f"can't list {parent}: {error.strerror or error}") from error
+    return sorted(found[1] for name in names if (found := _DAY.fullmatch(name)))

@@ -1,0 +1,90 @@
+"""The tables of folded days in the root: a file each, named after its content, and last the result that names them.
+
+A day that is folded again leaves the earlier files until its new result is there, so readers find either day whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from upath import UPath
+
+from pulsar_advisor.documents.history_day import FoldedTable, HistoryDay
+from pulsar_advisor.model.errors import AdvisorError, StorageError
+from pulsar_advisor.storage.files import read_file, sha256_hex, write_file
+from pulsar_advisor.storage.history import day_path
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.stored import check_types, stored_files
+
+_AGAIN: Final = "fold the day again"
+_DIGITS: Final = 12
+"""Of the hash, in a file's name."""
+
+
+def write_day(
+    root: Root, day: str, tables: Mapping[str, pa.Table], result: Callable[[Mapping[str, FoldedTable]], HistoryDay]
+) -> HistoryDay:
+    """Write the tables of a day, and then what `result` makes of their files. Raises `StorageError`."""
+    files = {name: _write(root.day_folder(name, day), rows) for name, rows in tables.items()}
+    written = result(files)
+    write_file(day_path(root, day), written.content())
+    for name, file in files.items():
+        _remove_others(root.day_folder(name, day), file.file)
+    return written
+
+
+def read_day_table(root: Root, day: HistoryDay, table: str, schema: pa.Schema) -> pa.Table:
+    """A table of a folded day, in the columns of `schema`. Raises `StorageError` if it isn't what was written."""
+    file = _file(root, day, table)
+    files = stored_files([file])
+    check_types(files, {field.name: field.type for field in schema})
+    try:
+        return files.to_table(columns=schema.names)
+    except (OSError, pa.ArrowException) as error:
+        raise StorageError(f"{file} can't be read as a table of a day: {error}: {_AGAIN}") from error
+
+
+def damage(root: Root, day: HistoryDay) -> Iterator[str]:
+    """The files of a day that are gone or not as they were written, each with what is wrong."""
+    for table, expected in day.tables.items():
+        file = _file(root, day, table)
+        try:
+            content = read_file(file, day.MADE_BY)
+        except (AdvisorError, OSError) as error:
+            yield str(error)
+        else:
+            if sha256_hex(content) != expected.sha256:
+                yield f"{file} was changed since it was written"
+
+
+def _file(root: Root, day: HistoryDay, table: str) -> UPath:
+    return root.day_folder(table, day.day) / day.tables[table].file
+
+
+def _write(folder: UPath, rows: pa.Table) -> FoldedTable:
+    encodings = {field.name: field.metadata.get(b"encoding", b"").decode() for field in rows.schema}
+    content = pa.BufferOutputStream()
+    pq.write_table(
+        rows,
+        content,
+        compression="zstd",
+        use_dictionary=[name for name, encoding in encodings.items() if not encoding],
+        column_encoding={name: encoding for name, encoding in encodings.items() if encoding},
+    )
+    written = content.getvalue().to_pybytes()
+    sha256 = sha256_hex(written)
+    name = f"part-{sha256[:_DIGITS]}.parquet"
+    write_file(folder / name, written)
+    return FoldedTable(file=name, rows=len(rows), bytes=len(written), sha256=sha256)
+
+
+def _remove_others(folder: UPath, kept: str) -> None:
+    try:
+        for file in folder.iterdir():
+            if file.name != kept:
+                file.unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(f"can't remove what {folder} held before: {error.strerror or error}") from error

@@ -1,0 +1,30 @@
+"""What lasts of a snapshot, in a few words."""
+
+import numpy as np
+import pyarrow as pa
+
+from pulsar_advisor.history.moment import OF_HOST, Moment
+
+FIRST, SECOND, THIRD = "t/n/0x00000000_0x40000000", "t/n/0x40000000_0x80000000", "t/n/0x80000000_0xffffffff"
+
+
+def moment(minute: int, owners: dict[str, str | None], *, usage: dict[str, float] | None = None) -> Moment:
+    """A snapshot in which brokers own bundles; a bundle's rate into it is 100 times its place plus the minute."""
+    hosts = usage or {"a:8080": 0.5, "b:8080": 0.25}
+    rows = [{"id": id, "usage": ratio, "available": True, "complete": True} for id, ratio in sorted(hosts.items())]
+    counts = {"bundles": 0, "producers": 0, "consumers": 0}
+    rates = np.array([100.0 * place + minute for place in range(len(owners))], np.float32)
+    return Moment(
+        snapshot=f"20261121T08{minute:02}00Z",
+        at_ms=1_795_000_000_000 + 60_000 * minute,
+        fit=True,
+        failed_checks=0,
+        leader="b:8080",
+        leader_unloads=None,
+        hosts=pa.Table.from_pylist([row | counts for row in rows], OF_HOST),
+        bundles=pa.array(owners, pa.string()),
+        owners=pa.array(owners.values(), pa.string()),
+        traffic=np.column_stack([rates, rates, rates, rates]),
+        connections=np.arange(len(owners), dtype=np.uint32),
+        flags=np.zeros(len(owners), np.uint8),
+    )

@@ -1,0 +1,57 @@
+"""A day folds into tables that hold what its snapshots said, and unfolds into them again."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from moments import FIRST, SECOND, THIRD, moment
+from pulsar_advisor.history.columns import DAY_TABLES
+from pulsar_advisor.history.day import fold
+from pulsar_advisor.history.unfold import moments_of
+
+
+def lines(table: pa.Table, *columns: str) -> Sequence[tuple[object, ...]]:
+    return list(zip(*(table[column].to_pylist() for column in columns), strict=True))
+
+
+def test_a_bundles_figures_lie_side_by_side_in_order_of_time() -> None:
+    tables = fold([moment(1, {SECOND: "b:8080", FIRST: "a:8080"}), moment(2, {FIRST: "b:8080", SECOND: None})])
+    assert lines(tables["names"], "bundle", "name") == [(0, FIRST), (1, SECOND)]
+    assert lines(tables["brokers"], "broker", "id") == [(0, "a:8080"), (1, "b:8080")]
+    assert lines(tables["load"], "bundle", "t", "owner", "msg_in") == [
+        (0, 0, 0, 101.0),
+        (0, 1, 1, 2.0),
+        (1, 0, 1, 1.0),
+        (1, 1, -1, 102.0),
+    ]
+
+
+def test_a_bundle_that_comes_or_goes_has_rows_for_its_snapshots_only() -> None:
+    tables = fold([moment(1, {FIRST: "a:8080"}), moment(2, {SECOND: "a:8080", THIRD: "a:8080"})])
+    assert lines(tables["load"], "bundle", "t") == [(0, 0), (1, 1), (2, 1)]
+
+
+def test_an_owner_that_never_reported_is_still_named() -> None:
+    tables = fold([moment(1, {FIRST: "gone:8080"})])
+    assert tables["brokers"]["id"].to_pylist() == ["a:8080", "b:8080", "gone:8080"]
+    assert lines(tables["hosts"], "t", "broker", "usage") == [(0, 0, 0.5), (0, 1, 0.25)]
+
+
+def test_the_tables_are_as_declared_without_a_bundle_too() -> None:
+    tables = fold([moment(1, {}, usage={"a:8080": 0.5})])
+    assert {name: table.schema for name, table in tables.items()} == {
+        name: schema for name, schema in DAY_TABLES.items() if name != "index"
+    }
+
+
+def test_what_is_unfolded_folds_into_the_same_tables() -> None:
+    tables = fold(
+        [
+            moment(1, {FIRST: "a:8080", SECOND: None}),
+            moment(2, {THIRD: "b:8080"}, usage={"b:8080": 0.75}),
+            moment(3, {}),
+            moment(4, {THIRD: "gone:8080", FIRST: "a:8080"}),
+        ]
+    )
+    again = fold(moments_of(tables))
+    assert {name: table.equals(again[name]) for name, table in tables.items()} == dict.fromkeys(tables, True)

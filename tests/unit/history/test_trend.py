@@ -1,0 +1,72 @@
+"""What a row for each snapshot says about weeks."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pulsar_advisor.history.columns import INDEX
+from pulsar_advisor.history.trend import DAY_MS, trend_lines, trend_of
+
+
+def index(days: int, per_day: float, *, noise: float = 0.0, unfit: int = 0, an_hour: int = 4) -> pa.Table:
+    """Days whose busiest broker begins at half its limit and gains `per_day`; the last `unfit` snapshots aren't fit."""
+    number = days * 24 * an_hour
+    at_ms = np.arange(number) * (3_600_000 // an_hour) + 20_000 * DAY_MS
+    busiest = 0.5 + per_day * (at_ms // DAY_MS - 20_000) + np.random.default_rng(1).normal(0, noise, number)
+    columns = {
+        "snapshot": [str(at) for at in at_ms],
+        "at_ms": at_ms,
+        "fit": np.arange(number) < number - unfit,
+        "failed_checks": np.zeros(number),
+        "brokers": np.full(number, 3),
+        "bundles": np.arange(number) // number + 64,
+        "busiest": busiest,
+        "mean": busiest - 0.125,
+        "deviation": np.full(number, 0.1),
+        "moves": np.ones(number),
+        "restarts": np.zeros(number),
+        "leader_changed": np.zeros(number, bool),
+    }
+    return pa.table(columns).cast(INDEX, safe=False)
+
+
+@pytest.mark.parametrize("per_day", [0.002, -0.004, 0.0])
+def test_a_planted_slope_lies_within_its_range(per_day: float) -> None:
+    slope = trend_of(index(28, per_day, noise=0.02)).slope
+    assert slope is not None
+    assert slope.lowest <= per_day <= slope.highest
+    assert slope.highest - slope.lowest < 0.002
+
+
+def test_one_bad_day_does_not_bend_the_slope() -> None:
+    quiet = index(28, 0.0)
+    spike = np.where(np.arange(len(quiet)) // 96 == 27, 1.5, quiet["busiest"].to_numpy())
+    bent = quiet.set_column(
+        quiet.schema.get_field_index("busiest"), INDEX.field("busiest"), pa.array(spike, pa.float32())
+    )
+    slope = trend_of(bent).slope
+    assert slope is not None
+    assert slope.per_day == 0.0
+
+
+def test_two_days_have_levels_and_no_slope_yet() -> None:
+    trend = trend_of(index(2, 0.1))
+    assert trend.slope is None
+    assert trend.busiest is not None
+    assert trend.busiest.now == pytest.approx(0.6)
+    assert "no slope yet: it takes 3 days" in trend_lines(trend, "c", 2)[1]
+
+
+def test_snapshots_that_are_not_fit_count_but_say_nothing() -> None:
+    assert trend_lines(trend_of(index(1, 0.0, unfit=96)), "c", 1) == [
+        "c: 1 day, 0 of 96 snapshots fit (longest gap 15 min)",
+        "no snapshot of these days is fit for use, so nothing can be said about its load",
+    ]
+
+
+def test_levels_are_of_the_busiest_broker_and_of_what_it_has_above_the_mean() -> None:
+    assert trend_lines(trend_of(index(4, 0.1)), "prod", 4)[1:4] == [
+        "  busiest broker   median  65.0%   p95  80.0%   now  80.0%   +10.00 points/day (90 %: +10.00 to +10.00)",
+        "  above the mean   median  12.5%   p95  12.5%   now  12.5%",
+        "  within days      384 moves, 0 restarts, 0 changes of the leader",
+    ]

@@ -1,0 +1,146 @@
+"""Days of a root are folded from its tables, again with what came late, and never left in part."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import documents
+from pulsar_advisor.documents.history_day import HistoryDay
+from pulsar_advisor.history.columns import DAY_TABLES
+from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.stages.fold import run as fold
+from pulsar_advisor.stages.trend import run as trend
+from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.history import day_if_any
+from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.tables.days import damage, read_day_table
+from written_tables import broker, bundle, written
+
+DAY = "20261121"
+MORNING, NOON, EVENING = (f"{DAY}T{hour:02}0000Z" for hour in (8, 12, 20))
+
+
+def snapshot(folder: Path, id: str, owner: str = "a:8080", **manifest: object) -> Root:
+    """A normalized snapshot of two brokers and one bundle."""
+    return written(
+        folder,
+        manifest,
+        snapshot=id,
+        brokers=[broker(name, owned_bundles=1, cpu_usage=50.0, cpu_limit=100.0) for name in ("a:8080", "b:8080")],
+        bundles=[bundle("t/n", 0, 0xFFFFFFFF, owner, moved=False, msg_rate_in_per_s=7.0)],
+    )
+
+
+def without_tables(root: Root, id: str) -> None:
+    """As retention leaves a snapshot whose tables it removed."""
+    for table in (root.path / "tables").iterdir():
+        shutil.rmtree(str(root.folder(f"tables/{table.name}", id)))
+
+
+def files_of(root: Root) -> dict[str, bytes]:
+    folder = Path(root.url) / "history"
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_day_is_folded_once_whatever_is_asked(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, MORNING)
+    day = fold(root, DAY)
+    before = files_of(root)
+    assert fold(root, DAY) == day
+    assert files_of(root) == before
+    assert [table.rows for table in day.tables.values()] == [1, 2, 2, 1, 1, 1]
+    assert list(damage(root, day)) == []
+
+
+def test_the_view_that_was_judged_is_kept(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, MORNING)
+    [row] = read_day_table(root, fold(root, DAY), "load", DAY_TABLES["load"]).to_pylist()
+    assert (row["msg_in"], row["owner"]) == (7.0, 0)
+
+
+def test_a_snapshot_is_fit_only_if_it_was_validated_and_passed(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, MORNING)
+    snapshot(tmp_path, NOON)
+    write_file(root.folder("validation", NOON) / RESULT, documents.validation(snapshot=NOON).content())
+    assert [one.fit for one in fold(root, DAY).snapshots] == [False, True]
+
+
+def test_a_late_snapshot_joins_a_day_whose_tables_are_gone_as_if_it_had_been_there(tmp_path: Path) -> None:
+    whole = snapshot(tmp_path / "whole", MORNING)
+    for id, owner in ((NOON, "b:8080"), (EVENING, "a:8080")):
+        snapshot(tmp_path / "whole", id, owner)
+    fold(whole, DAY)
+    late = snapshot(tmp_path / "late", MORNING)
+    snapshot(tmp_path / "late", EVENING)
+    fold(late, DAY)
+    for id in (MORNING, EVENING):
+        without_tables(late, id)
+    snapshot(tmp_path / "late", NOON, "b:8080")
+    fold(late, DAY)
+    assert files_of(late) == files_of(whole)
+
+
+def test_a_validation_that_came_later_is_taken_in(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, MORNING)
+    fold(root, DAY)
+    write_file(root.folder("validation", MORNING) / RESULT, documents.validation(snapshot=MORNING).content())
+    assert fold(root, DAY).snapshots[0].fit
+
+
+def test_another_cluster_of_the_same_name_in_paths_is_not_mixed_in(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, MORNING)
+    fold(root, DAY)
+    snapshot(tmp_path, NOON, identity={"cluster_name": "another", "broker_ids": []})
+    assert [one.id for one in fold(root, DAY).snapshots] == [MORNING]
+
+
+def test_a_day_without_a_snapshot_has_nothing_to_fold(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, MORNING)
+    with pytest.raises(UsageError, match="no normalized snapshot of 20261122"):
+        fold(root, "20261122")
+
+
+def test_a_writer_that_dies_before_the_result_leaves_the_day_of_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = snapshot(tmp_path, MORNING)
+    before = fold(root, DAY)
+    snapshot(tmp_path, NOON)
+
+    def dies(*_: object) -> None:
+        raise StorageError("disk full")
+
+    monkeypatch.setattr("pulsar_advisor.documents.history_day.HistoryDay.content", dies)
+    with pytest.raises(StorageError):
+        fold(root, DAY)
+    monkeypatch.undo()
+    assert day_if_any(root, DAY) == before
+    assert list(damage(root, before)) == []
+    assert len(fold(root, DAY).snapshots) == 2
+
+
+def test_a_changed_or_missing_file_is_found(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, MORNING)
+    day = fold(root, DAY)
+    load, hosts = (root.day_folder(table, DAY) / day.tables[table].file for table in ("load", "hosts"))
+    load.write_bytes(b"")
+    hosts.unlink()
+    assert [line.split(" ", 1)[1] for line in damage(root, day)] == [
+        "does not exist: run `history fold` first",
+        "was changed since it was written",
+    ]
+
+
+def test_a_trend_is_read_from_folded_days(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, MORNING)
+    with pytest.raises(UsageError, match="run `history fold`"):
+        trend(root, 28)
+    fold(root, DAY)
+    days, found = trend(root, 28)
+    assert (days, found.snapshots, found.brokers, found.bundles) == (1, 1, (2, 2), (1, 1))
+
+
+def test_the_document_can_be_read_again(tmp_path: Path) -> None:
+    day = fold(snapshot(tmp_path, MORNING), DAY)
+    assert HistoryDay.parsed(day.content(), "a file") == day

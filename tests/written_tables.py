@@ -1,0 +1,64 @@
+"""Tables of snapshots written without Spark, a row in a few words."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import documents
+from pulsar_advisor.model.cluster.bundle_range import topic_hash
+from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.tables.schemas import TABLES
+from pulsar_advisor.tables.stored import ARROW
+
+SNAPSHOT = "20261121T083000Z"
+Row = Mapping[str, Any]
+
+
+def broker(name: str, **more: Any) -> Row:
+    return {"view": "fresh", "broker": name, "is_leader": False, "available": True, "reported": True} | more
+
+
+def bundle(namespace: str, lower: int, upper: int, owner: str | None = None, **more: Any) -> Row:
+    return {
+        "view": "fresh",
+        "bundle": f"{namespace}/0x{lower:08x}_0x{upper:08x}",
+        "namespace": namespace,
+        "lower": lower,
+        "upper": upper,
+        "owner": owner,
+        "in_boundaries": True,
+        "reported": True,
+        "listed": True,
+        "averages_origin": "one_sample",
+    } | more
+
+
+def topic(name: str, lower: int | None, **more: Any) -> Row:
+    namespace = name.partition("://")[2].rpartition("/")[0]
+    return {"topic": name, "namespace": namespace, "lower": lower, "hash": topic_hash(name), "loaded": True} | more
+
+
+CLUSTER_SURFACES = ("settings", "isolation_policies", "failure_domains", "topic_names", "partitioned_topics")
+
+
+def written(folder: Path, manifest: Row | None = None, *, snapshot: str = SNAPSHOT, **rows: Sequence[Row]) -> Root:
+    """A root with a normalized snapshot, or with one more; tables that aren't named have no rows."""
+    root = Root(str(folder), "test")
+    for table in TABLES:
+        schema = pa.schema([(column.name, ARROW[column.type]) for column in table.columns])
+        path = Path(str(root.folder(f"tables/{table.name}", snapshot))) / "part-0.parquet"
+        path.parent.mkdir(parents=True)
+        lines = [{name: row.get(name) for name in schema.names} for row in rows.get(table.name, ())]
+        pq.write_table(pa.Table.from_pylist(lines, schema), path)
+    write_file(root.folder("tables/result", snapshot) / RESULT, documents.tables_result().content())
+    fields = {
+        "snapshot": snapshot,
+        "files": [documents.file(surface) for surface in CLUSTER_SURFACES],
+        **(manifest or {}),
+    }
+    write_file(root.folder("raw", snapshot) / MANIFEST, documents.manifest(**fields).content())
+    return root
