@@ -1,7 +1,7 @@
-"""Reads from Oxia, by three calls of its published protocol with the messages of its Python client.
+"""Reads from Oxia, by three calls of its published protocol.
 
-That client itself is not used: it has neither TLS nor tokens nor time limits, and 0.2.1 looks for a key where XXH64
-puts it, though the protocol (and the Java client) say XXH3. Not yet run against a real Oxia.
+Its Python client is not used: it has neither TLS nor tokens nor time limits, and 0.2.1 looks for a key where XXH64 puts
+it, though the protocol (and the Java client) say XXH3. Not yet run against a real Oxia.
 Source: `io.streamnative.oxia.proto.OxiaClient`; Pulsar `OxiaMetadataStore`, Oxia's Java client 0.8.0 (of 5.0.0-M1).
 """
 
@@ -12,13 +12,13 @@ from typing import Any, Final, NamedTuple
 
 import grpc
 import xxhash
-from oxia.internal.proto.io.streamnative.oxia import proto
 
+from pulsar_advisor.admin import oxia_messages as proto
 from pulsar_advisor.admin.metadata_store import Node, in_batches
 from pulsar_advisor.admin.oxia import OxiaConnection
 from pulsar_advisor.model.errors import ClusterUnreachable
 
-_SERVICE: Final = "io.streamnative.oxia.proto.OxiaClient"
+_SERVICE: Final = f"{proto.PACKAGE}.OxiaClient"
 _LARGEST_ANSWER_BYTES: Final = 64 << 20
 _DENIED: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 
@@ -50,7 +50,7 @@ class OxiaStore:
         request = proto.ShardAssignmentsRequest(namespace=namespace)
         answers = self._ask(self._connection.address, "GetShardAssignments", request, proto.ShardAssignments)
         try:
-            found = next(answers).namespaces.get(namespace)
+            found = next((one.value for one in next(answers).namespaces if one.key == namespace), None)
         except (grpc.RpcError, StopIteration) as error:
             raise self._unreachable("asking for its shards", error) from error
         finally:
@@ -61,8 +61,8 @@ class OxiaStore:
             _Shard(
                 one.shard,
                 one.leader,
-                one.int32_hash_range.min_hash_inclusive if one.int32_hash_range else 0,
-                one.int32_hash_range.max_hash_inclusive if one.int32_hash_range else 2**32 - 1,
+                one.int32_hash_range.min_hash_inclusive if one.HasField("int32_hash_range") else 0,
+                one.int32_hash_range.max_hash_inclusive if one.HasField("int32_hash_range") else 2**32 - 1,
             )
             for one in found.assignments
         )
@@ -126,7 +126,7 @@ class OxiaStore:
         for paths, answers in asked:
             records = [record for answer in self._each(paths[0], answers) for record in answer.gets]
             for path, record in zip(paths, records, strict=True):
-                if record.status == proto.Status.OK:
+                if record.status == proto.FOUND:
                     found[path] = _node(path, record)
         return found
 
@@ -164,12 +164,12 @@ class OxiaStore:
         return ClusterUnreachable(f"{self._connection.name}: {what} failed ({why}): {todo}")
 
 
-def _node(path: str, record: proto.GetResponse) -> Node:
+def _node(path: str, record: Any) -> Node:
     """Oxia counts the modifications of a record as ZooKeeper its versions: from 0 on, each time it is written."""
-    version = record.version or proto.Version()
+    version = record.version
     return Node(
         path=path,
-        data=record.value or b"",
+        data=record.value,
         created_at_ms=version.created_timestamp,
         modified_at_ms=version.modified_timestamp,
         version=version.modifications_count,
