@@ -55,6 +55,11 @@ _ADMIN: Final[Json] = {
             "description": "pulsar://broker:6650. Only for what Extensible brokers publish to their leader.",
             "schema": _TEXT,
         },
+        "listen": {
+            "label": "Listen",
+            "description": "How long Extensible brokers have to publish it, 0s to 15m; 65s by default.",
+            "schema": _TEXT,
+        },
         "token_file": _file("Token file", "A path on the workers, in place of a token; read again for every call."),
         "oauth2_issuer_url": {
             "label": "OAuth2: issuer URL",

@@ -17,6 +17,9 @@ RUN_TIMEOUT: Final = timedelta(hours=4)
 FIRST: Final[dict[str, int | str]] = {"priority_weight": 1_000, "weight_rule": "absolute"}
 """Arguments of the operators of a run that a person waits for: before those of scheduled runs."""
 
+PARK_FROM_S: Final = 60.0
+"""A shorter wait isn't worth the seconds that a new task process takes to start."""
+
 WAITING_RUNS: Final = 50
 """DAG runs of a cluster at a time that wait for an answer: unanswered ones must not block an urgent one. The ledger
 allows one active run per cluster."""

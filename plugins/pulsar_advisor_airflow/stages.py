@@ -60,7 +60,9 @@ def spark_stage(
 
 def captured(place: Place) -> Any:
     """A task that captures the cluster and returns the snapshot's id."""
-    return PulsarCaptureOperator(task_id="capture", execution_timeout=STAGE_TIMEOUT, **asdict(place)).output
+    return PulsarCaptureOperator(
+        task_id="capture", deferrable=True, execution_timeout=STAGE_TIMEOUT, **asdict(place)
+    ).output
 
 
 def trusted_snapshot(place: Place, outlets: Sequence[Any] = ()) -> Any:

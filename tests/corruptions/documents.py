@@ -26,8 +26,8 @@ from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
-from pulsar_advisor.capture import capture as capturing
 from pulsar_advisor.capture.raw_files import read_lines
+from pulsar_advisor.stages.capture import take_snapshot
 from pulsar_advisor.storage.root import Root
 from unit.admin.fake_zookeeper import FakeKazoo, Stat
 from unit.capture.fake_cluster import Silence, leader_metrics
@@ -192,7 +192,7 @@ def captured(documents: Documents, root: Root) -> str:
         zookeeper=ZooKeeperConnection(hosts="zk1:2181"),
     )
     with _ONE_AT_A_TIME, _answering(documents):
-        return capturing.capture(options, root, Silence())
+        return take_snapshot(options, root, Silence())
 
 
 class _InMemory(AdminTransport):
@@ -238,12 +238,15 @@ def _answering(documents: Documents) -> Iterator[None]:
 
     with ExitStack() as stack:
         for name, double in (
-            ("capture.AdminTransport", lambda connection, **options: _InMemory(documents, connection, **options)),
-            ("capture.connected", connected),
-            ("capture.datetime", Then),
-            *((clock, lambda: documents.now_ms) for clock in _CLOCKS),
+            (
+                "capture.capture.AdminTransport",
+                lambda connection, **options: _InMemory(documents, connection, **options),
+            ),
+            ("capture.capture.connected", connected),
+            ("stages.capture.datetime", Then),
+            *((f"capture.{clock}", lambda: documents.now_ms) for clock in _CLOCKS),
         ):
-            stack.enter_context(mock.patch(f"pulsar_advisor.capture.{name}", double))
+            stack.enter_context(mock.patch(f"pulsar_advisor.{name}", double))
         yield
 
 

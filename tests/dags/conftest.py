@@ -90,7 +90,7 @@ class Stages:
     not_computed_here: str | Refused | None = None
     """What comes of computing a plan again."""
 
-    def capture(self, options: Any, root: Root) -> str:
+    def capture(self, options: Any, root: Root, earlier: Any = None) -> str:
         assert options.admin.authorization() == "Bearer eyJ.a.b"
         assert root == self.root
         self.calls.append("capture")

@@ -48,7 +48,14 @@ def test_airflow_offers_the_connection_type_with_its_fields() -> None:
     [
         (
             "pulsar_admin",
-            {"admin_urls", "zookeeper", "service_url", *ADMIN_FIELDS, *(f"{OAUTH2}{name}" for name in OAUTH2_FIELDS)},
+            {
+                "admin_urls",
+                "zookeeper",
+                "service_url",
+                "listen",
+                *ADMIN_FIELDS,
+                *(f"{OAUTH2}{name}" for name in OAUTH2_FIELDS),
+            },
         ),
         ("pulsar_zookeeper", {"hosts", *ZOOKEEPER_FIELDS}),
     ],
@@ -76,7 +83,9 @@ def test_the_link_to_a_report_keeps_the_path_airflow_is_served_under(monkeypatch
 
 def test_a_token_is_handed_over_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
     hook = connect(
-        monkeypatch, password="eyJ.a.b", extra={"zookeeper": "zk1:2181/pulsar", "service_url": "pulsar://b:1"}
+        monkeypatch,
+        password="eyJ.a.b",
+        extra={"zookeeper": "zk1:2181/pulsar", "service_url": "pulsar://b:1", "listen": "2m"},
     )
     before = dict(os.environ)
     options = hook.options()
@@ -84,7 +93,7 @@ def test_a_token_is_handed_over_and_nowhere_else(monkeypatch: pytest.MonkeyPatch
     assert options.admin.authorization() == "Bearer eyJ.a.b"
     assert options.zookeeper is not None
     assert options.zookeeper.hosts == "zk1:2181/pulsar"
-    assert options.service_url == "pulsar://b:1"
+    assert (options.service_url, options.listen_s) == ("pulsar://b:1", 120)
     assert "eyJ.a.b" not in repr(options)
     assert dict(os.environ) == before
     assert "eyJ.a.b" not in {value for name, value in os.environ.items() if not name.startswith("AIRFLOW_CONN_")}

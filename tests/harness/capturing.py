@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.cluster import LiveCluster
 from pulsar_advisor.admin.options import capture_options
-from pulsar_advisor.capture.capture import capture
+from pulsar_advisor.stages.capture import take_snapshot as capture
 from pulsar_advisor.storage.root import Root
 
 

@@ -16,9 +16,9 @@ import pytest
 from harness.capturing import Unseen
 from harness.cluster import ClusterOptions, LiveCluster
 from pulsar_advisor.admin.options import CaptureOptions, capture_options
-from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.model.errors import ClusterUnreachable
+from pulsar_advisor.stages.capture import take_snapshot as capture
 from pulsar_advisor.storage.files import sha256_hex
 from pulsar_advisor.storage.root import MANIFEST, Root
 

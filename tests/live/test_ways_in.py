@@ -15,10 +15,10 @@ import pytest
 from harness.capturing import Unseen
 from harness.cluster import ClusterOptions, LiveCluster
 from pulsar_advisor.admin.options import CaptureOptions, capture_options
-from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.diagnosis.examination import examine
 from pulsar_advisor.diagnosis.findings import diagnose
+from pulsar_advisor.stages.capture import take_snapshot as capture
 from pulsar_advisor.storage.root import MANIFEST, Root
 from web_server import HTTPServer
 

@@ -12,7 +12,7 @@ from pulsar_advisor.admin.oxia import OxiaConnection
 from pulsar_advisor.admin.profiles import Fields, Profile
 from pulsar_advisor.admin.transport import AdminConnection
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
-from pulsar_advisor.model.bounds import MAX_REQUESTS
+from pulsar_advisor.model.bounds import LISTEN, MAX_REQUESTS
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.text.problems import problems
 
@@ -34,6 +34,9 @@ class CaptureOptions(BaseModel):
     """The metadata store, in place of `zookeeper`."""
     service_url: str | None = None
     """`pulsar(+ssl)://host:port[,host:port…]`: where Extensible brokers publish ownership and load."""
+    listen_s: int = Field(default=65, ge=LISTEN.least, le=LISTEN.greatest)
+    """How long Extensible brokers are given to publish their load; it ends once all have. They publish their top
+    bundles after each statistics update, every 60 s by default."""
     concurrency: int = Field(default=16, ge=1, le=256)
     """Concurrent reads across all brokers; a single broker never gets more than one request at a time."""
     max_requests: int | None = Field(default=None, ge=MAX_REQUESTS.least, le=MAX_REQUESTS.greatest)
@@ -66,6 +69,11 @@ class CaptureOptions(BaseModel):
         return self.zookeeper or self.oxia
 
     @property
+    def without_metadata_store(self) -> CaptureOptions:
+        """The same brokers, without their metadata store."""
+        return self.model_copy(update={"zookeeper": None, "oxia": None})
+
+    @property
     def required_admin(self) -> AdminConnection:
         """The admin API, for operations that require it. Raises `UsageError` if none is configured."""
         if self.admin is None:
@@ -87,6 +95,7 @@ def capture_options(
     zookeeper: str | Fields | None = None,
     metadata_store: str | None = None,
     service_url: str | None = None,
+    listen_s: int | None = None,
     max_requests: int | None = None,
     second_pass: bool | None = None,
 ) -> CaptureOptions:
@@ -98,6 +107,7 @@ def capture_options(
     naming the field that can't be used.
     """
     MAX_REQUESTS.check(max_requests)
+    LISTEN.check(listen_s)
     if metadata_store is not None and zookeeper is not None:
         raise UsageError("give --metadata-store or --zookeeper, not both")
     fields = dict(profile.connection) if profile is not None else {}
@@ -116,6 +126,7 @@ def capture_options(
         name: value
         for name, value in (
             ("service_url", service_url),
+            ("listen_s", listen_s),
             ("max_requests", max_requests),
             ("second_pass", second_pass),
         )

@@ -1,15 +1,16 @@
-"""Captures one cluster into a raw snapshot, in a fixed order of reads, with the manifest written last.
+"""Captures one cluster into a raw snapshot, in a fixed order of reads.
 
-No read assigns or writes anything on the cluster. Order: ownership · each broker's settings, load report and topics ·
-namespaces, isolation, topic names · ZooKeeper · ownership again · optionally a second read of the brokers between which
-bundles moved · the manifest.
+No read assigns or writes anything on the cluster. Order: what Extensible brokers publish, if they are listened to ·
+ownership · each broker's settings, load report and topics · namespaces, isolation, topic names · ZooKeeper · ownership
+again · optionally a second read of the brokers between which bundles moved.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from datetime import UTC, datetime
+from contextlib import ExitStack, closing, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from pulsar_advisor.admin.metadata_store import MetadataReader, connected
@@ -20,7 +21,8 @@ from pulsar_advisor.admin.transport import USER_AGENT, AdminTransport
 from pulsar_advisor.capture.journal import Journal, now_ms
 from pulsar_advisor.capture.ownership import Ownership
 from pulsar_advisor.capture.progress import CaptureProgress
-from pulsar_advisor.capture.raw_files import SnapshotFiles
+from pulsar_advisor.capture.publications import Heard, Listener, Wait, write_heard
+from pulsar_advisor.capture.raw_files import SnapshotFiles, Write
 from pulsar_advisor.capture.session import Identity, Session, identify, identify_in
 from pulsar_advisor.capture.stored_surfaces import (
     miss_store,
@@ -33,6 +35,7 @@ from pulsar_advisor.capture.surfaces import (
     BrokerFacts,
     check_migration,
     leader_unloads,
+    load_manager_kind,
     oldest_release,
     prevailing_load_manager,
     read_brokers,
@@ -41,17 +44,14 @@ from pulsar_advisor.capture.surfaces import (
     read_namespaces,
     write_load,
 )
-from pulsar_advisor.capture.system_topics import STATES, listening
-from pulsar_advisor.capture.system_topics import SURFACES as SYSTEM_TOPICS
+from pulsar_advisor.capture.system_topics import PUBLISHED, STATES, read_states
 from pulsar_advisor.capture.topic_decoders import ByteBudget, TopicDecoders
 from pulsar_advisor.documents.manifest import Manifest, Sources
+from pulsar_advisor.model.bounds import LISTEN, duration
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
 from pulsar_advisor.model.plans.plan import Identity as PlanIdentity
 from pulsar_advisor.model.text.some_of import some_of
-from pulsar_advisor.storage.claim import claimed, remove_remainders
-from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.storage.root import MANIFEST, Root
 
 _METADATA_STORE_VIEW: Final = "ServiceUnitStateMetadataStoreTableViewImpl"
 
@@ -62,13 +62,49 @@ DOCUMENTS_BYTES: Final = 256 << 20
 STATISTICS_PASS_S: Final = 2
 """How long a statistics update on a broker may take."""
 
+_LOOK_S: Final = 1.0
+"""How often it is looked whether a wait is over, if no message arrives."""
 
-def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> str:
-    """Capture the cluster into `root` and return the snapshot's id.
 
-    If a broker doesn't answer, only its part is lost; the manifest says what is missing and why. Raises
-    `ClusterUnreachable` if the cluster can't be reached or denies access, `DataNotFit` if its load manager is unknown,
-    `StorageError` if the root can't be written. Then, as after an interruption, there is no snapshot.
+@dataclass(frozen=True)
+class Cluster:
+    """The open connections to one cluster, and what it says it is."""
+
+    options: CaptureOptions
+    transport: AdminTransport | None
+    metadata: MetadataReader | None
+    documents: ByteBudget
+    identity: Identity
+
+    @property
+    def listen_s(self) -> int:
+        """How long its brokers are listened to; 0 if they publish nothing that could be heard."""
+        extensible = load_manager_kind(None, self.identity.load_manager_class) == "extensible"
+        return self.options.listen_s if extensible and self.options.service_url is not None else 0
+
+    def listener(self, earlier: Heard | None = None) -> Listener:
+        """Hears what its brokers publish from now on, as a continuation of `earlier`."""
+        assert self.transport is not None
+        assert self.options.service_url is not None
+        return Listener(self.transport, self.options.service_url, earlier)
+
+    def wait(self, listener: Listener) -> Wait:
+        """The wait for its brokers, which begins now."""
+        assert self.transport is not None
+        client = ReadClient(self.transport)
+        brokers = self.identity.brokers
+        return Wait(listener, brokers, lambda: client.active_brokers(self.identity.cluster_name), self.listen_s)
+
+    def identified_again(self) -> Cluster:
+        """The same cluster with the brokers and the leader that it has now. Raises as `opened`."""
+        return replace(self, identity=_identified(self.transport, self.metadata))
+
+
+@contextmanager
+def opened(options: CaptureOptions) -> Iterator[Cluster]:
+    """Connect to a cluster, for the time of the block.
+
+    Raises `ClusterUnreachable` if it can't be reached or denies access, `UsageError` if the options lead to two.
     """
     with ExitStack() as stack:
         budget = RequestBudget(options.max_requests)
@@ -78,36 +114,83 @@ def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> s
             transport = stack.enter_context(AdminTransport(options.admin, budget=budget, arrive=documents.arrive))
         identity = identify(ReadClient(transport)) if transport else None
         metadata = stack.enter_context(connected(options.metadata_store, budget)) if options.metadata_store else None
-        identity = _agreed(identity, metadata)
-        started_at = datetime.now(UTC)
-        remove_remainders(root)
-        lease = stack.enter_context(claimed(root, started_at))
+        yield Cluster(options, transport, metadata, documents, _agreed(identity, metadata))
+
+
+@contextmanager
+def listening(cluster: Cluster, progress: CaptureProgress, earlier: Heard | None = None) -> Iterator[Listener | None]:
+    """Hear what the cluster's brokers publish: until all have or the wait is over, and then while the block reads.
+
+    None if there is nothing to hear, or nobody wants to. What another process heard `earlier` was the wait.
+    """
+    if not cluster.listen_s:
+        yield None
+        return
+    with closing(cluster.listener(earlier)) as listener:
+        if earlier is None:
+            _wait(listener, cluster, progress)
+        yield listener
+
+
+def _wait(listener: Listener, cluster: Cluster, progress: CaptureProgress) -> None:
+    brokers, wait = cluster.identity.brokers, cluster.wait(listener)
+    progress.begin(f"what brokers publish, for at most {duration(cluster.listen_s)}", len(brokers))
+    heard = 0
+    while silent := wait.silent():
+        for _ in range(heard, len(brokers) - len(silent)):
+            progress.advance()
+        heard = max(heard, len(brokers) - len(silent))
+        listener.hear_more(_LOOK_S)
+
+
+@dataclass(frozen=True)
+class Destination:
+    """The snapshot that a capture fills: its names in paths, when it began, and how its files are written."""
+
+    cluster: str
+    snapshot: str
+    started_at_ms: int
+    write: Write
+
+
+def capture(
+    cluster: Cluster, listener: Listener | None, destination: Destination, progress: CaptureProgress
+) -> Manifest:
+    """Read the cluster and write the files of the snapshot; returns its manifest, which makes it one once written.
+
+    If a broker doesn't answer, only its part is lost; the manifest says what is missing and why. Raises
+    `ClusterUnreachable` if no broker answers, `DataNotFit` if the load manager is unknown, and what `write` raises.
+    """
+    if listener is not None:
+        cluster = cluster.identified_again()
+    identity, options = cluster.identity, cluster.options
+    with ExitStack() as stack:
         session = Session(
             cluster_name=identity.cluster_name,
             brokers=identity.brokers,
             leader=identity.leader,
-            transport=transport,
-            journal=Journal(heartbeat=lease.renew),
-            files=SnapshotFiles(lease.folder),
-            documents=documents,
+            transport=cluster.transport,
+            journal=Journal(),
+            files=SnapshotFiles(destination.write),
+            documents=cluster.documents,
             decoders=stack.enter_context(TopicDecoders()),
             pool=ThreadPoolExecutor(options.concurrency, thread_name_prefix="capture"),
             progress=progress,
         )
         stack.callback(session.pool.shutdown, cancel_futures=True)
         stack.callback(session.stopped.set)
-        found = _read(session, metadata, identity, options)
+        found = _read(session, cluster, listener)
         facts, journal = found.facts, session.journal
-        manifest = Manifest(
+        return Manifest(
             tool_version=USER_AGENT.partition("/")[2],
-            cluster=root.cluster,
-            snapshot=lease.snapshot,
-            started_at_ms=int(started_at.timestamp() * 1000),
+            cluster=destination.cluster,
+            snapshot=destination.snapshot,
+            started_at_ms=destination.started_at_ms,
             finished_at_ms=now_ms(),
             identity=PlanIdentity(cluster_name=identity.cluster_name, broker_ids=identity.brokers),
             sources=Sources(
                 admin_urls=tuple(options.admin.admin_urls) if options.admin else (),
-                zookeeper=metadata is not None,
+                zookeeper=cluster.metadata is not None,
                 service_url=options.service_url is not None,
             ),
             load_manager=found.load_manager,
@@ -125,9 +208,10 @@ def capture(options: CaptureOptions, root: Root, progress: CaptureProgress) -> s
             read_again=tuple(facts.read_again),
             skew_ms=journal.skew_ms(),
         )
-        lease.require()
-        write_file(lease.folder / MANIFEST, manifest.content())
-    return lease.snapshot
+
+
+def _identified(transport: AdminTransport | None, metadata: MetadataReader | None) -> Identity:
+    return _agreed(identify(ReadClient(transport)) if transport else None, metadata)
 
 
 def _agreed(identity: Identity | None, metadata: MetadataReader | None) -> Identity:
@@ -152,12 +236,13 @@ class _Found(NamedTuple):
     leader_unloads: int | None
 
 
-def _read(session: Session, metadata: MetadataReader | None, identity: Identity, options: CaptureOptions) -> _Found:
+def _read(session: Session, cluster: Cluster, listener: Listener | None) -> _Found:
     """Read everything, and write all files."""
+    metadata, identity = cluster.metadata, cluster.identity
     ownership = Ownership()
     ownership.read(session, metadata, "begin")
     if session.transport is not None:
-        facts = _read_by_admin_api(session, metadata, identity, ownership, options)
+        facts = _read_by_admin_api(session, cluster, ownership, listener)
     else:
         assert metadata is not None
         facts = read_metadata(session, metadata)
@@ -173,13 +258,10 @@ def _read(session: Session, metadata: MetadataReader | None, identity: Identity,
 
 
 def _read_by_admin_api(
-    session: Session,
-    metadata: MetadataReader | None,
-    identity: Identity,
-    ownership: Ownership,
-    options: CaptureOptions,
+    session: Session, cluster: Cluster, ownership: Ownership, listener: Listener | None
 ) -> BrokerFacts:
     """Read from the brokers, and from ZooKeeper if it is given; fails if no broker answers."""
+    metadata, identity = cluster.metadata, cluster.identity
     silences = [session.journal.silence_of(broker) for broker in session.brokers]
     if all(silences):
         raise ClusterUnreachable(
@@ -190,7 +272,7 @@ def _read_by_admin_api(
     check_migration(session, facts, metadata.kind if metadata else None)
     load_manager = _load_manager(facts, identity.leader)
     extensible = load_manager == "extensible"
-    with _channel(session, metadata, facts, options.service_url) if extensible else nullcontext():
+    with _channel(session, cluster, facts) if extensible else nullcontext():
         read_cluster(session)
         read_namespaces(session)
         session.files.extend("leader", [{"source": "rest", "broker": identity.leader}])
@@ -199,9 +281,11 @@ def _read_by_admin_api(
         else:
             miss_store(session.journal, load_manager)
         ownership.read(session, metadata, "end")
-    if options.second_pass:
+    if cluster.options.second_pass:
         _second_pass(session, facts, ownership)
     write_load(session, facts)
+    if extensible:
+        _write_published(session, cluster.options, listener)
     return facts
 
 
@@ -217,21 +301,38 @@ def _second_pass(session: Session, facts: BrokerFacts, ownership: Ownership) -> 
         read_load_again(session, facts, brokers)
 
 
-def _channel(
-    session: Session, metadata: MetadataReader | None, facts: BrokerFacts, service_url: str | None
-) -> AbstractContextManager[None]:
-    """Read what Extensible brokers publish for their leader: now, or while the block reads other things."""
-    in_metadata_store = any(name.endswith(_METADATA_STORE_VIEW) for name in facts.table_view_classes.values())
-    if in_metadata_store and metadata is not None:
-        read_service_unit_states(session, metadata)
-    elif in_metadata_store:
-        session.journal.miss(STATES, "this cluster keeps it in its metadata store, and no metadata store was given")
-    if service_url is not None:
-        return listening(session, service_url, states_in_topic=not in_metadata_store)
-    for surface in SYSTEM_TOPICS:
-        if surface != STATES or not in_metadata_store:
-            session.journal.lack(surface, "without a service URL")
-    return nullcontext()
+@contextmanager
+def _channel(session: Session, cluster: Cluster, facts: BrokerFacts) -> Iterator[None]:
+    """Read the ownership channel of Extensible brokers, from its topic while the block reads other things."""
+    service_url = cluster.options.service_url
+    if any(name.endswith(_METADATA_STORE_VIEW) for name in facts.table_view_classes.values()):
+        if cluster.metadata is not None:
+            read_service_unit_states(session, cluster.metadata)
+        else:
+            session.journal.miss(STATES, "this cluster keeps it in its metadata store, and no metadata store was given")
+        yield
+    elif service_url is None:
+        session.journal.lack(STATES, "without a service URL")
+        yield
+    else:
+        reading = session.pool.submit(read_states, session, service_url)
+        yield
+        reading.result()
+
+
+def _write_published(session: Session, options: CaptureOptions, listener: Listener | None) -> None:
+    """Write what brokers published until now, or why it wasn't heard."""
+    if listener is not None:
+        write_heard(session, listener.heard())
+        return
+    if options.service_url is None:
+        why = "without a service URL"
+    elif options.listen_s == 0:
+        why = f"without listening ({LISTEN.option} {duration(0)})"
+    else:
+        why = "as the broker that was asked first runs another load manager"
+    for surface in PUBLISHED:
+        session.journal.lack(surface, why)
 
 
 def _write_brokers(session: Session, metadata: MetadataReader | None, identity: Identity, facts: BrokerFacts) -> None:

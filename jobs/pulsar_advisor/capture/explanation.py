@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from pulsar_advisor.admin.options import CaptureOptions
-from pulsar_advisor.capture.system_topics import SURFACES, TOPICS
+from pulsar_advisor.capture.system_topics import PUBLISHED, TOPICS
+from pulsar_advisor.model.bounds import duration
 
 Target = Literal["any broker", "each broker", "the leader", "ZooKeeper", "Oxia", "system topic"]
 
@@ -88,8 +89,12 @@ def explained(options: CaptureOptions) -> Iterator[Call]:
     if options.metadata_store is not None:
         yield from _of_store(_ZOOKEEPER, options)
     if options.service_url is not None:
-        for surface in SURFACES:
-            yield Call("system topic", f"read {TOPICS[surface]}", "once, under Extensible")
+        for surface, topic in TOPICS.items():
+            if surface not in PUBLISHED:
+                yield Call("system topic", f"read {topic}", "once, under Extensible")
+            elif options.listen_s:
+                times = f"for at most {duration(options.listen_s)}, under Extensible"
+                yield Call("system topic", f"read {topic}", times)
 
 
 def _of_store(calls: Iterable[Call], options: CaptureOptions) -> Iterator[Call]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -18,7 +18,7 @@ CLUSTER: Final = "cluster"
 """Target of reads that any broker answers."""
 ZOOKEEPER: Final = "zookeeper"
 SERVICE: Final = "service_url"
-"""Target of surfaces that are listened to for a fixed time, independent of the other reads."""
+"""Target of surfaces that are listened to, beginning before the other reads."""
 
 NOT_AVAILABLE: Final = "not available"
 """How the reason begins if the cluster's release or load manager lacks the surface."""
@@ -44,8 +44,7 @@ class _Reads:
 class Journal:
     """Collects reads from several threads."""
 
-    def __init__(self, heartbeat: Callable[[], None]) -> None:
-        self._heartbeat = heartbeat
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._reads: dict[tuple[str, str], _Reads] = {}
         self._missing: dict[tuple[str, str | None, str | None], str] = {}
@@ -61,18 +60,28 @@ class Journal:
 
         return observe
 
-    def read(self, surface: str, target: str, started_at_ms: int, *, status: int | None, size: int) -> None:
-        """Record one response that has just arrived."""
-        finished_at_ms = now_ms()
+    def read(
+        self,
+        surface: str,
+        target: str,
+        started_at_ms: int,
+        *,
+        status: int | None,
+        size: int,
+        requests: int = 1,
+        finished_at_ms: int | None = None,
+    ) -> None:
+        """Record one response that has just arrived, or the messages of a time."""
+        if finished_at_ms is None:
+            finished_at_ms = now_ms()
         with self._lock:
             read = self._reads.setdefault((surface, target), _Reads(started_at_ms, finished_at_ms))
             read.started_at_ms = min(read.started_at_ms, started_at_ms)
             read.finished_at_ms = max(read.finished_at_ms, finished_at_ms)
-            read.requests += 1
+            read.requests += requests
             read.bytes += size
             if status is not None:
                 read.status = status if read.status is None else _worse(read.status, status)
-        self._heartbeat()
 
     @contextmanager
     def attempt(self, surface: str, broker: str | None = None, namespace: str | None = None) -> Iterator[None]:
@@ -104,7 +113,10 @@ class Journal:
 
     def fail(self, surface: str, broker: str | None, error: UnreadableAnswer) -> None:
         """Note a document that arrived but can't be decoded."""
-        failure = Failure(surface=surface, broker=broker, error=error.error, size=error.size, sha256=error.sha256)
+        self.note(Failure(surface=surface, broker=broker, error=error.error, size=error.size, sha256=error.sha256))
+
+    def note(self, failure: Failure) -> None:
+        """The same, of one that arrived earlier."""
         with self._lock:
             self._failures.append(failure)
 

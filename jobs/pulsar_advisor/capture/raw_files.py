@@ -1,24 +1,26 @@
-"""Writes the files of a raw snapshot: JSON lines, compressed as they arrive, one zstd frame per file."""
+"""The files of a raw snapshot: JSON lines, compressed as they arrive, one zstd frame per file."""
 
 from __future__ import annotations
 
+import hashlib
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import msgspec
 import zstandard
-from upath import UPath
 
 from pulsar_advisor.documents.manifest import File
-from pulsar_advisor.storage.files import sha256_hex, write_file
 
 COMPRESSION_LEVEL: Final = 3
 LINES_AT_ONCE: Final = 10_000
 """Lines encoded per batch: a namespace may have a million topics, and their names take less memory than their lines."""
 
 _ENCODER = msgspec.json.Encoder()
+
+Write = Callable[[str, bytes], None]
+"""Writes a whole file at a path below the snapshot's folder. Raises `StorageError`, or `Refused` if it lost it."""
 
 
 class CompleteFile(NamedTuple):
@@ -54,8 +56,8 @@ class RawFile:
 class SnapshotFiles:
     """All files of one snapshot, with a listing of those written so far in the manifest's format."""
 
-    def __init__(self, folder: UPath) -> None:
-        self._folder = folder
+    def __init__(self, write: Write) -> None:
+        self._write = write
         self._open: dict[str, RawFile] = {}
         self._lock = threading.Lock()
         self._written: dict[str, File] = {}
@@ -70,14 +72,14 @@ class SnapshotFiles:
 
     def write(self, path: str, surface: str, broker: str | None, file: CompleteFile) -> None:
         """Write one complete file, replacing any earlier one at this path. Raises `StorageError`."""
-        write_file(self._folder / path, file.content)
+        self._write(path, file.content)
         written = File(
             path=path,
             surface=surface,
             broker=broker,
             rows=file.rows,
             bytes=len(file.content),
-            sha256=sha256_hex(file.content),
+            sha256=hashlib.sha256(file.content).hexdigest(),
         )
         with self._lock:
             self._written[path] = written

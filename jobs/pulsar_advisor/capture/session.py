@@ -28,12 +28,15 @@ class Identity:
     cluster_name: str
     brokers: tuple[str, ...]
     leader: str | None
+    load_manager_class: str = ""
+    """`loadManagerClassName` of the broker that was asked."""
 
 
 def identify(client: ReadClient) -> Identity:
     """The cluster that answers. Raises `ClusterUnreachable` if none does, access is denied, or it has no broker."""
     try:
-        cluster_name = client.runtime_configuration().get("clusterName", "")
+        configuration = client.runtime_configuration()
+        cluster_name = configuration.get("clusterName", "")
         if not cluster_name:
             raise ClusterUnreachable(
                 "the broker's configuration names no cluster (clusterName): check that the admin URL is a broker's"
@@ -41,7 +44,8 @@ def identify(client: ReadClient) -> Identity:
         brokers = _active_brokers(client, cluster_name)
     except UnreadableAnswer as error:
         raise ClusterUnreachable(f"{error}: check that this is the admin URL of a Pulsar broker") from error
-    return Identity(cluster_name, _some(brokers, cluster_name), client.leader())
+    class_name = configuration.get("loadManagerClassName", "")
+    return Identity(cluster_name, _some(brokers, cluster_name), client.leader(), class_name)
 
 
 def _active_brokers(client: ReadClient, cluster_name: str) -> tuple[str, ...]:

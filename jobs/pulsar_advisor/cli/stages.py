@@ -33,6 +33,7 @@ from pulsar_advisor.cli.output import (
 from pulsar_advisor.cli.rendering import check_lines, entry_lines, lint_lines, not_evaluated
 from pulsar_advisor.cli.starting import load_soon, spark_for, spark_soon
 from pulsar_advisor.cli.usage import refuse_together
+from pulsar_advisor.model.bounds import seconds
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.reporting.forms import Form
@@ -56,6 +57,7 @@ def capture(
     *,
     place: Place = Place(),
     connection: Connection = Connection(),
+    listen: str | None = None,
     max_requests: int | None = None,
     second_pass: Annotated[bool | None, Flag] = None,
     explain: Annotated[bool, Flag] = False,
@@ -66,6 +68,9 @@ def capture(
 
     Parameters
     ----------
+    listen
+        How long Extensible brokers have to publish what their leader sees, 0s to 15m; by default 65s. It ends once all
+        have.
     max_requests
         Maximum number of requests; the manifest lists what was not read.
     second_pass
@@ -73,7 +78,7 @@ def capture(
     explain
         Say which calls would be made, and make none.
     """
-    manners = {"max_requests": max_requests, "second_pass": second_pass}
+    manners = {"listen_s": _seconds(listen), "max_requests": max_requests, "second_pass": second_pass}
     if explain:
         from pulsar_advisor.capture.explanation import explained
 
@@ -90,6 +95,10 @@ def capture(
         print_json(read_manifest(root, snapshot))
     else:
         say(snapshot)
+
+
+def _seconds(duration: str | None) -> int | None:
+    return None if duration is None else seconds(duration)
 
 
 def capture_into(root: Root, options: CaptureOptions) -> str:
@@ -348,6 +357,7 @@ def run(
     place: Place = Place(),
     from_archive: Path | None = None,
     connection: Connection = Connection(),
+    listen: str | None = None,
     request_options: RequestOptions = RequestOptions(),
     ledger: LedgerPlace = LedgerPlace(),
     master: Master = "local[*]",
@@ -360,16 +370,18 @@ def run(
     ----------
     from_archive
         Take the snapshot from an exported archive instead of a cluster.
+    listen
+        As `capture` takes it.
     """
-    if from_archive is not None and connection.is_given:
-        raise UsageError("--from-archive takes the snapshot from a file: omit the connection options")
+    if from_archive is not None and (connection.is_given or listen is not None):
+        raise UsageError("--from-archive takes the snapshot from a file: omit the connection options and --listen")
     root = place.open()
     request = request_options.request()
     from pulsar_advisor.storage.archive import import_snapshot
 
     with timed("capture"):
         snapshot = (
-            capture_into(root, connection.options(place))
+            capture_into(root, connection.options(place, listen_s=_seconds(listen)))
             if from_archive is None
             else import_snapshot(from_archive, root)
         )

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import logging
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pulsar_advisor.capture.capture import capture
+from pulsar_advisor.capture.capture import Destination, capture, listening, opened
 from pulsar_advisor.capture.progress import CaptureProgress, LoggedProgress
 from pulsar_advisor.model.text.some_of import count
+from pulsar_advisor.storage.claim import claimed, remove_remainders
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.results import read_manifest
+from pulsar_advisor.storage.root import MANIFEST
 
 if TYPE_CHECKING:
     from pulsar_advisor.admin.options import CaptureOptions
+    from pulsar_advisor.capture.publications import Heard
     from pulsar_advisor.storage.root import Root
 
 _log = logging.getLogger(__name__)
 
 
-def run(options: CaptureOptions, root: Root, progress: CaptureProgress | None = None) -> str:
-    """Capture the cluster; returns the snapshot's id. Progress goes to the log by default. Raises as `capture`."""
-    snapshot = capture(options, root, progress or LoggedProgress())
+def run(
+    options: CaptureOptions, root: Root, progress: CaptureProgress | None = None, earlier: Heard | None = None
+) -> str:
+    """Capture the cluster; returns the snapshot's id. Progress goes to the log by default.
+
+    `earlier` is what another process heard Extensible brokers publish: nothing more is waited for. Raises as `opened`
+    and `capture`, and `StorageError` if the root can't be written. Then, as after an interruption, there is no
+    snapshot.
+    """
+    snapshot = take_snapshot(options, root, progress or LoggedProgress(), earlier)
     update_index(root, snapshot)
     manifest = read_manifest(root, snapshot)
     _log.info(
@@ -34,3 +46,22 @@ def run(options: CaptureOptions, root: Root, progress: CaptureProgress | None = 
         (manifest.finished_at_ms - manifest.started_at_ms) / 1000,
     )
     return snapshot
+
+
+def take_snapshot(options: CaptureOptions, root: Root, progress: CaptureProgress, earlier: Heard | None = None) -> str:
+    """The same, without an entry in the index."""
+    with opened(options) as cluster:
+        remove_remainders(root)
+        with listening(cluster, progress, earlier) as listener:
+            moment = datetime.now(UTC)
+            with claimed(root, moment) as lease:
+
+                def write(path: str, content: bytes) -> None:
+                    lease.require()
+                    write_file(lease.folder / path, content)
+
+                started_at_ms = int(moment.timestamp() * 1000)
+                destination = Destination(root.cluster, lease.snapshot, started_at_ms, write)
+                manifest = capture(cluster, listener, destination, progress)
+                write(MANIFEST, manifest.content())
+            return lease.snapshot

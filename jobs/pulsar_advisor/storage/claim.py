@@ -16,7 +16,7 @@ from upath import UPath
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id, snapshot_moment
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.storage.lease import EXPIRES_AFTER, LEASE, Lease, is_held
+from pulsar_advisor.storage.lease import EXPIRES_AFTER, LEASE, RENEW_EVERY, Lease, is_held, renewed
 from pulsar_advisor.storage.root import MANIFEST, Root
 from pulsar_advisor.storage.store_clock import age
 
@@ -58,7 +58,8 @@ def claimed_as(root: Root, snapshot: str) -> Iterator[Lease]:
 def _held(lease: Lease) -> Iterator[None]:
     """If the block ends before there is a manifest, the folder is removed, unless another process has taken it over."""
     try:
-        yield
+        with renewed(lease.renew, RENEW_EVERY.total_seconds()):
+            yield
         lease.give_up()
     except BaseException:
         if lease.is_ours() and not (lease.folder / MANIFEST).exists():

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 LEASE: Final = "lease.json"
 RENEW_EVERY: Final = timedelta(minutes=1)
 EXPIRES_AFTER: Final = timedelta(minutes=15)
-"""Longer than the longest single read of a capture (`BODY_TIMEOUT_S`), after each of which it may renew."""
 
 
 class Held(Refused):

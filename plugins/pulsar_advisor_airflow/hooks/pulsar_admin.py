@@ -47,6 +47,7 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
     def options(self) -> CaptureOptions:
         """The connection in the product's own form. Raises `UsageError` naming the field that can't be used."""
         from pulsar_advisor.admin.options import capture_options
+        from pulsar_advisor.model.bounds import seconds
 
         connection = self.get_connection(self.pulsar_conn_id)
         extra = connection.extra_dejson
@@ -60,6 +61,7 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
             admin={**plain_fields(extra, ADMIN_FIELDS), **_credentials(connection, extra), "admin_urls": urls},
             zookeeper=zookeeper,
             service_url=extra.get("service_url") or None,
+            listen_s=seconds(listen) if (listen := extra.get("listen")) else None,
         )
 
     @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator, conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
@@ -15,6 +15,7 @@ from pulsar_advisor.model.errors import Refused
 from pulsar_advisor_airflow.failures import as_airflow_errors
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, show_links
 from pulsar_advisor_airflow.notifiers import Call
+from pulsar_advisor_airflow.run_limits import PARK_FROM_S
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from pulsar_advisor.documents.apply_result import ApplyResult
     from pulsar_advisor.execution.run.parking import Parking
     from pulsar_advisor.model.plans.canonical_json import Json
-
-PARK_FROM_S: Final = 60.0
-"""A shorter wait isn't worth the seconds that a new task process takes to start."""
 
 
 class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]

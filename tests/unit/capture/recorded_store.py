@@ -14,8 +14,8 @@ from pulsar_advisor.admin.metadata_store import MetadataReader
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
-from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.capture.raw_files import read_lines
+from pulsar_advisor.stages.capture import take_snapshot as capture
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.admin.fake_zookeeper import FakeKazoo
 from unit.capture.fake_cluster import SECRET, Silence

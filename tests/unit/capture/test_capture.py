@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from werkzeug import Request, Response
 
-from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, DataNotFit, UsageError
+from pulsar_advisor.stages.capture import take_snapshot as capture
 from pulsar_advisor.storage.files import sha256_hex
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.capture.captured import lines_of, manifest_of, with_zookeeper
@@ -481,7 +481,7 @@ class StopBrokersAt(Silence):
 
 CAPTURE_IN_A_PROCESS = """
 import sys
-from pulsar_advisor.capture.capture import capture
+from pulsar_advisor.stages.capture import take_snapshot as capture
 from pulsar_advisor.admin.options import capture_options
 from pulsar_advisor.storage.root import Root
 from unit.capture.fake_cluster import Silence
@@ -527,7 +527,7 @@ def test_an_interrupted_capture_leaves_nothing(cluster: FakeCluster, root: Root)
 CAPTURE_TO_A_FULL_DISK = """
 import sys
 from pathlib import Path
-from pulsar_advisor.capture.capture import capture
+from pulsar_advisor.stages.capture import take_snapshot as capture
 from pulsar_advisor.admin.options import capture_options
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.storage.root import Root

@@ -11,8 +11,8 @@ from pulsar_advisor.admin.metadata_store import connected
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.oxia import OxiaConnection
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
-from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.documents.manifest import Manifest
+from pulsar_advisor.stages.capture import take_snapshot as capture
 from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.admin.fake_oxia import NAMESPACE, FakeOxia, Record, served, with_parents

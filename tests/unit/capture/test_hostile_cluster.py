@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.capture.surfaces import LONGEST_STATISTICS_INTERVAL_S, BrokerFacts, oldest_release
 from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.stages.capture import take_snapshot as capture
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.admin.mutated import answers, mutated
 from unit.capture.fake_cluster import FakeCluster, Silence, fake_cluster

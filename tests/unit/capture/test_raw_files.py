@@ -7,6 +7,7 @@ import zstandard
 from upath import UPath
 
 from pulsar_advisor.capture.raw_files import RawFile, SnapshotFiles, read_lines
+from pulsar_advisor.storage.files import write_file
 
 
 def test_lines_added_in_parts_are_one_frame() -> None:
@@ -51,7 +52,7 @@ def test_a_line_break_inside_a_text_does_not_end_the_line() -> None:
 
 
 def test_a_surface_asked_and_answered_with_nothing_has_a_file(tmp_path: object) -> None:
-    files = SnapshotFiles(UPath(str(tmp_path)))
+    files = SnapshotFiles(lambda path, content: write_file(UPath(str(tmp_path)) / path, content))
     files.extend("failure_domains", [])
     files.write_surfaces()
     (entry,) = files.listing()

@@ -17,7 +17,7 @@ from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.transport import AdminConnection
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
-from pulsar_advisor.capture.capture import capture
+from pulsar_advisor.stages.capture import take_snapshot as capture
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.admin.fake_zookeeper import FakeKazoo
 from unit.capture.fake_cluster import FakeCluster, Silence, everything_in

@@ -2,105 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections import deque
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pulsar  # noqa: TID253 (its errors and its client are stood in for)
 import pytest
 
-from pulsar_advisor.admin.options import CaptureOptions
-from pulsar_advisor.capture import system_topics
-from pulsar_advisor.capture.capture import capture
+from pulsar_advisor.stages.capture import take_snapshot as capture
 from pulsar_advisor.storage.root import Root
 from unit.capture.captured import lines_of, manifest_of, with_zookeeper
 from unit.capture.fake_cluster import LOWER, SECRET, UPPER, FakeCluster, Silence, everything_in
+from unit.capture.fake_topics import EXTENSIBLE, LOAD, SERVICE_URL, STATES, TOP, Client, listening_to
 
-EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
 METADATA_STORE = "org.apache.pulsar.broker.loadbalance.extensions.channel.ServiceUnitStateMetadataStoreTableViewImpl"
-STATES = "persistent://pulsar/system/loadbalancer-service-unit-state"
-LOAD = "non-persistent://pulsar/system/loadbalancer-broker-load-data"
-TOP = "non-persistent://pulsar/system/loadbalancer-top-bundles-load-data"
-SERVICE_URL = "pulsar://broker:6650"
-
-Messages = dict[str, list[tuple[str, Any]]]
-
-
-class Message:
-    def __init__(self, topic: str, key: str, value: Any) -> None:
-        self._topic, self._key = topic, key
-        self._data = value if isinstance(value, bytes) else json.dumps(value).encode()
-
-    def topic_name(self) -> str:
-        return self._topic
-
-    def partition_key(self) -> str:
-        return self._key
-
-    def data(self) -> bytes:
-        return self._data
-
-    def publish_timestamp(self) -> int:
-        return 1_700_000_000_000
-
-
-class Reader:
-    def __init__(self, messages: Iterable[Message]) -> None:
-        self._messages = deque(messages)
-
-    def has_message_available(self) -> bool:
-        return bool(self._messages)
-
-    def read_next(self, timeout_millis: int) -> Message:
-        if not self._messages:
-            raise pulsar.Timeout(f"nothing within {timeout_millis} ms")
-        return self._messages.popleft()
-
-    def close(self) -> None: ...
-
-
-class Client:
-    """Stands in for `pulsar.Client`; `opened` holds every topic read, with where reading begins."""
-
-    def __init__(self, messages: Messages, failure: Exception | None = None) -> None:
-        self.messages, self.failure = messages, failure
-        self.opened: dict[str, tuple[Any, bool]] = {}
-        self.options: dict[str, Any] = {}
-
-    def __call__(self, service_url: str, **options: Any) -> Client:
-        assert service_url == SERVICE_URL
-        self.options = options
-        return self
-
-    def create_reader(self, topic: str, start: Any, is_read_compacted: bool = False) -> Reader:
-        if self.failure is not None:
-            raise self.failure
-        self.opened[topic] = (start, is_read_compacted)
-        return Reader(Message(topic, key, value) for key, value in self.messages.get(topic, []))
-
-    def close(self) -> None: ...
-
-
-@pytest.fixture(autouse=True)
-def short_listening(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(system_topics, "LISTEN_S", 0.2)
-
-
-@pytest.fixture
-def extensible(cluster: FakeCluster) -> FakeCluster:
-    for broker in (cluster.first, cluster.second):
-        cluster.configure(broker, loadManagerClassName=EXTENSIBLE)
-        broker.answers("/broker-stats/metrics", [])
-    return cluster
-
-
-def listening_to(client: Client, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, **admin: Any) -> CaptureOptions:
-    monkeypatch.setattr(pulsar, "Client", client)
-    options = cluster.options()
-    fields = {"service_url": SERVICE_URL, "admin": options.admin.model_copy(update=admin)}
-    return options.model_copy(update=fields)
 
 
 def reasons(manifest: dict[str, Any]) -> dict[str, str]:
@@ -177,7 +91,6 @@ def test_of_many_messages_of_a_broker_the_last_ones_are_kept(
     extensible: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = Client({LOAD: [(extensible.first.id, {"topics": number}) for number in range(25)]})
-    monkeypatch.setattr(system_topics, "LISTEN_S", 2.0)
     snapshot = capture(listening_to(client, extensible, monkeypatch), root, Silence())
     lines = lines_of(root, snapshot, "broker_load_data")
     assert [line["document"]["topics"] for line in lines] == list(range(15, 25))
@@ -242,7 +155,9 @@ def test_a_channel_in_the_metadata_store_is_read_there(
     }
     client = Client({})
     with_topics = listening_to(client, extensible, monkeypatch)
-    options = with_zookeeper(extensible, nodes, monkeypatch).model_copy(update={"service_url": with_topics.service_url})
+    options = with_zookeeper(extensible, nodes, monkeypatch).model_copy(
+        update={"service_url": with_topics.service_url, "listen_s": 1}
+    )
     snapshot = capture(options, root, Silence())
     assert lines_of(root, snapshot, "service_unit_states") == [
         {

@@ -9,11 +9,11 @@ import pytest
 import zstandard
 
 from pulsar_advisor.admin.options import CaptureOptions
-from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
 from pulsar_advisor.monitor.loads import load_now, watched
 from pulsar_advisor.monitor.tables import ClusterLoad, broker_tables, overall
 from pulsar_advisor.stages.brokers import run as load_in_snapshot
+from pulsar_advisor.stages.capture import take_snapshot as capture
 from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.files import sha256_hex
 from pulsar_advisor.storage.root import MANIFEST, Root

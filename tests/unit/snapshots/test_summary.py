@@ -7,8 +7,8 @@ import json
 import pytest
 
 import documents
-from pulsar_advisor.capture.capture import capture
 from pulsar_advisor.snapshots.summary import summary_lines
+from pulsar_advisor.stages.capture import take_snapshot as capture
 from pulsar_advisor.stages.show import run as summary
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root

@@ -29,7 +29,7 @@ SNAPSHOT = "20261121T083000Z"
 def captured(root: Root) -> Root:
     """A root with one small snapshot."""
     folder = root.folder("raw", SNAPSHOT)
-    files = SnapshotFiles(folder)
+    files = SnapshotFiles(lambda path, content: write_file(folder / path, content))
     files.extend("tenants", [{"tenant": "retail"}])
     files.write_surfaces()
     topics = RawFile()

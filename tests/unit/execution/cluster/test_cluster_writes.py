@@ -71,6 +71,7 @@ def test_pulsars_client_reads_system_topics_and_publishes_only_for_the_probe() -
     }
     assert made == {
         "admin/binary_client.py": set(),
+        "capture/publications.py": {"create_reader"},
         "capture/system_topics.py": {"create_reader"},
         "execution/cluster/probe.py": {"create_producer", "send"},
     }

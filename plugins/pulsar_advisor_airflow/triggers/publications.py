@@ -1,0 +1,58 @@
+"""Listens in place of `capture`, before it reads anything, to what Extensible brokers publish for their leader."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING, Final
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from pulsar_advisor.model.errors import AdvisorError
+
+if TYPE_CHECKING:
+    from pulsar_advisor.capture.publications import Listener, Wait
+
+POLL_S: Final = 1.0
+
+
+class PublicationsTrigger(BaseTrigger):  # type: ignore[misc]
+    """Fires with what it heard, once every broker has published or the connection's wait is over.
+
+    Without an answer from the cluster it fires with nothing, and the task listens itself. A triggerer that is started
+    again listens for the whole time once more.
+
+    :param pulsar_conn_id: connection of type `pulsar_admin`, whose files must be within the triggerer's reach too
+    """
+
+    def __init__(self, pulsar_conn_id: str) -> None:
+        super().__init__()
+        self.pulsar_conn_id = pulsar_conn_id
+
+    def serialize(self) -> tuple[str, dict[str, str]]:
+        """The class and its arguments, from which any triggerer builds the trigger again."""
+        return f"{__name__}.{type(self).__name__}", {"pulsar_conn_id": self.pulsar_conn_id}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """One event: `heard` is `Heard.packed()`, or None."""
+        heard = None
+        with ExitStack() as stack:
+            try:
+                listener, wait = await asyncio.to_thread(self._listening, stack)
+            except AdvisorError as error:
+                self.log.warning("the triggerer can't listen, the worker will: %s", error)
+            else:
+                while silent := await asyncio.to_thread(wait.silent):
+                    self.log.debug("not heard yet: %s", silent)
+                    await asyncio.sleep(POLL_S)
+                heard = listener.heard().packed()
+        yield TriggerEvent({"heard": heard})
+
+    def _listening(self, stack: ExitStack) -> tuple[Listener, Wait]:
+        from pulsar_advisor.capture.capture import opened
+        from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
+
+        cluster = stack.enter_context(opened(PulsarAdminHook(self.pulsar_conn_id).options().without_metadata_store))
+        listener = stack.enter_context(closing(cluster.listener()))
+        return listener, cluster.wait(listener)
