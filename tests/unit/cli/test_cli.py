@@ -146,6 +146,7 @@ def test_the_calls_of_a_capture_can_be_read_without_making_one(capsys: pytest.Ca
         (["recommend", "--history", "-1"], 2, "--history -1 is out of bounds"),
         (["recommend", "--seed", "-1"], 2, "--seed -1 is out of bounds"),
         (["capture", "--max-requests", "0"], 2, "--max-requests 0 is out of bounds"),
+        (["capture", "--listen", "16m"], 2, "--listen 16m is out of bounds: give a duration from 0s to 15m"),
         (["snapshots", "prune", "--keep-days", "0"], 2, "--keep-days 0 is out of bounds"),
         (["brokers", "--admin-url", NOBODY_LISTENS, "--watch", "0"], 2, "--watch 0 is out of bounds"),
         (["brokers", "--admin-url", NOBODY_LISTENS, "--snapshot", "latest"], 2, "exclude each other"),
