@@ -8,6 +8,7 @@ outcomes and writes the report. It writes nothing to the cluster.
 | `snapshot` | takes the snapshot's id from the asset event, or from the form of a manual run |
 | `require_trusted_snapshot` | fails, without a retry, if that snapshot must not be used |
 | `recommend` | writes a plan for each combination of strategies (Spark) |
+| `upgrade` | if the form names a release: what an upgrade to it does to the balancer, for the report |
 | `report` | writes the HTML report; returns its location |
 | `new_advice` | skipped if the advice is the last one's; otherwise the configured notifiers send a message |
 
@@ -57,17 +58,26 @@ def recommend_dag(cluster: Cluster) -> None:
                 title="Snapshot",
                 description="For a manual run: the id of a snapshot, 20261121T083000Z",
             ),
+            "upgrade_to": Param(
+                None,
+                type=["null", "string"],
+                pattern=r"^\d+\.\d+\.\d+$",
+                title="Preview an upgrade of Pulsar to",
+                description="A release, such as 5.0.1: the report says what becomes of the balancer. Empty: no preview",
+            ),
             **strategy_params(cluster.shedder, cluster.placement),
         },
     )
     def pulsar_recommend() -> None:
-        """Recommend → report."""
+        """Recommend → preview of an upgrade → report."""
         place = place_of(cluster)
         named = task(task_id="snapshot")(tasks.snapshot_to_recommend_on)()
         snapshot = task(tasks.require_trusted_snapshot)(place.cluster, named)
         recommended = spark_stage("recommend", place, snapshot, STRATEGY_ARGUMENTS)
         changed = task(on_success_callback=advice_notifiers(), multiple_outputs=False)(tasks.new_advice)
-        chain(recommended, task(tasks.report)(place.cluster, snapshot), changed(place.cluster, snapshot))
+        previewed = task(tasks.upgrade)(place.cluster, snapshot, "{{ params.upgrade_to }}")
+        reported = task(tasks.report)(place.cluster, snapshot)
+        chain(recommended, previewed, reported, changed(place.cluster, snapshot))
 
     # Airflow copies the form to every task, and checks each copy whenever it reads this file; tasks read the DAG's.
     for each_task in pulsar_recommend().tasks:

@@ -81,6 +81,21 @@ def scale(cluster: str, snapshot: str, usage_ratio: float = 0.6) -> Json:
         return as_json(run(_root(cluster), snapshot, usage_ratio))
 
 
+def upgrade(cluster: str, snapshot: str, to: str | None) -> str | None:
+    """What an upgrade of Pulsar to this release does to the cluster's own balancer, in a line; None if none is named.
+
+    The report has the whole answer.
+    """
+    from pulsar_advisor.recommendation.upgrade import UpgradeRequest
+    from pulsar_advisor.reporting.upgrade import upgrade_section
+    from pulsar_advisor.stages.upgrade import run
+
+    if not to:
+        return None
+    with as_airflow_errors():
+        return upgrade_section(run(_root(cluster), snapshot, UpgradeRequest(to))).headline
+
+
 def advised_plan(cluster: str, snapshot: str) -> dict[str, str] | None:
     """The plan that `recommend` made, or the advised one of several; skips downstream tasks if there is none."""
     from pulsar_advisor.storage import plans

@@ -9,6 +9,8 @@ import pytest
 
 from dags import notifiers
 from dags.conftest import Stages
+from pulsar_advisor.documents.upgrade import UpgradePreview
+from pulsar_advisor.recommendation.upgrade import UpgradeRequest
 from web_server import HTTPServer
 
 pytestmark = pytest.mark.airflow
@@ -56,6 +58,22 @@ def test_a_recommendation_for_a_named_snapshot_ends_with_a_report(stages: Stages
         "recommend --shedder=all --placement=all --splits --no-unload-children --view=judged",
         "report",
     ]
+
+
+def test_a_release_in_the_form_is_previewed_before_the_report(
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from unit.recommendation.test_upgrade import preview
+
+    def previewed(_root: object, _snapshot: str, request: UpgradeRequest) -> UpgradePreview:
+        stages.calls.append(f"upgrade to {request.to}")
+        return preview()
+
+    monkeypatch.setattr("pulsar_advisor.stages.upgrade.run", previewed)
+    snapshot = stages.snapshot()
+    stages._validate(snapshot)
+    state, _ = run_dag("pulsar_recommend", {"snapshot": snapshot, "upgrade_to": "5.0.1"})
+    assert (state, stages.calls[-2:]) == ("success", ["upgrade to 5.0.1", "report"])
 
 
 def test_notifiers_hear_of_advice_only_when_it_changes(

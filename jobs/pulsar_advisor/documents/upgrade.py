@@ -53,5 +53,7 @@ class UpgradePreview(Document):
     after: Balancer
     pinned: Balancer | None
     """The new release with today's values; None if no value changes."""
+    findings: tuple[str, ...] = ()
+    """What `lint` finds wrong with the settings after the upgrade, and not before it."""
     notes: tuple[str, ...] = ()
     """What else a reader should know of the settings after the upgrade."""

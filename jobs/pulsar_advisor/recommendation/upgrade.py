@@ -46,6 +46,7 @@ def upgrade_preview(
     history: Sequence[ClusterState] = (),
     manifest_sha256: str = "",
     configuration_known: bool = True,
+    findings: Sequence[str] = (),
 ) -> UpgradePreview:
     """The preview for the fit part of a snapshot; `history` are earlier ones, oldest first."""
 
@@ -78,6 +79,7 @@ def upgrade_preview(
         before=balancer(before, upgrade.before.values),
         after=balancer(request.to, upgrade.after.values),
         pinned=balancer(request.to, upgrade.pinned.values, restarts=False) if upgrade.pins else None,
+        findings=tuple(findings),
         notes=upgrade.after.notes,
     )
 

@@ -18,7 +18,7 @@ from pulsar_advisor.reporting.figures import count, message_rate, percent, sente
 from pulsar_advisor.reporting.futures import HEADINGS, cells
 from pulsar_advisor.reporting.page import ReportPage
 from pulsar_advisor.reporting.steps import StepView
-from pulsar_advisor.reporting.upgrade import PINS_TITLE
+from pulsar_advisor.reporting.upgrade import FINDINGS_TITLE, PINS_TITLE
 
 _WIDE: Final = (640, 200)
 _NARROW: Final = (150, 96)
@@ -55,6 +55,7 @@ def render_html(page: ReportPage) -> str:
         tradeoff_text=tradeoff_text(options) if options else "",
         CYCLES_SHOWN=_CYCLES_SHOWN,
         FUTURE_HEADINGS=HEADINGS,
+        FINDINGS_TITLE=FINDINGS_TITLE.replace("`", ""),
         PINS_TITLE=PINS_TITLE,
         charted=charted,
         tenants_total=tenants,

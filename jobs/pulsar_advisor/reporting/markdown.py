@@ -12,7 +12,7 @@ from pulsar_advisor.reporting.figures import count, message_rate, percent, sente
 from pulsar_advisor.reporting.futures import HEADINGS, cells
 from pulsar_advisor.reporting.page import CombinationRow, ReportPage
 from pulsar_advisor.reporting.steps import StepView
-from pulsar_advisor.reporting.upgrade import PINS_TITLE
+from pulsar_advisor.reporting.upgrade import FINDINGS_TITLE, PINS_TITLE
 
 _MARKUP = re.compile(r"[\\`*\[\]<>|&~#]|(?<!\w)_|_(?!\w)|(?<=:)/(?=/)|(?<=\bwww)\.")
 _HOT_BROKERS: Final = 5
@@ -315,6 +315,8 @@ def _upgrade(page: ReportPage) -> Iterator[str]:
         ),
     )
     yield from ("", text(upgrade.others))
+    if upgrade.findings:
+        yield from ("", f"{FINDINGS_TITLE}:", "", *(f"* {text(finding)}" for finding in upgrade.findings))
     if upgrade.pins:
         yield from ("", f"{PINS_TITLE}:", "", "```", *map(plain, upgrade.pins), "```")
 

@@ -17,6 +17,7 @@ from pulsar_advisor.reporting.figures import percent
 from pulsar_advisor.reporting.futures import Future, does, futures, notes, table
 
 _SET_BY: Final = {"dynamic": "set dynamically", "file": "set in the configuration", "default": "never set"}
+FINDINGS_TITLE: Final = "What `lint` would find afterwards"
 PINS_TITLE: Final = "To keep today's values, put this into every broker's configuration before it is restarted"
 _PACKAGE: Final = "org.apache.pulsar.broker.loadbalance."
 
@@ -51,6 +52,8 @@ class UpgradeSection:
     others: str
     """How many settings were never set and keep their default."""
     outlooks: tuple[Outlook, ...]
+    findings: tuple[str, ...]
+    """What `lint` finds wrong with the settings after the upgrade, and not before it."""
     pins: tuple[str, ...]
     """Lines of a `broker.conf`."""
     notes: tuple[str, ...]
@@ -70,6 +73,7 @@ def upgrade_section(preview: UpgradePreview) -> UpgradeSection:
         others=f"{count(others, 'other setting')} {'was' if others == 1 else 'were'} never set and "
         f"{'keeps its' if others == 1 else 'keep their'} default.",
         outlooks=tuple(_outlooks(preview)),
+        findings=tuple(f"{finding}." for finding in preview.findings),
         pins=tuple(f"{key}={value}" for key, value in preview.pins.items()),
         notes=tuple(_notes(preview)),
     )
@@ -94,6 +98,8 @@ def upgrade_lines(section: UpgradeSection, width: int) -> Iterator[str]:
     for one in shown:
         yield from (one.name, *([one.figures] if one.figures else []))
     yield from notes(found)
+    if section.findings:
+        yield from ("", f"{FINDINGS_TITLE}:", *(f"  {finding}" for finding in section.findings))
     if section.pins:
         yield ""
         yield f"{PINS_TITLE}:"
@@ -120,10 +126,10 @@ def _strategies(balancer: Balancer) -> str:
 
 def _sentences(preview: UpgradePreview) -> Iterator[str]:
     before, after, pinned = preview.before, preview.after, preview.pinned
-    for balancer, when in ((before, f"Today, with {before.release}"), (after, f"With {preview.to}")):
-        if off := sheds_nothing(balancer.switched_off_by):
-            yield f"{when}: {off}. What follows is what it would do, switched on."
-        yield f"{when}: {does(balancer.scores[0], _strategies(balancer))}."
+    if off := sheds_nothing(before.switched_off_by):
+        yield f"{off}. What follows is what it would do, switched on."
+    yield f"Today, with {before.release}: {does(before.scores[0], _strategies(before))}."
+    yield f"With {preview.to}: {does(after.scores[0], _strategies(after))}."
     shapes = [_shape(balancer.after_restart) for balancer in (before, after)]
     if all(shapes):
         yield (

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from upath import UPath
 
 from pulsar_advisor.documents.upgrade import UpgradePreview
-from pulsar_advisor.model.configuration.upgrade import settings_upgrade
+from pulsar_advisor.lint.judge import judge
+from pulsar_advisor.lint.rule import Case
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import ResolvedSettings
+from pulsar_advisor.model.configuration.upgrade import SettingsUpgrade, settings_upgrade
 from pulsar_advisor.recommendation.upgrade import UpgradeRequest, upgrade_preview
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.results import read_document
@@ -33,9 +40,21 @@ def run(root: Root, snapshot: str, request: UpgradeRequest) -> UpgradePreview:
         history=earlier,
         manifest_sha256=inputs.manifest_sha256,
         configuration_known=bool(runtime),
+        findings=_new_findings(state, upgrade, request.to, dynamic),
     )
     write_file(_path(root, snapshot), document.content())
     return document
+
+
+def _new_findings(state: ClusterState, upgrade: SettingsUpgrade, to: str, dynamic: Mapping[str, str]) -> list[str]:
+    """What the rules of lint find after the upgrade, and not before it."""
+
+    def found(moment: ClusterState, settings: ResolvedSettings) -> list[str]:
+        case = Case(moment, settings, {"every broker": upgrade.in_files}, dynamic)
+        return [f"{finding.sentence}. Remedy: {finding.remedy}" for finding in judge(case)]
+
+    before = found(state, upgrade.before)
+    return [one for one in found(replace(state, pulsar_version=to), upgrade.after) if one not in before]
 
 
 def preview_if_any(root: Root, snapshot: str, manifest_sha256: str) -> UpgradePreview | None:

@@ -42,6 +42,12 @@ def test_before_equals_simulate(live: Root) -> None:
     assert found["before"]["scores"] == [as_json(row) | {"error": None} for row in rows]  # type: ignore[call-overload,index]
 
 
+def test_what_lint_finds_only_afterwards_is_said(live: Root) -> None:
+    findings = upgrade.run(live, SNAPSHOT, TO_5).findings
+    unread = "loadBalancerBundleUnloadMinThroughputThreshold: neither AvgShedder nor AvgShedder reads it"
+    assert any(finding.startswith(unread) for finding in findings)
+
+
 def test_the_report_shows_the_last_preview(live: Root) -> None:
     assert report_page(live, SNAPSHOT).upgrade is None
     made = upgrade.run(live, SNAPSHOT, TO_5)

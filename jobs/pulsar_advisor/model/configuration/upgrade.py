@@ -59,6 +59,8 @@ class SettingsUpgrade:
     pinned: ResolvedSettings
     settings: tuple[UpgradedSetting, ...]
     """By key, those that change first."""
+    in_files: Mapping[str, str]
+    """What the brokers' configuration sets, as far as it shows: what differs from today's defaults."""
 
     @cached_property
     def pins(self) -> Mapping[str, str]:
@@ -102,7 +104,9 @@ def settings_upgrade(
     ]
     settings.sort(key=lambda one: not one.changes)
     pins = {one.key: one.before for one in settings if one.changes}
-    return SettingsUpgrade(before, after, resolve_settings(to, {**in_files, **pins}, dynamic), tuple(settings))
+    return SettingsUpgrade(
+        before, after, resolve_settings(to, {**in_files, **pins}, dynamic), tuple(settings), in_files
+    )
 
 
 def _differ(key: str, one: LoadBalancerSettings, other: LoadBalancerSettings) -> bool:
