@@ -9,7 +9,7 @@ import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import FIGURES, RESOURCES, Floats, rate_per_s
 from pulsar_advisor.model.cluster.namespaces import bundle_namespace, is_never_shed
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, behaviour_of, is_known, resolve_settings
 from pulsar_advisor.model.java.maps import concurrent_map_order, string_hashes
 from pulsar_advisor.model.load.load_data import (
     BrokerLoad,
@@ -30,7 +30,9 @@ def settings_of(config: Json, release: str) -> LoadBalancerSettings:
     5.0.0-M1, as its own isn't published.
     """
     defaults = runtime_settings("5.0.0-M1") if release == "5.0.1" else {}
-    return resolve_settings(release, runtime=defaults | {key: _text(value) for key, value in config.items()}).values
+    behaviour = behaviour_of(release)  # no broker reports a key that its release lacks
+    given = {key: _text(value) for key, value in config.items() if is_known(key, behaviour)}
+    return resolve_settings(release, runtime=defaults | given).values
 
 
 def _text(value: object) -> str:
