@@ -14,7 +14,7 @@ from pulsar_advisor.model.configuration.settings import ResolvedSettings
 from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.strategy.entry import combination
-from pulsar_advisor.planning.advice.capacity import overload_sentence
+from pulsar_advisor.planning.advice.capacity import uneven_sentence
 from pulsar_advisor.planning.advice.compare import Score, advise, dominating, ranked_by_effect
 from pulsar_advisor.planning.advice.coverage import Coverage, coverage
 from pulsar_advisor.planning.advice.findings import Finding, findings
@@ -64,7 +64,7 @@ def recommendation(
             by_itself(foresight),
             refused,
             floor.ratio,
-            overload_sentence(fit, settings.values),
+            uneven_sentence(fit, settings.values),
             without_traffic=not state.brokers.traffic.any(),
         )
     ranked = ranked_by_effect(planned, alone.configured, floor.ratio)

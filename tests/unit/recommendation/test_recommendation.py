@@ -65,11 +65,14 @@ def test_of_a_hot_broker_the_plan_that_relieves_it_is_advised_and_the_first_opti
     assert document.options[0].plan == plan.title
 
 
-def test_of_an_even_cluster_nothing_is_advised_though_its_plan_is_listed() -> None:
+def test_of_a_cluster_that_no_strategy_evens_nothing_is_advised_though_its_plan_is_listed() -> None:
     document, plans = recommended(cluster("a", "b", "c", "c"))
     assert document.advice.plan is None
     assert [row.plan for row in document.combinations] == list(plans)
-    assert "Do nothing" in document.advice.sentence
+    assert document.advice.sentence.startswith("No strategy would act on these figures.")
+    assert document.advice.sentence.endswith(
+        "c:8080 is at 41.0% (CPU), 13.3 points above the mean: `balance` looks for moves that no strategy makes."
+    )
 
 
 def test_a_strategy_without_its_input_is_refused_and_why_pulsar_itself_cannot_be_simulated_is_said() -> None:

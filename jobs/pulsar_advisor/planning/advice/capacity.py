@@ -27,19 +27,31 @@ def only_more_brokers(usage: Floats, settings: LoadBalancerSettings) -> str | No
     return f"all {len(usage)} brokers are above {threshold:.0%}, the least busy at {known.min():.1%}"
 
 
-def overload_sentence(state: ClusterState, settings: LoadBalancerSettings) -> str | None:
-    """What can be done about the busiest available broker where no strategy acts; None where it isn't overloaded."""
+def uneven_sentence(state: ClusterState, settings: LoadBalancerSettings) -> str | None:
+    """What can be done about the busiest available broker where no strategy acts; None where the load lies evenly.
+
+    It doesn't if the broker is overloaded, or above the mean by more than
+    `loadBalancerBrokerThresholdShedderPercentage`, what Pulsar's own default up to 5.0 holds for uneven.
+    """
     rows = np.flatnonzero(state.brokers.available)
     usage = weighted_maximum(state.brokers.usage, state.brokers.limit, settings)[rows]
-    threshold = settings.load_balancer_broker_overloaded_threshold_percentage / 100
-    if not len(rows) or not usage.max() > threshold:
+    known = usage[np.isfinite(usage)]
+    if not len(known):
         return None
-    busiest = int(rows[np.argmax(usage)])
-    if reason := only_more_brokers(usage, settings):
-        return f"Only more brokers help: {reason}."
+    overloaded = settings.load_balancer_broker_overloaded_threshold_percentage / 100
+    above_mean = float(known.max() - known.mean())
+    if known.max() > overloaded:
+        if reason := only_more_brokers(usage, settings):
+            return f"Only more brokers help: {reason}."
+        verb, how = "relieve", f"above the overload threshold of {overloaded:.0%}"
+    elif above_mean * 100 > settings.load_balancer_broker_threshold_shedder_percentage:
+        verb, how = "balance", f"{above_mean * 100:.1f} points above the mean"
+    else:
+        return None
+    busiest = int(rows[np.nanargmax(usage)])
     broker = state.brokers.ids[busiest]
     resource = RESOURCE_NAMES[deciding_resources(state.brokers.usage, state.brokers.limit, settings)[busiest]]
-    is_above = f"{broker} is at {usage.max():.1%} ({resource}), above the overload threshold of {threshold:.0%}"
+    is_above = f"{broker} is at {known.max():.1%} ({resource}), {how}"
     if state.load_manager == "simple":  # keeps no destination, so no goal can be planned for
         return f"{is_above}."
-    return f"{is_above}: `relieve {broker}` looks for moves that no strategy makes."
+    return f"{is_above}: `{verb}{f' {broker}' * (verb == 'relieve')}` looks for moves that no strategy makes."

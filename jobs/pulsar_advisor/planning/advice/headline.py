@@ -30,13 +30,13 @@ def advice_sentence(
     by_itself: ByItself,
     refusals: Sequence[Refusal] = (),
     floor_ratio: float = DEFAULT_RATIO,
-    overload: str | None = None,
+    uneven: str | None = None,
     *,
     without_traffic: bool = False,
 ) -> str:
     """The advice for an operator.
 
-    `plan` is the advised one; where there is none, Pulsar may still act `by_itself`. `overload` says what else can be
+    `plan` is the advised one; where there is none, Pulsar may still act `by_itself`. `uneven` says what else can be
     done about a broker that is too busy; `without_traffic`: no broker reports a message or a byte.
     """
     if plan is not None:
@@ -48,8 +48,8 @@ def advice_sentence(
             "There is no load to balance: no broker reports any message, so what uses them doesn't come from bundles."
         )
     why = _why_nothing(scores, floor_ratio)
-    if overload is not None:
-        return f"{why[0].upper()}{why[1:]} {overload}"
+    if uneven is not None:
+        return f"{why[0].upper()}{why[1:]} {uneven}{f' {by_itself.sentence}' * by_itself.acts}"
     return f"{'No plan is worthwhile' if by_itself.acts else 'Do nothing'}: {why} {by_itself.sentence}"
 
 

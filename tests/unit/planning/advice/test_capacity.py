@@ -6,20 +6,20 @@ from dataclasses import replace
 
 from pulsar_advisor.model.cluster.cluster_state import CPU, ClusterState
 from pulsar_advisor.model.configuration.settings import ResolvedSettings
-from pulsar_advisor.planning.advice.capacity import overload_sentence
+from pulsar_advisor.planning.advice.capacity import uneven_sentence
 
 
 def test_of_an_overloaded_broker_the_goal_that_may_help_is_named(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
-    assert overload_sentence(state, settings.values) == (
+    assert uneven_sentence(state, settings.values) == (
         "a:8080 is at 90.0% (CPU), above the overload threshold of 85%: `relieve a:8080` looks for moves that no "
         "strategy makes."
     )
 
 
 def test_a_simple_cluster_has_no_goals(state: ClusterState, settings: ResolvedSettings) -> None:
-    found = overload_sentence(replace(state, load_manager="simple"), settings.values)
+    found = uneven_sentence(replace(state, load_manager="simple"), settings.values)
     assert found == "a:8080 is at 90.0% (CPU), above the overload threshold of 85%."
 
 
@@ -27,10 +27,17 @@ def test_where_every_broker_is_overloaded_only_more_brokers_help(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
     state.brokers.usage[:, CPU] = 380.0
-    found = overload_sentence(state, settings.values)
+    found = uneven_sentence(state, settings.values)
     assert found == "Only more brokers help: all 3 brokers are above 85%, the least busy at 95.0%."
 
 
-def test_below_the_threshold_there_is_nothing_to_say(state: ClusterState, settings: ResolvedSettings) -> None:
-    state.brokers.usage[0, CPU] = 200.0
-    assert overload_sentence(state, settings.values) is None
+def test_far_above_the_mean_the_goal_that_may_help_is_named(state: ClusterState, settings: ResolvedSettings) -> None:
+    state.brokers.usage[:, CPU] = [240.0, 120.0, 60.0]
+    assert uneven_sentence(state, settings.values) == (
+        "a:8080 is at 60.0% (CPU), 25.0 points above the mean: `balance` looks for moves that no strategy makes."
+    )
+
+
+def test_of_a_broker_near_the_mean_there_is_nothing_to_say(state: ClusterState, settings: ResolvedSettings) -> None:
+    state.brokers.usage[:, CPU] = [240.0, 220.0, 200.0]
+    assert uneven_sentence(state, settings.values) is None

@@ -109,7 +109,7 @@ QUIET_TOO = ByItself(False, "Pulsar itself sheds no load.")
 
 
 def test_without_traffic_there_is_nothing_to_balance_however_busy_a_broker_is() -> None:
-    sentence = advice_sentence(None, [QUIET], QUIET_TOO, overload="b is at 90%.", without_traffic=True)
+    sentence = advice_sentence(None, [QUIET], QUIET_TOO, uneven="b is at 90%.", without_traffic=True)
     assert sentence.startswith("There is no load to balance: no broker reports any message")
 
 
@@ -137,7 +137,7 @@ def test_what_pulsar_does_by_itself_without_a_gain_is_not_to_do_nothing() -> Non
 
 
 def test_an_overloaded_broker_is_never_answered_with_do_nothing() -> None:
-    assert advice_sentence(None, [replace(QUIET, steps=1)], QUIET_TOO, overload="a:8080 is at 95.0%.") == (
+    assert advice_sentence(None, [replace(QUIET, steps=1)], QUIET_TOO, uneven="a:8080 is at 95.0%.") == (
         "No strategy finds a move that lowers the busiest broker. a:8080 is at 95.0%."
     )
 
