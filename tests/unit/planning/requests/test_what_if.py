@@ -38,7 +38,7 @@ SEEDS = (0, 1, 297)
 VALUES: Mapping[type, tuple[str, ...]] = {
     bool: ("true", "false"),
     int: ("0", "1", "2", "50", "100", "100000", "-1"),
-    float: ("0", "0.01", "0.5", "1", "2", "1000", "1e9"),
+    float: ("1000", "0", "0.01", "0.5", "1", "2", "1e9"),
     str: (
         "leastMsgPerSecond",
         "org.apache.pulsar.broker.loadbalance.impl.AvgShedder",
@@ -86,7 +86,7 @@ def with_idle_broker(state: ClusterState) -> ClusterState:
 
 @cache
 def clusters() -> Sequence[ClusterState]:
-    """As they are, restless, and with an idle broker; of every load manager."""
+    """Restless, with an idle broker, and as they are; of every load manager."""
     return tuple(_clusters())
 
 
@@ -95,7 +95,7 @@ def _clusters() -> Iterator[ClusterState]:
         state = any_state(seed, load_manager)
         versions = ("4.0.8", "4.0.7", "4.0.8", "4.0.7", "4.0.8")
         state = replace(state, brokers=replace(state.brokers, versions=versions))
-        yield from (state, restless(state, seed), with_idle_broker(state))
+        yield from (restless(state, seed), with_idle_broker(state), state)
 
 
 def before(state: ClusterState, number: int) -> ClusterState:
