@@ -28,6 +28,8 @@ from pulsar_advisor.model.cluster.bundle_range import format_range, topic_hash
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.storage.files import sha256_hex, write_file
 from pulsar_advisor.storage.root import MANIFEST, Root
+from scalable_topics import Segment
+from states import namespace_of
 
 Line = dict[str, Any]
 
@@ -91,6 +93,7 @@ def skewed_modular_cluster(
     zookeeper: bool = True,
     bundles: Mapping[str, int] | None = None,
     topics: int = 120,
+    segments: Sequence[Segment] = (),
     seed: int = 7,
 ) -> RawSnapshot:
     """A healthy Modular cluster whose first broker carries about twice its share.
@@ -99,7 +102,7 @@ def skewed_modular_cluster(
     threshold and more than ten points above the mean, and one bundle is above the split limit of 30,000 msg/s. The
     namespaces are `shop/orders` (a partitioned topic among its topics), `shop/payments`, `public/default` (nothing
     loaded, bundles unowned), `pulsar/system`, and each broker's heartbeat namespaces. `zookeeper=False` leaves out what
-    only ZooKeeper tells.
+    only ZooKeeper tells. `segments` are those of scalable topics in `shop`; the active ones are loaded.
     """
     chance = random.Random(seed)
     started_at_ms = int(started_at.timestamp() * 1000)
@@ -107,9 +110,10 @@ def skewed_modular_cluster(
     sizes = {"shop/orders": 8, "shop/payments": 4, "public/default": 16, "pulsar/system": 16} | dict(bundles or {})
     boundaries = {namespace: equal_boundaries(count) for namespace, count in sizes.items()}
     names = _topic_names(boundaries, topics)
-    loaded = [topic for topic in names if not topic.endswith("-idle")]
+    active = [segment.name for segment in segments if segment.state == "ACTIVE"]
+    loaded = [*(topic for topic in names if not topic.endswith("-idle")), *active]
     stats = {topic: _topic_stats(chance, rank) for rank, topic in enumerate(loaded)}
-    bundle_of = {topic: _bundle_of(topic, boundaries) for topic in names}
+    bundle_of = {topic: _bundle_of(topic, boundaries) for topic in (*names, *active)}
     loaded_of: dict[str, list[Line]] = {bundle: [] for bundle in sorted({bundle_of[topic] for topic in loaded})}
     for topic in loaded:
         loaded_of[bundle_of[topic]].append(stats[topic])
@@ -194,6 +198,8 @@ def skewed_modular_cluster(
             for topic in loaded
             if owners[bundle_of[topic]] == broker
         ]
+    if segments:
+        lines["segments"] = [segment.line for segment in segments]
     if zookeeper:
         lines["load_reports"] += [
             {
@@ -251,11 +257,6 @@ def skewed_modular_cluster(
 def equal_boundaries(count: int) -> list[int]:
     """Boundaries of a new namespace with `count` bundles, as Pulsar cuts them."""
     return [index * (2**32 // count) for index in range(count)] + [0xFFFFFFFF]
-
-
-def namespace_of(topic: str) -> str:
-    """`tenant/namespace` of a complete topic name."""
-    return topic.partition("://")[2].rpartition("/")[0]
 
 
 def runtime_settings(version: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
     IsolationPolicy,
     LoadManagerKind,
     Namespaces,
+    Segments,
     Topics,
     View,
 )
@@ -80,9 +81,9 @@ def cluster_state(
     namespaces = sorted({row.namespace for row in bundles})
     ids = [row.id for row in brokers]
     bounds = [parse_range(row.range) for row in bundles]
-    names = sorted(topics, key=lambda topic: (topic.split("://")[1].rpartition("/")[0], topic))
+    names = sorted(topics, key=lambda topic: (namespace_of(topic), topic))
     hashes = [topic_hash(topic) for topic in names]
-    topic_namespaces = [namespaces.index(topic.split("://")[1].rpartition("/")[0]) for topic in names]
+    topic_namespaces = [namespaces.index(namespace_of(topic)) for topic in names]
 
     def bundle_of(position: int, namespace: int) -> int:
         for row, (lower, upper) in enumerate(bounds):
@@ -166,10 +167,33 @@ def cluster_state(
             hash=np.array(hashes, dtype=np.int64),
             loaded=np.ones(len(names), dtype=np.bool_),
             traffic=np.zeros((len(names), 4)),
+            segments=segments_among(names),
         ),
         missing=missing or {},
         isolation_policies=isolation_policies,
         failure_domains=(None,) * number,
+    )
+
+
+def namespace_of(topic: str) -> str:
+    """Namespace of a complete topic name."""
+    domain, _, name = topic.partition("://")
+    return "/".join(name.split("/")[:2]) if domain == "segment" else name.rpartition("/")[0]
+
+
+def segments_among(names: Sequence[str]) -> Segments:
+    """The active segments of scalable topics among these topics, whose loads no controller knows."""
+    rows = [row for row, name in enumerate(names) if name.startswith("segment://")]
+    topics = [f"topic://{names[row].removeprefix('segment://').rpartition('/')[0]}" for row in rows]
+    found = sorted(set(topics))
+    return Segments(
+        row=np.array(rows, dtype=np.int64),
+        scalable_topic=np.array([found.index(topic) for topic in topics], dtype=np.int32),
+        names=tuple(found),
+        id=np.array([int(names[row].rpartition("-")[2]) for row in rows], dtype=np.int64),
+        is_active=np.ones(len(rows), dtype=np.bool_),
+        is_listed=np.zeros(len(rows), dtype=np.bool_),
+        controller_traffic=np.full((len(rows), 4), np.nan),
     )
 
 

@@ -31,6 +31,7 @@ from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answ
 from pulsar_advisor.admin.web_address import WebAddress
 from pulsar_advisor.capture import documents, system_topics
 from pulsar_advisor.capture.raw_files import read_lines
+from pulsar_advisor.capture.segments import SCALABLE_TOPIC
 from pulsar_advisor.capture.service_unit_state import SERVICE_UNIT_STATE
 from pulsar_advisor.capture.topic_decoders import topic_file
 from pulsar_advisor.documents.document import Document as StageDocument
@@ -302,6 +303,14 @@ admin_urls = ["http://b1:8080"]
 token_file = "/run/secrets/token"
 """
 
+LAYOUT = b"""{"epoch": 1, "segments": {"1": {"segmentId": 1, "hashRange": {"start": 0, "end": 32767},
+ "state": "ACTIVE", "parentIds": [0], "childIds": [], "legacyTopicName": null}}}"""
+
+
+def _named_segments(body: bytes) -> object:
+    return [segment.topic("topic://t/n/clicks") for segment in decoded(SCALABLE_TOPIC)(body).segments.values()]
+
+
 TARGETS: dict[str, Target] = {
     "topics": Target(answers("/broker-stats/topics"), lambda body: topic_file("b", Document(WHERE, body))),
     "metrics": Target(answers("/broker-stats/metrics"), lambda body: documents.broker_metrics(Document(WHERE, body))),
@@ -315,6 +324,7 @@ TARGETS: dict[str, Target] = {
     "ownership": Target(nodes("/namespace/"), lambda body: decoded(documents.OWNERSHIP_NODE)(body).owner),
     "leader": Target(nodes("/loadbalance/leader"), lambda body: decoded(documents.LEADER_NODE)(body).leader),
     "service unit state": Target((STATE,), decoded(SERVICE_UNIT_STATE)),
+    "scalable topic": Target((LAYOUT,), _named_segments),
     "published load": Target((LOAD,), decoded(system_topics.DECODERS[system_topics.BROKER_LOAD])),
     "top bundles": Target((TOP,), decoded(system_topics.DECODERS[system_topics.TOP_BUNDLES])),
     "reads of a capture": Target(answers(""), _all(of_the_client)),

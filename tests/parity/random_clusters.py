@@ -552,12 +552,17 @@ def _range(random: Random) -> tuple[int, int]:
     return random.choice(((0, 0xFFFFFFFF), (lower, lower + width), (0x80000000, 0xFFFFFFFF)))
 
 
+def _topic(random: Random, number: int) -> str:
+    """A partition, or a segment of a scalable topic."""
+    if random.random() < 0.3:
+        start = random.randrange(0x10000)
+        return f"segment://tenant/ns/clicks/{start:04x}-{random.randrange(start, 0x10000):04x}-{number}"
+    return f"persistent://tenant/ns/{random.choice(('orders', 'événement', 'x'))}-partition-{number}"
+
+
 def _split_algorithm(random: Random, figures: Figures) -> Case:
     lower, upper = _range(random)
-    topics = [
-        f"persistent://tenant/ns/{random.choice(('orders', 'événement', 'x'))}-partition-{number}"
-        for number in range(random.choice((0, 1, 2, 3, 4, 10, 60)))
-    ]
+    topics = [_topic(random, number) for number in range(random.choice((0, 1, 2, 3, 4, 10, 60)))]
     positions = [random.choice((lower, upper, random.randint(0, 0xFFFFFFFF), (lower + upper) // 2)) for _ in range(3)]
     algorithm = random.choice(
         (

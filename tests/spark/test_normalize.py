@@ -1,6 +1,7 @@
 """Raw snapshots through Spark into tables and cluster states: a clean one, a damaged one, and one of real brokers."""
 
 import json
+import random
 import shutil
 import tarfile
 from collections.abc import Callable, Iterator
@@ -25,6 +26,7 @@ from pulsar_advisor.tables.read_table import read_table
 from pulsar_advisor.tables.schemas import TABLES
 from pulsar_advisor.tables.settings_inputs import settings_inputs
 from pulsar_advisor.tables.state import cluster_state
+from scalable_topics import Segment, scalable_topic, split
 from snapshots import RATES, RawSnapshot, equal_boundaries, skewed_modular_cluster
 
 pytestmark = pytest.mark.spark
@@ -128,6 +130,57 @@ def test_all_topics_are_there_loaded_or_not(clean: Normalized, state: ClusterSta
     idle = {topic for topic, loaded in zip(state.topics.names, state.topics.loaded, strict=True) if not loaded}
     assert idle == {topic for topic in named if topic.endswith("-idle")}
     assert "topic_names" not in state.missing
+
+
+@pytest.fixture(scope="module")
+def scalable(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Normalized, list[Segment]]:
+    """Topics of every depth: some have one segment, others were split and merged until segments have one key hash."""
+    chance = random.Random(11)
+    names = [f"topic://shop/{('orders', 'payments')[number % 2]}/clicks-{number}" for number in range(40)]
+    segments = [one for number, name in enumerate(names) for one in scalable_topic(name, number, chance)]
+    deep = scalable_topic("topic://shop/orders/deep", 0, chance)
+    while deep[-2:][0].end > deep[-2:][0].start:
+        deep = split(deep, deep[-2:][0])
+    segments += deep
+    raw = skewed_modular_cluster(version="5.0.1", segments=segments)
+    return Normalized(spark, tmp_path_factory.mktemp("scalable"), raw), segments
+
+
+def test_bundles_are_the_sums_of_their_topics_with_segments_of_all_depths(
+    scalable: tuple[Normalized, list[Segment]],
+) -> None:
+    normalized, segments = scalable
+    assert {(one.end - one.start + 1).bit_length() for one in segments} == set(range(1, 18))
+    state = cluster_state(normalized.root, normalized.snapshot)
+    topics, bundles = state.topics, state.bundles
+    held = topics.loaded & (topics.bundle != NO_ROW)
+    assert (topics.bundle[topics.segments.row] != NO_ROW).all()
+    for figure in range(len(FIGURES)):
+        sums = np.bincount(topics.bundle[held], weights=topics.traffic[held, figure], minlength=len(bundles))
+        assert sums == pytest.approx(bundles.traffic[:, figure], abs=0.001)
+    assert np.bincount(topics.bundle[held], minlength=len(bundles)).tolist() == bundles.topics.tolist()
+
+
+def test_segments_have_their_own_domain_and_lineage_loaded_or_not(
+    scalable: tuple[Normalized, list[Segment]],
+) -> None:
+    normalized, segments = scalable
+    rows = {row["topic"]: row for row in normalized.rows("topics", domain="segment")}
+    assert rows.keys() == {segment.name for segment in segments}
+    for segment in segments:
+        row = rows[segment.name]
+        assert (row["scalable_topic"], row["segment_id"]) == (segment.topic, segment.id)
+        assert (row["named"], row["loaded"], row["segment_state"]) == (True, segment.state == "ACTIVE", segment.state)
+        assert (tuple(row["segment_parents"]), tuple(row["segment_children"])) == (segment.parents, segment.children)
+
+
+def test_a_segment_that_is_loaded_and_in_no_layout_is_not_lost(spark: SparkSession, tmp_path: Path) -> None:
+    segments = scalable_topic("topic://shop/orders/clicks", 1, random.Random(0))
+    raw = skewed_modular_cluster(version="5.0.1", segments=segments)
+    del raw.lines["segments"]
+    rows = Normalized(spark, tmp_path, raw).rows("topics", domain="segment")
+    assert [row["scalable_topic"] for row in rows] == ["topic://shop/orders/clicks"] * 2
+    assert {(row["loaded"], row["named"], row["segment_state"]) for row in rows} == {(True, False, None)}
 
 
 def test_unowned_bundles_are_normal_and_carry_pulsars_defaults(state: ClusterState) -> None:

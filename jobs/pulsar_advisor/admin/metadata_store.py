@@ -8,7 +8,7 @@ Source of paths and contents: Pulsar `MetadataStoreCacheLoader`, `OwnershipCache
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -59,6 +59,11 @@ class MetadataStore(Protocol):
     def nodes(self, paths: Iterable[str]) -> Iterator[Node]:
         """What is kept at each path."""
         ...
+
+
+def segment_load_path(topic: str, segment: str) -> str:
+    """The path of a segment's load; `topic`: the path of its scalable topic, `segment`: its id."""
+    return f"{topic}/segments/{segment}/load"
 
 
 def in_batches(paths: Iterable[str]) -> Iterator[list[str]]:
@@ -195,6 +200,23 @@ class MetadataReader:
         for path, topics in self._children(f"{namespace}/persistent" for namespace in namespaces):
             namespace = path.removeprefix(f"{root}/").removesuffix("/persistent")
             yield namespace, [f"persistent://{namespace}/{unquote_plus(topic)}" for topic in topics]
+
+    def scalable_topics(self) -> Iterator[tuple[str, Node]]:
+        """(full name `topic://…`, its segments), 5.0 and later."""
+        root = "/topics"
+        tenants = [f"{root}/{tenant}" for tenant in self.children(root)]
+        namespaces = [f"{tenant}/{name}" for tenant, names in self._children(tenants) for name in names]
+        for node in self._nodes(f"{path}/{name}" for path, names in self._children(namespaces) for name in names):
+            namespace, _, topic = node.path.removeprefix(f"{root}/").rpartition("/")
+            yield f"topic://{namespace}/{unquote_plus(topic)}", node
+
+    def segment_loads(self, topics: Iterable[tuple[str, Sequence[str]]]) -> Iterator[tuple[str, Node]]:
+        """(path, load as the topic's controller knows it) of the segments whose load it knows.
+
+        `topics`: (path of a scalable topic, ids of its segments).
+        """
+        paths = (segment_load_path(topic, segment) for topic, segments in topics for segment in segments)
+        return ((node.path, node) for node in self._nodes(paths))
 
     def _of_children(self, path: str) -> Iterator[tuple[str, Node]]:
         for node in self._nodes(f"{path}/{name}" for name in self.children(path)):

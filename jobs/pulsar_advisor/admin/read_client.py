@@ -38,6 +38,7 @@ LARGEST_LISTING_BYTES: Final = 1 << 30
 MIGRATING: Final = frozenset({"PREPARATION", "COPYING"})
 """In these phases metadata can't be written, and Pulsar defers what balances load. Source: PIP-454."""
 MIGRATES_SINCE: Final = (4, 2)
+SCALABLE_TOPICS_SINCE: Final = (5, 0)
 
 _RELEASE = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6}){1,3}[0-9A-Za-z.+_-]{0,64}")
 _QUOTED = re.compile(r"'[^']*'")
@@ -259,6 +260,18 @@ class ReadClient:
         """Number of partitions of a topic, by its full name; None if it no longer exists."""
         answer = self._get(f"/admin/v2/{topic_path(topic)}/partitions", accepted=(200, 404))
         return None if answer.status == 404 else decode(Document(answer.url, answer.body), _PARTITIONS).partitions
+
+    def scalable_topics(self, namespace: str) -> tuple[str, ...]:
+        """Full names (`topic://…`) of the scalable topics of a namespace, whose segments no other list has. 5.0 and
+        later."""
+        return self._names(f"/admin/v2/scalable/{escaped(namespace)}")
+
+    def scalable_topic(self, topic: str) -> Document | None:
+        """The segments of a scalable topic, by its full name; None if it no longer exists. Its statistics aren't asked:
+        they would load segments."""
+        path = topic_path(topic).removeprefix("topic/")
+        answer = self._get(f"/admin/v2/scalable/{path}", accepted=(200, 404), limit_bytes=LARGEST_REPORT_BYTES)
+        return None if answer.status == 404 else Document(answer.url, answer.body)
 
     def migration_phase(self) -> str | None:
         """How far a live migration of the metadata store is: NOT_STARTED, one of `MIGRATING`, COMPLETED or

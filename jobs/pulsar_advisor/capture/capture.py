@@ -23,6 +23,7 @@ from pulsar_advisor.capture.ownership import Ownership
 from pulsar_advisor.capture.progress import CaptureProgress
 from pulsar_advisor.capture.publications import Heard, Listener, Wait, write_heard
 from pulsar_advisor.capture.raw_files import SnapshotFiles, Write
+from pulsar_advisor.capture.segments import miss_unlisted_segments, read_segments
 from pulsar_advisor.capture.session import Identity, Session, identify, identify_in
 from pulsar_advisor.capture.stored_surfaces import (
     miss_store,
@@ -274,7 +275,7 @@ def _read_by_admin_api(
     extensible = load_manager == "extensible"
     with _channel(session, cluster, facts) if extensible else nullcontext():
         read_cluster(session)
-        read_namespaces(session)
+        read_segments(session, facts, read_namespaces(session))
         session.files.extend("leader", [{"source": "rest", "broker": identity.leader}])
         if metadata is not None:
             read_store(session, metadata)
@@ -283,6 +284,7 @@ def _read_by_admin_api(
         ownership.read(session, metadata, "end")
     if cluster.options.second_pass:
         _second_pass(session, facts, ownership)
+    miss_unlisted_segments(session, facts)
     write_load(session, facts)
     if extensible:
         _write_published(session, cluster.options, listener)

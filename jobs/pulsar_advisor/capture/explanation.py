@@ -44,6 +44,8 @@ _ADMIN: Final = (
     Call("any broker", "GET /admin/v2/persistent/{tenant}/{namespace}", "for each namespace"),
     Call("any broker", "GET /admin/v2/persistent/{tenant}/{namespace}/partitioned", "for each namespace"),
     Call("any broker", "GET /admin/v2/non-persistent/{tenant}/{namespace}/partitioned", "for each namespace"),
+    Call("any broker", "GET /admin/v2/scalable/{tenant}/{namespace}", "for each namespace, from 5.0 on"),
+    Call("any broker", "GET /admin/v2/scalable/{tenant}/{namespace}/{topic}", "for each scalable topic"),
     Call(
         "any broker", "GET /admin/v2/{domain}/{tenant}/{namespace}/{topic}/partitions", "for each topic with partitions"
     ),
@@ -61,6 +63,7 @@ _ZOOKEEPER: Final = (
     Call("ZooKeeper", "getChildren, getData /loadbalance/broker-time-average/**"),
     Call("ZooKeeper", "getChildren, getData /loadbalance/resource-quota/**"),
     Call("ZooKeeper", "getChildren /managed-ledgers/**"),
+    Call("ZooKeeper", "getChildren, getData /topics/**", "once, with the load of each segment"),
 )
 
 _ZOOKEEPER_ONLY: Final = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -135,12 +135,21 @@ class Session:
         self.progress.begin(step, len(brokers))
         self._finish([self.pool.submit(read_broker, broker) for broker in brokers])
 
-    def for_each(self, step: str, surface: str, items: Sequence[str], read: Callable[[ReadClient, str], None]) -> None:
+    def for_each(
+        self,
+        step: str,
+        surface: str,
+        items: Sequence[str],
+        read: Callable[[ReadClient, str], None],
+        among: Container[str] | None = None,
+    ) -> None:
         """Run a read that any broker answers for each item (a namespace), distributed over the brokers that answer.
 
-        `read` may run twice for an item if its broker stops answering, so it must add to the files last.
+        `read` may run twice for an item if its broker stops answering, so it must add to the files last. `among`: ids
+        of the brokers that can be asked, None for all.
         """
-        answering = [broker for broker in self.brokers if self.journal.silence_of(broker) is None]
+        able = [broker for broker in self.brokers if among is None or broker in among]
+        answering = [broker for broker in able if self.journal.silence_of(broker) is None]
 
         def read_share(broker: str, share: Sequence[str]) -> None:
             for item in share:

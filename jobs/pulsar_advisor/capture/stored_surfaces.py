@@ -21,6 +21,8 @@ from pulsar_advisor.capture.documents import (
     RESOURCE_QUOTA,
 )
 from pulsar_advisor.capture.journal import ZOOKEEPER, Journal, now_ms
+from pulsar_advisor.capture.segments import SURFACE as SEGMENTS
+from pulsar_advisor.capture.segments import stored_segments
 from pulsar_advisor.capture.service_unit_state import SERVICE_UNIT_STATE
 from pulsar_advisor.capture.session import Session
 from pulsar_advisor.capture.surfaces import BrokerFacts, Line, load_manager_kind, settings_line
@@ -90,6 +92,7 @@ def read_store(session: Session, metadata: MetadataReader) -> None:
         ("broker_time_averages", broker_time_averages),
         ("resource_quotas", resource_quotas),
         ("topic_names", topic_names),
+        (SEGMENTS, lambda: stored_segments(session, metadata)),
     )
     _write_each(session, "metadata store", surfaces)
 

@@ -54,6 +54,10 @@ class BrokerFacts:
     table_view_classes: dict[str, str] = field(default_factory=dict)
     """Where an Extensible broker keeps its ownership channel: `loadManagerServiceUnitStateTableViewClassName`."""
 
+    namespaces_with_segments: set[str] = field(default_factory=set)
+    """Those with a loaded segment of a scalable topic."""
+    segments_listed: set[str] = field(default_factory=set)
+    """Namespaces whose scalable topics were listed."""
     read_again: list[str] = field(default_factory=list)
     """Ids of the brokers whose load and topics are from a second pass."""
 
@@ -142,9 +146,10 @@ def _load(session: Session, facts: BrokerFacts) -> list[BrokerRead]:
         with session.documents.room() as settle:
             document = client.broker_topics(broker)
             settle(len(document.body))
-            file = session.decoders.topic_file(broker, document)
+            found = session.decoders.topic_file(broker, document)
         number = session.brokers.index(broker)
-        session.files.write(f"topic_stats/{number}.jsonl.zst", "topic_stats", broker, file)
+        session.files.write(f"topic_stats/{number}.jsonl.zst", "topic_stats", broker, found.file)
+        facts.namespaces_with_segments.update(found.with_segments)
 
     return [("load_reports", read_load_report), ("topic_stats", read_topics)]
 
@@ -173,10 +178,11 @@ def prevailing_load_manager(kinds: Mapping[str, LoadManagerKind], leader: str | 
 
 def oldest_release(releases: Collection[str]) -> str | None:
     """The oldest of these releases; a milestone or a snapshot counts as its release."""
-    return min(sorted(releases), key=_numbers, default=None)
+    return min(sorted(releases), key=release_number, default=None)
 
 
-def _numbers(release: str) -> tuple[int, ...]:
+def release_number(release: str) -> tuple[int, ...]:
+    """Its first three numbers, to compare; a milestone counts as its release."""
     return tuple(int(part) for part in re.findall(r"[0-9]{1,9}", release)[:3])
 
 
@@ -185,7 +191,7 @@ def check_migration(session: Session, facts: BrokerFacts, store: str | None) -> 
 
     Raises `DataNotFit` if it was migrated away from the kind of `store` that is read: its content is of the past.
     """
-    if max(map(_numbers, facts.releases.values()), default=()) < MIGRATES_SINCE:
+    if max(map(release_number, facts.releases.values()), default=()) < MIGRATES_SINCE:
         return
     with session.journal.attempt("metadata_store"):
         phase = session.client("metadata_store").migration_phase()
@@ -226,8 +232,8 @@ def read_cluster(session: Session) -> None:
     session.progress.advance()
 
 
-def read_namespaces(session: Session) -> None:
-    """Read tenants, namespaces and all their topic names.
+def read_namespaces(session: Session) -> list[str]:
+    """Read tenants, namespaces and all their topic names; the namespaces that aren't being deleted.
 
     Non-persistent topics aren't listed: they exist only while loaded, so `topic_stats` has them all, and listing them
     would make Pulsar query every bundle's owner in turn.
@@ -239,7 +245,7 @@ def read_namespaces(session: Session) -> None:
     if not tenants:
         for surface in ("namespaces", "topic_names", "partitioned_topics"):
             session.journal.miss(surface, "the tenants could not be listed, or there are none")
-        return
+        return []
 
     found: list[str] = []
     session.for_each("tenants", "namespaces", tenants, lambda client, tenant: found.extend(client.namespaces(tenant)))
@@ -275,3 +281,4 @@ def read_namespaces(session: Session) -> None:
     living = [namespace for namespace in namespaces if namespace not in deleted]
     session.for_each("topic names", "topic_names", living, read_topic_names)
     session.for_each("partitioned topics", "partitioned_topics", living, read_partitioned_topics)
+    return living

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from pulsar_advisor.admin.read_client import Document, UnreadableAnswer
 from pulsar_advisor.capture.documents import topic_lines
@@ -98,12 +98,22 @@ _GONE = (EOFError, OSError, pickle.UnpicklingError)
 """Errors when talking to a process that has ended, at any point of a message."""
 
 
-def topic_file(broker: str, document: Document) -> CompleteFile:
-    """One broker's `broker-stats/topics` in the form of the snapshot. Raises `UnreadableAnswer`."""
+class TopicFile(NamedTuple):
+    """One broker's loaded topics in the form of the snapshot."""
+
+    file: CompleteFile
+    with_segments: frozenset[str]
+    """Namespaces in which it serves segments of scalable topics."""
+
+
+def topic_file(broker: str, document: Document) -> TopicFile:
+    """One broker's `broker-stats/topics`. Raises `UnreadableAnswer`."""
     file = RawFile()
+    with_segments: set[str] = set()
     for lines in topic_lines(broker, document):
         file.extend(lines)
-    return file.finish()
+        with_segments.update(line.namespace for line in lines if line.topic.startswith("segment://"))
+    return TopicFile(file.finish(), frozenset(with_segments))
 
 
 class TopicDecoders:
@@ -123,7 +133,7 @@ class TopicDecoders:
         while not self._idle.empty():
             self._idle.get().end()
 
-    def topic_file(self, broker: str, document: Document) -> CompleteFile:
+    def topic_file(self, broker: str, document: Document) -> TopicFile:
         """As the function of the same name, on another core. Raises `UnreadableAnswer`, also if that process dies."""
         if len(document.body) <= SMALL_BYTES:
             return topic_file(broker, document)
@@ -157,10 +167,10 @@ class _Decoder:
         with ours:
             self._stream = ours.makefile("rwb")
 
-    def ask(self, broker: str, body: bytes | bytearray) -> CompleteFile | str:
+    def ask(self, broker: str, body: bytes | bytearray) -> TopicFile | str:
         """The file, or the fault in the document. Raises one of `_GONE` if the process is gone."""
         _say(self._stream, (broker, body))
-        answer: CompleteFile | str = pickle.load(self._stream)
+        answer: TopicFile | str = pickle.load(self._stream)
         return answer
 
     def end(self) -> int:
@@ -177,7 +187,7 @@ def answer_all(socket_number: int) -> None:
         while True:
             broker, body = pickle.load(stream)
             try:
-                answer: CompleteFile | str = topic_file(broker, Document("", body))
+                answer: TopicFile | str = topic_file(broker, Document("", body))
             except UnreadableAnswer as error:
                 answer = error.error
             _say(stream, answer)

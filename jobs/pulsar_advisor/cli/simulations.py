@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from pulsar_advisor.cli.options import Json, Master, Place
 from pulsar_advisor.cli.output import print_json, say, say_lines, timed
 from pulsar_advisor.cli.starting import spark_for
+from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.storage.root import LATEST
 
 if TYPE_CHECKING:
@@ -133,13 +134,14 @@ def upgrade(
 
 
 def _show(result: SimulationResult) -> None:
-    """The table of all futures, in colours on a terminal, and what Pulsar's own strategies would do."""
+    """The table of all futures, in colours on a terminal, what Pulsar's own would do, and what is left out."""
     from rich.console import Console
 
     from pulsar_advisor.reporting.futures import futures, lines, own_sentence
 
     found = futures(result.scores, result.own)
-    sentence = own_sentence(result.scores, result.own, result.switched_off_by)
+    own = own_sentence(result.scores, result.own, result.switched_off_by)
+    sentence = " ".join(plain(one) for one in (own, result.not_simulated) if one) or None
     console = Console()
     if console.is_terminal:
         from pulsar_advisor.cli.screens import print_futures

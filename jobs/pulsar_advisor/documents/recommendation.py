@@ -50,6 +50,8 @@ class Foresight(Part):
     plan: Undone | None
     switched_off_by: tuple[str, ...] = ()
     """Switches that keep it from shedding; the simulations take them as on."""
+    not_simulated: str | None = None
+    """What of this cluster the simulations leave out, as a sentence."""
 
 
 class Recommendation(Document):

@@ -71,4 +71,6 @@ class SimulationResult(Document):
     """The cluster's own."""
     switched_off_by: tuple[str, ...] = ()
     """Switches that keep it from shedding; the simulations take them as on."""
+    not_simulated: str | None = None
+    """What of this cluster the simulations leave out, as a sentence."""
     scores: tuple[SimulatedScore | NotSimulated, ...]

@@ -15,6 +15,7 @@ from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
 from pulsar_advisor.planning.proposals.configured import Configured, configured_of
 from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.planning.requests.what_if import Resolve
+from pulsar_advisor.planning.usage.scalable_topics import not_simulated
 from pulsar_advisor.simulation.foresight import CYCLES, foresee, left_alone
 from pulsar_advisor.simulation.simulate import Simulation
 from pulsar_advisor.simulation.trials import Trial, trials
@@ -83,4 +84,5 @@ class LeftAlone:
             plan=found.plan,
             error=None,
             switched_off_by=off,
+            not_simulated=not_simulated(self.state, self.settings.values),
         )

@@ -35,6 +35,8 @@ def whats_next(foresight: Foresight | None) -> WhatsNext | None:
     sentences = [own_sentence([own], own, off) or ""] if own else []
     if (plan := foresight.plan) is not None:
         sentences.append(interference_sentence(plan, foresight.cycles, off))
+    if foresight.not_simulated:
+        sentences.append(foresight.not_simulated)
     return WhatsNext(tuple(sentences), foresight.acting)
 
 

@@ -61,14 +61,19 @@ def bundle_counts(state: ClusterState, settings: LoadBalancerSettings) -> Intege
     return counts
 
 
-def bundle_topics(state: ClusterState, bundle: int) -> BundleTopics | None:
-    """All topics of a bundle by name; None if the listing of its namespace is incomplete."""
+def bundle_topics(state: ClusterState, bundle: int, *, listed_only: bool = False) -> BundleTopics | None:
+    """All topics of a bundle by name, or only those in Pulsar's own lists, which its split algorithms divide.
+
+    None if the listing of its namespace is incomplete.
+    """
     topics, namespace = state.topics, int(state.bundles.namespace[bundle])
     if not state.lists_topics(namespace):
         return None
     # Numbers of another type would have all topics converted for each bundle.
     first, last = topics.namespace.searchsorted(np.array((namespace, namespace + 1), dtype=topics.namespace.dtype))
     rows: npt.NDArray[np.intp] = first + np.flatnonzero(topics.bundle[first:last] == bundle)
+    if listed_only:
+        rows = rows[topics.is_listed[rows]]
     return BundleTopics(topics.hash[rows], topics.loaded[rows], topics.traffic[rows])
 
 
@@ -79,6 +84,6 @@ def automatic_split(state: ClusterState, settings: LoadBalancerSettings, bundle:
     return algorithm, BundleSplitOption(
         lower=int(state.bundles.lower[bundle]),
         upper=int(state.bundles.upper[bundle]),
-        topics=bundle_topics(state, bundle) if "topic_names" in reads else None,
+        topics=bundle_topics(state, bundle, listed_only=True) if "topic_names" in reads else None,
         quotas=Quotas.from_settings(settings),
     )

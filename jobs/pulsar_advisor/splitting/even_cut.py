@@ -43,7 +43,7 @@ def even_cut(topics: BundleTopics) -> Cut | NoCut:
     flows = rate_per_s(topics.traffic) + throughput_bytes_per_s(topics.traffic) > 0
     held = topics.loaded & possible(topics.traffic) & flows
     position, of = np.unique(topics.hash[held], return_inverse=True)
-    weight = np.bincount(of, weights=_weights(topics.traffic[held]), minlength=len(position))
+    weight = np.bincount(of, weights=load_shares(topics.traffic[held]), minlength=len(position))
     if len(position) < 2:
         return NoCut(int(held.sum()), float(weight.max(initial=0.0)))
     below = np.cumsum(weight)[:-1]
@@ -55,8 +55,8 @@ def even_cut(topics: BundleTopics) -> Cut | NoCut:
     return Cut(sum(between) // 2 + sum(between) % 2, float(heavier[best]))
 
 
-def _weights(traffic: Floats) -> Floats:
-    """The weight of each topic; all together are one."""
+def load_shares(traffic: Floats) -> Floats:
+    """The weight of each topic, by its traffic: all together are one."""
     figures = np.column_stack((rate_per_s(traffic), throughput_bytes_per_s(traffic)))
     totals = figures.sum(axis=0)
     counted = totals > 0

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 from pulsar_advisor.documents.simulation import NotSimulated, Simulated, SimulatedScore, SimulationResult, Strategies
 from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
 from pulsar_advisor.planning.proposals.configured import configured_of
+from pulsar_advisor.planning.usage.scalable_topics import not_simulated
 from pulsar_advisor.simulation.request import SimulationRequest
 from pulsar_advisor.stages.simulate_combination import SimulationTask, simulate_combination
 from pulsar_advisor.storage.files import write_file
@@ -116,5 +117,6 @@ def _document(root: Root, snapshot: str, request: SimulationRequest, scores: Seq
         interval_minutes=settings.values.load_balancer_shedding_interval_minutes,
         own=Strategies(shedder=own.shedder, placement=own.placement),
         switched_off_by=shedding_switched_off_by(settings.values),
+        not_simulated=not_simulated(state, settings.values),
         scores=_SCORES.validate_python(scores),
     )

@@ -25,7 +25,7 @@ from pulsar_advisor.storage.files import sha256_of_file
 from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.frames import in_few_partitions, materialized, no_rows
-from pulsar_advisor.tables.schemas import RESOURCES, TRAFFIC
+from pulsar_advisor.tables.schemas import RESOURCES, SEGMENT_LOAD, TRAFFIC
 
 _TRAFFIC = ", ".join(f"{field}: double" for field in TRAFFIC)
 _RESOURCES = ", ".join(f"{field}: struct<usage: double, limit: double>" for field in RESOURCES)
@@ -38,6 +38,7 @@ _AVERAGE = f"struct<{_TRAFFIC}, numSamples: bigint>"
 _BROKER_AVERAGES = ", ".join(
     f"{term}{field[0].upper()}{field[1:]}: double" for term in ("shortTerm", "longTerm") for field in TRAFFIC
 )
+_SEGMENT_LOAD = ", ".join(f"{field}: double" for field in SEGMENT_LOAD)
 _BOUNDARIES = "bundles: struct<boundaries: array<string>, numBundles: bigint>"
 
 
@@ -120,6 +121,12 @@ SURFACES: Final[Mapping[str, Surface]] = {
     "topic_names": Surface("namespace string, domain string, topic string", ("namespace", "domain", "topic")),
     "partitioned_topics": Surface(
         "namespace string, domain string, topic string, partitions int", ("namespace", "domain", "topic", "partitions")
+    ),
+    "segments": Surface(
+        "namespace string, scalableTopic string, topic string, loadModifiedAt bigint, "
+        "document struct<segmentId: bigint, state: string, parentIds: array<bigint>, childIds: array<bigint>>, "
+        f"load struct<{_SEGMENT_LOAD}>",
+        ("namespace", "scalableTopic", "topic", "document"),
     ),
     "bundle_data": Surface(
         f"bundle string, modifiedAt bigint, document struct<shortTermData: {_AVERAGE}, longTermData: {_AVERAGE}>",

@@ -13,11 +13,18 @@ from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.storage.results import read_tables_result
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.schemas import TABLES
+from pulsar_advisor.tables.schemas import TABLES, TOPICS
 from pulsar_advisor.tables.stored import ARROW, check_types, parquet_files, stored_files
 
 _TABLES: Final = {table.name: table for table in TABLES}
-_ADDED_LATER: Final = frozenset({"averages_folded_samples", "averages_unknown_samples", "publishes_every_ms"})
+_ADDED_LATER: Final = frozenset(
+    {
+        "averages_folded_samples",
+        "averages_unknown_samples",
+        "publishes_every_ms",
+        *(column.name for column in TOPICS.columns if column.name.startswith(("scalable_", "segment_", "controller_"))),
+    }
+)
 """Columns that tables of earlier releases lack: null, which counts as zero. Figures in place of any other would lie."""
 
 

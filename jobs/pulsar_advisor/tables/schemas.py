@@ -49,6 +49,11 @@ TRAFFIC: Final = dict(
 )
 """Pulsar's name of a traffic figure -> its column, in the order of `model.cluster_state.FIGURES`."""
 
+SEGMENT_LOAD: Final = dict(
+    zip(("msgRateIn", "msgRateOut", "bytesRateIn", "bytesRateOut"), TRAFFIC.values(), strict=True)
+)
+"""The same figures by their names in `SegmentLoadStats`."""
+
 RESOURCES: Final = {
     "cpu": "cpu",
     "memory": "memory",
@@ -266,11 +271,11 @@ TOPICS: Final = Table(
     (
         _required("topic", "string", "complete name, `domain://tenant/namespace/local name`"),
         _required("namespace", "string", "`tenant/namespace`"),
-        _required("domain", "string", "`persistent` or `non-persistent`"),
+        _required("domain", "string", "`persistent`, `non-persistent` or `segment`; of the complete name"),
         _required("hash", "bigint", "CRC-32 of the UTF-8 bytes of the complete name, unsigned"),
         Column("lower", "bigint", "lower bound of the boundary range that holds the hash; null: no range does"),
         Column("upper", "bigint", "its upper bound"),
-        _required("named", "boolean", "whether topic lists, managed ledgers or partition counts name it"),
+        _required("named", "boolean", "whether lists of topics, partition counts or a scalable topic's layout name it"),
         _required("loaded", "boolean", "whether some broker's topic statistics have it"),
         Column("broker", "string", "whose statistics: the owner's if it has some; null: not loaded"),
         Column("reported_range", "string", "range under which the broker reported the topic"),
@@ -278,6 +283,16 @@ TOPICS: Final = Table(
         *_traffic("", "topic statistics (three decimals)"),
         Column("producers", "bigint", "topic statistics `producerCount`"),
         Column("storage_size_bytes", "bigint", "topic statistics `storageSize`"),
+        Column("scalable_topic", "string", "complete name, `topic://…`, of the topic whose segment it is; null: none"),
+        Column("segment_id", "bigint", "`segmentId`, which is never given to another segment of its topic"),
+        Column("segment_state", "string", "`ACTIVE`, or `SEALED`: it is read to its end, and then removed"),
+        Column("segment_parents", "array<bigint>", "ids of the segments that it was split or merged from"),
+        Column("segment_children", "array<bigint>", "ids of those that it was split or merged into"),
+        *(
+            Column(f"controller_{column.name}", column.type, column.comment)
+            for column in _traffic("", "as its topic's controller knows it, from the metadata store; topic statistics")
+        ),
+        Column("controller_load_modified_at_ms", "bigint", "epoch ms; when that load was last written"),
     ),
 )
 

@@ -17,6 +17,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
     AVERAGES_ORIGINS,
     HIGHEST_FIGURE,
     NO_ROW,
+    NO_SEGMENTS,
     Booleans,
     Brokers,
     Bundles,
@@ -27,6 +28,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
     IsolationPolicy,
     Namespaces,
     PublishedLoad,
+    Segments,
     Topics,
     View,
     WantedView,
@@ -44,17 +46,22 @@ _RESOURCES: Final = tuple(RESOURCES.values())
 _FIGURES: Final = tuple(TRAFFIC.values())
 _OF_TOPICS: Final = ["topic", "namespace", "lower", "hash", "loaded", *_FIGURES]
 """The columns that a state takes from the table of topics, by far the largest."""
+_CONTROLLER: Final = tuple(f"controller_{figure}" for figure in _FIGURES)
+_OF_SEGMENTS: Final = ["scalable_topic", "domain", "segment_id", "segment_state", *_CONTROLLER]
+"""And these, if any of them is a segment."""
 _NO_TOPICS: Final = pa.schema(
     [(column.name, ARROW[column.type]) for column in TOPICS.columns if column.name in _OF_TOPICS]
 ).empty_table()
 _RING: Final = 2**32
+_OF_LATER_RELEASES: Final = frozenset({"segments"})
+"""Surfaces that a capture of an earlier release doesn't mention."""
 
 
 _SURFACES: Final[Mapping[Input, tuple[str, ...]]] = {
     "settings": ("settings",),
     "isolation_policies": ("isolation_policies",),
     "failure_domains": ("failure_domains",),
-    "topic_names": ("topic_names", "partitioned_topics"),
+    "topic_names": ("topic_names", "partitioned_topics", "segments"),
     "topic_traffic": ("topic_stats",),
 }
 """Surfaces of the inputs that a snapshot may lack entirely. A missing load report affects its broker only, and without
@@ -132,7 +139,10 @@ def cluster_state(
 
 
 def _topic_rows(root: Root, snapshot: str) -> pa.Table:
-    return _sorted(read_table(root, snapshot, "topics", columns=_OF_TOPICS), "namespace", "topic")
+    rows = read_table(root, snapshot, "topics", columns=[*_OF_TOPICS, *_OF_SEGMENTS])
+    if rows["scalable_topic"].null_count == len(rows):
+        rows = rows.select(_OF_TOPICS)
+    return _sorted(rows, "namespace", "topic")
 
 
 def _why_missing(view: View, manifest: Manifest) -> str:
@@ -257,6 +267,25 @@ def _topics(rows: pa.Table, namespaces: pa.Array, bundles: Bundles) -> Topics:
         hash=_integers(rows["hash"]),
         loaded=_booleans(rows["loaded"]),
         traffic=_floats(rows, _FIGURES),
+        segments=_segments(rows),
+    )
+
+
+def _segments(rows: pa.Table) -> Segments:
+    if "scalable_topic" not in rows.column_names:
+        return NO_SEGMENTS
+    row = np.flatnonzero(_booleans(pc.is_valid(rows["scalable_topic"])))
+    found = rows.take(row)
+    names = found["scalable_topic"].unique()
+    return Segments(
+        row=row,
+        scalable_topic=_positions(found["scalable_topic"], names),
+        names=tuple(names.to_pylist()),
+        id=_integers(pc.fill_null(found["segment_id"], NO_ROW)),
+        # One that is loaded and in no listing is as good as active: its figures are there.
+        is_active=_booleans(pc.not_equal(pc.fill_null(found["segment_state"], "ACTIVE"), "SEALED")),
+        is_listed=_booleans(pc.not_equal(found["domain"], "segment")),
+        controller_traffic=np.column_stack([pc.fill_null(found[name], np.nan).to_numpy() for name in _CONTROLLER]),
     )
 
 
@@ -291,7 +320,7 @@ def _missing(manifest: Manifest) -> dict[Input, str]:
             lacks = {
                 "settings": without_brokers or not read.get(surface),
                 "topic_traffic": without_brokers,
-            }.get(name, surface not in read or bool(of_all))
+            }.get(name, bool(of_all) or not (surface in read or surface in _OF_LATER_RELEASES))
             reason = next(chain(of_all, (reason for reason, _ in gaps)), "the capture did not read it")
             if lacks and not reason.startswith(NOT_AVAILABLE):
                 missing.setdefault(name, f"{surface}: {reason}")

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from pulsar_advisor.tables.frames import few_rows
 from pulsar_advisor.tables.names import ranges_of, traffic_of, with_range
 from pulsar_advisor.tables.raw import RawTables
-from pulsar_advisor.tables.schemas import TRAFFIC
+from pulsar_advisor.tables.schemas import SEGMENT_LOAD, TRAFFIC
 
 
 def topics(raw: RawTables, owned: DataFrame, namespaces_: DataFrame) -> DataFrame:
-    """One row per topic: every listed topic, every partition, and every loaded topic."""
+    """One row per topic: every listed topic, every partition, every segment, and every loaded topic."""
     partitions = (
         raw["partitioned_topics"]
         .where("partitions > 0")
         .select(
             "namespace",
-            "domain",
             sf.expr("explode(transform(sequence(0, partitions - 1), i -> concat(topic, '-partition-', i))) as topic"),
         )
     )
     named = (
         raw["topic_names"]
-        .select("namespace", "domain", "topic")
+        .select("namespace", "topic")
         .union(partitions)
+        .union(raw["segments"].select("namespace", "topic"))
         .select("*", sf.lit(True).alias("named"), sf.lit(None).alias("shown"))
     )
     owners = owned.select("bundle", "owner")
@@ -34,7 +35,6 @@ def topics(raw: RawTables, owned: DataFrame, namespaces_: DataFrame) -> DataFram
         .join(owners, "bundle", "left")
         .select(
             "namespace",
-            "domain",
             "topic",
             sf.lit(False).alias("named"),
             sf.struct(
@@ -52,13 +52,13 @@ def topics(raw: RawTables, owned: DataFrame, namespaces_: DataFrame) -> DataFram
         .groupBy("key", "topic")
         .agg(
             sf.max("namespace").alias("namespace"),
-            sf.max("domain").alias("domain"),
             sf.max("named").alias("named"),
             sf.max("shown").alias("shown"),
             sf.count("shown").alias("reports"),
         )
         .withColumns(
             {
+                "domain": sf.substring_index("topic", "://", 1),  # Pulsar reports segments as persistent
                 "hash": sf.crc32(sf.encode("topic", "UTF-8")),
                 "loaded": sf.col("shown").isNotNull(),
                 "broker": sf.col("shown.broker"),
@@ -69,5 +69,42 @@ def topics(raw: RawTables, owned: DataFrame, namespaces_: DataFrame) -> DataFram
             }
         )
         .drop("shown", "key")
+        .join(few_rows(_segments(raw)), "topic", "left")
+        .withColumns(
+            {
+                "scalable_topic": sf.coalesce("scalable_topic", _of_name("topic://", 1)),
+                "segment_id": sf.coalesce("segment_id", _of_name("", 2).cast("bigint")),
+            }
+        )
     )
     return with_range(rows, ranges_of(namespaces_.where("not deleted")))
+
+
+def _of_name(prefix: str, group: int) -> Column:
+    """A part of a segment's name, for one that is loaded but in no layout: its topic, or its id."""
+    part = sf.regexp_extract("topic", "^segment://(.+)/[0-9a-f]{4}-[0-9a-f]{4}-([0-9]{1,18})$", group)
+    return sf.when((sf.col("domain") == "segment") & (part != ""), sf.concat(sf.lit(prefix), part))
+
+
+def _segments(raw: RawTables) -> DataFrame:
+    """(topic, columns about its scalable topic), by the latest load that its controller knows."""
+    latest = sf.struct("load", "loadModifiedAt")
+    return (
+        raw["segments"]
+        .groupBy("topic")
+        .agg(
+            sf.max("scalableTopic").alias("scalable_topic"),
+            sf.first("document").alias("segment"),
+            sf.max_by(latest, "loadModifiedAt").alias("latest"),
+        )
+        .select(
+            "topic",
+            "scalable_topic",
+            sf.col("segment.segmentId").alias("segment_id"),
+            sf.col("segment.state").alias("segment_state"),
+            sf.col("segment.parentIds").alias("segment_parents"),
+            sf.col("segment.childIds").alias("segment_children"),
+            *(sf.col(f"latest.load.{field}").alias(f"controller_{name}") for field, name in SEGMENT_LOAD.items()),
+            sf.col("latest.loadModifiedAt").alias("controller_load_modified_at_ms"),
+        )
+    )

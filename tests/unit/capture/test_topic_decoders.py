@@ -42,14 +42,14 @@ def children() -> set[int]:
 def test_another_process_makes_the_same_file(decoders: TopicDecoders) -> None:
     made_here = topic_file("b1:8080", large_document())
     assert decoders.topic_file("b1:8080", large_document()) == made_here
-    assert made_here.rows == TOPICS
-    assert SECRET.encode() not in b"".join(read_lines(made_here.content))
+    assert made_here.file.rows == TOPICS
+    assert SECRET.encode() not in b"".join(read_lines(made_here.file.content))
 
 
 def test_a_small_document_needs_no_process(decoders: TopicDecoders) -> None:
     before = children()
     small = Document(URL, b'{"retail/orders": {"0x00000000_0xffffffff": {"persistent": {"t": {}}}}}')
-    assert decoders.topic_file("b1:8080", small).rows == 1
+    assert decoders.topic_file("b1:8080", small).file.rows == 1
     assert children() == before
 
 
@@ -59,7 +59,7 @@ def test_a_document_cut_short_is_unreadable_and_the_next_is_decoded(decoders: To
         decoders.topic_file("b1:8080", Document(URL, document.body[:-1]))
     assert str(error.value).startswith(URL)
     assert error.value.size == len(document.body) - 1
-    assert decoders.topic_file("b1:8080", document).rows == TOPICS
+    assert decoders.topic_file("b1:8080", document).file.rows == TOPICS
 
 
 def test_a_process_that_dies_costs_one_document(decoders: TopicDecoders) -> None:
@@ -69,7 +69,7 @@ def test_a_process_that_dies_costs_one_document(decoders: TopicDecoders) -> None
     os.kill(decoder, signal.SIGKILL)
     with pytest.raises(UnreadableAnswer, match="ended with -9"):
         decoders.topic_file("b1:8080", large_document())
-    assert decoders.topic_file("b1:8080", large_document()).rows == TOPICS
+    assert decoders.topic_file("b1:8080", large_document()).file.rows == TOPICS
 
 
 def test_no_process_is_left() -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from pulsar_advisor.model.cluster.bundle_range import topic_hash
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.java.maps import concurrent_map_order, string_hashes
 from pulsar_advisor.splitting.cluster_bundles import bundle_counts, bundle_topics, reported_bundles
@@ -40,6 +41,20 @@ def test_a_namespace_has_as_many_bundles_as_its_boundaries_say():
     ]
     state = cluster_state([BrokerRow("a:8080")], rows)
     assert bundle_counts(state, resolve_settings("4.0.8").values).tolist() == [1, 2]
+
+
+def test_pulsars_split_algorithms_do_not_see_segments():
+    state = cluster_state(
+        [BrokerRow("a:8080")],
+        [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", topics=1)],
+        topics=["persistent://t/n/x", "segment://t/n/y/0000-ffff-0", "segment://t/n/y/8000-ffff-2"],
+    )
+    everything = bundle_topics(state, 0)
+    listed = bundle_topics(state, 0, listed_only=True)
+    assert everything is not None
+    assert listed is not None
+    assert len(everything) == 3
+    assert listed.hash.tolist() == [topic_hash("persistent://t/n/x")]
 
 
 def test_the_topics_of_a_bundle_are_known_only_with_the_complete_listing():

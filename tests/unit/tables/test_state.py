@@ -19,7 +19,21 @@ from pulsar_advisor.tables.settings_inputs import settings_inputs
 from pulsar_advisor.tables.state import cluster_state
 from written_tables import CLUSTER_SURFACES, SNAPSHOT, Row, broker, bundle, topic, written
 
-ADDED_LATER = {"averages_folded_samples", "averages_unknown_samples", "publishes_every_ms"}
+ADDED_LATER = {
+    "averages_folded_samples",
+    "averages_unknown_samples",
+    "publishes_every_ms",
+    "scalable_topic",
+    "segment_id",
+    "segment_state",
+    "segment_parents",
+    "segment_children",
+    "controller_msg_rate_in_per_s",
+    "controller_msg_rate_out_per_s",
+    "controller_msg_throughput_in_bytes_per_s",
+    "controller_msg_throughput_out_bytes_per_s",
+    "controller_load_modified_at_ms",
+}
 
 
 def test_rows_are_sorted_and_refer_to_each_other_by_index(tmp_path: Path) -> None:
@@ -245,10 +259,35 @@ def test_what_was_not_captured_is_missing_with_the_reason(
 def test_a_listing_of_topics_that_lacks_costs_its_namespace_alone(tmp_path: Path) -> None:
     gaps = [
         {"surface": surface, "broker": None, "namespace": namespace, "reason": "403"}
-        for surface, namespace in (("topic_names", "t/a"), ("partitioned_topics", "t/b"))
+        for surface, namespace in (("topic_names", "t/a"), ("partitioned_topics", "t/b"), ("segments", "t/c"))
     ]
     state = cluster_state(written(tmp_path, {"missing": gaps}, brokers=[broker("a:8080")]), SNAPSHOT)
-    assert (state.missing, state.unlisted_namespaces) == ({}, {"t/a", "t/b"})
+    assert (state.missing, state.unlisted_namespaces) == ({}, {"t/a", "t/b", "t/c"})
+
+
+def test_segments_are_topics_of_their_bundle_that_pulsars_lists_lack(tmp_path: Path) -> None:
+    of_clicks = {"namespace": "t/n", "scalable_topic": "topic://t/n/clicks"}
+    root = written(
+        tmp_path,
+        brokers=[broker("a:8080")],
+        bundles=[bundle("t/n", 0, 0xFFFFFFFF, "a:8080", topics=2)],
+        topics=[
+            topic("segment://t/n/clicks/0000-7fff-1", 0, **of_clicks, domain="segment", segment_state="ACTIVE"),
+            topic("persistent://t/n/clicks", 0, **of_clicks, domain="persistent", segment_state="SEALED"),
+            topic("persistent://t/n/views", 0, domain="persistent"),
+        ],
+    )
+    topics = cluster_state(root, SNAPSHOT).topics
+    assert topics.bundle.tolist() == [0, 0, 0]
+    assert topics.is_listed.tolist() == [True, True, False]
+    segments = topics.segments
+    assert [str(topics.names[row]) for row in segments.row] == [
+        "persistent://t/n/clicks",
+        "segment://t/n/clicks/0000-7fff-1",
+    ]
+    assert (segments.names, segments.scalable_topic.tolist()) == (("topic://t/n/clicks",), [0, 0])
+    assert segments.is_active.tolist() == [False, True]
+    assert np.isnan(segments.controller_traffic).all()
 
 
 def test_without_any_listing_of_topics_they_are_missing_with_the_reason(tmp_path: Path) -> None:

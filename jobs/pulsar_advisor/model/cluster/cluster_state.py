@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -180,6 +181,40 @@ class Bundles:
 
 
 @dataclass(frozen=True, eq=False)
+class Segments:
+    """The topics that are segments of scalable topics, loaded or not."""
+
+    row: Integers
+    """Of each, its row in Topics; ascending."""
+    scalable_topic: Indices
+    """Of each, an index into `names`."""
+    names: tuple[str, ...]
+    """Complete names of the scalable topics, `topic://…`."""
+    id: Integers
+    """Of each, its number within its topic; -1 if it is unknown."""
+    is_active: Booleans
+    """Whether messages are still written to it."""
+    is_listed: Booleans
+    """Whether Pulsar's lists of topics have it: only if it was an ordinary topic before."""
+    controller_traffic: Floats
+    """(s, 4), order of FIGURES, as the topic's controller knows it; NaN where that is unknown."""
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+NO_SEGMENTS: Final = Segments(
+    row=np.empty(0, np.int64),
+    scalable_topic=np.empty(0, np.int32),
+    names=(),
+    id=np.empty(0, np.int64),
+    is_active=np.empty(0, np.bool_),
+    is_listed=np.empty(0, np.bool_),
+    controller_traffic=np.empty((0, len(FIGURES))),
+)
+
+
+@dataclass(frozen=True, eq=False)
 class Topics:
     """All topics of all namespaces, loaded or not, system topics and every partition included.
 
@@ -194,9 +229,20 @@ class Topics:
     loaded: Booleans
     traffic: Floats
     """(t, 4), order of FIGURES; zero where not loaded."""
+    segments: Segments = NO_SEGMENTS
 
     def __len__(self) -> int:
         return len(self.hash)
+
+    @cached_property
+    def is_listed(self) -> Booleans:
+        """Whether Pulsar's own lists have the topic: segments aren't in them, and its split algorithms don't see them.
+
+        Source: `NamespaceService.getOwnedTopicListForNamespaceBundle` (5.0.0-M1 and 5.0.1).
+        """
+        listed: Booleans = np.ones(len(self), dtype=np.bool_)
+        listed[self.segments.row] = self.segments.is_listed
+        return listed
 
 
 @dataclass(frozen=True, eq=False)

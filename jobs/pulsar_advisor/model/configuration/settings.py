@@ -139,6 +139,12 @@ class LoadBalancerSettings(BaseModel):
     topic_bundle_assignment_strategy: Text
     default_number_of_namespace_bundles: Count
     max_num_partitions_per_partitioned_topic: Count
+    scalable_topic_auto_scale_enabled: Flag
+    scalable_topic_max_segments: Count
+    scalable_topic_split_msg_rate_in_threshold: Amount
+    scalable_topic_split_msg_rate_out_threshold: Amount
+    scalable_topic_split_bytes_rate_in_threshold: Count
+    scalable_topic_split_bytes_rate_out_threshold: Count
     namespace_bundle_unloading_timeout_ms: Count
     metadata_store_operation_timeout_seconds: Count
 

@@ -18,15 +18,18 @@ import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, Indices, Integers
 from pulsar_advisor.model.cluster.inputs import Input
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.strategy.decision import Figure, Split
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, clients, fixed, proposal
 from pulsar_advisor.planning.kinds.choosing import Choice, fewest_within, movable_above, target_of
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, Place, Room, Rows
+from pulsar_advisor.planning.proposals.executable import why_never_split
 from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS
 from pulsar_advisor.planning.proposals.proposal import Proposal
 from pulsar_advisor.planning.usage.lower_bound import lowest_maximum
+from pulsar_advisor.planning.usage.scalable_topics import awaited_split
 from pulsar_advisor.splitting.cluster_bundles import bundle_counts, bundle_topics
 from pulsar_advisor.splitting.division import divided
 from pulsar_advisor.splitting.even_cut import NoCut, even_cut
@@ -115,7 +118,7 @@ def _cuts(now: _Divided, after: Room, refused: dict[str, str]) -> list[Split]:
     for broker in np.flatnonzero(after.fit & (usage > after.ceiling)).tolist():
         for bundle in [row for row in after.bundles_of([broker]) if fixed(after, row) is None][:_MOST_TRIED]:
             is_whole = pieces[now.origin[bundle]] == 1
-            cut = _cut(state, bundle, counts, is_whole, after.settings.load_balancer_namespace_maximum_bundles)
+            cut = _cut(state, after.settings, bundle, counts, is_whole)
             if isinstance(cut, str):
                 refused.setdefault(state.bundle_name(bundle), cut)
                 continue
@@ -125,8 +128,11 @@ def _cuts(now: _Divided, after: Room, refused: dict[str, str]) -> list[Split]:
     return found
 
 
-def _cut(state: ClusterState, bundle: int, counts: Integers, is_whole: bool, most: int) -> int | str:
+def _cut(
+    state: ClusterState, settings: LoadBalancerSettings, bundle: int, counts: Integers, is_whole: bool
+) -> int | str:
     """Where to cut a bundle in two, or why not."""
+    most = settings.load_balancer_namespace_maximum_bundles
     namespace = int(state.bundles.namespace[bundle])
     topics = bundle_topics(state, bundle)
     if topics is None:
@@ -141,7 +147,7 @@ def _cut(state: ClusterState, bundle: int, counts: Integers, is_whole: bool, mos
         if cut.loaded_topics < LEAST_TOPICS:
             return f"it has {count(cut.loaded_topics, 'topic')} with load, and each part needs one"
         return f"{cut.hottest_share:.0%} of its load is one topic's, which would be as hot as before"
-    return cut.boundary
+    return why_never_split(state, bundle) or awaited_split(state, settings, bundle) or cut.boundary
 
 
 def _proposal(

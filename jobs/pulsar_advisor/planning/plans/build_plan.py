@@ -23,6 +23,7 @@ from pulsar_advisor.planning.proposals.proposal import Proposal
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.usage.forecast import Outlook, finite, forecast
 from pulsar_advisor.planning.usage.noise import noise_floor
+from pulsar_advisor.splitting.auto_scale_policy_evaluator import SETTING_KEYS as CONTROLLER_KEYS
 
 
 def build_plan(
@@ -72,7 +73,7 @@ def build_plan(
         view=state.view,
         shedder=proposal.shedder,
         placement=proposal.placement,
-        settings=planned_settings(settings, setting_keys),
+        settings=planned_settings(settings, setting_keys.union(CONTROLLER_KEYS if state.topics.segments else ())),
         limits=request.limits.as_mapping(),
         seed=request.seed,
         memory={"snapshots": [moment.snapshot for moment in history], **_samples(state)},

@@ -216,7 +216,7 @@ class Steps:
         owner = self._owner(bundle)
         expect = self._expectation(state, bundle, owner, self._boundary_texts(bundle))
         grade = self.of_splits.grade(bundle, (owner,), near_tie=split.near_tie)
-        obstacle = why_split_not(state, split)
+        obstacle = why_split_not(state, self.settings.values, split)
         if obstacle is None and bundle in self.unloaded_by and owner == int(state.bundles.owner[bundle]):
             obstacle = "an earlier step unloads the bundle without a destination, so its owner can't be known"
         after = [self.unloaded_by[bundle]] if bundle in self.unloaded_by else []

@@ -5,10 +5,15 @@ Wishes that they exclude stay in the plan, marked, because Pulsar itself would c
 
 from __future__ import annotations
 
+import numpy as np
+
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.proposals.proposal import Move
+from pulsar_advisor.planning.usage.scalable_topics import awaited_split
+from pulsar_advisor.splitting.limits import LEAST_TOPICS
 
 
 def _why_bundle_not(state: ClusterState, bundle: int) -> str | None:
@@ -37,13 +42,26 @@ def why_move_not(state: ClusterState, move: Move) -> str | None:
     return reason
 
 
-def why_split_not(state: ClusterState, split: Split) -> str | None:
+def why_never_split(state: ClusterState, bundle: int) -> str | None:
+    """Why Pulsar splits a bundle nowhere, whatever is asked; None if it may."""
+    topics = np.flatnonzero(state.topics.bundle == bundle)
+    listed = int(state.topics.is_listed[topics].sum())
+    if listed >= LEAST_TOPICS:
+        return None
+    if len(topics) == listed:
+        return f"a bundle of {listed} topics is never split"
+    return (
+        f"Pulsar splits no bundle of fewer than {LEAST_TOPICS} topics, and counts only {listed} of the {len(topics)} "
+        "here: it doesn't list segments of scalable topics"
+    )
+
+
+def why_split_not(state: ClusterState, settings: LoadBalancerSettings, split: Split) -> str | None:
     """Why a split can't be carried out; None if it can."""
     if not split.boundaries:
         return f"{split.algorithm} finds no boundary inside the bundle"
-    topics = int((state.topics.bundle == split.bundle).sum())
-    if topics < 2:
-        return f"a bundle of {topics} topics is never split"
+    if (reason := why_never_split(state, split.bundle)) is not None:
+        return reason
     if state.load_manager == "extensible" and len(split.boundaries) != 1:
         return f"the Extensible manager only splits in two; {split.algorithm} gives {len(split.boundaries)} boundaries"
-    return _why_bundle_not(state, split.bundle)
+    return _why_bundle_not(state, split.bundle) or awaited_split(state, settings, split.bundle)

@@ -3,7 +3,7 @@
 A topic is served by one broker at a time, so the busiest broker can't get below what the hottest topic needs. The
 certificate is proven for the model: the topic has the broker with the highest limits and the lowest base load, and
 nothing else. Where it doesn't hold with the greatest base load, that CPU follows messages is said as its condition.
-What helps is more partitions: each is served on its own.
+What helps is more partitions or segments: each is served on its own.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pulsar_advisor.model.cluster.cluster_state import CPU, NO_ROW, RESOURCES, C
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.base_load import BaseLoad, usage_that_moves
 from pulsar_advisor.model.load.resource_usage import weighted_maximum
+from pulsar_advisor.planning.usage.scalable_topics import cure
 from pulsar_advisor.shedding.minimal_move_shedder import TARGET_OF_MEAN
 
 MOST_PARTITIONS: Final = 10_000
@@ -38,6 +39,8 @@ class HotTopic:
     """Whether it holds with every base load that is possible."""
     partitions: int | None
     """The fewest equal parts of which each leaves a broker within the fair share; None if no number does."""
+    cure: str
+    """What helps, as a clause."""
 
     @property
     def sentence(self) -> str:
@@ -45,15 +48,10 @@ class HotTopic:
         only = (
             "; its bundle holds no other loaded topic, so a split changes nothing" if self.topics_of_bundle == 1 else ""
         )
-        helps = (
-            "no number of partitions is enough"
-            if self.partitions is None
-            else f"in {self.partitions} partitions, each part would be within it"
-        )
         condition = "" if self.is_certain else "If CPU follows messages, "
         return (
             f"{condition}{self.topic} alone takes any broker to {self.alone_ratio:.1%}, above the fair share of "
-            f"{self.fair_ratio:.1%}: no unload and no split gets the busiest broker below that; {helps}{only}."
+            f"{self.fair_ratio:.1%}: no unload and no split gets the busiest broker below that; {self.cure}{only}."
         )
 
 
@@ -90,6 +88,7 @@ def hot_topics(state: ClusterState, settings: LoadBalancerSettings, base: BaseLo
             return None
         return bisect_left(range(1, MOST_PARTITIONS), True, key=enough) + 1
 
+    parts = {row: partitions(needs[row]) for row in hottest}
     return tuple(
         HotTopic(
             topic=str(topics.names[held[row]]),
@@ -98,7 +97,8 @@ def hot_topics(state: ClusterState, settings: LoadBalancerSettings, base: BaseLo
             alone_ratio=float(alone[row]),
             fair_ratio=fair,
             is_certain=bool(at_least[row] > fair),
-            partitions=partitions(needs[row]),
+            partitions=parts[row],
+            cure=cure(state, settings, int(held[row]), parts[row]),
         )
         for row in hottest
     )

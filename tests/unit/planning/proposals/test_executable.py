@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
+from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.proposals.executable import why_move_not, why_split_not
 from pulsar_advisor.planning.proposals.proposal import Move
 from states import BrokerRow, BundleRow, cluster_state
 
+SETTINGS = resolve_settings("5.0.1").values
 HALVES = ("0x00000000_0x80000000", "0x80000000_0xffffffff")
 TOPICS = tuple(f"persistent://t/n/topic-{number}" for number in range(8))
 
@@ -39,7 +41,7 @@ def split(*boundaries: int, algorithm: str = "range_equally_divide") -> Split:
 def test_an_ordinary_bundle_can_be_unloaded_and_split() -> None:
     assert why_move_not(cluster(), move()) is None
     assert why_move_not(cluster(), move(NO_ROW)) is None
-    assert why_split_not(cluster(), split(0x40000000)) is None
+    assert why_split_not(cluster(), SETTINGS, split(0x40000000)) is None
 
 
 @pytest.mark.parametrize(
@@ -55,6 +57,15 @@ def test_an_ordinary_bundle_can_be_unloaded_and_split() -> None:
 )
 def test_an_unload_that_can_not_be_carried_out_says_why(state: ClusterState, obstacle: str) -> None:
     assert obstacle in (why_move_not(state, move()) or "")
+
+
+def test_a_bundle_of_segments_is_not_split_because_pulsar_counts_none_of_them() -> None:
+    topics = [f"segment://t/n/clicks/0000-7fff-{number}" for number in range(8)]
+    state = cluster()
+    segments = cluster_state([BrokerRow("a:8080")], [BundleRow("t/n", HALVES[0], "a:8080")], topics=topics)
+    here = int((segments.topics.bundle == 0).sum())
+    why = why_split_not(replace(state, topics=segments.topics), SETTINGS, split(0x40000000)) or ""
+    assert f"counts only 0 of the {here} here" in why
 
 
 def test_a_bundle_without_an_owner_is_not_unloaded() -> None:
@@ -80,4 +91,4 @@ def test_a_destination_with_unfit_figures_gets_no_bundle() -> None:
     ],
 )
 def test_a_split_that_can_not_be_carried_out_says_why(state: ClusterState, asked: Split, obstacle: str) -> None:
-    assert obstacle in (why_split_not(state, asked) or "")
+    assert obstacle in (why_split_not(state, SETTINGS, asked) or "")

@@ -1,0 +1,143 @@
+"""Scalable topics, from the admin API or the metadata store: their segments, which no list of topics has.
+
+A segment is a topic like any other, of the domain `segment`; one that was an ordinary topic before its topic became
+scalable keeps that name. Source: Pulsar `ScalableTopics`, `ScalableTopicResources`, `SegmentInfo`, `SegmentTopicName`
+(5.0.0-M1).
+"""
+
+# ruff: noqa: N815 (the field names are the keys of the documents)
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from pulsar_advisor.admin.metadata_store import MetadataReader, segment_load_path
+from pulsar_advisor.admin.read_client import SCALABLE_TOPICS_SINCE, ReadClient, decode
+from pulsar_advisor.admin.transport import ErrorAnswer
+from pulsar_advisor.capture.documents import AllowList, Count, Number, Text
+from pulsar_advisor.capture.session import Session
+from pulsar_advisor.capture.surfaces import BrokerFacts, Line, release_number
+from pulsar_advisor.model.text.plain_text import plain
+
+SURFACE: Final = "segments"
+_LOADS: Final = "segment_loads"
+"""Named apart, as without a load a segment is still known."""
+
+SegmentIds = list[int] | None | UnsetType
+
+
+class HashRange(AllowList):
+    """The part of its topic's key hashes that a segment has, both ends included."""
+
+    start: int
+    end: int
+
+
+class Segment(AllowList):
+    """`SegmentInfo`: one segment of a topic, and those that it was split or merged from and into."""
+
+    segmentId: int
+    hashRange: HashRange
+    state: Text = UNSET
+    """`ACTIVE`, or `SEALED`: nothing is written to it any more, but consumers may still read it."""
+    parentIds: SegmentIds = UNSET
+    childIds: SegmentIds = UNSET
+    createdAtMs: Count = UNSET
+    sealedAtMs: Count = UNSET
+    legacyTopicName: Text = UNSET
+
+    def topic(self, of: str) -> str:
+        """Its complete name, as a segment of the topic `of`, `topic://…`."""
+        if self.legacyTopicName:
+            return self.legacyTopicName
+        own = f"{self.hashRange.start:04x}-{self.hashRange.end:04x}-{self.segmentId}"
+        return f"segment://{of.removeprefix('topic://')}/{own}"
+
+
+class ScalableTopic(AllowList):
+    """`ScalableTopicMetadata`: the segments by id, as far as they still have messages."""
+
+    segments: dict[str, Segment]
+
+
+class SegmentLoad(AllowList):
+    """`SegmentLoadStats`: what the topic's controller knows of a segment's load, messages/s and bytes/s."""
+
+    msgRateIn: Number = UNSET
+    bytesRateIn: Number = UNSET
+    msgRateOut: Number = UNSET
+    bytesRateOut: Number = UNSET
+
+
+SCALABLE_TOPIC: Final = msgspec.json.Decoder(ScalableTopic)
+_LOAD: Final = msgspec.json.Decoder(SegmentLoad)
+
+
+def read_segments(session: Session, facts: BrokerFacts, namespaces: Iterable[str]) -> None:
+    """Read them from brokers of a release that has scalable topics, if there are any."""
+    brokers = [
+        broker for broker, release in facts.releases.items() if release_number(release)[:2] >= SCALABLE_TOPICS_SINCE
+    ]
+    if not brokers:
+        return
+
+    def read(client: ReadClient, namespace: str) -> None:
+        try:
+            topics = client.scalable_topics(namespace)
+        except ErrorAnswer as error:
+            if error.status != 404:
+                raise
+            client.policies(namespace)  # 404 too if the namespace is gone; else the broker's release has no such list
+            session.journal.miss(SURFACE, error.own_words, namespace=namespace)
+            return
+        if strange := [topic for topic in topics if not topic.startswith(f"topic://{namespace}/")]:
+            session.journal.miss(
+                SURFACE, f"the list has {plain(strange[0])}, which is not of this namespace", namespace=namespace
+            )
+            return
+        layouts = [(topic, layout) for topic in topics if (layout := client.scalable_topic(topic)) is not None]
+        lines = [line for topic, layout in layouts for line in _lines("rest", topic, decode(layout, SCALABLE_TOPIC))]
+        session.files.extend(SURFACE, lines)
+        facts.segments_listed.add(namespace)
+
+    session.files.extend(SURFACE, [])
+    session.for_each("scalable topics", SURFACE, list(namespaces), read, among=brokers)
+
+
+def miss_unlisted_segments(session: Session, facts: BrokerFacts) -> None:
+    """Record the namespaces whose segments are loaded somewhere, but weren't listed."""
+    for namespace in sorted(facts.namespaces_with_segments - facts.segments_listed):
+        session.journal.miss(
+            SURFACE,
+            "brokers serve segments of scalable topics here, and none lists them: those that aren't loaded are unknown",
+            namespace=namespace,
+        )
+
+
+def stored_segments(session: Session, metadata: MetadataReader) -> Iterator[Line]:
+    """The same lines of every segment in the metadata store, each with the load that its topic's controller knows."""
+    found = list(session.decoded(SURFACE, metadata.scalable_topics(), SCALABLE_TOPIC))
+    nodes = metadata.segment_loads((node.path, list(layout.segments)) for _, node, layout in found)
+    loads = {
+        path: {"load": load, "loadModifiedAt": node.modified_at_ms}
+        for path, node, load in session.decoded(_LOADS, nodes, _LOAD)
+    }
+    for topic, node, layout in found:
+        for id_, line in zip(layout.segments, _lines("zookeeper", topic, layout), strict=True):
+            yield line | loads.get(segment_load_path(node.path, id_), {})
+
+
+def _lines(source: str, topic: str, layout: ScalableTopic) -> Iterator[Line]:
+    namespace = "/".join(topic.removeprefix("topic://").split("/", 2)[:2])
+    for segment in layout.segments.values():
+        yield {
+            "source": source,
+            "namespace": namespace,
+            "scalableTopic": topic,
+            "topic": segment.topic(topic),
+            "document": segment,
+        }

@@ -1,0 +1,58 @@
+"""What a controller splits by itself: Pulsar's inequality, at its boundary, and what keeps it from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.splitting.auto_scale_policy_evaluator import splits_by_itself
+from states import BrokerRow, BundleRow, cluster_state
+
+LOWER, UPPER = "segment://t/n/clicks/0000-7fff-1", "segment://t/n/clicks/8000-ffff-2"
+LIMITS = (10_000.0, 50_000.0, 50e6, 250e6)
+
+
+def clicks(lower: tuple[float, ...] = (0.0,) * 4) -> ClusterState:
+    """A topic of two active segments, the lower one with this traffic."""
+    state = cluster_state(
+        [BrokerRow("a:8080")], [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080")], topics=[LOWER, UPPER]
+    )
+    return replace(state, topics=replace(state.topics, traffic=np.array([lower, (0.0,) * 4])))
+
+
+def due(state: ClusterState, **what_if: str) -> list[bool]:
+    return splits_by_itself(state, resolve_settings("5.0.1", what_if=what_if).values).tolist()
+
+
+@pytest.mark.parametrize("figure", range(4))
+def test_a_segment_above_any_of_the_four_limits_is_split(figure: int) -> None:
+    at_limit = tuple(limit if one == figure else 0.0 for one, limit in enumerate(LIMITS))
+    above = tuple(np.nextafter(limit, np.inf) if limit else 0.0 for limit in at_limit)
+    assert due(clicks(at_limit)) == [False, False]
+    assert due(clicks(above)) == [True, False]
+
+
+def test_no_segment_is_split_where_that_is_switched_off_or_the_topic_has_its_most() -> None:
+    hot = clicks((20_000.0, 0.0, 0.0, 0.0))
+    assert due(hot, scalableTopicAutoScaleEnabled="false") == [False, False]
+    assert due(hot, scalableTopicMaxSegments="2") == [False, False]
+    assert due(hot, scalableTopicMaxSegments="3") == [True, False]
+
+
+def test_a_sealed_segment_is_not_split_and_does_not_count() -> None:
+    hot = clicks((20_000.0, 0.0, 0.0, 0.0))
+    segments = hot.topics.segments
+    sealed = replace(segments, is_active=np.array([False, True]))
+    assert due(replace(hot, topics=replace(hot.topics, segments=sealed))) == [False, False]
+    other = replace(segments, is_active=np.array([True, False]))
+    assert due(replace(hot, topics=replace(hot.topics, segments=other)), scalableTopicMaxSegments="2") == [True, False]
+
+
+def test_the_load_that_the_controller_knows_decides() -> None:
+    state = clicks((20_000.0, 0.0, 0.0, 0.0))
+    known = replace(state.topics.segments, controller_traffic=np.array([[0.0] * 4, [60_000.0] * 4]))
+    assert due(replace(state, topics=replace(state.topics, segments=known))) == [False, True]
