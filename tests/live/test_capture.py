@@ -48,6 +48,7 @@ KEYS = {
     "failure_domains": {"domain", "brokers"},
     "topic_names": {"source", "namespace", "domain", "topic"},
     "partitioned_topics": {"namespace", "domain", "topic", "partitions"},
+    "segments": {"source", "namespace", "scalableTopic", "topic", "document"},
     "bundle_data": {"bundle", "modifiedAt", "document"},
     "broker_time_averages": {"broker", "modifiedAt", "document"},
     "resource_quotas": {"bundle", "modifiedAt", "document"},
