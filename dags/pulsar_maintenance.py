@@ -7,6 +7,7 @@ Runs every hour, for all clusters; one that fails doesn't stop the others.
 | `clusters` | lists the clusters of the registry |
 | `prune_snapshots` | removes old snapshots and what was made of them; the newest and those that plans refer to stay |
 | `restore_guard` | switches a cluster's own balancer on again, if a run left it off, or has the notifiers say so |
+| `measure_snapshot_ages` | sets the metric of each cluster's newest validated snapshot |
 | `audit_ledger` | fails if the ledger was changed, or cut off since this DAG last ran |
 
 It sends nothing else to a cluster. The approval of the run that switched the balancer off covers that it is restored.
@@ -22,7 +23,10 @@ from pulsar_advisor_airflow.configuration import guard_notifiers, option
 from pulsar_advisor_airflow.failures import RETRIES
 from pulsar_advisor_airflow.forms import number_param
 from pulsar_advisor_airflow.notifiers import Call
+from pulsar_advisor_airflow.release import require_release
 from pulsar_advisor_airflow.run_limits import NO_BACKFILL, RUN_TIMEOUT, STAGE_TIMEOUT
+
+require_release("0.1.0", __file__)
 
 
 @dag(
@@ -48,6 +52,7 @@ def pulsar_maintenance() -> None:
     by_name = {"map_index_template": "{{ task.op_kwargs['cluster'] }}"}
     task(**by_name)(tasks.prune_snapshots).partial(keep_days="{{ params.keep_days }}").expand(cluster=names)
     task(on_failure_callback=guard_notifiers(), **by_name)(tasks.restore_guard).expand(cluster=names)
+    task(tasks.measure_snapshot_ages)()
     task(tasks.audit_ledger)("{{ ti.xcom_pull(task_ids='audit_ledger', include_prior_dates=True) }}")
 
 

@@ -20,14 +20,34 @@ from __future__ import annotations
 from airflow.sdk import Param, chain, dag, task
 
 from pulsar_advisor_airflow import tasks
-from pulsar_advisor_airflow.assets import snapshot_validated
+from pulsar_advisor_airflow.assets import recommended, snapshot_validated
 from pulsar_advisor_airflow.clusters import Cluster, clusters_to_build, labelled
 from pulsar_advisor_airflow.configuration import advice_notifiers
 from pulsar_advisor_airflow.failures import RETRIES
 from pulsar_advisor_airflow.forms import FORM_MACROS, STRATEGY_ARGUMENTS, strategy_params
 from pulsar_advisor_airflow.notifiers import Call
+from pulsar_advisor_airflow.release import require_release
 from pulsar_advisor_airflow.run_limits import NO_BACKFILL, RUN_TIMEOUT, STAGE_TIMEOUT
-from pulsar_advisor_airflow.stages import place_of, spark_stage
+from pulsar_advisor_airflow.stages import described, place_of, spark_stage
+
+require_release("0.1.0", __file__)
+
+SNAPSHOT = Param(
+    None,
+    type=["null", "string"],
+    pattern=r"^\d{8}T\d{6}Z$",
+    title="Snapshot",
+    description="For a manual run: the id of a snapshot, 20261121T083000Z",
+)
+
+
+UPGRADE_TO = Param(
+    None,
+    type=["null", "string"],
+    pattern=r"^\d+\.\d+\.\d+$",
+    title="Preview an upgrade of Pulsar to",
+    description="A release, such as 5.0.1: the report says what becomes of the balancer. Empty: no preview",
+)
 
 
 def recommend_dag(cluster: Cluster) -> None:
@@ -40,7 +60,7 @@ def recommend_dag(cluster: Cluster) -> None:
         user_defined_macros=FORM_MACROS,
         max_active_runs=1,
         is_paused_upon_creation=False,
-        doc_md=__doc__,
+        doc_md=described(__doc__, cluster),
         tags=["pulsar", "recommendation", cluster.name],
         allowed_run_types=NO_BACKFILL,
         dagrun_timeout=RUN_TIMEOUT,
@@ -50,38 +70,24 @@ def recommend_dag(cluster: Cluster) -> None:
             "execution_timeout": STAGE_TIMEOUT,
             **RETRIES,
         },
-        params={
-            "snapshot": Param(
-                None,
-                type=["null", "string"],
-                pattern=r"^\d{8}T\d{6}Z$",
-                title="Snapshot",
-                description="For a manual run: the id of a snapshot, 20261121T083000Z",
-            ),
-            "upgrade_to": Param(
-                None,
-                type=["null", "string"],
-                pattern=r"^\d+\.\d+\.\d+$",
-                title="Preview an upgrade of Pulsar to",
-                description="A release, such as 5.0.1: the report says what becomes of the balancer. Empty: no preview",
-            ),
-            **strategy_params(cluster.shedder, cluster.placement),
-        },
     )
     def pulsar_recommend() -> None:
         """Recommend → preview of an upgrade → report."""
         place = place_of(cluster)
         named = task(task_id="snapshot")(tasks.snapshot_to_recommend_on)()
         snapshot = task(tasks.require_trusted_snapshot)(place.cluster, named)
-        recommended = spark_stage("recommend", place, snapshot, STRATEGY_ARGUMENTS)
+        plans = spark_stage("recommend", place, snapshot, STRATEGY_ARGUMENTS)
         changed = task(on_success_callback=advice_notifiers(), multiple_outputs=False)(tasks.new_advice)
         previewed = task(tasks.upgrade)(place.cluster, snapshot, "{{ params.upgrade_to }}")
-        reported = task(tasks.report)(place.cluster, snapshot)
-        chain(recommended, previewed, reported, changed(place.cluster, snapshot))
+        reported = task(outlets=[recommended(cluster)])(tasks.report)(place.cluster, snapshot)
+        chain(plans, previewed, reported, changed(place.cluster, snapshot))
 
-    # Airflow copies the form to every task, and checks each copy whenever it reads this file; tasks read the DAG's.
-    for each_task in pulsar_recommend().tasks:
-        each_task.params = {}
+    # Airflow copies the form to every task that is made after it, and checks each copy whenever it reads this file.
+    pulsar_recommend().params = {
+        "snapshot": SNAPSHOT,
+        "upgrade_to": UPGRADE_TO,
+        **strategy_params(cluster.shedder, cluster.placement),
+    }
 
 
 for each in clusters_to_build("pulsar_recommend"):

@@ -24,8 +24,11 @@ from pulsar_advisor_airflow.assets import snapshot_validated
 from pulsar_advisor_airflow.clusters import Cluster, clusters_to_build, labelled
 from pulsar_advisor_airflow.failures import RETRIES
 from pulsar_advisor_airflow.notifiers import Call
+from pulsar_advisor_airflow.release import require_release
 from pulsar_advisor_airflow.run_limits import NO_BACKFILL, RUN_TIMEOUT, STAGE_TIMEOUT
-from pulsar_advisor_airflow.stages import place_of, trusted_snapshot
+from pulsar_advisor_airflow.stages import described, place_of, trusted_snapshot
+
+require_release("0.1.0", __file__)
 
 
 def snapshot_dag(cluster: Cluster) -> None:
@@ -36,7 +39,7 @@ def snapshot_dag(cluster: Cluster) -> None:
         schedule=cluster.schedule,
         catchup=False,
         max_active_runs=1,
-        doc_md=__doc__,
+        doc_md=described(__doc__, cluster),
         tags=["pulsar", "snapshot", cluster.name],
         allowed_run_types=NO_BACKFILL,
         dagrun_timeout=RUN_TIMEOUT,

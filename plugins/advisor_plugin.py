@@ -8,6 +8,9 @@ from airflow.plugins_manager import AirflowPlugin
 
 from pulsar_advisor_airflow import listeners
 from pulsar_advisor_airflow.configuration import PAGES_PREFIX, page_link
+from pulsar_advisor_airflow.release import require_release
+
+require_release("0.1.0", __file__)
 
 
 async def pages(scope: Any, receive: Any, send: Any) -> None:
@@ -18,8 +21,8 @@ async def pages(scope: Any, receive: Any, send: Any) -> None:
 
 
 class PulsarAdvisorPlugin(AirflowPlugin):
-    """The pages under `/pulsar-advisor/`; *Browse → Pulsar clusters*, which shows the first of them; and the report as
-    a tab of a DAG and of a DAG run; and a record of gates that are set by hand."""
+    """The pages under `/pulsar-advisor/`; *Browse → Pulsar clusters*, which shows the first of them; and a record of
+    gates that are set by hand. Nothing is added to DAGs: Airflow would add it to everybody's."""
 
     name = "pulsar_advisor"
     listeners: ClassVar = [listeners]
@@ -31,17 +34,5 @@ class PulsarAdvisorPlugin(AirflowPlugin):
             "destination": "nav",
             "category": "browse",
             "url_route": "pulsar-clusters",
-        },
-        {
-            "name": "Pulsar report",
-            "href": page_link("dags", "{DAG_ID}"),
-            "destination": "dag",
-            "url_route": "pulsar-report",
-        },
-        {
-            "name": "Pulsar report",
-            "href": page_link("dags", "{DAG_ID}", "runs", "{RUN_ID}"),
-            "destination": "dag_run",
-            "url_route": "pulsar-run-report",
         },
     ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from pulsar_advisor.execution.run.pace import waves
+from pulsar_advisor.execution.run.preconditions import executable_steps
 from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import count
@@ -52,8 +54,9 @@ def _lines(
     not_computed_here: str | None,
     left_over: Collection[int],
 ) -> Iterator[str]:
-    unloads = [step for step in plan.steps if step.executable and step.action == "unload"]
-    splits = [step for step in plan.steps if step.executable and step.action == "split"]
+    sent = [step for wave in waves(executable_steps(plan), throttle) for step in wave]
+    unloads = [(number, step) for number, step in enumerate(sent, 1) if step.action == "unload"]
+    splits = [(number, step) for number, step in enumerate(sent, 1) if step.action == "split"]
     before, after = plan.predicted.before, plan.predicted.after
     calls = f"{count(len(unloads), 'unload')} and {count(len(splits), 'split')}"
     yield f"**{text(proposer)}** proposes {calls} on {code(plan.cluster)}"
@@ -79,20 +82,22 @@ def _lines(
     if why_a_person:
         yield f"- {text(why_a_person)}"
     yield f"- approved with it: {'; '.join(throttle.sentences())}"
-    if left_out := len(plan.steps) - len(unloads) - len(splits):
+    if sent:
+        yield f"- {text(sent[0].id)} is sent first: it disturbs the fewest topics, and unless it holds, nothing follows"
+    if left_out := len(plan.steps) - len(sent):
         yield f"- of the plan, {count(left_out, 'step')} can't be carried out and won't be sent"
     if unloads:
-        yield from ("", "| | unload | from | to | why |", "|---|---|---|---|---|")
+        yield from ("", "| sent | step | unload | from | to | why |", "|---|---|---|---|---|---|")
         yield from _rows(unloads, lambda step: f"{code(step.source)} | {_wish(step)}")
     if splits:
-        yield from ("", "| | split | at | by | why |", "|---|---|---|---|---|")
+        yield from ("", "| sent | step | split | at | by | why |", "|---|---|---|---|---|---|")
         yield from _rows(splits, lambda step: f"{', '.join(map(code, step.boundaries))} | {text(step.algorithm or '')}")
 
 
-def _rows(steps: list[Step], columns: Any) -> Iterator[str]:
-    for step in steps[:STEPS_SHOWN]:
+def _rows(steps: list[tuple[int, Step]], columns: Any) -> Iterator[str]:
+    for number, step in steps[:STEPS_SHOWN]:
         bundle = code(step.bundle_name)
-        yield f"| {text(step.id)} | {bundle} | {columns(step)} | {text(step.reason)} |"
+        yield f"| {number} | {text(step.id)} | {bundle} | {columns(step)} | {text(step.reason)} |"
     if len(steps) > STEPS_SHOWN:
         yield f"\n… and {len(steps) - STEPS_SHOWN} more: see the report."
 

@@ -1,12 +1,45 @@
-"""The assets: for each cluster, snapshots that were captured, converted into tables, and passed validation."""
+"""The assets of each cluster, which DAGs of your own may follow: what happened last on the way from data to deed.
+
+Each event's extra says where the data is or which plan it was, never the data.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from airflow.sdk import Asset
 
 from pulsar_advisor_airflow.clusters import Cluster, labelled
 
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
 
 def snapshot_validated(cluster: Cluster) -> Asset:
-    """Each event's extra is `{"root", "cluster", "snapshot"}`: the location, never the data."""
+    """A snapshot was captured, converted into tables, and passed validation: `{"root", "cluster", "snapshot"}`."""
     return Asset(labelled("pulsar-snapshot-validated", cluster))
+
+
+def recommended(cluster: Cluster) -> Asset:
+    """A report was written: `{"root", "cluster", "snapshot", "digest"}`, the digest empty if nothing is advised."""
+    return _named("recommended", cluster)
+
+
+def applied(cluster: Cluster) -> Asset:
+    """A plan was carried out: `{"cluster", "digest", "run"}`."""
+    return _named("applied", cluster)
+
+
+def verified(cluster: Cluster) -> Asset:
+    """It did what was predicted: `{"cluster", "digest", "run", "snapshot"}`."""
+    return _named("verified", cluster)
+
+
+def announce(context: Context, **extra: str | int | None) -> None:
+    """Give the events of a task's assets their extra."""
+    for outlet in context["task"].outlets:
+        context["outlet_events"][outlet].extra = extra
+
+
+def _named(what: str, cluster: Cluster) -> Asset:
+    return Asset(labelled(f"pulsar-plan-{what}", cluster), f"pulsar-advisor://{cluster.name}/{what}")

@@ -1,7 +1,6 @@
 """The clusters of this installation: those of the registry, or the one that the configuration names.
 
-The registry is a YAML document, in a file or in an Airflow Variable. It is checked as a whole: while an entry is
-invalid, no DAG is made from it.
+The registry is a YAML file. It is checked as a whole: while an entry is invalid, no DAG is made from it.
 """
 
 from __future__ import annotations
@@ -30,8 +29,6 @@ REGISTRY_SCHEMA: Final = "pulsar-advisor/clusters/1"
 
 DEEPEST: Final = 10
 """Levels of nesting of a registry, which needs three."""
-VARIABLE: Final = "variable:"
-"""Prefix of a registry kept in an Airflow Variable; anything else is a path."""
 
 _PRESETS: Final = frozenset({"@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly"})
 
@@ -121,14 +118,11 @@ def clusters_to_build(base: str) -> Iterator[Cluster]:
 
 
 def _content(source: str) -> str:
-    if source.startswith(VARIABLE):
-        from airflow.sdk import Variable
-
-        name = source.removeprefix(VARIABLE)
-        content = Variable.get(name, default=None)
-        if content is None:
-            raise UsageError(f"there is no Variable '{name}', which [pulsar_advisor] clusters names")
-        return str(content)
+    if source.startswith("variable:"):
+        raise UsageError(
+            f"[pulsar_advisor] clusters is '{source}': a Variable would be asked for whenever a DAG file is read; put "
+            "the registry into a file"
+        )
     try:
         return Path(source).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, quote, urlsplit
 
@@ -35,8 +36,7 @@ OPTIONS: Final[dict[str, dict[str, str | bool]]] = {
         "example": "/etc/pulsar-advisor/approval-policy.yaml",
     },
     "clusters": {
-        "description": "Registry of clusters (YAML): a path, or variable:NAME for an Airflow Variable. Empty: one "
-        "cluster, as the next three options describe it.",
+        "description": "Registry of clusters: a YAML file. Empty: one cluster, as the next three options describe it.",
         "default": "",
         "example": "/etc/pulsar-advisor/clusters.yaml",
     },
@@ -92,8 +92,8 @@ OPTIONS: Final[dict[str, dict[str, str | bool]]] = {
         "example": "our_notifiers.on_call",
     },
     "call_notifiers": {
-        "description": "Who is called when an approval waits, a run is parked for the first time, or a task failed: as "
-        "advice_notifiers; the template's call holds event, cluster, sentence and link.",
+        "description": "Who is called when an approval waits, a run is parked for the first time, or a task "
+        "failed: as advice_notifiers; the template's call holds event, cluster, sentence and link.",
         "default": "",
         "example": "our_notifiers.pager",
     },
@@ -165,10 +165,8 @@ def call_notifiers() -> list[Any]:
 
 
 def _notifiers(name: str, of_webhook: str = "") -> list[Any]:
-    from airflow.sdk.module_loading import import_string
-
     paths = [path.strip() for path in option(name).split(",") if path.strip()]
-    return [import_string(path)() for path in (*paths, *([of_webhook] if of_webhook and option("webhook") else []))]
+    return [resolve_name(path)() for path in (*paths, *([of_webhook] if of_webhook and option("webhook") else []))]
 
 
 def webhook() -> Webhook | None:
@@ -189,6 +187,11 @@ def job(stage: str) -> str:
 def page_link(*parts: str) -> str:
     """The address of one of our pages, relative to the host of Airflow's web server."""
     return _address(f"{PAGES_PREFIX}/{'/'.join(parts)}")
+
+
+def airflow_link(*parts: str) -> str:
+    """The address of one of Airflow's own pages, relative to the host of its web server."""
+    return _address(f"/{'/'.join(parts)}")
 
 
 def dag_run_link(dag: str, run: str, *parts: str) -> str:

@@ -5,12 +5,21 @@ from __future__ import annotations
 from airflow.sdk import Param
 
 from pulsar_advisor.model.bounds import (
+    CANARY_HOLD,
+    EXPIRES,
     HISTORY,
+    IN_FLIGHT,
+    MAX_AGE,
     MAX_MEGABYTES,
     MAX_PER_SOURCE,
     MAX_SPLITS,
     MAX_TOPICS,
     MAX_UNLOADS,
+    PAUSE_BETWEEN,
+    PER_DESTINATION,
+    PER_NAMESPACE,
+    PER_SOURCE,
+    TOPICS_PER_MINUTE,
     Bounds,
 )
 from pulsar_advisor.placement.registry import PLACEMENTS
@@ -18,7 +27,6 @@ from pulsar_advisor.planning.kinds.registry import KINDS
 from pulsar_advisor.planning.proposals.configured import CONFIGURED
 from pulsar_advisor.planning.requests.request import ALL
 from pulsar_advisor.shedding.registry import SHEDDERS
-from pulsar_advisor_airflow.clusters import cluster, clusters
 
 HOUR_S = 3600
 _BOTH = {CONFIGURED: "the cluster's own, as its brokers are configured", ALL: "all, and advise the best"}
@@ -28,13 +36,6 @@ _VIEWS = {
     "fresh": "fresh: as the brokers have them now",
     "published": "published: as the leader sees them in ZooKeeper",
 }
-
-
-def cluster_param() -> Param:
-    """The cluster: one of the registry's. The form demands a choice if there are several."""
-    names = list(clusters())
-    default = {"default": names[0]} if len(names) == 1 else {}
-    return Param(**default, type="string", enum=names, title="Cluster")
 
 
 def strategy_params(shedder: str, placement: str) -> dict[str, Param]:
@@ -109,7 +110,7 @@ def each(option: str, values: list[str] | None) -> list[str]:
     return [f"{option}={value}" for value in values or ()]
 
 
-FORM_MACROS = {"registered": cluster, "each": each}
+FORM_MACROS = {"each": each}
 """What templates about the form use."""
 
 
@@ -212,3 +213,84 @@ LIMIT_ARGUMENTS = (
         for name in ("exclude_broker", "exclude_namespace", "first_broker", "first_namespace")
     ),
 )
+
+RUN = {
+    "max_age_h": number_param(6, MAX_AGE, "Maximum age of the snapshot (hours)", "Limits", unit_s=HOUR_S),
+    "pause_s": number_param(10, PAUSE_BETWEEN, "Pause between two calls, or waves of calls (seconds)", "Limits"),
+    "canary_hold_s": number_param(60, CANARY_HOLD, "Hold time of the first step (seconds)", "Limits"),
+    "in_flight": number_param(1, IN_FLIGHT, "Steps in flight", "Limits"),
+    "per_source": number_param(2, PER_SOURCE, "Of these, from one broker", "Limits"),
+    "per_destination": number_param(2, PER_DESTINATION, "Of these, to one broker", "Limits"),
+    "per_namespace": number_param(2, PER_NAMESPACE, "Of these, of one namespace", "Limits"),
+    "topics_per_minute": optional_number_param(TOPICS_PER_MINUTE, "Topics unloaded per minute"),
+    "until": Param(
+        None,
+        type=["null", "string"],
+        pattern=r"^([01]\d|2[0-3]):[0-5]\d$",
+        title="Send nothing after (HH:MM)",
+        description="In UTC, the first one after the start of this DAG run. Clear the task to go on with the rest",
+        section="Limits",
+    ),
+    "guard": Param(
+        False,
+        type="boolean",
+        title="Switch the cluster's own balancer off during the run",
+        description="loadBalancerSheddingEnabled and loadBalancerAutoBundleSplitEnabled; restored afterwards",
+        section="Limits",
+    ),
+    "answer_within_h": Param(
+        4, type="number", exclusiveMinimum=0, maximum=72, title="Wait for an answer (hours)", section="Approval"
+    ),
+    "offer_undo_h": Param(
+        1,
+        type="number",
+        minimum=0,
+        maximum=72,
+        title="If it goes wrong, offer to undo it for (hours)",
+        description="0: no offer",
+        section="Approval",
+    ),
+    "expires_h": number_param(4, EXPIRES, "Approval valid for (hours)", "Approval", unit_s=HOUR_S),
+    "approvers": Param(
+        [],
+        type=["null", "array"],
+        items={"type": "string"},
+        title="Only these may answer",
+        description="User names, one per line. Empty: every user who may write to this DAG, but never the proposer",
+        section="Approval",
+    ),
+}
+"""How a plan is carried out, and who answers for it."""
+
+LIMITS_OF_A_RUN = (
+    "pause_s",
+    "canary_hold_s",
+    "in_flight",
+    "per_source",
+    "per_destination",
+    "per_namespace",
+    "topics_per_minute",
+    "guard",
+)
+"""Fields of the form that are limits of `ApplyThrottle` of the same name."""
+
+REBALANCE = {
+    "digest": Param(
+        None,
+        type=["null", "string"],
+        pattern="^(sha256:)?[0-9a-f]{6,64}$",
+        title="Digest of a plan",
+        description="Its first digits, as a report shows them, will do. Empty: recommend on a fresh snapshot",
+    ),
+    "undo": Param(
+        False,
+        type="boolean",
+        title="Undo the plan of that digest",
+        description="Move back what its run moved, as far as the ledger confirms it; with a new approval",
+    ),
+    **strategy_params(CONFIGURED, CONFIGURED),
+    **GOAL,
+    **LIMITS,
+    **RUN,
+}
+"""The form of `pulsar_rebalance`."""

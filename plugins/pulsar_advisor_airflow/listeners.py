@@ -51,9 +51,9 @@ def _record(previous_state: Any, task_instance: Any, state: str) -> None:
 
 def _shown_digest(task_instance_id: Any) -> str | None:
     """The digest of the plan that the gate has shown, in the subject of its request."""
-    from airflow.models.hitl import HITLDetail
-    from airflow.utils.session import create_session
     from sqlalchemy import select
+
+    from pulsar_advisor_airflow.airflow_internals import HITLDetail, create_session
 
     with create_session() as session:
         subject = session.scalar(select(HITLDetail.subject).where(HITLDetail.ti_id == task_instance_id))

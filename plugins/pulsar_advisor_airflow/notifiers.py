@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from airflow.sdk import BaseNotifier
@@ -34,7 +35,7 @@ class BalancerWebhook(BaseNotifier):  # type: ignore[misc]
 
 
 class Call(BaseNotifier):  # type: ignore[misc]
-    """Calls somebody: the notifiers of the option `call_notifiers`, which find the message as `call`, and the webhook.
+    """Calls somebody about a task: the notifiers of the option `call_notifiers`, and the webhook.
 
     One that fails is logged by Airflow; the task goes on.
     """
@@ -43,24 +44,30 @@ class Call(BaseNotifier):  # type: ignore[misc]
         super().__init__()
         self.event = event
         self.sentence = sentence
-        self.notifiers = call_notifiers()
+        call_notifiers()  # one that isn't there is an import error of the DAG
 
     def notify(self, context: Any) -> None:
-        """Run the notifiers, then raise as `AdviceWebhook` does."""
+        """Raises as `AdviceWebhook` does."""
         task, ti = context["task"], context["ti"]
         said = {
             "approval.waiting": getattr(task, "subject", ""),
-            "run.parked": self.sentence,
             "task.failed": f"{ti.dag_id}: {ti.task_id} failed: {context.get('exception')}",
-        }[self.event]
+        }.get(self.event, self.sentence)
         answered_at = ("tasks", ti.task_id, "required_actions") if self.event == "approval.waiting" else ()
         link = with_host(dag_run_link(ti.dag_id, ti.run_id, *answered_at))
-        call = {"cluster": _cluster(task), "sentence": plain(said), "link": link}
-        for notifier in self.notifiers:
-            notifier({**context, "call": {"event": self.event, **call}})
-        receiver = webhook()
-        if receiver is not None:
-            receiver.send(self.event, call)
+        tell(self.event, {"cluster": _cluster(task), "sentence": plain(said), "link": link}, context)
+
+
+def tell(event: Event, call: Mapping[str, str], context: Mapping[str, Any]) -> None:
+    """Run the notifiers of `call_notifiers`, which find the event as `call` in their templates, then the webhook.
+
+    Raises as `AdviceWebhook` does.
+    """
+    for notifier in call_notifiers():
+        notifier({**context, "call": {"event": event, **call}})
+    receiver = webhook()
+    if receiver is not None:
+        receiver.send(event, dict(call))
 
 
 def _cluster(task: Any) -> str:

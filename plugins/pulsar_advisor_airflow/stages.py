@@ -10,7 +10,7 @@ from airflow.sdk import chain, task
 
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.clusters import Cluster
-from pulsar_advisor_airflow.configuration import one_spark_task, option
+from pulsar_advisor_airflow.configuration import one_spark_task, option, page_link
 from pulsar_advisor_airflow.operators.capture import PulsarCaptureOperator
 from pulsar_advisor_airflow.operators.spark_stage import PulsarSparkStageOperator, SparkStage
 from pulsar_advisor_airflow.run_limits import STAGE_TIMEOUT
@@ -18,7 +18,7 @@ from pulsar_advisor_airflow.run_limits import STAGE_TIMEOUT
 
 @dataclass(frozen=True)
 class Place:
-    """Which cluster, where its files are, and how it is reached; each part may be a template."""
+    """Which cluster, where its files are, and how it is reached."""
 
     root: str
     cluster: str
@@ -31,14 +31,9 @@ def place_of(cluster: Cluster) -> Place:
     return Place(option("root"), cluster.name, cluster.pulsar_conn_id, cluster.zookeeper_conn_id)
 
 
-def place_in_form() -> Place:
-    """The place of the cluster that is chosen in the form: for DAGs with the macro `registered`."""
-    return Place(
-        option("root"),
-        "{{ params.cluster }}",
-        "{{ registered(params.cluster).pulsar_conn_id }}",
-        "{{ registered(params.cluster).zookeeper_conn_id }}",
-    )
+def described(documentation: str | None, cluster: Cluster) -> str:
+    """The documentation of a cluster's DAG, with a link to the cluster's page."""
+    return f"{documentation}\n[Reports, plans and runs of {cluster.name}]({page_link('clusters', cluster.name)})"
 
 
 def spark_stage(

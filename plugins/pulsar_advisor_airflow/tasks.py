@@ -20,8 +20,10 @@ from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
 from pulsar_advisor.model.plans.canonical_json import Json
+from pulsar_advisor_airflow.assets import announce
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.failures import as_airflow_errors
+from pulsar_advisor_airflow.metrics import age_measured, measured
 
 if TYPE_CHECKING:
     from pulsar_advisor.storage.root import Root
@@ -30,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 def require_trusted_snapshot(cluster: str, snapshot: str) -> str:
-    """The snapshot's id, if validation passed; each outlet gets an event with the snapshot's location."""
+    """The snapshot's id, if validation passed; each outlet's event has the snapshot's location."""
     from pulsar_advisor.storage.results import read_validation
 
     root = _root(cluster)
@@ -40,9 +42,9 @@ def require_trusted_snapshot(cluster: str, snapshot: str) -> str:
     if not result.success:
         failed = [check.title for check in result.results if check.severity == "critical" and not check.success]
         raise AirflowFailException(f"snapshot {snapshot} must not be used: {'; '.join(failed)}")
-    context = get_current_context()
-    for outlet in context["task"].outlets:
-        context["outlet_events"][outlet].extra = {"root": root.url, "cluster": root.cluster, "snapshot": snapshot}
+    measured("failed_checks", sum(not check.success for check in result.results), cluster)
+    age_measured(snapshot, cluster)
+    announce(get_current_context(), root=root.url, cluster=root.cluster, snapshot=snapshot)
     return snapshot
 
 
@@ -232,6 +234,7 @@ def verify(cluster: str, plan: Mapping[str, str], snapshot: str) -> Json:
     root = _root(cluster)
     with as_airflow_errors(), opened_ledger(root) as ledger:
         result = run(PlanReference(**plan).load(root), ledger, root, snapshot)
+    announce(get_current_context(), cluster=cluster, digest=result.digest, run=result.run, snapshot=result.snapshot)
     if result.deviations:
         raise AirflowFailException(
             f"the cluster is not as predicted: {'; '.join(result.deviations)}; to take the run back, start "
@@ -241,13 +244,26 @@ def verify(cluster: str, plan: Mapping[str, str], snapshot: str) -> Json:
 
 
 def report(cluster: str, snapshot: str) -> str:
-    """Write the HTML report of a snapshot's recommendation; returns its location."""
+    """Write the HTML report of a snapshot's recommendation; returns its location.
+
+    Each outlet's event has the advised plan's digest.
+    """
     from pulsar_advisor.stages.report import run
+    from pulsar_advisor.storage.plans import read_recommendation
+    from pulsar_advisor_airflow.clusters import clusters, labelled
     from pulsar_advisor_airflow.ledger import ledger_head
 
     root = _root(cluster)
     with as_airflow_errors():
-        _, path = run(root, snapshot, ledger_head=ledger_head(root))
+        registered = clusters().get(cluster)
+        dag = labelled("pulsar_rebalance", registered) if registered else None
+        _, path = run(root, snapshot, ledger_head=ledger_head(root), dag=dag)
+        made = read_recommendation(root, snapshot)
+    spreads = [one.standard_deviation_before for one in made.combinations if one.standard_deviation_before is not None]
+    if spreads:
+        measured("imbalance_ratio", spreads[0], cluster)
+    digest = made.advice.digest or ""
+    announce(get_current_context(), root=root.url, cluster=cluster, snapshot=snapshot, digest=digest)
     return path
 
 
@@ -256,6 +272,18 @@ def cluster_names() -> list[str]:
     from pulsar_advisor_airflow.clusters import clusters
 
     return list(clusters())
+
+
+def measure_snapshot_ages() -> None:
+    """Set the metric of each cluster's newest validated snapshot, also while none is captured."""
+    from pulsar_advisor.storage.index import INDEXED, newest
+
+    for cluster in cluster_names():
+        with as_airflow_errors():
+            rows = newest(_root(cluster), INDEXED)
+        validated = next((row.id for row in rows if row.verdict in ("act", "nothing")), None)
+        if validated is not None:
+            age_measured(validated, cluster)
 
 
 def prune_snapshots(cluster: str, keep_days: int) -> Json:

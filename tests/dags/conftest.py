@@ -131,7 +131,7 @@ class Stages:
         document = documents.recommendation(combination, **advice)
         write_file(self.root.folder("plans", snapshot) / "recommendation.json", document.content())
 
-    def report(self, root: Root, _snapshot: str, ledger_head: str | None) -> tuple[None, str]:
+    def report(self, root: Root, _snapshot: str, ledger_head: str | None, dag: str | None) -> tuple[None, str]:
         self.calls.append("report")
         return None, f"{root.url}/report.html"
 
@@ -186,6 +186,8 @@ class Answer:
     option: str
     person: str | None = "olive"
     form: Mapping[str, Any] = field(default_factory=dict)
+    again: Mapping[str, Any] | None = None
+    """The form when asked again, if that is another one."""
     undo: str = "Reject"
     """The same for an offer to undo the run."""
     meanwhile: Callable[[str, Any], None] = lambda _run_id, _session: None
@@ -252,6 +254,7 @@ def _respond(dag_id: str, answer: Answer | None, done: threading.Event) -> None:
     )
     with create_session() as session:
         left_by_others = {ti.id for _, ti in session.execute(waiting)}
+    asked: set[tuple[str, Any]] = set()
     while not done.wait(0.2):
         with create_session() as session:
             for detail, ti in session.execute(waiting):
@@ -265,6 +268,8 @@ def _respond(dag_id: str, answer: Answer | None, done: threading.Event) -> None:
                 detail.responded_by = answer.person and {"id": answer.person, "name": answer.person}
                 detail.responded_at = datetime.now(UTC)
                 detail.chosen_options = [answer.undo if ti.task_id == "undo.approve" else answer.option]
-                detail.params_input = dict(answer.form)
+                asked.add((ti.task_id, ti.id))
+                is_second = sum(task == ti.task_id for task, _ in asked) > 1
+                detail.params_input = dict(answer.again if is_second and answer.again is not None else answer.form)
                 payload = detail.as_resume_event_payload(timedout=answer.person is None)
                 handle_event_submit(TriggerEvent(payload), task_instance=ti, session=session)

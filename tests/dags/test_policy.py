@@ -48,6 +48,11 @@ def test_the_documentation_of_a_dag_names_its_tasks_or_their_groups(dags: Mappin
     assert {name for name in names if f"`{name}`" not in (dag.doc_md or "")} == set()
 
 
+@pytest.mark.parametrize("dag_id", ["pulsar_snapshot", "pulsar_recommend", "pulsar_rebalance"])
+def test_the_documentation_of_a_clusters_dag_leads_to_its_page(dags: Mapping[str, DAG], dag_id: str) -> None:
+    assert "(/pulsar-advisor/clusters/demo)" in (dags[dag_id].doc_md or "")
+
+
 @pytest.mark.parametrize("dag_id", DAG_IDS)
 def test_a_dag_runs_once_at_a_time_and_retries_what_may_pass(dags: Mapping[str, DAG], dag_id: str) -> None:
     dag = dags[dag_id]
@@ -116,8 +121,10 @@ def test_a_form_offers_what_the_registries_hold(dags: Mapping[str, DAG], dag_id:
 
 def test_tasks_carry_no_copy_of_a_form_that_each_cluster_has(dags: Mapping[str, DAG]) -> None:
     """Airflow would serialize and check every copy of every cluster's form whenever it reads the file."""
-    assert dags["pulsar_recommend"].params
-    assert not any(task.params for task in dags["pulsar_recommend"].tasks)
+    for dag_id in ("pulsar_recommend", "pulsar_rebalance"):
+        assert dags[dag_id].params
+        copies = [task for task in dags[dag_id].tasks if not isinstance(task, ApprovalOperator) and task.params]
+        assert copies == []
 
 
 def test_only_a_person_can_start_what_writes_to_a_cluster(dags: Mapping[str, DAG]) -> None:

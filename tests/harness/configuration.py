@@ -78,6 +78,7 @@ def bookie(port: int, zookeeper: str, data: Path) -> dict[str, str]:
         "metadataServiceUri": f"zk://{zookeeper}/ledgers",
         "allowLoopback": "true",
         "advertisedAddress": "127.0.0.1",
+        "listeningInterface": "lo",  # any value has it listen on the address above instead of everywhere
         "journalDirectory": str(data / "journal"),
         "ledgerDirectories": str(data / "ledgers"),
         "indexDirectories": str(data / "ledgers"),

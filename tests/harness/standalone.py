@@ -28,8 +28,14 @@ PREFERRED_PORT: Final = 8080
 START_LIMIT_S: Final = 180
 STOP_LIMIT_S: Final = 30
 
-PARTS: Final = ("scheduler", "dag-processor", "api-server", "triggerer")
-"""What `airflow standalone` runs, too."""
+PARTS: Final[Mapping[str, Sequence[str]]] = {
+    "scheduler": ("--skip-serve-logs",),
+    "dag-processor": (),
+    "api-server": (),
+    "triggerer": ("--skip-serve-logs",),
+}
+"""What `airflow standalone` runs, too, with its options: logs are read from the disk, and their servers would listen
+beyond this machine."""
 
 _AIRFLOW: Final = str(Path(sys.executable).parent / "airflow")
 _DIRECTLY: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -70,7 +76,7 @@ class Airflow:
 
     def start(self, part: str) -> None:
         """Start one of `PARTS`."""
-        self.started.setdefault(part, []).append(self._run(part))
+        self.started.setdefault(part, []).append(self._run(part, *PARTS[part]))
 
     def kill(self, part: str) -> None:
         """Kill the process of a part without notice; tasks that it runs lose only their parent."""
@@ -180,8 +186,6 @@ def _environment(repository: Path, home: Path, root: Path, port: int) -> dict[st
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in USERS.items()),
         "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
-        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port()),
-        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
         "AIRFLOW__PULSAR_ADVISOR__CLUSTER": "live",
         "AIRFLOW__PULSAR_ADVISOR__ROOT": str(root),
         "AIRFLOW__PULSAR_ADVISOR__SPARK_POOL": SPARK_POOL,

@@ -223,7 +223,7 @@ def test_a_secured_cluster_lets_a_super_user_in_and_its_token_stays_secret(
         (tmp_path / name).write_text(token)
     with pytest.raises(ClusterUnreachable, match="credentials required: give the token file"):
         capture(options(cluster), root, Unseen())
-    for name, message in {"rubbish": "are not accepted", "reader": "the role lacks permission"}.items():
+    for name, message in {"rubbish": "credentials rejected", "reader": "the role lacks permission"}.items():
         with pytest.raises(ClusterUnreachable, match=message):
             capture(options(cluster, token_file=tmp_path / name), root, Unseen())
     assert not Path(root.url).exists()

@@ -19,6 +19,7 @@ from harness.artifacts import DEFAULT_RELEASE
 from harness.cluster import ClusterOptions, LiveCluster
 from harness.errors import ClusterDidNotStart
 from harness.load import running_load
+from harness.ports import listened_on_beyond_loopback
 from harness.workload import skewed_workload, topic_hash
 
 StartCluster = Callable[[ClusterOptions], LiveCluster]
@@ -45,6 +46,10 @@ def test_every_broker_is_active_and_runs_the_release_that_was_asked_for(cluster:
     assert sorted(cluster.admin.read("/brokers/live")) == sorted(cluster.broker_ids)
     versions = {cluster.admin.call("GET", "/admin/v2/brokers/version", url=url).text for url in cluster.admin_urls}
     assert versions == {DEFAULT_RELEASE}
+
+
+def test_nothing_listens_for_other_machines(cluster: LiveCluster) -> None:
+    assert listened_on_beyond_loopback(cluster.process_ids) == set()
 
 
 def test_brokers_run_with_the_settings_of_the_harness(cluster: LiveCluster) -> None:

@@ -31,6 +31,7 @@ _WIDE_PLOT: Final = 640
 _NARROW_PLOT: Final = 220
 
 _SCRIPT: Final = Markup(files(__package__).joinpath("templates/report.js").read_text(encoding="utf-8"))
+SCRIPT_SHA256: Final = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
 """The page's policy allows this text by its hash, and nothing else that a browser could run."""
 
 
@@ -45,7 +46,7 @@ def render_html(page: ReportPage) -> str:
     return template.render(
         page=page,
         script=_SCRIPT,
-        script_sha256=base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode(),
+        script_sha256=SCRIPT_SHA256,
         # The chart library escapes the names it draws; everything else is escaped by the template.
         wide_chart=Markup(usage_chart(charted, *_WIDE)) if has_chart else "",
         narrow_chart=Markup(usage_chart(charted, *_NARROW)) if has_chart else "",

@@ -35,6 +35,8 @@ class OptionRow:
     condition: str
     plan: str
     """The first digits of its plan's digest; empty without a plan."""
+    digest: str
+    """All of them, as `sha256:…`."""
     advised: bool
     strategies: tuple[str, ...]
     """Every `shedder with placement` that leads to the same steps."""
@@ -119,6 +121,7 @@ def _row(option: Option, lowest: float | None, advised: str | None, floor_ratio:
         confidence=option.confidence,
         condition=option.condition,
         plan=short(option.digest) if option.digest else "",
+        digest=option.digest or "",
         advised=advised is not None and option.digest == advised,
         strategies=option.strategies,
     )

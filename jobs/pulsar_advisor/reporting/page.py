@@ -152,11 +152,12 @@ def build_page(
     lint: Sequence[LintFinding] = (),
     pace: Pace | None = None,
     upgrade: UpgradePreview | None = None,
+    dag: str | None = None,
 ) -> ReportPage:
     """The report of a recommendation (documents as in `docs/formats.md`).
 
-    `plan` is the one of `shown_combination`, `root_url` the root, for use in the commands. The same
-    inputs give the same page. Raises `StorageError` if the plan is not the advised one.
+    `plan` is the one of `shown_combination`, `root_url` the root, for use in the commands; `dag` is what readers in
+    Airflow use instead. The same inputs give the same page. Raises `StorageError` if the plan is not the advised one.
     """
     advised = _advised(recommendation.advice.digest, plan)
     configured = _configured(state, settings)
@@ -173,7 +174,7 @@ def build_page(
         pulsar_version=state.pulsar_version or "of an unknown release",
         load_manager=state.load_manager,
         view=state.view,
-        verdict=verdict_of(advised, reference, recommendation, trust, root_url),
+        verdict=verdict_of(advised, reference, recommendation, trust, root_url, dag),
         findings=_by_severity(recommendation.findings),
         brokers=broker_table(rows, reference, thresholds_of(reference, settings) if reference else ()),
         hot=hot_brokers(state, rows, advised),

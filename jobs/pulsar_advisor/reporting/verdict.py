@@ -79,8 +79,12 @@ def verdict_of(
     recommendation: Recommendation,
     trust: Trust,
     root_url: str,
+    dag: str | None = None,
 ) -> Verdict:
-    """The verdict on a recommendation; `reference` is the plan whose wording is used if none is advised."""
+    """The verdict on a recommendation; `reference` is the plan whose wording is used if none is advised.
+
+    `dag` is the Airflow DAG that carries plans out, if the report is for its readers.
+    """
     plan = advised or reference
     steps = plan.steps if plan else ()
     executable = [step for step in steps if step.executable]
@@ -103,9 +107,11 @@ def verdict_of(
         executable=len(executable) if acting else 0,
         not_executable=tuple(Tally(reason, number) for reason, number in obstacles.most_common()),
         warnings=tuple(sentence(why) for each in needed if each.consent.name == "worse" for why in each.reasons),
-        commands=_commands(acting, str(recommendation.advice.digest), needed, root_url, recommendation.proposer)
-        if acting
-        else (),
+        commands=()
+        if acting is None
+        else _in_airflow(dag, str(recommendation.advice.digest), needed)
+        if dag
+        else _commands(acting, str(recommendation.advice.digest), needed, root_url, recommendation.proposer),
     )
 
 
@@ -160,6 +166,14 @@ def _headline(
         return f"Nothing can be done: {plan.shedder} would {' and '.join(wishes)}, but {sentence(reason)}"
     rest = f"{trust.coverage.why} For the rest: " if trust.coverage.why else ""
     return rest + plan_sentence(plan, recommendation.noise_floor.ratio)
+
+
+def _in_airflow(dag: str, digest: str, needed: Sequence[NeededConsent]) -> tuple[Command, ...]:
+    ticks = " and ".join(each.consent.title for each in needed)
+    return (
+        Command(f"Press Propose this above, or trigger {dag} with this digest", (digest,)),
+        Command(f"Somebody else then approves it in Airflow's required actions{ticks and f', and ticks {ticks}'}", ()),
+    )
 
 
 def _commands(

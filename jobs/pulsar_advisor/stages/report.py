@@ -37,17 +37,23 @@ _log = logging.getLogger(__name__)
 
 
 def run(
-    root: Root, snapshot: str, form: Form = "html", output: str | None = None, ledger_head: str | None = None
+    root: Root,
+    snapshot: str,
+    form: Form = "html",
+    output: str | None = None,
+    ledger_head: str | None = None,
+    dag: str | None = None,
 ) -> tuple[ReportPage, str]:
     """Write the report of a snapshot's last recommendation; returns page and location. Raises as `report_page`."""
-    page = report_page(root, snapshot, ledger_head)
+    page = report_page(root, snapshot, ledger_head, dag)
     return page, write_report(page, root, form, output)
 
 
-def report_page(root: Root, snapshot: str, ledger_head: str | None = None) -> ReportPage:
+def report_page(root: Root, snapshot: str, ledger_head: str | None = None, dag: str | None = None) -> ReportPage:
     """The report of the last recommendation of a snapshot. Raises `UsageError` if there is none.
 
-    `ledger_head` is the ledger's last event, as `audit verify --head` takes it.
+    `ledger_head` is the ledger's last event, as `audit verify --head` takes it; `dag` the DAG of Airflow that carries
+    plans out, named in place of commands.
     """
     folder = root.folder(PLANS, snapshot)
     recommendation = read_recommendation(root, snapshot)
@@ -74,6 +80,7 @@ def report_page(root: Root, snapshot: str, ledger_head: str | None = None) -> Re
         lint=judge(lint_case(root, state, inputs)),
         pace=Pace(DEFAULT_THROTTLE.canary_hold_s, DEFAULT_THROTTLE.pause_s),
         upgrade=preview_if_any(root, snapshot, recommendation.manifest_sha256),
+        dag=dag,
     )
 
 

@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.model.bounds import next_time
 from pulsar_advisor.model.errors import Refused
+from pulsar_advisor_airflow.assets import announce
 from pulsar_advisor_airflow.failures import as_airflow_errors
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, show_links
 from pulsar_advisor_airflow.notifiers import Call
@@ -120,6 +121,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             choices = ["clear this task to continue", *([back] if result.undoable_steps else [])]
             kind = AirflowException if self._killed else AirflowFailException
             raise kind(f"{result.sentence}; {'; '.join(choices)}")
+        announce(context, cluster=self.cluster, digest=result.digest, run=result.run)
         return {name: getattr(result, name) for name in ("digest", "run", "outcome", "ledger_head")}
 
     def _run(self, waited: Parking | None, until: datetime | None) -> ApplyResult:

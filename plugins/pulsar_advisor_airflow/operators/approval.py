@@ -13,8 +13,9 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, T
 
 from pulsar_advisor.execution.ledger.approvals import record_refusal, record_rejection
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
-from pulsar_advisor.planning.plans.consent import CONSENTS, ConsentName
-from pulsar_advisor_airflow.failures import as_airflow_errors
+from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.planning.plans.consent import ConsentName, needed_consents
+from pulsar_advisor_airflow.failures import AskAgain, as_airflow_errors
 from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, approval_policy, opened_ledger
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink
 from pulsar_advisor_airflow.notifiers import Call
@@ -36,6 +37,10 @@ FIELD: Final[Mapping[ConsentName, str]] = {
 COMMENT: Final = "comment"
 
 
+class _Unticked(Refused):
+    """An approval without a consent that the plan needs."""
+
+
 class Answer(TypedDict):
     """What Airflow hands on of a person's answer."""
 
@@ -49,8 +54,9 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
 
     The digest that was shown is stored with the deferred task, and the responder's name comes with the answer from the
     API server: neither goes through XCom, which anyone who may edit the DAG can change. The user who triggered the DAG
-    run can't approve. A plan approved in this DAG run isn't asked about again: a busy scheduler can mistake a deferred
-    task that was just answered for a lost one, and start it again (apache/airflow#66374).
+    run can't approve, and an approval without a consent that the plan needs is asked for again. A plan approved in this
+    DAG run isn't asked about again: a busy scheduler can mistake a deferred task that was just answered for a lost one,
+    and start it again (apache/airflow#66374).
 
     :param plan: a `PlanReference` as a mapping (templated)
     :param root: path or object-store URL of the root
@@ -85,10 +91,10 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             response_timeout=timedelta(hours=4),  # execute() sets the requested one
             ignore_downstream_trigger_rules=True,
             notifiers=[Call("approval.waiting")],
+            # execute() adds the consents that the plan needs. Airflow's page takes an empty text for a missing one, so
+            # that an answer would need a comment.
             params={
-                **{FIELD[consent.name]: Param(False, type="boolean", title=consent.title) for consent in CONSENTS},
-                # Airflow's page takes an empty text for a missing one, so that an answer would need a comment.
-                COMMENT: Param(None, type=["null", "string"], title="Comment", description="Recorded in the ledger"),
+                COMMENT: Param(None, type=["null", "string"], title="Comment", description="Recorded in the ledger")
             },
             **kwargs,
         )
@@ -126,6 +132,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         if approver is not None or why_a_person is None:
             self.log.info("%s: approved by %s in this DAG run", self.plan["digest"], approver or "the policy")
             return
+        self._ask_for(plan)
         self.subject = approval_request.subject(plan)
         proposer = context["dag_run"].triggering_user_name or "An unknown user"
         self.body = approval_request.body(
@@ -159,21 +166,30 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             raise AirflowFailException("it is not known what was shown: clear this task to ask again")
         self.plan, self.throttle = shown, throttle
         responder = (event.get("responded_by_user") or {}).get("name")
-        approved = event.get("chosen_options") == [self.APPROVE]
         with as_airflow_errors(), opened_ledger(Root(self.root, self.cluster)) as ledger:
-            if not approved:
+            if event.get("chosen_options") != [self.APPROVE]:
                 answer = f"by {responder}" if responder else "no answer in time"
                 record_rejection(ledger, shown["digest"], f"{answer} (airflow, {context['run_id']})")
-                self.log.info("%s: rejected, %s", shown["digest"], answer)
                 context["ti"].xcom_push(key="answer", value=f"rejected: {answer}")
-            answered = super().execute_complete(context, event)
-            if approved:
-                self._approve(ledger, self._load(), responder, context, event["params_input"] or {})
+                if self.fail_on_reject:
+                    raise AirflowFailException(f"rejected: {answer}")
+                return super().execute_complete(context, {**event, "params_input": {}})
+            plan = self._load()
+            self._ask_for(plan)
+            given = event["params_input"] or {}
+            form = {name: given.get(name) for name in self.params}  # what wasn't asked for is no consent
+            answered = super().execute_complete(context, {**event, "params_input": form})
+            self._approve(ledger, plan, responder, context, form)
         return answered
+
+    def _ask_for(self, plan: Plan) -> None:
+        """Have the form ask for the consents that a plan needs, and for no others."""
+        for needed in needed_consents(plan):
+            box = Param(False, type="boolean", title=needed.consent.title)
+            self.params[FIELD[needed.consent.name]] = box
 
     def _refuse_if_run(self, ledger: Ledger) -> None:
         from pulsar_advisor.execution.consent.approval import require_may_run
-        from pulsar_advisor.model.errors import Refused
 
         try:
             require_may_run(ledger, self.plan["digest"])
@@ -183,7 +199,6 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
 
     def _why_not_computed_here(self, ledger: Ledger, plan: Plan) -> str | None:
         """As `derive.why_not_computed_here`; a refusal is recorded."""
-        from pulsar_advisor.model.errors import Refused
         from pulsar_advisor.stages.derive import why_not_computed_here
         from pulsar_advisor.storage.root import Root
 
@@ -198,7 +213,6 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
     ) -> str | None:
         """None if the policy approved the plan; else why a person must, empty if no policy applies."""
         from pulsar_advisor.execution.consent.approval import approve_automatically
-        from pulsar_advisor.model.errors import Refused
 
         policy = approval_policy(self.cluster)
         if policy.automatic is None or not self.asks_policy:
@@ -220,7 +234,6 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
     def _approver_in(self, context: Context, ledger: Ledger, plan: Plan) -> str | None:
         """The user whose approval at this gate, in this DAG run, is still valid."""
         from pulsar_advisor.execution.consent.approval import standing_approval
-        from pulsar_advisor.model.errors import Refused
 
         try:
             approval = standing_approval(ledger, plan, approval_policy(self.cluster))
@@ -233,10 +246,10 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         from pulsar_advisor.execution.consent.approval import approve
         from pulsar_advisor.execution.person import Person, same_person
         from pulsar_advisor.execution.throttle import ApplyThrottle
-        from pulsar_advisor.model.errors import Refused
 
         digest = self.plan["digest"]
         proposer = context["dag_run"].triggering_user_name
+        needed = [each.consent for each in needed_consents(plan)]
         try:
             if responder is None:
                 raise Refused("Airflow doesn't report who approved it")
@@ -245,19 +258,23 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
                     f"{responder} may not approve what {proposer or 'somebody unknown'} proposed: "
                     "another person has to; clear this task to ask again"
                 )
+            if lacking := [consent.title for consent in needed if form[FIELD[consent.name]] is not True]:
+                raise _Unticked(f"{responder} approved it without ticking: {', '.join(lacking)}")
             approve(
                 ledger,
                 plan,
                 digest=digest,
                 approver=Person(responder, AUTHENTICATED_BY),
                 policy=approval_policy(self.cluster),
-                consents=[consent.name for consent in CONSENTS if form.get(FIELD[consent.name]) is True],
+                consents=[consent.name for consent in needed],
                 throttle=ApplyThrottle(**self.throttle),
                 valid_for_s=int(float(self.valid_for_h) * 3600),
                 comment=str(form.get(COMMENT) or ""),
             )
         except Refused as refused:
             record_refusal(ledger, digest, str(refused))
+            if isinstance(refused, _Unticked):
+                raise AskAgain(str(refused)) from refused
             raise
         context["ti"].xcom_push(key="answer", value=f"approved by {responder}")
 

@@ -1,26 +1,22 @@
-"""Who may see and do what: Airflow's login and its permissions on our DAGs.
-
-`airflow.api_fastapi.core_api.security` and its neighbours are internal to Airflow's core, though its providers use
-them: only here.
-"""
+"""Who may see and do what: Airflow's login and its permissions on our DAGs."""
 
 from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
-from airflow.configuration import conf
+from airflow.sdk import conf
 from fastapi import Depends, Form, HTTPException, Request
 from itsdangerous import BadData, URLSafeTimedSerializer
 
 from pulsar_advisor.execution.person import Person
+from pulsar_advisor_airflow.airflow_internals import GetUserDep, requires_access_dag
 from pulsar_advisor_airflow.clusters import Cluster, clusters, labelled
 from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY
 
 RECOMMENDING: Final = "pulsar_recommend"
 """Who may see a cluster's DAG of this name may see its pages."""
 WRITING: Final = "pulsar_rebalance"
-"""Who may also edit this DAG may pause and stop runs."""
+"""Who may edit a cluster's DAG of this name may propose its plans, and pause and stop its runs."""
 
 TOKEN_LIFE_S: Final = 3600
 
@@ -39,15 +35,9 @@ def readable(cluster: str, request: Request, user: GetUserDep) -> Cluster:
     return found
 
 
-def readable_dag(dag: str, request: Request, user: GetUserDep) -> str:
-    """The DAG of the address. Without a login: 401; without the permission to see it: 403."""
-    requires_access_dag(method="GET", param_dag_id=dag)(request, user)
-    return dag
-
-
-def may_write(request: Request, user: GetUserDep) -> bool:
-    """Whether the user may pause and stop runs."""
-    return _permits("PUT", WRITING, request, user)
+def may_write(cluster: Annotated[Cluster, Depends(readable)], request: Request, user: GetUserDep) -> bool:
+    """Whether the user may propose plans of the cluster, and pause and stop its runs."""
+    return _permits("PUT", labelled(WRITING, cluster), request, user)
 
 
 def form_token(request: Request, user: GetUserDep) -> str:
@@ -56,16 +46,16 @@ def form_token(request: Request, user: GetUserDep) -> str:
 
 
 def steered_by(
-    cluster: Annotated[Cluster, Depends(readable)],  # noqa: ARG001 - permission to see it comes first
+    cluster: Annotated[Cluster, Depends(readable)],
     request: Request,
     user: GetUserDep,
     token: Annotated[str, Form()] = "",
 ) -> Person:
-    """The user who sent a form. 403 without permission to write, or if the form isn't the one that we showed this user.
+    """The user who sent a form. 403 if they may not write to this cluster, or if it isn't the form we showed them.
 
     Another site can make a browser send a form with the user's cookie, but can't read the token on our page.
     """
-    requires_access_dag(method="PUT", param_dag_id=WRITING)(request, user)
+    requires_access_dag(method="PUT", param_dag_id=labelled(WRITING, cluster))(request, user)
     page, _, _ = request.url.path.rpartition("/")
     try:
         shown = _signer().loads(token, max_age=TOKEN_LIFE_S)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from hashlib import sha256
 from http import HTTPStatus
+from importlib.resources import files
 from typing import Any, Final
+from urllib.parse import urlencode
 
-from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -21,17 +24,23 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
 from pulsar_advisor.model.text.plain_text import plain, printed
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor_airflow.configuration import option, page_link
+from pulsar_advisor_airflow.airflow_internals import GetUserDep
+from pulsar_advisor_airflow.configuration import airflow_link, option, page_link
+
+_SCRIPT: Final = Markup(files(__package__).joinpath("templates/pages.js").read_text(encoding="utf-8"))
 
 HEADERS: Final = {
     "Content-Security-Policy": (
-        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
+        "default-src 'none'; style-src 'unsafe-inline'; connect-src 'self'; frame-src 'self'; base-uri 'none'; "
+        "form-action 'self'; frame-ancestors 'self'; "
+        f"script-src 'sha256-{base64.b64encode(sha256(_SCRIPT.encode()).digest()).decode()}'"
     ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-"""Our own pages run no script and load nothing; what a browser may keep of an answer, that answer says itself."""
+"""Our own pages run one script, ours, and load nothing but reports; what a browser may keep of an answer, that answer
+says itself."""
 
 KEPT: Final = "private, no-cache"
 """A browser may keep a page, but asks each time: the answer to one that didn't change is empty."""
@@ -48,7 +57,7 @@ templates: Final = Environment(
     trim_blocks=True,
     finalize=printed,
 )
-templates.globals["page_link"] = page_link
+templates.globals |= {"page_link": page_link, "airflow_link": airflow_link, "script": _SCRIPT}
 
 
 def without_places(text: str) -> str:
@@ -65,9 +74,15 @@ _under_way: Counter[str] = Counter()
 
 
 def with_headers(app: ASGIApp) -> ASGIApp:
-    """The application, each of whose answers has these headers, unless it sets its own."""
+    """The application, each of whose answers has these headers, unless it sets its own.
+
+    A slash at the end of an address makes no difference.
+    """
 
     async def answered(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].endswith("/") and scope["path"] != f"{scope['root_path']}/":
+            scope = {**scope, "path": scope["path"].rstrip("/")}
+
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
@@ -115,7 +130,9 @@ def answer_errors(app: FastAPI) -> None:
         return _problem(409 if isinstance(error, Refused) else 404, str(error))
 
     @app.exception_handler(StarletteHTTPException)
-    async def of_http(_request: Request, error: StarletteHTTPException) -> Response:
+    async def of_http(request: Request, error: StarletteHTTPException) -> Response:
+        if error.status_code == HTTPStatus.UNAUTHORIZED and _is_of_a_browser(request):
+            return RedirectResponse(_login_and_back(request), HTTPStatus.SEE_OTHER)
         said = "" if error.detail == HTTPStatus(error.status_code).phrase else str(error.detail)
         return _problem(error.status_code, said, error.headers)
 
@@ -126,6 +143,17 @@ def answer_errors(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def unexpected(_request: Request, _error: Exception) -> Response:
         return _problem(500, "The web server's log says more.")
+
+
+def _is_of_a_browser(request: Request) -> bool:
+    """Whether a person waits for a page, and no program for an answer."""
+    return request.method == "GET" and "text/html" in request.headers.get("accept", "")
+
+
+def _login_and_back(request: Request) -> str:
+    """The address of Airflow's login, which leads back to the page that was asked for."""
+    asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    return f"{airflow_link('api', 'v2', 'auth', 'login')}?{urlencode({'next': asked})}"
 
 
 def _problem(status: int, said: str, headers: Mapping[str, str] | None = None) -> Response:

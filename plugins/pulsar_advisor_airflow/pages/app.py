@@ -1,4 +1,4 @@
-"""The addresses of the pages, and the forms that steer a run."""
+"""The addresses of the pages, and the forms that propose a plan or steer a run."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
 
-from fastapi import Depends, FastAPI, HTTPException, Path, Query, Request
+from fastapi import Depends, FastAPI, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
+from markupsafe import Markup
 
 from pulsar_advisor.execution.apply import abort, go_on, pause
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -19,14 +20,15 @@ from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.plan import Plan, load_plan, short
 from pulsar_advisor.reporting.figures import moment
-from pulsar_advisor.storage.index import has_report
-from pulsar_advisor_airflow.clusters import Cluster
-from pulsar_advisor_airflow.configuration import page_link, report_link
+from pulsar_advisor.reporting.html import SCRIPT_SHA256
+from pulsar_advisor_airflow.clusters import Cluster, labelled
+from pulsar_advisor_airflow.configuration import airflow_link, page_link, report_link
+from pulsar_advisor_airflow.forms import RUN
 from pulsar_advisor_airflow.pages.access import (
+    WRITING,
     form_token,
     may_write,
     readable,
-    readable_dag,
     steered_by,
     visible,
 )
@@ -36,13 +38,15 @@ from pulsar_advisor_airflow.pages.content import (
     cluster_content,
     cluster_lines,
     ledger_if_any,
-    newest_report,
     plan_content,
+    plan_of_report,
+    proposed_plan,
+    report_content,
     root_of,
     run_content,
     run_of,
 )
-from pulsar_advisor_airflow.pages.dag_runs import REBALANCE, cluster_of, subject_of
+from pulsar_advisor_airflow.pages.dag_runs import SCHEDULED
 from pulsar_advisor_airflow.pages.sparkline import sparkline
 from pulsar_advisor_airflow.pages.streamed import streamed
 
@@ -51,11 +55,12 @@ REFRESH_S: Final = 5
 
 REPORT_HEADERS: Final = {
     "Content-Security-Policy": (
-        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; base-uri 'none'; form-action 'none'; "
-        "frame-ancestors 'self'"
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{SCRIPT_SHA256}'; img-src data:; "
+        "sandbox allow-scripts; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
     ),
 }
-"""Anyone who can write the root controls this page, so it runs no script, loads nothing, and has an opaque origin."""
+"""Anyone who can write the root controls this page, so it runs no script but ours, which sorts its tables, loads
+nothing, and has an opaque origin."""
 
 SEE_OTHER: Final = 303
 
@@ -79,14 +84,28 @@ def _age(of: str | datetime) -> str:
     return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // (24 * 60)} d"
 
 
+def _moment(epoch_ms: int) -> Markup:
+    """A moment in UTC; the pages' script adds the viewer's time."""
+    machine = datetime.fromtimestamp(epoch_ms // 1000, UTC).isoformat()
+    return Markup('<time datetime="{}">{}</time>').format(machine, moment(epoch_ms))
+
+
 templates.filters |= {
     "age": _age,
-    "moment": moment,
+    "moment": _moment,
     "short": short,
     "took": lambda milliseconds: str(timedelta(seconds=milliseconds // 1000)),
     "percent": lambda ratio: f"{ratio:.0%}",
 }
-templates.globals |= {"report_link": report_link, "sparkline": sparkline}
+templates.globals |= {
+    "report_link": report_link,
+    "sparkline": sparkline,
+    "airflow_link": airflow_link,
+    "dag_of": labelled,
+    "SCHEDULED": SCHEDULED,
+    "WRITING": WRITING,
+    "RUN": RUN,
+}
 
 
 _Number = Annotated[int, Path(ge=1, le=2**31)]
@@ -120,11 +139,39 @@ def cluster_page(
 
 
 @pages.get("/clusters/{cluster}/reports/{snapshot}")
+def report_page(
+    request: Request,
+    cluster: Annotated[Cluster, Depends(readable)],
+    snapshot: str,
+    writes: Annotated[bool, Depends(may_write)],
+) -> Response:
+    """The report of one snapshot, with what may be proposed of it; 404 if there is none."""
+    content = report_content(cluster, root_of(cluster).resolve(snapshot))
+    return page(request, "report.html", cluster=cluster, content=content, writes=writes)
+
+
+@pages.get("/clusters/{cluster}/reports/{snapshot}/report.html")
 def report(request: Request, cluster: Annotated[Cluster, Depends(readable)], snapshot: str) -> Response:
-    """The report of one snapshot; 404 if there is none."""
+    """The report itself, as it was written."""
     root = root_of(cluster)
     path = root.folder("reports", root.resolve(snapshot)) / "report.html"
     return streamed(request, path, "text/html", REPORT_HEADERS)
+
+
+@pages.get("/clusters/{cluster}/reports/{snapshot}/plans/{digest}")
+def recommended_plan_page(
+    request: Request,
+    cluster: Annotated[Cluster, Depends(readable)],
+    snapshot: str,
+    digest: str,
+    place: Annotated[Place, Depends(_place)],
+    writes: Annotated[bool, Depends(may_write)],
+) -> Response:
+    """A plan of a report, proposed or not."""
+    plan = plan_of_report(cluster, root_of(cluster).resolve(snapshot), digest)
+    with ledger_if_any() as ledger:
+        content = plan_content(ledger, cluster, plan, place)
+    return page(request, "plan.html", cluster=cluster, content=content, writes=writes)
 
 
 @pages.get("/clusters/{cluster}/plans/{digest}")
@@ -133,40 +180,12 @@ def plan_page(
     cluster: Annotated[Cluster, Depends(readable)],
     digest: str,
     place: Annotated[Place, Depends(_place)],
+    writes: Annotated[bool, Depends(may_write)],
 ) -> Response:
     """A plan: its steps, who proposed and approved it, its runs, and its events in the ledger."""
-    with _ledger() as ledger:
-        content = plan_content(ledger, cluster, digest, place)
-    return page(request, "plan.html", cluster=cluster, content=content)
-
-
-@pages.get("/dags/{dag}")
-def dag_tab(
-    request: Request,
-    dag: Annotated[str, Depends(readable_dag)],
-    seen: Annotated[list[Cluster], Depends(visible)],
-) -> Response:
-    """The tab of a DAG: the newest report of its cluster; for the DAG of all clusters, their list."""
-    if dag == REBALANCE:
-        return RedirectResponse(page_link(""), SEE_OTHER)
-    cluster = _one_of(seen, cluster_of(dag))
-    return _report_or_wait(request, cluster, newest_report(cluster))
-
-
-@pages.get("/dags/{dag}/runs/{run:path}")
-def dag_run_tab(
-    request: Request,
-    dag: Annotated[str, Depends(readable_dag)],
-    run: str,
-    seen: Annotated[list[Cluster], Depends(visible)],
-) -> Response:
-    """The tab of a DAG run: the report of the snapshot that it is about."""
-    subject = subject_of(dag, run)
-    cluster = _one_of(seen, subject.cluster if subject else None)
-    snapshot = subject.snapshot if subject else None
-    root = root_of(cluster)
-    known = snapshot is not None and has_report(root, root.resolve(snapshot))
-    return _report_or_wait(request, cluster, snapshot if known else None)
+    with ledger_if_any() as ledger:
+        content = plan_content(ledger, cluster, proposed_plan(ledger, cluster, digest), place)
+    return page(request, "plan.html", cluster=cluster, content=content, writes=writes)
 
 
 @pages.get("/clusters/{cluster}/runs/{run}")
@@ -207,21 +226,6 @@ def stop_run(
 ) -> RedirectResponse:
     """End the run for good, before its next call."""
     return _steer(cluster, run, person, abort)
-
-
-def _one_of(seen: Sequence[Cluster], cluster: Cluster | None) -> Cluster:
-    if cluster is None:
-        raise UsageError("this is not a DAG of the Pulsar Rebalance Advisor that has reports")
-    if cluster not in seen:
-        raise HTTPException(403, "you need permission to view the cluster's DAG pulsar_recommend")
-    return cluster
-
-
-def _report_or_wait(request: Request, cluster: Cluster, snapshot: str | None) -> Response:
-    """The report; without one, a page that looks for it again by itself."""
-    if snapshot is None:
-        return page(request, "no_report.html", {"Refresh": str(REFRESH_S)}, cluster=cluster)
-    return RedirectResponse(report_link(cluster.name, snapshot), SEE_OTHER)
 
 
 def _steer(

@@ -11,10 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
 from pulsar_advisor.documents.snapshot_index import SnapshotRow
+from pulsar_advisor.execution.consent.approval import require_may_run
 from pulsar_advisor.execution.ledger import lists
 from pulsar_advisor.execution.ledger.address import ledger_url
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
@@ -22,7 +24,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import AfterRun
 from pulsar_advisor.execution.ledger.opening import ledger_exists, open_ledger
 from pulsar_advisor.execution.ledger.pauses import pause_requested
-from pulsar_advisor.execution.ledger.plan_states import PlanState, states_of
+from pulsar_advisor.execution.ledger.plan_states import PlanState, PlanStateName, states_of
 from pulsar_advisor.execution.ledger.plans import plan_record, summary_of_plan
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.runs import is_parked, run_if_any, runs_of_plan
@@ -31,14 +33,19 @@ from pulsar_advisor.execution.ledger.switches import SwitchedOff
 from pulsar_advisor.execution.ledger.tables import Approval, Event, Proposal, Run, RunState, StepRecord
 from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
 from pulsar_advisor.execution.run.guard import left_off
-from pulsar_advisor.model.errors import AdvisorError, UsageError
-from pulsar_advisor.model.plans.plan import Plan, Step, load_plan
+from pulsar_advisor.execution.run.pace import waves
+from pulsar_advisor.execution.run.preconditions import executable_steps
+from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
+from pulsar_advisor.model.errors import AdvisorError, Refused, UsageError
+from pulsar_advisor.model.plans.plan import Plan, Step, digest_of, load_plan
+from pulsar_advisor.reporting.options import OptionRow, options_of
 from pulsar_advisor.storage.index import has_report, newest
+from pulsar_advisor.storage.plans import PlanReference, read_recommendation
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow.clusters import Cluster
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.pages.dag_runs import NewestRun, newest_runs
-from pulsar_advisor_airflow.pages.snapshot_lines import ShownVerdict, SnapshotLine, snapshot_lines
+from pulsar_advisor_airflow.pages.snapshot_lines import ShownVerdict, SnapshotLine, began_after, snapshot_lines
 
 ROWS_SHOWN: Final = 30
 """Of each list of a cluster."""
@@ -119,26 +126,51 @@ class ClusterContent:
 
 
 @dataclass(frozen=True)
+class ReportOption:
+    """One option of a report, and the state of its plan; None if it has none, or nobody has proposed it."""
+
+    row: OptionRow
+    state: PlanStateName | None
+
+
+@dataclass(frozen=True)
+class ReportContent:
+    """What may be proposed of a report, best first."""
+
+    snapshot: str
+    options: Sequence[ReportOption]
+    later_run: Run | None
+    """The cluster's newest run that was carried out, or is, if it began after the snapshot."""
+
+
+@dataclass(frozen=True)
 class PlanContent:
     """A plan, its state, and what the ledger has recorded about it, oldest first."""
 
     plan: Plan
-    state: PlanState
-    steps: Part[Step]
-    proposals: Sequence[Proposal]
-    approvals: Sequence[Approval]
-    rejections: Sequence[Event]
-    """Who said no, or that an answer didn't come in time."""
-    runs: Sequence[Run]
-    as_predicted: Mapping[int, bool]
-    """The last verdict of `verify` on each run that has one, by the run's number."""
-    events: Part[Event]
+    digest: str
+    state: PlanStateName | None
+    """None: nobody has proposed it."""
+    why_not: str
+    """Why it can't be proposed (again); empty if it can."""
+    later_run: Run | None
+    """As in `ReportContent`."""
+    steps: Part[tuple[int | None, Step]]
+    """In the order in which they are sent, with their number in it; those that aren't sent come last."""
     has_report: bool
+    proposals: Sequence[Proposal] = ()
+    approvals: Sequence[Approval] = ()
+    rejections: Sequence[Event] = ()
+    """Who said no, or that an answer didn't come in time."""
+    runs: Sequence[Run] = ()
+    as_predicted: Mapping[int, bool] = field(default_factory=dict)
+    """The last verdict of `verify` on each run that has one, by the run's number."""
+    events: Part[Event] = Part((), None)
 
 
 @dataclass(frozen=True)
 class RunContent:
-    """A run, its steps in the order of the plan, and its events, oldest first."""
+    """A run, its steps in the order in which they are sent, and its events, oldest first."""
 
     run: Run
     steps: Part[StepRecord]
@@ -213,8 +245,12 @@ def cluster_content(cluster: Cluster, place: Place) -> ClusterContent:
 def run_content(ledger: Ledger, cluster: Cluster, number: int, place: Place) -> RunContent:
     """A run of the cluster. Raises `UsageError` if it has no such run."""
     run = run_of(ledger, cluster, number)
-    approvals = {approval.id: approval.approver for approval in approvals_of_plan(ledger, run.digest)}
-    steps = list(steps_of_run(ledger, run.id).values())
+    approvals = {approval.id: approval for approval in approvals_of_plan(ledger, run.digest)}
+    records = steps_of_run(ledger, run.id)
+    approval = approvals.get(run.approval_id)
+    throttle = approval.throttle if approval else DEFAULT_THROTTLE
+    order = sent_in_order(proposed_plan(ledger, cluster, run.digest), throttle)
+    steps = [records[step.id] for step in order if step.id in records]
     parked = lists.events_of(ledger, [run.digest], ["run parked"]).get(run.digest, ())
     return RunContent(
         run=run,
@@ -223,32 +259,67 @@ def run_content(ledger: Ledger, cluster: Cluster, number: int, place: Place) -> 
         confirmed=sum(step.state == "confirmed" for step in steps),
         as_predicted=_as_predicted(ledger, run.digest),
         events=_events(ledger, run.digest, place, run.id),
-        approver=approvals.get(run.approval_id, ""),
+        approver=approval.approver if approval else "",
         pause=pause_requested(ledger, run.id),
         waiting=next(event.detail for event in reversed(parked) if event.run_id == run.id) if is_parked(run) else "",
         left_off=[switch for switch in left_off(ledger, run.cluster_name) if switch.run == run.id],
     )
 
 
-def plan_content(ledger: Ledger, cluster: Cluster, digest: str, place: Place) -> PlanContent:
-    """A plan that was proposed for the cluster. Raises `UsageError` if there is none of this digest."""
-    record, summary = plan_record(ledger, digest), summary_of_plan(ledger, digest)
-    if record is None or summary is None or record.cluster != cluster.name:
-        raise UsageError(f"no plan {digest} was proposed for cluster '{cluster.name}'")
-    plan = load_plan(record.document.encode())
-    (state,) = states_of(ledger, cluster.name, [summary])
-    return PlanContent(
+def report_content(cluster: Cluster, snapshot: str) -> ReportContent:
+    """What may be proposed of the report of a snapshot. Raises `UsageError` if it has none."""
+    root = root_of(cluster)
+    if not has_report(root, snapshot):
+        raise UsageError(f"snapshot {snapshot} has no report")
+    shown = options_of(read_recommendation(root, snapshot))
+    rows = shown.rows if shown else ()
+    with ledger_if_any() as ledger:
+        states = {} if ledger is None else _states(ledger, cluster, [row.digest for row in rows if row.digest])
+        later = None if ledger is None else _later_run(ledger, cluster, snapshot)
+    return ReportContent(snapshot, [ReportOption(row, states.get(row.digest)) for row in rows], later)
+
+
+def plan_of_report(cluster: Cluster, snapshot: str, digest: str) -> Plan:
+    """A plan that was recommended of a snapshot. Raises `UsageError` if there is none of this digest."""
+    root = root_of(cluster)
+    for row in read_recommendation(root, snapshot).combinations:
+        if row.plan and row.digest == digest:
+            return PlanReference(snapshot, row.plan, digest).load(root)
+    raise UsageError(f"no plan {digest} was recommended of snapshot {snapshot}")
+
+
+def plan_content(ledger: Ledger | None, cluster: Cluster, plan: Plan, place: Place) -> PlanContent:
+    """A plan of the cluster, proposed or not."""
+    digest = digest_of(plan)
+    approvals = () if ledger is None else approvals_of_plan(ledger, digest)
+    shown = PlanContent(
         plan=plan,
-        state=state,
-        steps=_part(plan.steps[place.steps_from :], STEPS_SHOWN, lambda _: place.steps_from + STEPS_SHOWN),
+        digest=digest,
+        state=None if ledger is None else _states(ledger, cluster, [digest]).get(digest),
+        why_not=_why_not(ledger, plan, digest),
+        later_run=None if ledger is None else _later_run(ledger, cluster, plan.snapshot),
+        steps=_steps_as_sent(plan, approvals[-1].throttle if approvals else DEFAULT_THROTTLE, place.steps_from),
+        has_report=has_report(root_of(cluster), plan.snapshot),
+    )
+    if ledger is None or shown.state is None:
+        return shown
+    return replace(
+        shown,
         proposals=proposals_of_plan(ledger, digest),
-        approvals=approvals_of_plan(ledger, digest),
+        approvals=approvals,
         rejections=lists.events_of(ledger, [digest], ["rejected"]).get(digest, ()),
         runs=runs_of_plan(ledger, digest),
         as_predicted=_as_predicted(ledger, digest),
         events=_events(ledger, digest, place),
-        has_report=has_report(root_of(cluster), record.snapshot),
     )
+
+
+def proposed_plan(ledger: Ledger | None, cluster: Cluster, digest: str) -> Plan:
+    """A plan that was proposed for the cluster. Raises `UsageError` if there is none of this digest."""
+    record = None if ledger is None else plan_record(ledger, digest)
+    if record is None or record.cluster != cluster.name:
+        raise UsageError(f"no plan {digest} was proposed for cluster '{cluster.name}'")
+    return load_plan(record.document.encode())
 
 
 def run_of(ledger: Ledger, cluster: Cluster, number: int) -> Run:
@@ -258,11 +329,6 @@ def run_of(ledger: Ledger, cluster: Cluster, number: int) -> Run:
     if run is None or plan is None or plan.cluster != cluster.name:
         raise UsageError(f"cluster '{cluster.name}' has no run {number}")
     return run
-
-
-def newest_report(cluster: Cluster) -> str | None:
-    """The newest snapshot with a report, if one of the last has any."""
-    return next((row.id for row in newest(root_of(cluster), ROWS_SHOWN) if row.has_report), None)
 
 
 @contextmanager
@@ -282,6 +348,39 @@ def _file_number(address: str) -> int:
     """Another one if somebody has put another file in the place of a ledger; 0 if it is on a server."""
     url = ledger_url(address)
     return Path(url.database).stat().st_ino if url.get_backend_name() == "sqlite" and url.database else 0
+
+
+def sent_in_order(plan: Plan, throttle: ApplyThrottle) -> Iterator[Step]:
+    """The steps of a plan in the order in which they are sent if nothing goes wrong."""
+    return chain.from_iterable(waves(executable_steps(plan), throttle))
+
+
+def _steps_as_sent(plan: Plan, throttle: ApplyThrottle, first: int) -> Part[tuple[int | None, Step]]:
+    sent = enumerate(sent_in_order(plan, throttle), 1)
+    rows = chain(sent, ((None, step) for step in plan.steps if not step.executable))
+    return _part(list(islice(rows, first, first + STEPS_SHOWN + 1)), STEPS_SHOWN, lambda _: first + STEPS_SHOWN)
+
+
+def _why_not(ledger: Ledger | None, plan: Plan, digest: str) -> str:
+    if not executable_steps(plan):
+        return "no step of it can be carried out"
+    try:
+        if ledger is not None:
+            require_may_run(ledger, digest)
+    except Refused as refused:
+        return str(refused)
+    return ""
+
+
+def _states(ledger: Ledger, cluster: Cluster, digests: Sequence[str]) -> dict[str, PlanStateName]:
+    """The states of those plans that were proposed."""
+    summaries = [found for digest in digests if (found := summary_of_plan(ledger, digest)) is not None]
+    return {state.digest: state.state for state in states_of(ledger, cluster.name, summaries)}
+
+
+def _later_run(ledger: Ledger, cluster: Cluster, snapshot: str) -> Run | None:
+    newest_run = lists.newest_runs(ledger, CARRIED_OUT).get(cluster.name)
+    return newest_run if newest_run is not None and began_after(newest_run, snapshot) else None
 
 
 def _part(rows: Sequence[_Shown], count: int, rest: Callable[[_Shown], str | int]) -> Part[_Shown]:

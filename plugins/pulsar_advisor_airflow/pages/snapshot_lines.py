@@ -44,10 +44,11 @@ def _line(row: SnapshotRow, after: AfterRun | None, newest_run: Run | None) -> S
         known = "" if after.maximum_ratio is None else f": maximum usage {after.maximum_ratio:.1%}"
         sentence = f"after run {after.run}{known}, {'' if after.as_predicted else 'not '}as predicted"
         imbalance_ratio = after.imbalance_ratio
-    elif row.verdict == "act" and newest_run is not None and _began_after(newest_run, row.id):
+    elif row.verdict == "act" and newest_run is not None and began_after(newest_run, row.id):
         verdict, sentence = "history", f"before run {newest_run.id}: {row.sentence}"
     return SnapshotLine(row.id, verdict, sentence, row.failed_checks, imbalance_ratio, row.has_report)
 
 
-def _began_after(run: Run, snapshot: str) -> bool:
+def began_after(run: Run, snapshot: str) -> bool:
+    """Whether a run began after a snapshot, so that its figures are those from before the run."""
     return run.started_at_ms > snapshot_moment(snapshot).timestamp() * 1000

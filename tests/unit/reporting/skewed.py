@@ -333,7 +333,7 @@ class Inputs:
     settings: Mapping[str, PlannedSetting]
     lint: tuple[LintFinding, ...] = ()
 
-    def page(self, *, root_url: str = "data", ledger_head: str | None = None) -> ReportPage:
+    def page(self, *, root_url: str = "data", ledger_head: str | None = None, dag: str | None = None) -> ReportPage:
         shown = shown_combination(self.recommendation, self.state, self.settings)
         plans = {digest_of(plan): plan for plan in self.plans}
         return build_page(
@@ -347,6 +347,7 @@ class Inputs:
             tool_version="0.1.0",
             ledger_head=ledger_head,
             lint=self.lint,
+            dag=dag,
         )
 
 

@@ -113,6 +113,14 @@ def test_commands_name_the_plan_by_the_first_digits_of_its_digest() -> None:
     assert verdict.commands[4].continued == f"pulsar-advisor apply {prefix}"
 
 
+def test_in_airflow_no_shell_is_needed() -> None:
+    plan = skewed_inputs().page(dag="pulsar_rebalance__prod").verdict
+    pressed, approved = plan.commands
+    assert "trigger pulsar_rebalance__prod with this digest" in pressed.purpose
+    assert pressed.lines == (skewed_inputs().recommendation.advice.digest,)
+    assert approved.purpose.endswith("required actions, and ticks Allow the splits and Accept steps of low confidence")
+
+
 def test_an_approval_is_somebody_elses_to_give() -> None:
     approve = verdict_on(plan_of(move(f"shop/orders/{QUARTERS[0]}", 0, 3))).commands[1]
     assert approve.purpose == "Approve exactly this plan: somebody other than its proposer, from another account"

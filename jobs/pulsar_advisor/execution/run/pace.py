@@ -13,7 +13,7 @@ is checked against, so no other step of that namespace is in flight with it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -93,6 +93,18 @@ def canary(steps: Iterable[Step], needed: Mapping[str, frozenset[str]], left: Co
         return step.action == "split", step.expect.topics, step.expect.msg_rate_per_s or 0.0
 
     return (min(ready, key=disturbance),) if ready else ()
+
+
+def waves(steps: Sequence[Step], throttle: ApplyThrottle) -> Iterator[tuple[Step, ...]]:
+    """The waves of a run that meets no trouble, in the order in which they are sent: the canary, then wider ones."""
+    needed, left, speed = prerequisites(steps), {step.id for step in steps}, Pace()
+    wave = canary(steps, needed, left)
+    while wave:
+        yield wave
+        left -= {step.id for step in wave}
+        steps = [step for step in steps if step.id in left]
+        speed, _ = after_wave(speed, Signs(), throttle.in_flight)
+        wave = next_wave(steps, needed, left, throttle, speed.width)
 
 
 def _fits(step: Step, wave: Sequence[Step], throttle: ApplyThrottle) -> bool:

@@ -1,6 +1,6 @@
 "use strict";
-// Sorts a table by the column whose heading is clicked, and filters a long one by what its rows say. Without scripts
-// the page is the same, in its own order.
+// Sorts a table by the column whose heading is clicked, and filters a long one by what its rows say. In a frame, the
+// page around it says which theme to show. Without scripts the page is the same, in its own order.
 const LONG = 30;
 const UNITS = { kB: 1e3, MB: 1e6, GB: 1e9 };
 
@@ -76,4 +76,8 @@ function sortable(table) {
 document.querySelectorAll("table:has(> thead):has(> tbody)").forEach((table) => {
   sortable(table);
   filterable(table);
+});
+
+addEventListener("message", ({ data }) => {
+  if (["dark", "light", ""].includes(data?.theme)) document.documentElement.dataset.theme = data.theme;
 });

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_advisor.execution.run.pace import Pace, Signs, after_wave, canary, next_wave, pause_after, prerequisites
+from pulsar_advisor.execution.run.pace import (
+    Pace,
+    Signs,
+    after_wave,
+    canary,
+    next_wave,
+    pause_after,
+    prerequisites,
+    waves,
+)
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.plans.plan import Step
 from unit.execution.doubles import B1, B2, B3, BASKETS, LOWER, NAMESPACE, UPPER, split_step, unload_step, wide_plan
@@ -129,21 +138,11 @@ limits = st.builds(
 )
 
 
-def all_waves(steps: list[Step], throttle: ApplyThrottle) -> list[tuple[Step, ...]]:
-    needed, left = prerequisites(steps), {step.id for step in steps}
-    waves = [canary(steps, needed, left)]
-    while waves[-1]:
-        left -= {step.id for step in waves[-1]}
-        waves.append(next_wave(steps, needed, left, throttle, throttle.in_flight))
-    assert not left
-    return waves[:-1]
-
-
 @given(plans(), limits)
 def test_every_step_has_one_wave_within_the_limits(steps: list[Step], throttle: ApplyThrottle) -> None:
-    waves = all_waves(steps, throttle)
-    assert Counter(step.id for each in waves for step in each) == Counter(step.id for step in steps)
-    for each in waves:
+    sent = list(waves(steps, throttle))
+    assert Counter(step.id for each in sent for step in each) == Counter(step.id for step in steps)
+    for each in sent:
         assert len(each) <= throttle.in_flight
         assert len({step.bundle for step in each}) == len(each)
         assert max(Counter(step.source for step in each).values()) <= max(1, throttle.per_source)
@@ -156,9 +155,9 @@ def test_every_step_has_one_wave_within_the_limits(steps: list[Step], throttle: 
 @given(plans(), limits)
 def test_no_broker_has_more_than_the_plans_own_order_gives_it(steps: list[Step], throttle: ApplyThrottle) -> None:
     steps = [step for step in steps if step.action == "unload" and step.destination]
-    planned, waves = peaks([[step] for step in steps]), all_waves(steps, throttle)
+    planned = peaks([[step] for step in steps])
     # Within a wave the arrivals may come first.
-    arrivals_first = [[step] for each in waves for step in each]
+    arrivals_first = [[step] for each in waves(steps, throttle) for step in each]
     assert all(peak <= planned.get(broker, 0) for broker, peak in peaks(arrivals_first).items())
 
 
@@ -177,7 +176,7 @@ def peaks(order: list[list[Step]]) -> dict[str, int]:
 
 @given(plans())
 def test_with_one_step_in_flight_the_plan_keeps_its_order_after_the_canary(steps: list[Step]) -> None:
-    order = [step for each in all_waves(steps, ApplyThrottle()) for step in each]
+    order = [step for each in waves(steps, ApplyThrottle()) for step in each]
     assert order[1:] == [step for step in steps if step != order[0]] if steps else order == []
 
 

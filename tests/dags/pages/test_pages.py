@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
-from urllib.parse import quote
+from urllib.parse import urlencode
 
 import pytest
-from fastapi.testclient import TestClient
+from airflow.sdk import Param
+from httpx import Response
 
 import documents
 import rotten_root
-from pulsar_advisor.execution.consent.approval import approve, propose
-from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+from dags.pages.conftest import DECEPTIVE, HOSTILE, LogIn, page_of, token_in
+from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.approvals import record_rejection
-from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
+from pulsar_advisor.execution.ledger.held_run import HeldRun
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.pauses import pause_requested
 from pulsar_advisor.execution.ledger.runs import run_by_id
 from pulsar_advisor.execution.ledger.switches import record_switched_back, record_switching_off, switched_off
@@ -32,100 +31,20 @@ from pulsar_advisor.execution.ledger.tables import Verification, VerifiedBroker
 from pulsar_advisor.execution.ledger.verifications import record_verification
 from pulsar_advisor.execution.run.guard import OFF
 from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.planning.advice.options import Cost, Option
+from pulsar_advisor.reporting.html import render_html
 from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
-from unit.execution.actors import ALICE, BOB, EVERY_CONSENT
-from unit.execution.doubles import LOWER, NAMESPACE, SNAPSHOT, make_plan, unload_step
+from pulsar_advisor_airflow.forms import RUN
+from unit.execution.actors import ALICE
+from unit.execution.doubles import LOWER, NAMESPACE, SNAPSHOT, UPPER, make_plan, unload_step
+from unit.reporting.skewed import skewed_inputs
 
 pytestmark = pytest.mark.airflow
 
-USERS = {"admin": "admin", "olive": "user", "vic": "viewer"}
 AFTERWARDS = "20991231T083000Z"
 FOUND = {"b1": 0.511, "b2": 0.305}
-HOSTILE = "<script>alert(1)</script>"
-DECEPTIVE = "\u202e\x1b[2J\u3164"
-"""Reverses the direction, clears a terminal, shows nothing."""
-
-LogIn = Callable[[str], TestClient]
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, database: None) -> Iterator[LogIn]:
-    """Airflow's web server with our plugin; gives a client with the login of a user, or without one."""
-    from airflow.api_fastapi.app import create_app, purge_cached_app
-
-    passwords = tmp_path_factory.mktemp("passwords") / "passwords.json"
-    passwords.write_text(json.dumps({name: f"password of {name}" for name in USERS}))
-    with pytest.MonkeyPatch.context() as patch:
-        roles = ",".join(f"{name}:{role}" for name, role in USERS.items())
-        patch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", roles)
-        patch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE", str(passwords))
-        purge_cached_app()
-        app = create_app(apps="core")
-
-        def log_in(name: str) -> TestClient:
-            client = TestClient(app, base_url="http://127.0.0.1", follow_redirects=False)
-            if name:
-                login = {"username": name, "password": f"password of {name}"}
-                client.headers["Authorization"] = (
-                    f"Bearer {client.post('/auth/token', json=login).json()['access_token']}"
-                )
-            return client
-
-        yield log_in
-        purge_cached_app()
-
-
-@pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
-    """Two clusters in one root: one with a plan to carry out, one that was never captured."""
-    registry = tmp_path / "clusters.yaml"
-    entries = [{"name": name, "pulsar_conn_id": "p"} for name in ("prod-eu", "prod-us")]
-    registry.write_text(json.dumps({"schema": "pulsar-advisor/clusters/1", "clusters": entries}))
-    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", str(registry))
-    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__ROOT", str(tmp_path / "root"))
-    root = Root(str(tmp_path / "root"), "prod-eu")
-    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, documents.manifest().content())
-    failed = documents.check(success=False, title="Ranges tile")
-    write_file(root.folder("validation", SNAPSHOT) / RESULT, documents.validation(failed).content())
-    sentence = f"Move one bundle {HOSTILE}{DECEPTIVE}."
-    document = documents.recommendation(plan="a.json", digest="sha256:0", sentence=sentence)
-    write_file(root.folder("plans", SNAPSHOT) / "recommendation.json", document.content())
-    report = root.folder("reports", SNAPSHOT) / "report.html"
-    report.parent.mkdir(parents=True)
-    report.write_text(f"<html>{HOSTILE}</html>")
-    return root
-
-
-@pytest.fixture
-def plan() -> Plan:
-    return make_plan([unload_step()]).model_copy(update={"cluster": "prod-eu"})
-
-
-@pytest.fixture
-def ledger(root: Root) -> Iterator[Ledger]:
-    ledger = open_ledger(root.ledger_url)
-    yield ledger
-    ledger.close()
-
-
-@pytest.fixture
-def held(ledger: Ledger, plan: Plan) -> HeldRun:
-    """A run that has sent its first step."""
-    propose(ledger, plan, ALICE)
-    policy = ApprovalPolicy()
-    approval = approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=policy, consents=EVERY_CONSENT)
-    held = start_run(ledger, plan, approval)
-    held.sent("step-001", "PUT /unload", None)
-    return held
-
-
-def page_of(held: HeldRun) -> str:
-    return f"/pulsar-advisor/clusters/prod-eu/runs/{held.id}"
-
-
-def token_in(page: str) -> str:
-    return re.findall(r'name="token" value="([^"]+)"', page)[0]
 
 
 def test_the_list_shows_each_cluster_with_its_last_verdict(server: LogIn, root: Root) -> None:
@@ -225,28 +144,6 @@ def test_advice_that_was_carried_out_is_history_and_what_came_of_it_is_shown(
     page = server("vic").get("/pulsar-advisor/").text
     assert f"after run {held.id}: maximum usage 51.1%, as predicted" in page
     assert "Move one bundle" not in page
-
-
-@pytest.fixture
-def dag_run(database: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., str]]:
-    """Makes a DAG run, with what one of its tasks returned; gives the address of the run's tab."""
-    from airflow.models.dagrun import DagRun
-    from airflow.utils.session import create_session
-    from airflow.utils.types import DagRunType
-    from sqlalchemy import delete
-
-    run_id = "manual__2026-11-21T08:30:00+00:00"
-
-    def make(dag: str, task: str, returned: Any, **conf: Any) -> str:
-        with create_session() as session:
-            session.add(DagRun(dag_id=dag, run_id=run_id, run_type=DagRunType.MANUAL, conf=conf))
-        values = {(dag, run_id, task): returned}
-        monkeypatch.setattr("pulsar_advisor_airflow.pages.dag_runs._returned", lambda *asked: values.get(asked))
-        return f"/pulsar-advisor/dags/{dag}/runs/{quote(run_id, safe='')}"
-
-    yield make
-    with create_session() as session:
-        session.execute(delete(DagRun).where(DagRun.run_id == run_id))
 
 
 @pytest.fixture
@@ -374,9 +271,9 @@ def rotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_rotten_file_is_a_row_that_says_so(server: LogIn, rotten: Path, file: str) -> None:
     for how in ("half", "another document"):
         rotten_root.spoil(rotten, file, how)
-        for path in ("", *(f"clusters/{name}" for name in rotten_root.CLUSTERS), "dags/pulsar_recommend__prod-us"):
+        for path in ("", *(f"clusters/{name}" for name in rotten_root.CLUSTERS)):
             answer = server("vic").get(f"/pulsar-advisor/{path}")
-            assert answer.status_code in (200, 303), (path, how)
+            assert answer.status_code == 200, (path, how)
             assert not {"\u202e", "\x1b"} & set(answer.text)
             assert str(rotten) not in answer.text
     page = server("vic").get("/pulsar-advisor/").text
@@ -387,11 +284,11 @@ def test_a_rejected_plan_is_not_listed_as_proposed(server: LogIn, ledger: Ledger
     propose(ledger, plan, ALICE)
     record_rejection(ledger, digest_of(plan), "by bob (airflow)")
     page = server("vic").get("/pulsar-advisor/clusters/prod-eu").text
-    assert "<td>rejected</td>" in page
-    assert "<td>proposed</td>" not in page
+    assert '<span class="warn">rejected</span>' in page
+    assert ">proposed</span>" not in page
     page = server("vic").get(f"/pulsar-advisor/clusters/prod-eu/plans/{digest_of(plan)}").text
     assert re.search(r"<h1>Plan \w+: rejected</h1>", page)
-    assert re.search(r"<td>rejected</td><td[^>]*>by bob \(airflow\)</td>", page)
+    assert re.search(r"rejected</td><td[^>]*>by bob \(airflow\)</td>", page)
 
 
 def test_proposals_and_answers_are_in_the_order_of_time(
@@ -402,84 +299,41 @@ def test_proposals_and_answers_are_in_the_order_of_time(
     record_rejection(ledger, digest_of(plan), "by bob (airflow)")
     propose(ledger, plan, ALICE)
     page = server("vic").get(f"/pulsar-advisor/clusters/prod-eu/plans/{digest_of(plan)}").text
-    assert re.findall(r"<td>(proposed|rejected)</td>", page) == ["proposed", "rejected", "proposed"]
+    answers = page.partition("<h2>Proposed, rejected, approved</h2>")[2].partition("<h2")[0]
+    assert re.findall(r"<td[^>]*>(proposed|rejected)</td>", answers) == ["proposed", "rejected", "proposed"]
 
 
 REPORT = f"/pulsar-advisor/clusters/prod-eu/reports/{SNAPSHOT}"
 
 
-@pytest.mark.parametrize(
-    ("dag", "task", "returned", "conf"),
-    [
-        ("pulsar_snapshot__prod-eu", "capture", SNAPSHOT, {}),
-        ("pulsar_recommend__prod-eu", "snapshot", SNAPSHOT, {}),
-        (
-            "pulsar_rebalance",
-            "propose",
-            {"snapshot": SNAPSHOT, "file": "a.json", "digest": "d"},
-            {"cluster": "prod-eu"},
-        ),
-    ],
-    ids=["snapshot", "recommend", "rebalance"],
-)
-def test_the_tab_of_a_dag_run_is_the_report_of_its_snapshot(
-    server: LogIn, root: Root, dag_run: Callable[..., str], dag: str, task: str, returned: Any, conf: dict[str, str]
-) -> None:
-    answer = server("vic").get(dag_run(dag, task, returned, **conf))
-    assert (answer.status_code, answer.headers["location"]) == (303, REPORT)
+def directives(answer: Response) -> dict[str, list[str]]:
+    """The parts of a page's policy."""
+    return {part.split()[0]: part.split()[1:] for part in answer.headers["content-security-policy"].split(";")}
 
 
-@pytest.mark.parametrize(
-    ("stored", "value"), [('"x"', "x"), ("20261121T083000Z", "20261121T083000Z"), ({"a": 1}, {"a": 1}), (None, None)]
-)
-def test_what_a_task_returned_is_read_as_a_task_or_the_rest_api_stores_it(
-    database: None, monkeypatch: pytest.MonkeyPatch, stored: object, value: object
-) -> None:
-    from pulsar_advisor_airflow.pages import dag_runs
-
-    rows = SimpleNamespace(first=lambda: SimpleNamespace(value=stored))
-    monkeypatch.setattr(dag_runs, "create_session", lambda: nullcontext(SimpleNamespace(execute=lambda _query: rows)))
-    assert dag_runs._returned("dag", "run", "task") == value
+def hash_of_script(page: str) -> str:
+    [script] = re.findall("<script>(.*?)</script>", page, re.DOTALL)
+    return f"'sha256-{base64.b64encode(sha256(script.encode()).digest()).decode()}'"
 
 
-def test_the_tab_of_a_dag_is_the_newest_report_of_its_cluster(server: LogIn, root: Root) -> None:
-    answer = server("vic").get("/pulsar-advisor/dags/pulsar_recommend__prod-eu")
-    assert (answer.status_code, answer.headers["location"]) == (303, REPORT)
-
-
-def test_a_tab_without_a_report_looks_for_it_again(server: LogIn, root: Root, dag_run: Callable[..., str]) -> None:
-    answer = server("vic").get("/pulsar-advisor/dags/pulsar_recommend__prod-us")
-    assert (answer.status_code, answer.headers["refresh"]) == (200, "5")
-
-
-@pytest.mark.parametrize("snapshot", ["20260101T000000Z", "../../prod-us", ["x"]])
-def test_a_tab_shows_nothing_but_reports(
-    server: LogIn, root: Root, dag_run: Callable[..., str], snapshot: object
-) -> None:
-    answer = server("admin").get(dag_run("pulsar_recommend__prod-eu", "snapshot", snapshot))
-    assert answer.status_code == (404 if isinstance(snapshot, str) else 200)
-    assert "location" not in answer.headers
-
-
-def test_pages_escape_what_others_wrote_and_run_no_script(server: LogIn, root: Root, held: HeldRun) -> None:
+def test_pages_escape_what_others_wrote_and_run_one_script_ours(server: LogIn, root: Root, held: HeldRun) -> None:
     plan_page = f"/pulsar-advisor/clusters/prod-eu/plans/{held.digest}"
-    for path in ("/pulsar-advisor/", "/pulsar-advisor/clusters/prod-eu", plan_page, page_of(held)):
+    for path in ("/pulsar-advisor/", "/pulsar-advisor/clusters/prod-eu", plan_page, page_of(held), REPORT):
         answer = server("olive").get(path)
         assert answer.status_code == 200
         assert HOSTILE not in answer.text
         assert not set(DECEPTIVE[:2] + DECEPTIVE[-1]) & set(answer.text)
-        policy = answer.headers["content-security-policy"]
-        assert "default-src 'none'" in policy
-        assert "script-src" not in policy
+        assert directives(answer)["default-src"] == ["'none'"]
+        assert directives(answer)["script-src"] == [hash_of_script(answer.text)]
 
 
 def test_a_report_has_no_part_in_airflows_origin(server: LogIn, root: Root) -> None:
-    answer = server("vic").get(f"/pulsar-advisor/clusters/prod-eu/reports/{SNAPSHOT}")
+    answer = server("vic").get(f"{REPORT}/report.html")
     assert HOSTILE in answer.text
-    directives = {part.split()[0]: part.split()[1:] for part in answer.headers["content-security-policy"].split(";")}
-    assert directives["default-src"] == ["'none'"]
-    assert directives["sandbox"] == []
-    assert "script-src" not in directives
+    policy = directives(answer)
+    assert policy["default-src"] == ["'none'"]
+    assert policy["sandbox"] == ["allow-scripts"]
+    assert policy["script-src"] == [hash_of_script(render_html(skewed_inputs().page()))]
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
@@ -492,8 +346,9 @@ def test_a_report_has_no_part_in_airflows_origin(server: LogIn, root: Root) -> N
         ("vic", "clusters/prod-eu/reports/20260101T000000Z", 404),
         ("vic", "no/such/page", 404),
         ("vic", "clusters/prod-eu/runs/x", 422),
-        ("vic", "clusters/prod-us/reports/20260101T000000Z", 500),
-        ("vic", f"clusters/prod-eu/reports/{SNAPSHOT}", 200),
+        ("vic", "clusters/prod-us/reports/20260101T000000Z/report.html", 500),
+        ("vic", "clusters/prod-us/reports/20260101T000000Z/plans/sha256:0", 404),
+        ("vic", f"clusters/prod-eu/reports/{SNAPSHOT}/report.html", 200),
     ],
 )
 def test_every_answer_is_a_page_with_a_policy_and_a_way_back(
@@ -511,6 +366,7 @@ def test_every_answer_is_a_page_with_a_policy_and_a_way_back(
     assert answer.headers["cache-control"] == ("private, no-cache" if kept else "no-store")
     if status != 200:
         assert 'href="/pulsar-advisor/"' in answer.text
+        assert 'href="/" target="_top"' in answer.text
         assert f"{status}: " in answer.text
     assert root.url not in answer.text
 
@@ -566,10 +422,10 @@ def test_a_report_is_sent_in_part(
 ) -> None:
     whole = "0123456789abcdefghijklmnopqrstuvwxyz"
     (root.folder("reports", SNAPSHOT) / "report.html").write_text(whole)
-    answer = server("vic").get(REPORT, headers={"Range": asked})
+    answer = server("vic").get(f"{REPORT}/report.html", headers={"Range": asked})
     assert (answer.status_code, answer.text) == (status, whole if content is None else content)
     assert answer.headers.get("content-range") == of
-    stale = server("vic").get(REPORT, headers={"Range": asked, "If-Range": '"another"'})
+    stale = server("vic").get(f"{REPORT}/report.html", headers={"Range": asked, "If-Range": '"another"'})
     assert (stale.status_code, stale.text) == (200, whole)
 
 
@@ -582,12 +438,22 @@ def test_a_report_is_sent_in_part(
         f"clusters/prod-eu/reports/{SNAPSHOT}",
         "clusters/prod-eu/runs/1",
         "clusters/prod-eu/plans/sha256:0",
-        "dags/pulsar_recommend__prod-eu",
-        "dags/pulsar_rebalance/runs/manual__1",
+        f"clusters/prod-eu/reports/{SNAPSHOT}/report.html",
+        f"clusters/prod-eu/reports/{SNAPSHOT}/plans/sha256:0",
     ],
 )
 def test_without_a_login_nothing_is_shown(server: LogIn, root: Root, path: str) -> None:
     assert server("").get(f"/pulsar-advisor/{path}").status_code == 401
+    of_a_browser = server("").get(f"/pulsar-advisor/{path}", headers={"Accept": "text/html,*/*"})
+    login = f"/api/v2/auth/login?{urlencode({'next': f'/pulsar-advisor/{path}'})}"
+    assert (of_a_browser.status_code, of_a_browser.headers["location"]) == (303, login)
+
+
+def test_a_slash_at_the_end_makes_no_difference(server: LogIn, root: Root) -> None:
+    for path in ("clusters/prod-eu", f"clusters/prod-eu/reports/{SNAPSHOT}"):
+        pages = [server("vic").get(f"/pulsar-advisor/{path}{end}") for end in ("", "/")]
+        assert [page.status_code for page in pages] == [200, 200]
+        assert pages[0].text == pages[1].text
 
 
 @pytest.mark.parametrize("order", ["pause", "go-on", "stop"])
@@ -607,9 +473,8 @@ def test_without_a_login_nothing_is_steered(server: LogIn, held: HeldRun, order:
         "clusters/prod-us/runs/1",
         "clusters/prod-eu/plans/sha256:0",
         "dags/some_other_dag",
-        "dags/some_other_dag/runs/manual__1",
-        "dags/pulsar_recommend__prod-asia",
-        "dags/pulsar_maintenance",
+        "clusters/prod-eu/reports/20260101T000000Z/report.html",
+        f"clusters/prod-eu/reports/{SNAPSHOT}/plans/sha256:1",
     ],
 )
 def test_what_is_not_there_or_not_ours_is_not_found(server: LogIn, root: Root, held: HeldRun, path: str) -> None:
@@ -646,7 +511,7 @@ def test_a_stopped_run_is_over(server: LogIn, ledger: Ledger, held: HeldRun) -> 
 
 
 def test_a_viewer_sees_no_button_and_steers_nothing(server: LogIn, ledger: Ledger, held: HeldRun) -> None:
-    assert "token" not in server("vic").get(page_of(held)).text
+    assert "<button" not in server("vic").get(page_of(held)).text
     token = token_in(server("olive").get(page_of(held)).text)
     assert server("vic").post(f"{page_of(held)}/pause", data={"token": token}).status_code == 403
     assert pause_requested(ledger, held.id) is None
@@ -675,3 +540,73 @@ def test_a_browsers_session_is_a_login_but_no_leave_for_the_forms_of_other_sites
     sent = client.post(f"{page_of(held)}/stop", headers={"Origin": "https://elsewhere.example"})
     assert sent.status_code == 403
     assert run_by_id(ledger, held.id).state == "active"
+
+
+@pytest.fixture
+def recommended(root: Root, plan: Plan) -> str:
+    """The digest of a plan that the report advises."""
+    written = write_plan(root, plan)
+    reference = {"plan": written.file, "digest": written.digest}
+    sentence = f"Move one bundle {HOSTILE}"
+    option = Option("move", sentence, 0.6, 0.1, 0.3, Cost(unloads=1), "high", "it holds", **reference)
+    document = documents.recommendation(documents.combination(**reference), sentence=sentence, **reference)
+    content = document.model_copy(update={"options": (option,)}).content()
+    (root.folder("plans", SNAPSHOT) / "recommendation.json").write_bytes(content)
+    return written.digest
+
+
+def test_a_report_leads_to_the_form_that_proposes_its_plan(server: LogIn, root: Root, recommended: str) -> None:
+    page = server("olive").get(REPORT).text
+    [address] = re.findall(r'href="([^"#]*)#propose">Propose this<', page)
+    assert recommended in page.replace(address, "")  # its whole digest can be read, too
+    form = server("olive").get(address).text
+    assert f"<h1>Plan {recommended.removeprefix('sha256:')[:8]}: not proposed</h1>" in form
+    assert f'name="digest" value="{recommended}"' in form
+    assert 'action="/api/v2/dags/pulsar_rebalance__prod-eu/dagRuns"' in form
+    assert f"{NAMESPACE}/{LOWER}" in form
+
+
+def test_the_form_holds_the_defaults_of_the_dags(server: LogIn, root: Root, recommended: str) -> None:
+    page = server("olive").get(f"{REPORT}/plans/{recommended}").text
+    shown = dict(re.findall(r'<input type="number" name="(\w+)" value="([^"]*)"', page))
+    numbers = {name for name, param in RUN.items() if {"number", "integer"} & set(_types(param))}
+    assert shown == {name: "" if RUN[name].value is None else str(RUN[name].value) for name in numbers}
+    others = set(re.findall(r' name="(\w+)"', page)) - shown.keys() - {"viewport", "digest"}
+    assert others == RUN.keys() - numbers
+
+
+def _types(param: Param) -> list[str]:
+    kinds = param.schema["type"]
+    return [kinds] if isinstance(kinds, str) else list(kinds)
+
+
+def test_who_may_not_propose_sees_the_plan_without_the_form(server: LogIn, root: Root, recommended: str) -> None:
+    page = server("vic").get(f"{REPORT}/plans/{recommended}").text
+    assert f"{NAMESPACE}/{LOWER}" in page
+    assert "<form" not in page
+    assert "<code>pulsar_rebalance__prod-eu</code> may propose it" in page
+
+
+def test_a_plan_that_had_its_run_can_not_be_proposed_again(
+    server: LogIn, root: Root, recommended: str, held: HeldRun
+) -> None:
+    held.end("done", "1 of 1 steps confirmed")
+    page = server("olive").get(REPORT).text
+    assert "Propose this" not in page
+    assert 'was proposed: <span class="good">applied</span>' in page
+    page = server("olive").get(f"{REPORT}/plans/{recommended}").text
+    assert "<form" not in page
+    assert f"It can't be proposed again: {recommended} was already carried out, in run {held.id}" in page
+
+
+def test_steps_are_listed_as_they_are_sent(server: LogIn, root: Root, ledger: Ledger) -> None:
+    steps = [unload_step(1), unload_step(2, UPPER)]
+    many = steps[0].expect.model_copy(update={"topics": 99})
+    plan = make_plan([steps[0].model_copy(update={"expect": many}), steps[1]])
+    propose(ledger, plan.model_copy(update={"cluster": "prod-eu"}), ALICE)
+    digest = digest_of(plan.model_copy(update={"cluster": "prod-eu"}))
+    page = server("vic").get(f"/pulsar-advisor/clusters/prod-eu/plans/{digest}").text
+    assert re.findall(r'data-label="sent">(\w+)</td>\n<td class="nowrap">([^<]+)', page) == [
+        ("1", "step-002"),
+        ("2", "step-001"),
+    ]

@@ -1,0 +1,24 @@
+"""Figures of each cluster in Airflow's own metrics, which go wherever `[metrics]` sends them: StatsD, OpenTelemetry."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from airflow.sdk.observability import stats
+
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
+
+Figure = Literal["snapshot_age_s", "failed_checks", "imbalance_ratio"]
+
+PREFIX: Final = "pulsar_advisor"
+
+
+def measured(figure: Figure, value: float, cluster: str) -> None:
+    """Set a gauge. Its name holds the cluster, too: StatsD drops tags unless it is told their format."""
+    stats.gauge(f"{PREFIX}.{figure}.{cluster}", value, tags={"cluster": cluster})
+
+
+def age_measured(snapshot: str, cluster: str) -> None:
+    """Set the age of a cluster's newest validated snapshot."""
+    measured("snapshot_age_s", (datetime.now(UTC) - snapshot_moment(snapshot)).total_seconds(), cluster)

@@ -1,0 +1,17 @@
+"""Whether the files that Airflow reads are of the release that is installed: they are copied apart from it."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from pulsar_advisor.model.errors import UsageError
+
+
+def require_release(release: str, file: str) -> None:
+    """Raise `UsageError` if a DAG file or the plugin's file is of another release than the installed package."""
+    installed = version("pulsar-rebalance-advisor")
+    if release != installed:
+        raise UsageError(
+            f"{file} is of release {release}, and the installed package pulsar-rebalance-advisor of {installed}: take "
+            "dags/ and plugins/ from the release that is installed"
+        )
