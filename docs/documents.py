@@ -20,6 +20,7 @@ from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.documents.plan_calls import PlanCalls
 from pulsar_advisor.documents.prune_result import Pruned
 from pulsar_advisor.documents.recommendation import Recommendation
+from pulsar_advisor.documents.roll_status import RollStatus
 from pulsar_advisor.documents.simulation import SimulationResult
 from pulsar_advisor.documents.snapshot_index import SnapshotIndex
 from pulsar_advisor.documents.snapshot_summary import SnapshotSummary
@@ -51,6 +52,7 @@ _TYPES: Final = (
     Recommendation,
     ReportPage,
     RestartOrder,
+    RollStatus,
     Scale,
     SimulationResult,
     SnapshotIndex,

@@ -131,14 +131,17 @@ def _names_param(title: str, description: str, section: str) -> Param:
     return Param([], type=["null", "array"], items=items, title=title, description=description, section=section)
 
 
+# A roll waits for restarts between its turns, for which this form's DAG has no task.
+_KINDS = tuple(kind for kind in KINDS if not kind.in_order)
+
 GOAL = {
     # Airflow's form takes an empty text for a missing one, so the choice of no goal is null.
     "goal": Param(
         None,
         type=["null", "string"],
-        enum=[None, *(kind.name for kind in KINDS)],
+        enum=[None, *(kind.name for kind in _KINDS)],
         values_display={"null": "what the strategies above would do"}
-        | {k.name: f"{k.name}: {k.summary}" for k in KINDS},
+        | {k.name: f"{k.name}: {k.summary}" for k in _KINDS},
         title="Goal",
         section="What to recommend",
     ),

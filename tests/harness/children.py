@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 # The kernel kills the child when we die without having stopped it (Linux).
@@ -34,6 +35,13 @@ def environment() -> dict[str, str]:
     """This process's environment, made fit for children: they find this package, and JVMs take only our flags."""
     inherited = {name: value for name, value in os.environ.items() if name != "JAVA_TOOL_OPTIONS"}
     return inherited | {"PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+
+
+def stop(process: subprocess.Popen[bytes], limit_s: float) -> None:
+    """Ask a child to end, and wait for that for a while."""
+    process.terminate()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(limit_s)
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:

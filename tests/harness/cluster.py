@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 
@@ -28,6 +28,7 @@ from harness.errors import ClusterDidNotStart, LiveClusterUnavailable
 from harness.tokens import signed_token
 
 START_LIMIT_S = 120
+STOP_LIMIT_S = 30
 POLL_INTERVAL_S = 0.2
 LOG_TAIL_LINES = 15
 
@@ -186,6 +187,21 @@ class LiveCluster:
         """Kill one broker, as a crash would. It stays in `brokers`; ZooKeeper forgets it when its session ends."""
         children.kill(broker.process)
 
+    def restart_broker(self, broker: LiveBroker, *, killed: bool = False) -> None:
+        """Stop a broker as an upgrade would, or kill it, and start it again; it is healthy when this returns.
+
+        Its place in `brokers` is taken by one with the new process.
+        """
+        position = self.brokers.index(broker)
+        if not killed:
+            children.stop(broker.process, STOP_LIMIT_S)
+        children.kill(broker.process)
+        isolation = sensor.mount_isolation() if self.options.cpu_sensor else None
+        wrapper = isolation.wrapper(self._counters(broker.name)) if isolation is not None else []
+        process = self._start_broker_process(broker.name, self.directory / f"{broker.name}.conf", wrapper)
+        self.brokers[position] = replace(broker, process=process)
+        self._wait_until(self._healthy(broker), broker.name, process, time.monotonic() + START_LIMIT_S)
+
     def __enter__(self) -> LiveCluster:
         """Start everything and return when each broker answers its health check.
 
@@ -314,13 +330,7 @@ class LiveCluster:
             counters = self._counters(name)
             sensor.create_counters(counters, self._machine(position))
             wrapper = isolation.wrapper(counters)
-        process = self._start_jvm(
-            name,
-            ["-Xmx256m", "-XX:MaxDirectMemorySize=256m"],
-            "org.apache.pulsar.PulsarBrokerStarter",
-            *("--broker-conf", self._write_conf(name, settings)),
-            wrapper=wrapper,
-        )
+        process = self._start_broker_process(name, self._write_conf(name, settings), wrapper)
         self.brokers.append(
             LiveBroker(
                 name=name,
@@ -333,6 +343,11 @@ class LiveCluster:
                 process=process,
             )
         )
+
+    def _start_broker_process(self, name: str, conf: Path, wrapper: Sequence[str]) -> subprocess.Popen[bytes]:
+        heap = ["-Xmx256m", "-XX:MaxDirectMemorySize=256m"]
+        main_class = "org.apache.pulsar.PulsarBrokerStarter"
+        return self._start_jvm(name, heap, main_class, "--broker-conf", conf, wrapper=wrapper)
 
     def _start_jvm(
         self, name: str, heap: list[str], main_class: str, *arguments: str | Path, wrapper: Sequence[str] = ()

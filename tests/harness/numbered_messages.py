@@ -46,6 +46,8 @@ class TrafficReport:
     """Messages that arrived for the first time after a later one of their topic."""
     longest_gap_s: float
     """The longest time between two acknowledgements of one topic."""
+    gap_of_topic_s: dict[str, float]
+    """The same of each topic."""
 
 
 @dataclass
@@ -87,6 +89,7 @@ class _Topic:
     def __init__(self, client: Any, name: str) -> None:
         import pulsar
 
+        self.name = name
         self.arrived: list[int] = []
         self.published: list[int] = []
         self.refused = 0
@@ -153,6 +156,7 @@ def _report(topics: Sequence[_Topic]) -> TrafficReport:
         repeated=sum(count - 1 for topic in topics for count in Counter(topic.arrived).values()),
         out_of_order=sum(_out_of_order(topic.arrived) for topic in topics),
         longest_gap_s=max(topic.longest_gap_s for topic in topics),
+        gap_of_topic_s={topic.name: round(topic.longest_gap_s, 2) for topic in topics},
     )
 
 

@@ -143,6 +143,9 @@ app.command(of_plans)
 
 of_roll = App(name="roll")
 of_roll.default(rolls.plan)
+of_roll.command(rolls.continue_, name="continue")
+of_roll.command(rolls.status)
+of_roll.command(rolls.end)
 app.command(of_roll)
 
 of_guard = App(name="guard")

@@ -39,6 +39,7 @@ from pulsar_advisor.cli.starting import spark_for
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.bounds import next_time, seconds
 from pulsar_advisor.model.errors import AdvisorError, BalancerStillOff, Deviates, Refused, UsageError
+from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.storage.root import LATEST, Root
 
@@ -97,7 +98,7 @@ def approve(
         "worse": accept_worse,
         "low_confidence": accept_low_confidence,
     }
-    with _opened(plan, place, ledger) as (document, root, book):
+    with opened_plan(plan, place, ledger) as (document, root, book):
         from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.execution.throttle import ApplyThrottle
         from pulsar_advisor.model.plans.plan import digest_of, short
@@ -134,7 +135,9 @@ def approve(
             say(f"- not computed here: {not_computed_here}")
         say_lines(f"- {limit}" for limit in approval.throttle.sentences())
         say(f"approved by {approval.approver} for {expires}: {approval.digest}")
-        say(f"next: pulsar-advisor apply {short(approval.digest)} --dry-run")
+        digits = short(approval.digest)
+        then = f"roll continue {digits}" if document.shedder == ROLL else f"apply {digits} --dry-run"
+        say(f"next: pulsar-advisor {then}")
 
 
 def withdraw(
@@ -156,7 +159,7 @@ def withdraw(
     comment
         Why.
     """
-    with _opened(plan, place, ledger) as (document, _, book):
+    with opened_plan(plan, place, ledger) as (document, _, book):
         from pulsar_advisor.execution.consent.approval import withdraw as take_back
         from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.model.plans.plan import digest_of
@@ -227,7 +230,7 @@ def apply(
         return connection.options(place).required_admin
 
     keepers = () if dry_run else heads.keepers(place)
-    with _opened(plan, place, ledger) as (document, _, book), _head_kept(book, keepers):
+    with opened_plan(plan, place, ledger) as (document, _, book), head_kept(book, keepers):
         from pulsar_advisor.cli.signals import deferred_signals
         from pulsar_advisor.documents.receipts import EndedRun
         from pulsar_advisor.execution.apply import abort as end_run
@@ -338,7 +341,7 @@ def undo(
     as_
         Your name: the ledger keeps it as the proposer's.
     """
-    with _opened(plan, place, ledger) as (document, root, book):
+    with opened_plan(plan, place, ledger) as (document, root, book):
         from pulsar_advisor.execution.consent.approval import propose
         from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.model.plans.plan import short
@@ -387,7 +390,7 @@ def verify(
     def reach() -> AdminConnection:
         return connection.options(place).required_admin
 
-    with _opened(plan, place, ledger) as (document, root, book):
+    with opened_plan(plan, place, ledger) as (document, root, book):
         from pulsar_advisor.stages.normalize import run as make_tables
         from pulsar_advisor.stages.verify import check, check_snapshot
         from pulsar_advisor.stages.verify import run as compare
@@ -427,7 +430,7 @@ def _mind_the_guard(plan: Plan, ledger: Ledger, reach: Callable[[], AdminConnect
 
 
 @contextmanager
-def _head_kept(ledger: Ledger, keepers: Sequence[Keeper]) -> Iterator[None]:
+def head_kept(ledger: Ledger, keepers: Sequence[Keeper]) -> Iterator[None]:
     """However the block ends, the ledger's head is handed over afterwards; a failure of that is logged."""
     from pulsar_advisor.execution.ledger.heads import keep
 
@@ -447,7 +450,7 @@ def _silent(_line: str) -> None:
 
 
 @contextmanager
-def _opened(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[Plan, Root, Ledger]]:
+def opened_plan(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[Plan, Root, Ledger]]:
     """The plan, the root, and the ledger of the plan's cluster.
 
     Raises `Refused` if the plan is for another cluster or there is no ledger: proposing a plan creates one.

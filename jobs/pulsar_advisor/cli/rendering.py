@@ -12,6 +12,7 @@ from pulsar_advisor.model.text.some_of import count, some_of
 if TYPE_CHECKING:
     from pulsar_advisor.documents.apply_result import ApplyResult
     from pulsar_advisor.documents.explanation import ExplanationOfSnapshot
+    from pulsar_advisor.documents.roll_status import RollStatus
     from pulsar_advisor.documents.runs import RecordedEvent, RecordedRun
     from pulsar_advisor.documents.validation import CatalogueEntry, CheckResult, Validation
     from pulsar_advisor.documents.verify_result import VerifyResult
@@ -180,6 +181,25 @@ def _turn_of(turn: Restart) -> str:
     again = f", {turn.will_move_again:,} of them again later" if turn.will_move_again else ""
     stay = f", {turn.stay:,} {'stays' if turn.stay == 1 else 'stay'}" if turn.stay else ""
     return f"{moves}{again}{stay}"
+
+
+def roll_status_lines(status: RollStatus) -> Iterator[str]:
+    """The brokers of a roll, what is left, and what has to be done next."""
+    for number, turn in enumerate(status.turns, start=1):
+        moved = f", {count(turn.moved, 'bundle')} moved" if turn.moved else ""
+        yield f"{number:>3}. {turn.broker} {turn.state}{moved}"
+    if status.ended is None:
+        minutes = count(round(status.moves_take_s / 60), "minute")
+        restarts = sum(turn.state != "restarted" for turn in status.turns)
+        left = f"{count(status.moves_left, 'move')} (about {minutes}) and {count(restarts, 'restart')} left"
+        yield f"{count(status.moves, 'move')} so far, {left}"
+        if status.balancer_off:
+            yield f"off until the roll ends: {' and '.join(status.balancer_off)}"
+        if status.approved_until_ms is not None:
+            yield f"approved until {datetime.fromtimestamp(status.approved_until_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+    if status.still_off:
+        yield f"balancer still off: {' and '.join(status.still_off)}; `pulsar-advisor guard restore` puts it back"
+    yield status.sentence
 
 
 def scale_lines(found: Scale) -> Iterator[str]:

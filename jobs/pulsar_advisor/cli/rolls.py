@@ -1,18 +1,45 @@
-"""The verbs of a rolling restart: `roll` makes its plan."""
+"""The verbs of a rolling restart: `roll` makes its plan; `roll continue`, `roll status` and `roll end` carry it out."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from pulsar_advisor.cli.goals import Broker, Ceiling, Making
-from pulsar_advisor.cli.output import log, say_lines
-from pulsar_advisor.cli.rendering import roll_lines
-from pulsar_advisor.model.bounds import ratio
+from pulsar_advisor.cli.options import (
+    Connection,
+    Flag,
+    HeadsPlaces,
+    Json,
+    LedgerPlace,
+    Master,
+    Place,
+    PlanName,
+    PolicyFile,
+)
+from pulsar_advisor.cli.output import Ended, log, print_json, progress, say_lines
+from pulsar_advisor.cli.plans import head_kept, opened_plan
+from pulsar_advisor.cli.rendering import roll_lines, roll_status_lines
+from pulsar_advisor.cli.starting import spark_for
+from pulsar_advisor.cli.usage import refuse_together
+from pulsar_advisor.model.bounds import ratio, seconds
+from pulsar_advisor.model.errors import BalancerStillOff, Deviates
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.text.some_of import count, some_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pulsar_advisor.documents.roll_status import RollStatus
+    from pulsar_advisor.execution.ledger.ledger import Ledger
+    from pulsar_advisor.execution.roll.conduct import Roll
+    from pulsar_advisor.execution.run.options import Interruption
+    from pulsar_advisor.model.plans.plan import Plan
+    from pulsar_advisor.storage.root import Root
 
 Spare = Annotated[
     tuple[str, ...],
@@ -41,3 +68,131 @@ def plan(*broker: Broker, spare: Spare = (), ceiling: Ceiling = None, making: Ma
     if not making.json:
         say_lines(roll_lines(order, DEFAULT_THROTTLE))
     replace(making, snapshot=snapshot).plan(Goal(ROLL, order.brokers, None, highest))
+
+
+def continue_(
+    plan: PlanName,
+    /,
+    *,
+    restarted: str | None = None,
+    wait: str = "20m",
+    anew: Annotated[bool, Flag] = False,
+    as_: Annotated[str | None, Parameter(name="--as")] = None,
+    place: Place = Place(),
+    connection: Connection = Connection(),
+    policy: PolicyFile = PolicyFile(),
+    ledger: LedgerPlace = LedgerPlace(),
+    heads: HeadsPlaces = HeadsPlaces(),
+    master: Master = "local[*]",
+    json: Json = False,
+) -> None:
+    """Carry an approved roll on until a broker is drained, and end there: restart it, and say so with --restarted.
+
+    The first call begins the roll; after a crash or a pause it goes on where it is. Nothing here restarts a broker, and
+    nothing has to run while one restarts; the cluster's own balancer stays off until the roll ends.
+
+    Parameters
+    ----------
+    restarted
+        The drained broker, once it was restarted. The roll goes on when it is healthy, listed, and known to the leader.
+    wait
+        How long to wait for that.
+    anew
+        End a turn that stopped half-way, and plan it again.
+    as_
+        Your name, for the ledger (with --restarted or --anew).
+    """
+    refuse_together({"--restarted": restarted is not None, "--anew": anew})
+    with opened_plan(plan, place, ledger) as (document, root, book), head_kept(book, heads.keepers(place)):
+        from pulsar_advisor.cli.signals import deferred_signals
+        from pulsar_advisor.execution.person import person_on_command_line, system_user
+        from pulsar_advisor.execution.roll.conduct import Restarted, go_on
+        from pulsar_advisor.execution.roll.status import status_of
+
+        person = person_on_command_line(as_ or system_user())
+        said = None if restarted is None else Restarted(restarted, person, seconds(wait))
+        with (
+            deferred_signals() as interruption,
+            _reached(document, root, book, place, connection, policy, ledger, master, interruption) as roll,
+        ):
+            result = go_on(roll, said, person if anew else None)
+        status = status_of(book, document)
+    _show(status, json=json)
+    if result is not None and result.outcome == "partial":
+        raise Deviates(f"the turn was carried out in part: {result.sentence}")
+
+
+def status(
+    plan: PlanName, /, *, place: Place = Place(), ledger: LedgerPlace = LedgerPlace(), json: Json = False
+) -> None:
+    """Show where a roll is: which broker may be restarted, what is left, and how long that takes. Sends nothing."""
+    with opened_plan(plan, place, ledger) as (document, _, book):
+        from pulsar_advisor.execution.roll.status import status_of
+
+        found = status_of(book, document)
+    _show(found, json=json)
+
+
+def end(
+    plan: PlanName,
+    /,
+    *,
+    as_: Annotated[str, Parameter(name="--as")],
+    comment: str = "",
+    place: Place = Place(),
+    connection: Connection = Connection(),
+    policy: PolicyFile = PolicyFile(),
+    ledger: LedgerPlace = LedgerPlace(),
+    heads: HeadsPlaces = HeadsPlaces(),
+    json: Json = False,
+) -> None:
+    """End a roll for good, wherever it is: its approval is withdrawn, and the cluster's own balancer comes back.
+
+    Parameters
+    ----------
+    as_
+        Your name, for the ledger.
+    comment
+        Why.
+    """
+    with opened_plan(plan, place, ledger) as (document, root, book), head_kept(book, heads.keepers(place)):
+        from pulsar_advisor.execution.person import person_on_command_line
+        from pulsar_advisor.execution.roll.conduct import end as end_roll
+        from pulsar_advisor.execution.roll.status import status_of
+
+        with _reached(document, root, book, place, connection, policy, ledger, "local[*]") as roll:
+            end_roll(roll, person_on_command_line(as_), comment)
+        found = status_of(book, document)
+    _show(found, json=json)
+
+
+@contextmanager
+def _reached(
+    plan: Plan,
+    root: Root,
+    book: Ledger,
+    place: Place,
+    connection: Connection,
+    policy: PolicyFile,
+    ledger: LedgerPlace,
+    master: str,
+    interruption: Interruption | None = None,
+) -> Iterator[Roll]:
+    from pulsar_advisor.execution.run.options import undisturbed
+    from pulsar_advisor.stages.roll import reached
+
+    def opened() -> Ledger:
+        return ledger.open(place)
+
+    def spark(snapshot: str) -> SparkSession:
+        return spark_for(master, "roll", root, snapshot)
+
+    options, rules, stop = connection.options(place), policy.read(), interruption or undisturbed
+    with reached(plan, root, opened, book, options, rules, spark, progress, stop) as roll:
+        yield roll
+
+
+def _show(status: RollStatus, *, json: bool) -> None:
+    print_json(status) if json else say_lines([*roll_status_lines(status), f"ledger: {status.ledger_head}"])
+    if status.still_off:
+        raise Ended(BalancerStillOff.exit_code)

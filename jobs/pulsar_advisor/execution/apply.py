@@ -16,6 +16,7 @@ from pulsar_advisor.execution.ledger.approvals import approvals_of_plan, record_
 from pulsar_advisor.execution.ledger.held_run import LEASE_MS, LeaseLost, is_held, start_run, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import lift_pause, request_pause
+from pulsar_advisor.execution.ledger.rolls import roll_under_way
 from pulsar_advisor.execution.ledger.runs import abort_runs, end_parked_run, runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.switches import switched_off
@@ -140,7 +141,8 @@ def _applied(
             end_parked_run(ledger, digest, str(refused))
         telemetry.refused()
         raise
-    guard = Guard(held, ledger, cluster, progress, clock) if throttle.guard else None
+    before = options.turns_before or frozenset()
+    guard = Guard(held, ledger, cluster, progress, clock, turns_before=before) if throttle.guard else None
     run = OngoingRun(
         plan, ledger, held, approval, throttle, cluster, options, settle_s, progress, clock, interruption, guard
     )
@@ -203,6 +205,8 @@ def _carried_out(run: OngoingRun) -> _End:
     try:
         with held.kept(), guard.kept() if guard else nullcontext():
             carry_out(run)
+            if guard is not None and run.options.turns_before is not None:
+                guard.is_handed_on = all(record.state == "confirmed" for record in held.steps().values())
     except LeaseLost as lost:
         records = steps_of_run(ledger, held.id)
         if all(record.attempts == 0 for record in records.values()):
@@ -247,8 +251,10 @@ def _refusals(
     """Every reason to refuse the plan as a whole; checks that need the cluster come last."""
     digest = digest_of(plan)
     yield from malformed(plan)
-    if plan.shedder == ROLL:
-        yield "the plan is a roll, whose turns wait for restarts: `apply` carries out none of it"
+    if (plan.shedder == ROLL) != (options.turns_before is not None):
+        yield "the plan is a roll, whose turns wait for restarts: `pulsar-advisor roll continue` carries it out"
+    if options.turns_before is None and (roll := roll_under_way(ledger, plan.identity.cluster_name)) is not None:
+        yield f"the roll {roll} is under way on this cluster: wait for its end, or end it with `roll end`"
     if not executable_steps(plan):
         yield "the plan has no step that could be carried out"
     unfinished = _unfinished(runs)

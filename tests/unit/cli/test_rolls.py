@@ -52,3 +52,19 @@ def test_the_plan_is_made_for_the_order_of_one_snapshot(
         (Goal(ROLL, ("b", "a"), None, 0.7), "20261125T040000Z"),
     ]
     assert "c: nothing to move" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("roll continue c8b31b82 --restarted b --anew", 2),
+        ("roll continue", 2),
+        ("roll end c8b31b82", 2),
+        ("roll status c8b31b82", 2),
+    ],
+)
+def test_what_is_missing_or_contradicts_is_refused(
+    line: str, code: int, tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code([*line.split(), "--root", str(tmp_path), "--cluster", "demo"]) == code
+    assert capsys.readouterr().err.startswith("error: ")

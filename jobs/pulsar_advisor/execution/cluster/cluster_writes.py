@@ -58,6 +58,8 @@ class _Resources(msgspec.Struct, rename="camel"):
 class _LoadReport(_Resources, rename="camel"):
     system_resource_usage: _Resources | None = None
     """The Simple manager keeps the resources here, the Modular one in the report itself."""
+    start_timestamp: int | None = None
+    """Milliseconds; since 3.0."""
 
 
 class _Policies(msgspec.Struct):
@@ -226,6 +228,30 @@ class AdminCluster:
         limit = np.array([[column.limit for column in columns]])
         ratio = float(weighted_maximum(usage, limit, self._settings)[0])
         return ratio if math.isfinite(ratio) else None
+
+    def leader(self) -> str | None:
+        """Id of the leader; None while there is none."""
+        return self._read.leader()
+
+    def why_unhealthy(self, broker: str) -> str | None:
+        """What a broker's own health check says, asked at its own address; None if it is healthy."""
+        try:
+            self._read.require_healthy(self._met(broker))
+        except AdvisorError as error:
+            return str(error)
+        return None
+
+    def started_at_ms(self, broker: str) -> int | None:
+        """When a broker's process started, by its own clock; None if it doesn't say, as under Extensible."""
+        if self.load_manager() == "extensible":
+            return None
+        return decode(self._read.load_report(self._met(broker)), _LOAD_REPORT).start_timestamp or None
+
+    def publishes_within_s(self) -> float:
+        """The longest time in which a broker publishes its load again, whatever changes."""
+        key = "loadBalancerReportUpdateMaxIntervalMinutes"
+        values = (self._read.dynamic_configuration().get(key), self._read.runtime_configuration().get(key))
+        return 60 * float(next((value for value in values if value and value.isdecimal()), setting_value(key)))
 
     def migrating(self) -> str | None:
         """The phase of a migration of the metadata store that is under way, None if none is."""

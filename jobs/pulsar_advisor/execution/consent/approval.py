@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -18,6 +18,7 @@ from pulsar_advisor.execution.person import UNAUTHENTICATED, Person, is_authenti
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.bounds import EXPIRES
 from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, digest_of, seal
 from pulsar_advisor.planning.plans.consent import ALONE, ConsentName, NeededConsent, needed_consents
 
@@ -78,9 +79,9 @@ def approve(
     """Record an approval of exactly this plan, with `throttle` as the loosest limits for its runs.
 
     `digest` is what the approver typed. Where one person may do both, approving a plan that was never proposed proposes
-    it, with `not_computed_here`. Raises `Refused` if the digest isn't the plan's, if the plan had its run, if the
-    policy forbids this approver, or if the plan needs a consent that isn't in `consents`; `UsageError` if the validity
-    is out of bounds.
+    it, with `not_computed_here`. A roll always gets a guard. Raises `Refused` if the digest isn't the plan's, if the
+    plan had its run, if the policy forbids this approver, or if the plan needs a consent that isn't in `consents`;
+    `UsageError` if the validity is out of bounds.
     """
     EXPIRES.check(valid_for_s)
     require_digest(plan, digest)
@@ -94,6 +95,8 @@ def approve(
         raise Refused(f"the plan needs consent: {why}. Approve with {_flags(missing)} if you mean it")
     if not proposals_of_plan(ledger, digest):
         propose(ledger, plan, approver, not_computed_here)
+    if plan.shedder == ROLL:
+        throttle = replace(throttle, guard=True)
     return record_approval(
         ledger,
         plan,

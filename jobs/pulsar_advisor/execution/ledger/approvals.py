@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from sqlalchemy import or_, select
+from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plans import record_plan
+from pulsar_advisor.execution.ledger.rolls import plans_of_roll
 from pulsar_advisor.execution.ledger.tables import Approval, Run
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.throttle import ApplyThrottle
@@ -30,41 +32,72 @@ def record_approval(
 ) -> Approval:
     """Record an approval that the policy allowed (see `approval.approve`, the only caller)."""
     with ledger.writing() as session:
-        record = record_plan(ledger, session, seal(plan))
-        approval = Approval(
-            digest=record.digest,
-            approver=approver.name,
-            source=approver.source,
-            at_ms=ledger.now_ms(),
+        return add_approval(
+            ledger,
+            session,
+            plan,
+            approver,
             expires_at_ms=expires_at_ms,
             comment=comment,
-            allows_splits="splits" in consents,
-            accepts_worse="worse" in consents,
-            accepts_low_confidence="low_confidence" in consents,
-            throttle_json=throttle.as_json(),
+            consents=consents,
+            throttle=throttle,
         )
-        session.add(approval)
-        detail = f"by {approver.name} ({approver.source})" + (f": {comment}" if comment else "")
-        ledger.add_event(session, record.digest, "approved", detail, [record, approval])
-        return approval
+
+
+def add_approval(
+    ledger: Ledger,
+    session: Session,
+    plan: Plan,
+    approver: Person,
+    *,
+    expires_at_ms: int,
+    comment: str,
+    consents: Collection[ConsentName],
+    throttle: ApplyThrottle,
+) -> Approval:
+    """The same within a write transaction."""
+    record = record_plan(ledger, session, seal(plan))
+    approval = Approval(
+        digest=record.digest,
+        approver=approver.name,
+        source=approver.source,
+        at_ms=ledger.now_ms(),
+        expires_at_ms=expires_at_ms,
+        comment=comment,
+        allows_splits="splits" in consents,
+        accepts_worse="worse" in consents,
+        accepts_low_confidence="low_confidence" in consents,
+        throttle_json=throttle.as_json(),
+    )
+    session.add(approval)
+    detail = f"by {approver.name} ({approver.source})" + (f": {comment}" if comment else "")
+    ledger.add_event(session, record.digest, "approved", detail, [record, approval])
+    return approval
 
 
 def withdraw_approvals(ledger: Ledger, digest: str, person: Person, comment: str) -> int:
-    """Withdraw a plan's valid approvals and those that an active run relies on; return their number."""
+    """Withdraw a plan's valid approvals and those that an active run relies on; return their number.
+
+    Those of the turns of a roll rest on the roll's, and go with them.
+    """
     with ledger.writing() as session:
-        relied_on = select(Run.approval_id).where(Run.digest == digest, Run.state == "active")
-        standing = select(Approval).where(
-            Approval.digest == digest,
-            Approval.withdrawn_at_ms.is_(None),
-            or_(Approval.expires_at_ms > ledger.now_ms(), Approval.id.in_(relied_on)),
-        )
-        approvals = session.scalars(standing).all()
-        for approval in approvals:
-            approval.withdrawn_at_ms = ledger.now_ms()
-        if approvals:
-            detail = f"by {person.name} ({person.source}): {comment}"
-            ledger.add_event(session, digest, "withdrawn", detail, approvals)
-        return len(approvals)
+        return sum(_withdraw(ledger, session, plan, person, comment) for plan in plans_of_roll(session, digest))
+
+
+def _withdraw(ledger: Ledger, session: Session, digest: str, person: Person, comment: str) -> int:
+    relied_on = select(Run.approval_id).where(Run.digest == digest, Run.state == "active")
+    standing = select(Approval).where(
+        Approval.digest == digest,
+        Approval.withdrawn_at_ms.is_(None),
+        or_(Approval.expires_at_ms > ledger.now_ms(), Approval.id.in_(relied_on)),
+    )
+    approvals = session.scalars(standing).all()
+    for approval in approvals:
+        approval.withdrawn_at_ms = ledger.now_ms()
+    if approvals:
+        detail = f"by {person.name} ({person.source}): {comment}"
+        ledger.add_event(session, digest, "withdrawn", detail, approvals)
+    return len(approvals)
 
 
 def approvals_of_plan(ledger: Ledger, digest: str) -> Sequence[Approval]:

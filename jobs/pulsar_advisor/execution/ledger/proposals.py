@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plans import record_plan
@@ -16,19 +17,26 @@ from pulsar_advisor.model.plans.plan import Sealed
 def record_proposal(ledger: Ledger, plan: Sealed, proposer: Person, not_computed_here: str | None = None) -> None:
     """Record that somebody proposed a plan, and why it can't be computed here: see `Proposal`."""
     with ledger.writing() as session:
-        record = record_plan(ledger, session, plan)
-        proposal = Proposal(
-            digest=record.digest,
-            proposer=proposer.name,
-            source=proposer.source,
-            at_ms=ledger.now_ms(),
-            not_computed_here=not_computed_here,
-        )
-        session.add(proposal)
-        detail = f"by {proposer.name} ({proposer.source})"
-        if not_computed_here:
-            detail += f"; not computed here: {not_computed_here}"
-        ledger.add_event(session, record.digest, "proposed", detail, [record, proposal])
+        add_proposal(ledger, session, plan, proposer, not_computed_here)
+
+
+def add_proposal(
+    ledger: Ledger, session: Session, plan: Sealed, proposer: Person, not_computed_here: str | None = None
+) -> None:
+    """The same within a write transaction."""
+    record = record_plan(ledger, session, plan)
+    proposal = Proposal(
+        digest=record.digest,
+        proposer=proposer.name,
+        source=proposer.source,
+        at_ms=ledger.now_ms(),
+        not_computed_here=not_computed_here,
+    )
+    session.add(proposal)
+    detail = f"by {proposer.name} ({proposer.source})"
+    if not_computed_here:
+        detail += f"; not computed here: {not_computed_here}"
+    ledger.add_event(session, record.digest, "proposed", detail, [record, proposal])
 
 
 def proposals_of_plan(ledger: Ledger, digest: str) -> Sequence[Proposal]:

@@ -18,6 +18,7 @@ from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Override
 from pulsar_advisor.execution.ledger.held_run import HeldRun, is_held
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.rolls import goes_on, roll_of_plan
 from pulsar_advisor.execution.ledger.runs import run_by_id
 from pulsar_advisor.execution.ledger.switches import (
     SwitchedOff,
@@ -60,6 +61,10 @@ class Guard:
     """What it has sent a call about that had no answer, and no effect so far: that may still come."""
     notes: list[str] = field(default_factory=list)
     """What the end of the guard has to say about the cluster, for the sentence of the run."""
+    turns_before: frozenset[int] = frozenset()
+    """Of a turn of a roll: the runs of the turns before it, which left to it what they switched off."""
+    is_handed_on: bool = False
+    """Whether the roll goes on after this turn, so that everything stays off."""
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -107,9 +112,10 @@ class Guard:
         self.progress(f"{setting} is off while the plan is carried out; it was {_value(before)}")
 
     def _end(self) -> None:
-        if self.run.is_overtaken():
-            return  # the run continues elsewhere, under our guard
-        ours = [switch for switch in switched_off(self.ledger, self.run.cluster_name) if switch.run == self.run.id]
+        if self.run.is_overtaken() or self.is_handed_on:
+            return  # the run continues elsewhere, under our guard, or the roll goes on under it
+        runs = {self.run.id, *self.turns_before}
+        ours = [switch for switch in switched_off(self.ledger, self.run.cluster_name) if switch.run in runs]
         for setting in sorted(self.switched.difference(switch.setting for switch in ours)):
             self._note(f"{setting} was given back by another process before the run ended: `runs` shows when")
         for switch in ours:
@@ -133,13 +139,17 @@ def restore_what_was_left(
     progress: Progress,
     clock: Clock = SYSTEM_CLOCK,
     decided_by: Person | None = None,
+    *,
+    is_expected: bool = False,
 ) -> None:
     """Restore settings left off by runs that have ended or whose process is gone, with a prominent message.
 
-    Without a person who decides, a `false` that may be someone else's stays (`SwitchedOff.written`).
+    There is none where it `is_expected`: at the end of a roll. Without a person who decides, a `false` that may be
+    someone else's stays (`SwitchedOff.written`).
     """
     for switch in left_off(ledger, cluster_name):
-        progress(warning(switch, cluster_name))
+        if not is_expected:
+            progress(warning(switch, cluster_name))
         _restore(switch, ledger, cluster, progress, clock, decided_by)
 
 
@@ -159,10 +169,18 @@ class LeftOff(SwitchedOff):
 
 
 def left_off(ledger: Ledger, cluster_name: str | None = None) -> Sequence[SwitchedOff]:
-    """Settings of a cluster, else of all, left off by runs that have ended or whose process is gone."""
-    return [
-        switch for switch in switched_off(ledger, cluster_name) if not is_held(ledger, run_by_id(ledger, switch.run))
-    ]
+    """Settings of a cluster, else of all, left off by runs that have ended or whose process is gone.
+
+    What a turn of a roll leaves to the next one isn't left off, as long as the roll goes on.
+    """
+    return [switch for switch in switched_off(ledger, cluster_name) if not _is_kept(ledger, switch)]
+
+
+def _is_kept(ledger: Ledger, switch: SwitchedOff) -> bool:
+    if is_held(ledger, run_by_id(ledger, switch.run)):
+        return True
+    roll = roll_of_plan(ledger, switch.digest)
+    return roll is not None and goes_on(ledger, roll)
 
 
 def warning(switch: SwitchedOff, cluster_name: str) -> str:

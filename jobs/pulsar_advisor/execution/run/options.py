@@ -29,6 +29,8 @@ class ApplyOptions:
     """Wait while another process holds the run instead of refusing: for a caller that is not retried."""
     park_from_s: float | None = None
     """Park the run instead of waiting this long or longer, and when a pause is requested. None: never."""
+    turns_before: frozenset[int] | None = None
+    """For a turn of a roll: the runs of the turns before it. None: the plan is no such turn."""
     waited: Parking | None = None
     """The wait that is over, for a parked run that is to go on."""
 

@@ -12,15 +12,18 @@ from werkzeug import Request, Response
 
 import pulsar_advisor
 from harness.certificates import make_certificates
+from pulsar_advisor.admin.metadata_store import Node
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Reply, Split, Unload
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
+from pulsar_advisor.execution.cluster.restart_port import Published, RestartPort, published
 from pulsar_advisor.model.errors import ClusterUnreachable
 from unit.execution.doubles import NAMESPACE
 from web_server import HTTPServer
 
 MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
 RANGE = "0x00000000_0x80000000"
+REPORT_INTERVAL = "loadBalancerReportUpdateMaxIntervalMinutes"
 UNLOADING_TIMEOUT = "namespaceBundleUnloadingTimeoutMs"
 HTTP_LIBRARIES = {"requests", "urllib3", "httpx", "aiohttp", "http"}
 
@@ -94,19 +97,62 @@ def test_only_this_module_has_the_transport_send_anything_but_get() -> None:
     }
 
 
-def test_only_apply_opens_a_connection_for_writing() -> None:
+def test_only_apply_and_a_roll_open_a_connection_for_writing() -> None:
     found = {
         name
         for name, tree in sources()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and "writes" in {keyword.arg for keyword in node.keywords}
     }
-    assert found == {"stages/apply.py"}
+    assert found == {"stages/apply.py", "stages/roll.py"}
 
 
 def test_it_is_the_port_that_the_executor_needs(cluster: AdminCluster) -> None:
     port: ClusterPort = cluster
     assert (port.cluster_name(), port.load_manager()) == ("live", "modular")
+
+
+@pytest.mark.parametrize(("status", "text", "why"), [(200, "ok", ""), (500, "no bookie", "no bookie")])
+def test_a_broker_is_asked_at_its_own_address_whether_it_is_healthy(
+    httpserver: HTTPServer, cluster: AdminCluster, status: int, text: str, why: str
+) -> None:
+    broker = broker_id(httpserver)
+    httpserver.expect_request(f"/admin/v2/brokers/live/{broker}/ownedNamespaces").respond_with_json({})
+    httpserver.expect_request("/admin/v2/brokers/health").respond_with_data(text, status)
+    assert why in (cluster.why_unhealthy(broker) or "")
+    assert (cluster.why_unhealthy(broker) is None) == (status == 200)
+
+
+@pytest.mark.parametrize(
+    ("report", "started_at_ms"), [({"startTimestamp": 1_700_000_000_123}, 1_700_000_000_123), ({}, None)]
+)
+def test_a_broker_says_since_when_it_runs_and_who_leads(
+    httpserver: HTTPServer, cluster: AdminCluster, report: dict[str, int], started_at_ms: int | None
+) -> None:
+    port: RestartPort = cluster
+    broker = broker_id(httpserver)
+    httpserver.expect_request(f"/admin/v2/brokers/live/{broker}/ownedNamespaces").respond_with_json({})
+    httpserver.expect_request("/admin/v2/broker-stats/load-report").respond_with_json(report)
+    leader = {"brokerId": broker, "serviceUrl": f"http://{broker}"}
+    httpserver.expect_request("/admin/v2/brokers/leaderBroker").respond_with_json(leader)
+    assert (port.started_at_ms(broker), port.leader()) == (started_at_ms, broker)
+
+
+@pytest.mark.parametrize(("dynamic", "seconds"), [({}, 900.0), ({REPORT_INTERVAL: "2"}, 120.0)])
+def test_how_long_a_broker_may_take_to_publish_its_load_is_its_own_setting(
+    httpserver: HTTPServer, cluster: AdminCluster, dynamic: dict[str, str], seconds: float
+) -> None:
+    httpserver.expect_request("/admin/v2/brokers/configuration/values").respond_with_json(dynamic)
+    assert cluster.publishes_within_s() == seconds
+
+
+def test_what_modular_brokers_published_is_what_their_leader_knows() -> None:
+    report = b'{"bundles": ["shop/orders/0x00000000_0x80000000"], "startTimestamp": 7, "cpu": {"usage": 1.0}}'
+    nodes = [("b1:8080", Node("/loadbalance/brokers/b1:8080", report, 0, 0, 0)), ("b2:8080", Node("/", b"{}", 0, 0, 0))]
+    assert published(nodes) == {
+        "b1:8080": Published(frozenset({"shop/orders/0x00000000_0x80000000"}), 7),
+        "b2:8080": Published(frozenset(), None),
+    }
 
 
 def test_an_unknown_load_manager_is_named(httpserver: HTTPServer) -> None:

@@ -1,0 +1,68 @@
+"""What a roll needs to see of brokers that are restarted, besides what the executor reads.
+
+Sources: `GET …/brokers/leaderBroker`, `…/brokers/health`, `…/broker-stats/load-report`; a Modular broker's node under
+`/loadbalance/brokers`, which is all that the leader knows of it (`LocalBrokerData`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import msgspec
+
+from pulsar_advisor.admin.metadata_store import Node
+from pulsar_advisor.admin.read_client import decode
+
+
+class RestartPort(Protocol):
+    """The brokers of one cluster. Every read raises `ClusterUnreachable` if it fails."""
+
+    def active_brokers(self) -> frozenset[str]:
+        """Ids (`host:port`) of the currently registered brokers."""
+
+    def owned_bundles(self, broker: str) -> frozenset[str]:
+        """Bundles (`tenant/namespace/0x..._0x...`) that a broker reports as its own."""
+
+    def leader(self) -> str | None:
+        """Id of the leader; None while there is none."""
+
+    def why_unhealthy(self, broker: str) -> str | None:
+        """What a broker's own health check says, asked at its own address; None if it is healthy."""
+
+    def started_at_ms(self, broker: str) -> int | None:
+        """When a broker's process started, by its own clock; None if it doesn't say."""
+
+    def publishes_within_s(self) -> float:
+        """The longest time in which a broker publishes its load again, whatever changes."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """What the leader knows of a broker."""
+
+    bundles: frozenset[str]
+    started_at_ms: int | None
+
+
+LeadersView = Callable[[], Mapping[str, Published] | None]
+"""What the leader knows of each broker, by id; None where that can't be seen: without the metadata store, and under
+Extensible, whose brokers publish no list of bundles."""
+
+
+class _Report(msgspec.Struct, rename="camel"):
+    bundles: list[str] = msgspec.field(default_factory=list)
+    start_timestamp: int = 0
+
+
+_REPORT: Final = msgspec.json.Decoder(_Report)
+
+
+def published(nodes: Iterable[tuple[str, Node]]) -> dict[str, Published]:
+    """What Modular brokers published, from (broker id, node)."""
+    reports = {broker: decode(node.document, _REPORT) for broker, node in nodes}
+    return {
+        broker: Published(frozenset(report.bundles), report.start_timestamp or None)
+        for broker, report in reports.items()
+    }

@@ -1,0 +1,102 @@
+"""The approval of a roll holds for the plan of each of its turns, if that plan keeps to what was approved."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from pulsar_advisor.execution.consent.approval import standing_approval
+from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+from pulsar_advisor.execution.ledger.approvals import add_approval
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.proposals import add_proposal, proposals_of_plan
+from pulsar_advisor.execution.ledger.rolls import RollTurn, add_turn
+from pulsar_advisor.execution.ledger.tables import Approval
+from pulsar_advisor.execution.person import Person
+from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.plans.goal import ROLL
+from pulsar_advisor.model.plans.plan import Plan, digest_of, seal
+from pulsar_advisor.planning.kinds.goal_outcome import goal_outcome
+from pulsar_advisor.planning.plans.consent import needed_consents
+from pulsar_advisor.planning.requests.request import Request
+
+
+def begin_turn(
+    ledger: Ledger,
+    roll: Plan,
+    plan: Plan,
+    turn: RollTurn,
+    *,
+    left: Sequence[str],
+    moved: Mapping[str, int],
+    policy: ApprovalPolicy,
+    not_computed_here: str | None,
+) -> None:
+    """Record that a turn begins, and that the roll's approval holds for its plan, for as long and as strictly.
+
+    `left` are the brokers (ids) that are left, in order, the turn's first; `moved` says how often the roll has moved
+    each bundle. Raises `Refused` if the plan goes beyond what was approved, and if the roll's approval doesn't hold.
+    """
+    base = standing_approval(ledger, roll, policy)
+    digest, first = digest_of(plan), digest_of(roll)
+    if reasons := "; ".join(_beyond(roll, plan, base, left, moved)):
+        raise Refused(f"the plan of this turn, {digest}, goes beyond what was approved: {reasons}")
+    if digest != first and not_computed_here:
+        raise Refused(f"the plan of this turn, {digest}, was not computed here: {not_computed_here}")
+    proposals = proposals_of_plan(ledger, first)
+    with ledger.writing() as session:
+        # Nothing may come in between: whoever withdraws an approval withdraws those of the turns that there are.
+        if session.get_one(Approval, base.id).withdrawn_at_ms is not None:
+            raise Refused(f"the approval of {base.approver} was withdrawn")
+        if turn.plan is not None and digest != first:
+            for proposal in proposals:
+                add_proposal(ledger, session, seal(plan), Person(proposal.proposer, proposal.source), "")
+            add_approval(
+                ledger,
+                session,
+                plan,
+                Person(base.approver, base.source),
+                expires_at_ms=base.expires_at_ms,
+                comment=f"a turn of the roll {first}",
+                consents=base.consents,
+                throttle=base.throttle,
+            )
+        add_turn(ledger, session, first, turn)
+
+
+def _beyond(roll: Plan, plan: Plan, base: Approval, left: Sequence[str], moved: Mapping[str, int]) -> Iterator[str]:
+    """What of a turn's plan the roll's approval doesn't cover."""
+    if (plan.cluster, plan.identity.cluster_name) != (roll.cluster, roll.identity.cluster_name):
+        yield "it is of another cluster"
+    if plan.shedder != ROLL or plan.goal is None or roll.goal is None:
+        yield "it is no roll"
+        return
+    if _asked(plan) != _asked(roll) or replace(plan.goal, brokers=()) != replace(roll.goal, brokers=()):
+        yield "its ceiling, limits or settings are not those of the roll"
+    if plan.goal.brokers != tuple(left):
+        yield f"its order is {', '.join(plan.goal.brokers)}, and that of what is left is {', '.join(left)}"
+    if plan.snapshot < roll.snapshot or (plan.snapshot == roll.snapshot and plan != roll):
+        yield f"its snapshot {plan.snapshot} is not later than the roll's"
+    if other := [step.id for step in plan.steps if step.action != "unload" or step.source != left[0]]:
+        yield f"{other[0]} is no unload from {left[0]}"
+    for needed in needed_consents(plan):
+        if needed.consent.name not in base.consents:
+            yield f"it needs consent ({needed.consent.flag}): {needed.sentence}"
+    if goal_outcome(plan) not in ("reached", "perhaps"):
+        caveats = plan.decision.caveats or (plan.decision.why_nothing or "steps are missing",)
+        yield f"it doesn't empty {left[0]}: {caveats[0]}"
+    yield from _moved_too_often(roll, plan, moved)
+
+
+def _moved_too_often(roll: Plan, plan: Plan, moved: Mapping[str, int]) -> Iterator[str]:
+    most = roll.decision.figures.get("moves_of_a_bundle")
+    times = Counter(moved)
+    times.update(step.bundle_name for step in plan.steps if step.executable)
+    often = sorted(step.bundle_name for step in plan.steps if isinstance(most, int) and times[step.bundle_name] > most)
+    if often:
+        yield f"{often[0]} would move {times[often[0]]} times, and {most} was approved"
+
+
+def _asked(plan: Plan) -> Request:
+    return replace(Request.of_plan(plan), goal=None)

@@ -1,0 +1,177 @@
+"""What happened in a roll: whose turn it was, with which plan, which brokers were restarted, and its end.
+
+These are events of the roll's own plan. The plan of a later turn has one that names the roll.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from pulsar_advisor.execution.ledger.held_run import is_held
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanSummary, Run
+from pulsar_advisor.model.plans.goal import ROLL
+
+_TURN: Final = "turn begun"
+_DRAINED: Final = "broker drained"
+_RESTARTED: Final = "broker restarted"
+_ENDED: Final = "roll ended"
+_OF: Final = "turn of a roll"
+
+
+@dataclass(frozen=True)
+class RollTurn:
+    """A turn that was begun."""
+
+    broker: str
+    plan: str | None
+    """The digest of the plan that drains it; None: it had nothing to move."""
+    started_at_ms: int | None
+    """When the broker's process had started, by its own clock; None if it doesn't say."""
+    moves: int = 0
+    """Unloads of that plan."""
+    moves_in_all: int = 0
+    """Those of this turn and, as expected then, of the turns after it."""
+
+
+@dataclass(frozen=True)
+class RecordedRoll:
+    """What happened so far."""
+
+    turns: tuple[RollTurn, ...] = ()
+    """Oldest first. A turn whose plan was made again is there again."""
+    is_drained: bool = False
+    """Whether the broker of the last turn was seen to have nothing left that clients use."""
+    restarted: tuple[str, ...] = ()
+    """Brokers (ids), in the order of their restarts."""
+    ended: str | None = None
+    """Why it ended, in words; None while it hasn't."""
+
+    @property
+    def turn(self) -> RollTurn | None:
+        """The turn that was begun and whose broker was not restarted yet."""
+        last = self.turns[-1] if self.turns else None
+        return None if last is None or last.broker in self.restarted else last
+
+
+def recorded_roll(ledger: Ledger, digest: str) -> RecordedRoll:
+    """What happened in the roll with this digest."""
+    with ledger.reading() as session:
+        return _recorded(session, digest)
+
+
+def _recorded(session: Session, digest: str) -> RecordedRoll:
+    kinds = (_TURN, _DRAINED, _RESTARTED, _ENDED)
+    events = session.scalars(select(Event).where(Event.digest == digest, Event.kind.in_(kinds)).order_by(Event.id))
+    turns: list[RollTurn] = []
+    restarted: list[str] = []
+    is_drained, ended = False, None
+    for event in events:
+        detail = json.loads(event.detail)
+        if event.kind == _TURN:
+            turns.append(RollTurn(**detail))
+            is_drained = False
+        elif event.kind == _DRAINED:
+            is_drained = detail["broker"] == turns[-1].broker
+        elif event.kind == _RESTARTED:
+            restarted.append(detail["broker"])
+        else:
+            ended = detail["why"]
+    return RecordedRoll(tuple(turns), is_drained, tuple(restarted), ended)
+
+
+def add_turn(ledger: Ledger, session: Session, roll: str, turn: RollTurn) -> None:
+    """Record within a write transaction that a turn of the roll with this digest begins."""
+    ledger.add_event(session, roll, _TURN, _detail(asdict(turn)))
+    if turn.plan is not None and turn.plan != roll:
+        ledger.add_event(session, turn.plan, _OF, _detail({"roll": roll}))
+
+
+def record_turn(ledger: Ledger, roll: str, turn: RollTurn) -> None:
+    """The same in a transaction of its own."""
+    with ledger.writing() as session:
+        add_turn(ledger, session, roll, turn)
+
+
+def record_drained(ledger: Ledger, roll: str, broker: str) -> None:
+    """Record that the broker whose turn it is has nothing left that clients use."""
+    with ledger.writing() as session:
+        ledger.add_event(session, roll, _DRAINED, _detail({"broker": broker}))
+
+
+def record_restarted(ledger: Ledger, roll: str, broker: str, how: str) -> None:
+    """Record that a broker whose turn it was has been restarted, and how that is known."""
+    with ledger.writing() as session:
+        ledger.add_event(session, roll, _RESTARTED, _detail({"broker": broker, "how": how}))
+
+
+def record_end(ledger: Ledger, roll: str, why: str) -> None:
+    """Record the end of a roll: it has no further turn."""
+    with ledger.writing() as session:
+        ledger.add_event(session, roll, _ENDED, _detail({"why": why}))
+
+
+def plans_of_roll(session: Session, roll: str) -> tuple[str, ...]:
+    """The digests of the plans of its turns, oldest first; of the roll itself first of all."""
+    return tuple(dict.fromkeys((roll, *(turn.plan for turn in _recorded(session, roll).turns if turn.plan))))
+
+
+def runs_of_roll(ledger: Ledger, roll: str) -> Sequence[Run]:
+    """The runs of its turns, oldest first."""
+    with ledger.reading() as session:
+        digests = plans_of_roll(session, roll)
+        return session.scalars(select(Run).where(Run.digest.in_(digests)).order_by(Run.id)).all()
+
+
+def roll_of_plan(ledger: Ledger, digest: str) -> str | None:
+    """The digest of the roll that a plan is a turn of, or of the plan itself if it is a roll; else None."""
+    with ledger.reading() as session:
+        summary = session.get(PlanSummary, digest)
+        if summary is None or summary.shedder != ROLL:
+            return None
+        named = select(Event).where(Event.digest == digest, Event.kind == _OF).order_by(Event.id).limit(1)
+        of = session.scalars(named).one_or_none()
+        return digest if of is None else str(json.loads(of.detail)["roll"])
+
+
+def goes_on(ledger: Ledger, roll: str) -> bool:
+    """Whether a roll that was begun still goes on: it moves bundles, or waits for a restart.
+
+    It doesn't if it has ended, if its approval has, or if the last turn's run ended early or lost its process: then
+    a person has to look first.
+    """
+    runs = runs_of_roll(ledger, roll)
+    if not runs or recorded_roll(ledger, roll).ended is not None:
+        return False
+    with ledger.reading() as session:
+        in_force = select(Approval.id).where(
+            Approval.digest == roll, Approval.withdrawn_at_ms.is_(None), Approval.expires_at_ms > ledger.latest_ms()
+        )
+        if session.scalars(in_force.limit(1)).one_or_none() is None:
+            return False
+    return runs[-1].state == "done" or is_held(ledger, runs[-1])
+
+
+def roll_under_way(ledger: Ledger, cluster_name: str) -> str | None:
+    """The digest of the roll that goes on on a cluster (Pulsar's own name), if one does."""
+    newest = (
+        select(Run.digest)
+        .join(PlanSummary, PlanSummary.digest == Run.digest)
+        .where(Run.cluster_name == cluster_name, PlanSummary.shedder == ROLL)
+        .order_by(Run.id.desc())
+        .limit(1)
+    )
+    with ledger.reading() as session:
+        digest = session.scalars(newest).one_or_none()
+    roll = None if digest is None else roll_of_plan(ledger, digest)
+    return roll if roll is not None and goes_on(ledger, roll) else None
+
+
+def _detail(values: Mapping[str, str | int | None]) -> str:
+    return json.dumps(values, sort_keys=True)

@@ -1,0 +1,56 @@
+"""Whether a broker is back after its restart: by its own word, by the registry's, and by what the leader knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pulsar_advisor.execution.cluster.restart_port import LeadersView, RestartPort
+from pulsar_advisor.execution.ledger.rolls import RollTurn
+from pulsar_advisor.model.errors import ClusterUnreachable
+from pulsar_advisor.model.text.some_of import some_of
+
+
+@dataclass(frozen=True)
+class Drained:
+    """What a turn left behind."""
+
+    turn: RollTurn
+    destinations: Mapping[str, str]
+    """Broker ids by bundle: where its moves brought bundles."""
+    since_s: float
+    """How long ago its last move was."""
+
+
+def not_yet(drained: Drained, brokers: RestartPort, leaders_view: LeadersView) -> str | None:
+    """The first thing that the next turn has to wait for; None if the broker is back, and the leader knows it all."""
+    try:
+        return next(_not_yet(drained, brokers, leaders_view), None)
+    except ClusterUnreachable as error:  # as during a restart
+        return str(error)
+
+
+def _not_yet(drained: Drained, brokers: RestartPort, leaders_view: LeadersView) -> Iterator[str]:
+    broker, before_ms = drained.turn.broker, drained.turn.started_at_ms
+    if broker not in brokers.active_brokers():
+        yield f"{broker} is not among the active brokers"
+    if (why := brokers.why_unhealthy(broker)) is not None:
+        yield f"{broker} is not healthy: {why}"
+    now_ms = brokers.started_at_ms(broker)
+    if before_ms is not None and now_ms == before_ms:
+        yield f"{broker} has not been restarted: its process is the one that was there before"
+    if (known := leaders_view()) is None:
+        left_s = brokers.publishes_within_s() - drained.since_s
+        if left_s > 0:
+            yield (
+                f"what the leader knows can't be seen here, so the brokers get the time to publish it: {left_s:.0f} s "
+                "are left (a Modular cluster shows it with --zookeeper)"
+            )
+        return
+    if broker not in known or known[broker].started_at_ms != now_ms:
+        yield f"the leader has no report of {broker} since its restart"
+    for receiver in sorted(set(drained.destinations.values())):
+        moved = {bundle for bundle, to in drained.destinations.items() if to == receiver}
+        unknown = moved & brokers.owned_bundles(receiver) - (known[receiver].bundles if receiver in known else set())
+        if unknown:
+            yield f"the leader doesn't know yet that {receiver} has {some_of(unknown)}"

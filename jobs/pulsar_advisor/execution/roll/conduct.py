@@ -1,0 +1,304 @@
+"""Carries a roll on, as far as it goes without a restart: confirms the last one, then drains the next broker.
+
+Between two turns nothing runs. All that is known of a roll is in the ledger, so it goes on from any shell or task, and
+after any crash: a turn whose plan was never begun is planned again, one that was begun is resumed, and what became of
+each call is seen on the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Final
+
+from pulsar_advisor.documents.apply_result import ApplyResult
+from pulsar_advisor.execution.apply import apply_plan
+from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
+from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
+from pulsar_advisor.execution.cluster.restart_port import LeadersView, RestartPort
+from pulsar_advisor.execution.consent.approval import standing_approval, withdraw
+from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+from pulsar_advisor.execution.consent.turn import begin_turn
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.plans import plan_record
+from pulsar_advisor.execution.ledger.rolls import RollTurn, record_drained, record_end, record_restarted, roll_under_way
+from pulsar_advisor.execution.ledger.runs import abort_runs
+from pulsar_advisor.execution.person import Person
+from pulsar_advisor.execution.roll.back import Drained, not_yet
+from pulsar_advisor.execution.roll.progress import Progress, progress_of
+from pulsar_advisor.execution.run.executor import STATISTICS_S
+from pulsar_advisor.execution.run.guard import left_off, restore_what_was_left
+from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, undisturbed
+from pulsar_advisor.execution.run.preconditions import foreign, stale
+from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
+from pulsar_advisor.model.errors import AdvisorError, Refused
+from pulsar_advisor.model.plans.goal import ROLL, Goal
+from pulsar_advisor.model.plans.plan import Plan, digest_of, load_plan, short
+from pulsar_advisor.model.text.some_of import some_of
+from pulsar_advisor.planning.kinds.goal import brokers_in_order
+from pulsar_advisor.planning.questions.roll_order import leader_last
+
+BACK_POLL_S: Final = 5.0
+"""How often a broker that is being restarted, or was just drained, is looked at."""
+ROUNDS: Final = 3
+"""Plans that one call carries out for a broker that gets bundles while it is drained."""
+
+_IN_WORDS: Final = {
+    "planned": "not drained yet",
+    "moving": "being drained",
+    "stopped": "drained in part",
+    "moved": "drained but for what came to it meanwhile",
+    "drained": "drained, and waits for its restart",
+}
+
+PlanAnew = Callable[[Goal], tuple[Plan, str | None]]
+"""Reads the cluster afresh and makes a plan; with it, why it can't be computed again from its snapshot, if so."""
+
+
+@dataclass(frozen=True)
+class Roll:
+    """A roll, and what it takes to carry it on."""
+
+    plan: Plan
+    ledger: Ledger
+    cluster: ClusterPort
+    brokers: RestartPort
+    leaders_view: LeadersView
+    plan_anew: PlanAnew
+    policy: ApprovalPolicy
+    progress: Callable[[str], None]
+    clock: Clock = SYSTEM_CLOCK
+    interruption: Interruption = undisturbed
+
+    @property
+    def digest(self) -> str:
+        """That of the plan that was approved."""
+        return digest_of(self.plan)
+
+    def look(self) -> Progress:
+        """Where it is now."""
+        return progress_of(self.ledger, self.plan)
+
+
+@dataclass(frozen=True)
+class Restarted:
+    """Somebody says that a broker has been restarted."""
+
+    broker: str
+    person: Person
+    wait_s: float
+    """How long to wait until it is back, and known to the leader."""
+
+
+def go_on(roll: Roll, restarted: Restarted | None = None, anew: Person | None = None) -> ApplyResult | None:
+    """Confirm a restart if there was one, and drain the next broker; the result of the last run that this took, if any.
+
+    With `anew`, a run that ended early is ended for good in that person's name, and its turn is planned again. A roll
+    that waits for a restart, and hears of none, stays as it is. Raises `Refused` if it may not go on.
+    """
+    with _balancer_minded(roll):
+        _require_to_go_on(roll)
+        if restarted is not None:
+            _confirm(roll, restarted)
+        if not roll.look().left:
+            record_end(roll.ledger, roll.digest, "every broker was restarted")
+            return None
+        result = None
+        for _ in range(ROUNDS):
+            seen = roll.look()
+            if seen.state == "moving":
+                raise Refused(f"{_whose_turn(seen)}, by another process: wait for its end")
+            if seen.state == "drained" or (seen.state == "moved" and _has_nothing_left(roll, seen)):
+                return result
+            if seen.state == "stopped" and anew is None:
+                result = _resumed(roll, seen)
+            else:
+                if (
+                    seen.state == "stopped"
+                    and anew is not None
+                    and seen.turn is not None
+                    and seen.turn.plan is not None
+                ):
+                    abort_runs(roll.ledger, seen.turn.plan, anew)
+                result = _begun(roll, roll.look())
+            if result is not None and result.outcome != "done":
+                return result
+        raise Refused(
+            f"{_whose_turn(roll.look())}, and keeps getting bundles that clients use: find out why, then go on"
+        )
+
+
+def _has_nothing_left(roll: Roll, seen: Progress) -> bool:
+    """Whether the broker has no bundle left that clients use; if so, that is recorded.
+
+    A bundle that came to it just before its plan was made, or since, isn't in the plan: its topics are reported with
+    the next statistics pass, which is waited for where one has topics that may be loaded.
+    """
+    assert seen.turn is not None, "a turn that was begun"
+    broker, deadline_s = seen.turn.broker, roll.clock.monotonic_s() + STATISTICS_S
+    while True:
+        names = [name.rpartition("/") for name in sorted(roll.cluster.owned_bundles(broker))]
+        bundles = [(namespace, text) for namespace, _, text in names if not is_pulsars_own(namespace)]
+        if used := [f"{ns}/{text}" for ns, text in bundles if roll.cluster.loaded_topics(broker, ns, text)]:
+            roll.progress(f"clients use {some_of(used)} on {broker}: its turn is planned once more")
+            return False
+        may_be_used = any(roll.cluster.topics(namespace, text) for namespace, text in bundles)
+        if not may_be_used or roll.clock.monotonic_s() >= deadline_s:
+            record_drained(roll.ledger, roll.digest, broker)
+            return True
+        if reason := roll.interruption():
+            raise Refused(f"{_whose_turn(seen)}; {reason}")
+        roll.clock.sleep(BACK_POLL_S)
+
+
+def end(roll: Roll, person: Person, comment: str = "") -> None:
+    """End a roll for good, with its runs and its approval, and restore the balancer. Raises `Refused` if it is over."""
+    with _balancer_minded(roll):
+        seen = roll.look()
+        if seen.recorded.ended is not None:
+            raise Refused(f"the roll {roll.digest} has ended: {seen.recorded.ended}")
+        record_end(roll.ledger, roll.digest, f"ended by {person.name} ({person.source})")
+        for digest in dict.fromkeys(run.digest for run in seen.runs):
+            abort_runs(roll.ledger, digest, person)
+        with suppress(Refused):  # it has expired, or was withdrawn before
+            withdraw(roll.ledger, roll.digest, person, comment)
+
+
+@contextmanager
+def _balancer_minded(roll: Roll) -> Iterator[None]:
+    """However the block ends, the cluster's own balancer is restored unless the roll goes on."""
+    name = roll.plan.identity.cluster_name
+    try:
+        yield
+    finally:
+        try:
+            if left_off(roll.ledger, name) and roll.cluster.cluster_name() == name:
+                is_over = roll.look().recorded.ended is not None
+                restore_what_was_left(roll.ledger, name, roll.cluster, roll.progress, roll.clock, is_expected=is_over)
+        except AdvisorError as error:  # must not hide why the block ended; the ledger records what is still off
+            roll.progress(f"ATTENTION: the cluster's own balancer could not be switched on again: {error}")
+
+
+def _require_to_go_on(roll: Roll) -> None:
+    if roll.plan.shedder != ROLL:
+        raise Refused(
+            f"{roll.digest} is not a roll but a plan to {roll.plan.title}: `pulsar-advisor apply` carries it out"
+        )
+    seen = roll.look()
+    if seen.recorded.ended is not None:
+        raise Refused(f"the roll {roll.digest} has ended: {seen.recorded.ended}. For what is left, make a new one")
+    other = roll_under_way(roll.ledger, roll.plan.identity.cluster_name)
+    if other not in (None, roll.digest):
+        raise Refused(f"the roll {other} is under way on this cluster: wait for its end, or end it with `roll end`")
+    standing_approval(roll.ledger, roll.plan, roll.policy)
+    # The brokers of a cluster may all have other names once they are replaced; each turn's own plan knows them.
+    brokers = frozenset(roll.plan.identity.broker_ids) if seen.recorded.turns else roll.cluster.active_brokers()
+    if reason := foreign(roll.plan, roll.cluster.cluster_name(), brokers):
+        raise Refused(reason)
+
+
+def _confirm(roll: Roll, restarted: Restarted) -> None:
+    """Wait until the broker is back, and record that. Raises `Refused` if it isn't in time, or it isn't its turn."""
+    seen = roll.look()
+    [broker] = brokers_in_order([restarted.broker], seen.left)
+    turn = seen.turn
+    if turn is None or turn.broker != broker or seen.state not in ("drained", "stopped"):
+        raise Refused(
+            f"{broker} was not drained: {_whose_turn(seen)}. A broker that was restarted before its turn is drained "
+            "and restarted once more, or the roll is ended and made anew without it"
+        )
+    deadline_s, said = roll.clock.monotonic_s() + restarted.wait_s, ""
+    while (why := not_yet(_drained(roll, seen), roll.brokers, roll.leaders_view)) is not None:
+        if (reason := roll.interruption()) or roll.clock.monotonic_s() >= deadline_s:
+            raise Refused(f"the roll doesn't go on yet: {why}{f' ({reason})' if reason else ''}; say it again then")
+        if why != said:
+            roll.progress(f"waiting: {why}")
+            said = why
+        roll.clock.sleep(BACK_POLL_S)
+    if seen.state == "stopped" and turn.plan is not None:
+        abort_runs(roll.ledger, turn.plan, restarted.person)
+    by = f"by {restarted.person.name} ({restarted.person.source})"
+    proof = "" if turn.started_at_ms is None else ", and its process is another one"
+    record_restarted(roll.ledger, roll.digest, broker, f"said {by}{proof}")
+    roll.progress(f"{broker} is back")
+
+
+def _whose_turn(seen: Progress) -> str:
+    if seen.turn is None:
+        return "no turn was begun"
+    return f"it is the turn of {seen.turn.broker}, which is {_IN_WORDS[seen.state or 'planned']}"
+
+
+def _drained(roll: Roll, seen: Progress) -> Drained:
+    assert seen.turn is not None, "a turn that was begun"
+    if (run := seen.run) is None or seen.turn.plan is None:
+        return Drained(seen.turn, {}, float("inf"))
+    confirmed = {name for name, record in seen.steps[run.id].items() if record.state == "confirmed"}
+    plan = _recorded_plan(roll.ledger, seen.turn.plan)
+    destinations = {
+        step.bundle_name: step.destination for step in plan.steps if step.id in confirmed and step.destination
+    }
+    ended_at_ms = run.ended_at_ms or roll.ledger.now_ms()
+    return Drained(seen.turn, destinations, (roll.ledger.now_ms() - ended_at_ms) / 1000)
+
+
+def _recorded_plan(ledger: Ledger, digest: str) -> Plan:
+    record = plan_record(ledger, digest)
+    assert record is not None, "a turn that was begun has its plan in the ledger"
+    return load_plan(record.document.encode())
+
+
+def _resumed(roll: Roll, seen: Progress) -> ApplyResult:
+    assert seen.turn is not None and seen.turn.plan is not None, "a turn that was begun"
+    roll.progress(f"the turn of {seen.turn.broker} goes on")
+    return _applied(roll, _recorded_plan(roll.ledger, seen.turn.plan), seen, resume=True)
+
+
+def _begun(roll: Roll, seen: Progress) -> ApplyResult | None:
+    left = leader_last(seen.left, roll.brokers.leader())
+    if absent := sorted({*left} - roll.brokers.active_brokers()):
+        raise Refused(f"{some_of(absent)} is not active: bring it back first, or end the roll and make a new one")
+    plan, not_computed_here = _plan_of_turn(roll, seen, left)
+    moves = sum(step.executable for step in plan.steps)
+    turn = RollTurn(
+        broker=left[0],
+        plan=digest_of(plan) if moves else None,
+        started_at_ms=roll.brokers.started_at_ms(left[0]),
+        moves=moves,
+        moves_in_all=_figure(plan, "moves_in_all"),
+    )
+    begin_turn(
+        roll.ledger,
+        roll.plan,
+        plan,
+        turn,
+        left=left,
+        moved=seen.moved,
+        policy=roll.policy,
+        not_computed_here=not_computed_here,
+    )
+    roll.progress(f"the turn of {left[0]}: {short(digest_of(plan))}")
+    return _applied(roll, plan, seen, resume=False) if moves else None
+
+
+def _plan_of_turn(roll: Roll, seen: Progress, left: tuple[str, ...]) -> tuple[Plan, str | None]:
+    """The approved plan for the first turn, while it is fresh and nothing of it was tried; else one made now."""
+    goal = roll.plan.goal
+    assert goal is not None, "as a roll has one"
+    approval = standing_approval(roll.ledger, roll.plan, roll.policy)
+    is_fresh = stale(roll.plan, roll.clock.now_ms(), approval.throttle.max_age_s) is None
+    if is_fresh and not seen.runs and goal.brokers == left:
+        return roll.plan, None
+    return roll.plan_anew(Goal(ROLL, left, goal.target_ratio, goal.ceiling_ratio, goal.onto))
+
+
+def _applied(roll: Roll, plan: Plan, seen: Progress, *, resume: bool) -> ApplyResult:
+    before = frozenset(run.id for run in seen.runs if run.digest != digest_of(plan))
+    options = ApplyOptions(policy=roll.policy, resume=resume, turns_before=before)
+    return apply_plan(plan, roll.ledger, roll.cluster, options, roll.progress, roll.clock, roll.interruption)
+
+
+def _figure(plan: Plan, name: str) -> int:
+    figure = plan.decision.figures.get(name)
+    return figure if isinstance(figure, int) else 0

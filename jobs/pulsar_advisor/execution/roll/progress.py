@@ -1,0 +1,97 @@
+"""Where a roll is, from the ledger alone: what was done, whose turn it is, and what is left."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from pulsar_advisor.execution.ledger.held_run import is_held
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.rolls import RecordedRoll, RollTurn, recorded_roll, runs_of_roll
+from pulsar_advisor.execution.ledger.steps import steps_of_run
+from pulsar_advisor.execution.ledger.tables import Run, StepRecord
+from pulsar_advisor.model.plans.plan import Plan, digest_of
+
+TurnState = Literal["planned", "moving", "stopped", "moved", "drained"]
+"""planned: nothing was sent yet. moving: a process carries out its plan. stopped: its run ended early, or lost its
+process. moved: its plan was carried out; whether the broker has something left was not looked at yet. drained: it has
+not, and waits for its restart."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A roll so far."""
+
+    roll: Plan
+    recorded: RecordedRoll
+    runs: tuple[Run, ...]
+    """Oldest first."""
+    steps: Mapping[int, Mapping[str, StepRecord]]
+    """The steps of each run, by id."""
+    state: TurnState | None
+    """Of the turn that was begun; None if it is the turn of none."""
+
+    @property
+    def turn(self) -> RollTurn | None:
+        """The turn that was begun and isn't over."""
+        return self.recorded.turn
+
+    @property
+    def run(self) -> Run | None:
+        """The newest run of its plan."""
+        return _run_of(self.turn, self.runs)
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """The brokers that were not restarted yet, in the approved order; the one whose turn it is among them."""
+        assert self.roll.goal is not None, "as a roll has one"
+        return tuple(broker for broker in self.roll.goal.brokers if broker not in self.recorded.restarted)
+
+    @cached_property
+    def moved(self) -> Mapping[str, int]:
+        """How often each bundle was moved."""
+        records = (record for steps in self.steps.values() for record in steps.values())
+        return Counter(record.bundle for record in records if record.state == "confirmed")
+
+    @property
+    def moves_left(self) -> int:
+        """The moves that are left, as the newest plan expects."""
+        turn = self.turn
+        if turn is None:
+            last = self.recorded.turns[-1] if self.recorded.turns else None
+            figure = self.roll.decision.figures.get("moves_in_all")
+            return last.moves_in_all - last.moves if last else figure if isinstance(figure, int) else 0
+        done = 0
+        if (run := self.run) is not None:
+            done = sum(record.state == "confirmed" for record in self.steps[run.id].values())
+        return max(0, turn.moves_in_all - done)
+
+
+def progress_of(ledger: Ledger, roll: Plan) -> Progress:
+    """Where a roll is."""
+    digest = digest_of(roll)
+    recorded, runs = recorded_roll(ledger, digest), tuple(runs_of_roll(ledger, digest))
+    steps = {run.id: steps_of_run(ledger, run.id) for run in runs}
+    return Progress(roll, recorded, runs, steps, _state(ledger, recorded, runs))
+
+
+def _state(ledger: Ledger, recorded: RecordedRoll, runs: tuple[Run, ...]) -> TurnState | None:
+    if (turn := recorded.turn) is None:
+        return None
+    if recorded.is_drained:
+        return "drained"
+    if turn.plan is None:
+        return "moved"
+    run = _run_of(turn, runs)
+    if run is None or run.state in ("refused", "aborted"):
+        return "planned"
+    if run.state == "done":
+        return "moved"
+    return "moving" if is_held(ledger, run) else "stopped"
+
+
+def _run_of(turn: RollTurn | None, runs: tuple[Run, ...]) -> Run | None:
+    return next((run for run in reversed(runs) if turn is not None and run.digest == turn.plan), None)

@@ -1,0 +1,87 @@
+"""A roll's progress as a document: who is next, what is left, how long that takes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pulsar_advisor.documents.roll_status import RollStatus, TurnStatus
+from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.switches import switched_off
+from pulsar_advisor.execution.ledger.tables import Approval
+from pulsar_advisor.execution.roll.progress import Progress, progress_of
+from pulsar_advisor.execution.run.guard import left_off
+from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
+from pulsar_advisor.model.plans.plan import Plan, digest_of, short
+
+
+def status_of(ledger: Ledger, roll: Plan) -> RollStatus:
+    """Where a roll is, by the ledger."""
+    seen, digest = progress_of(ledger, roll), digest_of(roll)
+    standing = [row for row in approvals_of_plan(ledger, digest) if _stands(ledger, row)]
+    throttle = standing[-1].throttle if standing else DEFAULT_THROTTLE
+    name = roll.identity.cluster_name
+    left = tuple(switch.setting for switch in left_off(ledger, name))
+    to_begin = sum(broker != (seen.turn.broker if seen.turn else None) for broker in seen.left)
+    is_over = seen.recorded.ended is not None
+    return RollStatus(
+        digest=digest,
+        cluster=roll.cluster,
+        turns=_turns(seen),
+        restart=seen.turn.broker if seen.turn is not None and seen.state == "drained" and not is_over else None,
+        sentence=_sentence(seen, digest, approved=bool(standing)),
+        moves=sum(seen.moved.values()),
+        moves_left=0 if is_over else seen.moves_left,
+        moves_take_s=0.0 if is_over else to_begin * throttle.canary_hold_s + seen.moves_left * throttle.pause_s,
+        approved_until_ms=standing[-1].expires_at_ms if standing else None,
+        balancer_off=tuple(one.setting for one in switched_off(ledger, name) if one.setting not in left),
+        still_off=left,
+        ended=seen.recorded.ended,
+        ledger_head=str(ledger.head()),
+    )
+
+
+def _stands(ledger: Ledger, approval: Approval) -> bool:
+    return approval.withdrawn_at_ms is None and approval.expires_at_ms > ledger.latest_ms()
+
+
+def _turns(seen: Progress) -> tuple[TurnStatus, ...]:
+    turn, left = seen.turn, Counter[str]()
+    plans = {each.broker: each.plan for each in seen.recorded.turns}
+    of_plan = {each.plan: each.broker for each in seen.recorded.turns if each.plan is not None}
+    for run in seen.runs:
+        left[of_plan[run.digest]] += sum(record.state == "confirmed" for record in seen.steps[run.id].values())
+    return tuple(
+        TurnStatus(
+            broker=broker,
+            state="restarted"
+            if broker in seen.recorded.restarted
+            else (seen.state or "to come")
+            if turn is not None and turn.broker == broker
+            else "to come",
+            plan=plans.get(broker),
+            moved=left[broker],
+        )
+        for broker in (*seen.recorded.restarted, *seen.left)
+    )
+
+
+def _sentence(seen: Progress, digest: str, *, approved: bool) -> str:
+    command = f"pulsar-advisor roll continue {short(digest)}"
+    if seen.recorded.ended is not None:
+        return f"the roll is over: {seen.recorded.ended}"
+    if not approved:
+        return "no approval of the roll is in force: it doesn't go on"
+    if seen.turn is None:
+        return f"next: {command}" if seen.left else f"every broker was restarted: {command} ends the roll"
+    broker = seen.turn.broker
+    if seen.state == "drained":
+        return f"{broker} is drained. Restart it, then: {command} --restarted {broker}"
+    if seen.state == "moving":
+        return f"{broker} is being drained"
+    if seen.state == "stopped" and seen.run is not None:
+        why = f": {seen.run.sentence}" if seen.run.sentence else ", its process is gone"
+        return f"the turn of {broker} stopped{why}. Look at it, then: {command}, or with --anew to plan the turn again"
+    if seen.state == "moved":
+        return f"the moves of {broker} are done, and whether anything is left there was not looked at yet: {command}"
+    return f"next is {broker}: {command}"

@@ -1,0 +1,180 @@
+"""A cluster whose brokers are restarted, plans of a roll made from what it shows, and the people who carry it on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from pulsar_advisor.documents.apply_result import ApplyResult
+from pulsar_advisor.execution.cluster.restart_port import Published
+from pulsar_advisor.execution.consent.approval import approve, propose
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.person import Person
+from pulsar_advisor.execution.roll.conduct import Restarted, Roll, go_on
+from pulsar_advisor.execution.throttle import ApplyThrottle
+from pulsar_advisor.model.errors import ClusterUnreachable
+from pulsar_advisor.model.plans.goal import ROLL, Goal
+from pulsar_advisor.model.plans.plan import Plan, PlanDecision, digest_of
+from unit.execution.actors import ALICE, BOB, FOUR_EYES
+from unit.execution.doubles import (
+    B1,
+    B2,
+    B3,
+    BASKETS,
+    LOWER,
+    NAMESPACE,
+    UPPER,
+    FakeCluster,
+    FakeTime,
+    make_plan,
+    unload_step,
+    widen,
+)
+
+ORDER = (B1, B2, B3)
+OLIVE = Person("olive", "airflow")
+THROTTLE = ApplyThrottle(pause_s=1.0, canary_hold_s=1.0)
+
+
+def rolled(time: FakeTime) -> FakeCluster:
+    """Four bundles in two namespaces: two on the first broker, one on each of the others; the third leads."""
+    cluster = widen(FakeCluster(time))
+    cluster.owners |= {
+        f"{NAMESPACE}/{LOWER}": B1,
+        f"{NAMESPACE}/{UPPER}": B1,
+        f"{BASKETS}/{LOWER}": B2,
+        f"{BASKETS}/{UPPER}": B3,
+    }
+    return cluster
+
+
+@dataclass
+class Brokers:
+    """What is seen of brokers that are restarted: all is well at once, unless said otherwise."""
+
+    cluster: FakeCluster
+    led_by: str = B3
+    started: dict[str, int | None] = field(default_factory=lambda: dict.fromkeys(ORDER, 1))
+    unhealthy: dict[str, str] = field(default_factory=dict)
+    unknown: set[str] = field(default_factory=set)
+    """Bundles that the leader doesn't know to be where they are."""
+    unreported: set[str] = field(default_factory=set)
+    """Brokers of which the leader has the report from before their restart."""
+    shows_the_leaders_view: bool = True
+
+    def active_brokers(self) -> frozenset[str]:
+        return self.cluster.active_brokers()
+
+    def owned_bundles(self, broker: str) -> frozenset[str]:
+        return self.cluster.owned_bundles(broker)
+
+    def leader(self) -> str | None:
+        return self.led_by
+
+    def why_unhealthy(self, broker: str) -> str | None:
+        return self.unhealthy.get(broker)
+
+    def started_at_ms(self, broker: str) -> int | None:
+        if broker not in self.cluster.brokers:
+            raise ClusterUnreachable(f"http://{broker}: connection refused")
+        return self.started[broker]
+
+    def publishes_within_s(self) -> float:
+        return 900.0
+
+    def restart(self, broker: str) -> None:
+        """Somebody restarts it; what it owned goes to another broker, as Pulsar decides."""
+        self.started[broker] = (self.started[broker] or 0) + 1
+        for bundle in self.cluster.owned_bundles(broker):
+            self.cluster.owners[bundle] = next(other for other in ORDER if other != broker)
+
+    def leaders_view(self) -> dict[str, Published] | None:
+        if not self.shows_the_leaders_view:
+            return None
+        return {
+            broker: Published(
+                self.cluster.owned_bundles(broker) - self.unknown, 0 if broker in self.unreported else started
+            )
+            for broker, started in self.started.items()
+        }
+
+
+def roll_plan(cluster: FakeCluster, left: Sequence[str] = ORDER, **changes: object) -> Plan:
+    """What `recommend` would make for these brokers: the first one's bundles go to those that need no restart first."""
+    others = [broker for broker in ORDER if broker not in left] or list(left[1:])
+    bundles = sorted(cluster.owned_bundles(left[0]))
+    steps = []
+    for number, bundle in enumerate(bundles, 1):
+        namespace, _, text = bundle.rpartition("/")
+        destination = others[number % len(others)] if others else None
+        steps.append(unload_step(number, text, left[0], destination, namespace=namespace))
+    owned = sum(len(cluster.owned_bundles(broker)) for broker in left)
+    again = len(bundles) if len(left) == len(ORDER) else 0
+    figures = {"moves": len(steps), "moves_in_all": owned + again, "moves_of_a_bundle": 2, "highest_usage_ratio": 0.6}
+    decision = PlanDecision(acts_in_cycle=None, why_nothing=None, would_pulsar_act="", figures=figures)
+    plan = make_plan(
+        steps,
+        shedder=ROLL,
+        placement="",
+        goal=Goal(ROLL, tuple(left), None, 0.85),
+        decision=decision,
+        snapshot=f"{datetime.fromtimestamp(cluster.time.ms / 1000, UTC):%Y%m%dT%H%M%SZ}",
+    )
+    return plan.model_copy(update=changes)
+
+
+def approved_roll(ledger: Ledger, cluster: FakeCluster, **changes: object) -> Plan:
+    """Proposed by Alice, approved by Bob for a day."""
+    plan = roll_plan(cluster, **changes)  # type: ignore[arg-type]
+    propose(ledger, plan, ALICE)
+    approve(
+        ledger,
+        plan,
+        digest=digest_of(plan),
+        approver=BOB,
+        policy=FOUR_EYES,
+        throttle=THROTTLE,
+        valid_for_s=24 * 3600,
+    )
+    return plan
+
+
+def roll_of(plan: Plan, ledger: Ledger, cluster: FakeCluster, brokers: Brokers, **changes: object) -> Roll:
+    def plan_anew(goal: Goal) -> tuple[Plan, str | None]:
+        cluster.time.pass_s(1)
+        return roll_plan(cluster, goal.brokers), None
+
+    roll = Roll(
+        plan,
+        ledger,
+        cluster,
+        brokers,
+        brokers.leaders_view,
+        plan_anew,
+        FOUR_EYES,
+        lambda _line: None,
+        cluster.time.clock,
+    )
+    return replace(roll, **changes)  # type: ignore[arg-type]
+
+
+def said(broker: str, wait_s: float = 0.0) -> Restarted:
+    return Restarted(broker, OLIVE, wait_s)
+
+
+def conducted(roll: Roll, brokers: Brokers) -> list[str]:
+    """Carry a roll on to its end, restarting whatever waits for it; the order of the restarts."""
+    order: list[str] = []
+    go_on(roll)
+    while (seen := roll.look()).recorded.ended is None:
+        assert seen.turn is not None
+        assert seen.state == "drained"
+        brokers.restart(seen.turn.broker)
+        order.append(seen.turn.broker)
+        go_on(roll, said(seen.turn.broker))
+    return order
+
+
+def outcome(result: ApplyResult | None) -> str | None:
+    return None if result is None else result.outcome

@@ -1,0 +1,554 @@
+"""A roll drains one broker after the other, each once the last one is back, and never goes beyond what was approved."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Unload
+from pulsar_advisor.execution.consent import turn
+from pulsar_advisor.execution.consent.approval import standing_approval, withdraw
+from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
+from pulsar_advisor.execution.ledger.audit import audit
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.tables import Approval
+from pulsar_advisor.execution.roll.conduct import end, go_on
+from pulsar_advisor.execution.run.guard import GUARDED, OFF, left_off
+from pulsar_advisor.model.errors import Refused, UsageError
+from pulsar_advisor.model.plans.goal import ROLL, Goal
+from pulsar_advisor.model.plans.plan import Plan, PlanDecision, digest_of
+from unit.execution.actors import ALICE, BOB, approved, run
+from unit.execution.doubles import B1, B2, B3, FakeCluster, FakeTime, forecast, make_plan, unload_step
+from unit.execution.roll.doubles import (
+    OLIVE,
+    ORDER,
+    Brokers,
+    approved_roll,
+    conducted,
+    outcome,
+    roll_of,
+    roll_plan,
+    rolled,
+    said,
+)
+
+
+@pytest.fixture
+def cluster(time: FakeTime) -> FakeCluster:
+    return rolled(time)
+
+
+@pytest.fixture
+def brokers(cluster: FakeCluster) -> Brokers:
+    return Brokers(cluster)
+
+
+def is_off(cluster: FakeCluster) -> list[bool]:
+    return [cluster.overrides.get(setting) == OFF for setting in GUARDED]
+
+
+def test_every_broker_is_empty_before_its_restart_and_no_bundle_moves_more_often_than_approved(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    cluster.overrides = {GUARDED[0]: "true"}
+    plan = approved_roll(ledger, cluster)
+    roll = roll_of(plan, ledger, cluster, brokers)
+    emptied = []
+    go_on(roll)
+    while (turn := roll.look().turn) is not None:
+        emptied.append((turn.broker, cluster.owned_bundles(turn.broker)))
+        assert is_off(cluster) == [True, True]
+        brokers.restart(turn.broker)
+        go_on(roll, said(turn.broker))
+    assert emptied == [(broker, frozenset()) for broker in ORDER]
+    assert max(Counter(cluster.effects).values()) <= 2
+    assert roll.look().recorded.ended == "every broker was restarted"
+    assert cluster.overrides == {GUARDED[0]: "true"}
+    assert left_off(ledger, "live") == []
+    assert audit(ledger).findings == ()
+
+
+def test_a_roll_that_waits_for_a_restart_and_hears_of_none_stays_as_it_is(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    assert outcome(go_on(roll)) == "done"
+    sent = len(cluster.writes)
+    assert [go_on(roll), go_on(roll)] == [None, None]
+    assert len(cluster.writes) == sent
+    assert roll.look().state == "drained"
+
+
+def test_the_leader_is_asked_for_before_each_turn_and_comes_last(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    go_on(roll)
+    brokers.restart(B1)
+    brokers.led_by = B2
+    go_on(roll, said(B1))
+    assert roll.look().turn is not None
+    assert roll.look().turn.broker == B3  # type: ignore[union-attr]
+    brokers.restart(B3)
+    assert outcome(go_on(roll, said(B3))) == "done"
+
+
+def test_a_new_leader_before_the_first_turn_has_the_plan_made_again(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    brokers.led_by = B1
+    assert conducted(roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers), brokers) == [B2, B3, B1]
+
+
+def test_an_approved_plan_that_has_grown_old_is_made_again(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    plan = approved_roll(ledger, cluster)
+    cluster.time.pass_s(7 * 3600)
+    roll = roll_of(plan, ledger, cluster, brokers)
+    assert outcome(go_on(roll)) == "done"
+    assert roll.look().turn is not None
+    assert roll.look().turn.plan != digest_of(plan)  # type: ignore[union-attr]
+
+
+def test_a_broker_with_nothing_to_move_waits_for_its_restart_at_once(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    go_on(roll)
+    brokers.restart(B1)
+    for bundle in cluster.owned_bundles(B2):
+        cluster.owners[bundle] = B1
+    assert go_on(roll, said(B1)) is None
+    assert (roll.look().turn.broker, roll.look().state) == (B2, "drained")  # type: ignore[union-attr]
+
+
+def test_a_bundle_that_comes_to_a_broker_while_it_is_drained_leaves_it_too(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    """It has not reported its topics yet when the plan was carried out."""
+    basket = next(iter(cluster.owned_bundles(B3)))
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+
+    def come(what: str) -> None:
+        if what == "after the call":
+            cluster.on_event = lambda _what: None
+            cluster.owners[basket] = B1
+            cluster._moved_at_ms[basket], cluster.statistics_lag_s = cluster.time.ms, 20.0
+
+    cluster.on_event = come
+    assert outcome(go_on(roll)) == "done"
+    assert cluster.owned_bundles(B1) == frozenset()
+    assert roll.look().state == "drained"
+    assert Counter(cluster.effects)[basket] == 1
+
+
+def test_a_bundle_without_clients_stays_once_the_broker_has_had_its_statistics_pass(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    basket = next(iter(cluster.owned_bundles(B3)))
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    cluster.owners[basket] = B1
+    cluster._moved_at_ms[basket], cluster.statistics_lag_s = cluster.time.ms, 10_000.0
+    began_ms = cluster.time.ms
+    assert outcome(go_on(roll)) == "done"
+    assert cluster.owned_bundles(B1) == {basket}
+    assert roll.look().state == "drained"
+    assert cluster.time.ms - began_ms >= 75_000
+
+
+def test_a_broker_that_still_has_bundles_with_clients_is_not_drained(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    """Its new plans don't see them, as a snapshot may not."""
+    blind = roll_plan(cluster)
+    blind = figures(blind.model_copy(update={"steps": ()}), moves=0)
+
+    def plan_anew(goal: Goal) -> tuple[Plan, str | None]:
+        cluster.time.pass_s(1)
+        return blind.model_copy(update={"snapshot": roll_plan(cluster).snapshot, "goal": goal}), None
+
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers, plan_anew=plan_anew)
+    basket = next(iter(cluster.owned_bundles(B3)))
+    cluster.owners[basket] = B1
+    with pytest.raises(Refused, match="keeps getting bundles that clients use"):
+        go_on(roll)
+    assert (roll.look().turn.broker, roll.look().state) == (B1, "moved")  # type: ignore[union-attr]
+
+
+def gone(cluster: FakeCluster, _brokers: Brokers) -> None:
+    cluster.brokers.discard(B1)
+
+
+def sick(_cluster: FakeCluster, brokers: Brokers) -> None:
+    brokers.unhealthy[B1] = "HTTP 500"
+
+
+def the_same(_cluster: FakeCluster, brokers: Brokers) -> None:
+    brokers.started[B1] = 1
+
+
+def unreported(_cluster: FakeCluster, brokers: Brokers) -> None:
+    brokers.unreported.add(B1)
+
+
+def unknown(cluster: FakeCluster, brokers: Brokers) -> None:
+    brokers.unknown |= cluster.owned_bundles(B2)
+
+
+def unseen(_cluster: FakeCluster, brokers: Brokers) -> None:
+    brokers.shows_the_leaders_view = False
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (gone, f"{B1} is not among the active brokers"),
+        (sick, f"{B1} is not healthy: HTTP 500"),
+        (the_same, f"{B1} has not been restarted"),
+        (unreported, f"the leader has no report of {B1} since its restart"),
+        (unknown, f"the leader doesn't know yet that {B2} has shop/"),
+        (unseen, "what the leader knows can't be seen here"),
+    ],
+)
+def test_the_next_turn_waits_until_the_broker_is_back_and_the_leader_knows_it(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers, spoil: Callable[[FakeCluster, Brokers], None], why: str
+) -> None:
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    go_on(roll)
+    brokers.restart(B1)
+    spoil(cluster, brokers)
+    sent = len(cluster.writes)
+    with pytest.raises(Refused, match=f"the roll doesn't go on yet: {why}"):
+        go_on(roll, said(B1, wait_s=30))
+    assert len(cluster.writes) == sent
+    assert roll.look().recorded.restarted == ()
+    assert is_off(cluster) == [True, True], "it goes on as soon as somebody says it again"
+
+
+def test_where_the_leaders_view_can_not_be_seen_brokers_get_the_time_to_publish(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    brokers.shows_the_leaders_view = False
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    go_on(roll)
+    brokers.restart(B1)
+    began_ms = cluster.time.ms
+    assert outcome(go_on(roll, said(B1, wait_s=1200))) == "done"
+    assert cluster.time.ms - began_ms >= 890_000
+
+
+def test_a_process_that_does_not_say_when_it_started_is_taken_at_the_persons_word(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    brokers.started = dict.fromkeys(ORDER)
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    go_on(roll)
+    assert outcome(go_on(roll, said(B1))) == "done"
+
+
+@pytest.mark.parametrize(("broker", "refusal"), [(B2, Refused), ("10.9.9.9", UsageError)])
+def test_a_broker_whose_turn_it_is_not_was_not_drained(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers, broker: str, refusal: type[Exception]
+) -> None:
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    go_on(roll)
+    with pytest.raises(refusal):
+        go_on(roll, said(broker))
+    assert roll.look().recorded.restarted == ()
+
+
+def test_nothing_is_sent_without_an_approval_nor_once_it_is_withdrawn_and_the_balancer_comes_back(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    with pytest.raises(Refused, match="has no approval"):
+        go_on(roll_of(roll_plan(cluster), ledger, cluster, brokers))
+    assert cluster.writes == []
+    plan = approved_roll(ledger, cluster)
+    roll = roll_of(plan, ledger, cluster, brokers)
+    go_on(roll)
+    brokers.restart(B1)
+    go_on(roll, said(B1))
+    sent, turn = len(cluster.writes), roll.look().turn
+    assert turn is not None
+    assert turn.plan is not None
+    assert withdraw(ledger, digest_of(plan), BOB) == 2, "the roll's approval and that of the turn under it"
+    assert all(row.withdrawn_at_ms for row in approvals_of_plan(ledger, turn.plan))
+    brokers.restart(B2)
+    with pytest.raises(Refused, match="was withdrawn"):
+        go_on(roll, said(B2))
+    assert len(cluster.writes) == sent
+    assert is_off(cluster) == [False, False]
+    assert audit(ledger).findings == ()
+
+
+def test_an_approval_that_expires_while_a_broker_restarts_ends_the_roll_and_its_guard(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    go_on(roll)
+    assert left_off(ledger, "live") == []
+    cluster.time.pass_s(25 * 3600)
+    assert [switch.setting for switch in left_off(ledger, "live")] == list(GUARDED)
+    with pytest.raises(Refused, match="expired"):
+        go_on(roll, said(B1))
+    assert is_off(cluster) == [False, False]
+
+
+def test_no_other_plan_is_applied_while_a_roll_goes_on(ledger: Ledger, cluster: FakeCluster, brokers: Brokers) -> None:
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    go_on(roll)
+    other = approved(ledger, make_plan([unload_step(source=B3, destination=B2)]))
+    with pytest.raises(Refused, match="is under way on this cluster"):
+        run(other, ledger, cluster)
+    end(roll, OLIVE)
+    assert run(other, ledger, cluster).outcome == "done"
+
+
+def test_one_roll_at_a_time(ledger: Ledger, cluster: FakeCluster, brokers: Brokers) -> None:
+    plan = approved_roll(ledger, cluster)
+    cluster.time.pass_s(1)
+    second = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    first = roll_of(plan, ledger, cluster, brokers)
+    go_on(first)
+    sent = len(cluster.writes)
+    with pytest.raises(Refused, match=f"the roll {first.digest} is under way"):
+        go_on(second)
+    assert len(cluster.writes) == sent
+    assert is_off(cluster) == [True, True]
+    end(first, OLIVE)
+    with pytest.raises(Refused, match=f"not on {B1} any more"):
+        go_on(second)
+    assert outcome(go_on(second)) is None, "planned anew: the broker is empty already"
+    assert second.look().state == "drained"
+
+
+def test_apply_carries_out_no_roll_and_a_roll_no_other_plan(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    plan = approved_roll(ledger, cluster)
+    with pytest.raises(Refused, match="`pulsar-advisor roll continue` carries it out"):
+        run(plan, ledger, cluster)
+    drain = approved(ledger, make_plan([unload_step()]))
+    with pytest.raises(Refused, match="is not a roll"):
+        go_on(roll_of(drain, ledger, cluster, brokers))
+    assert cluster.writes == []
+
+
+def changed(plan: Plan, **changes: object) -> Plan:
+    return plan.model_copy(update=changes)
+
+
+def figures(plan: Plan, **changes: object) -> Plan:
+    decision = plan.decision.model_dump() | {"figures": {**plan.decision.figures, **changes}}
+    return changed(plan, decision=PlanDecision(**decision))
+
+
+WORSE = forecast({B1: 0.8, B2: 0.9, B3: 0.3})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda p: changed(p, cluster="staging"), "it is of another cluster"),
+        (lambda p: changed(p, shedder="drain"), "it is no roll"),
+        (lambda p: changed(p, goal=Goal(ROLL, p.goal.brokers, None, 0.95)), "its ceiling, limits or settings"),
+        (lambda p: changed(p, limits={"max_unloads": 900}), "its ceiling, limits or settings"),
+        (lambda p: changed(p, goal=replace(p.goal, brokers=(B3, B2))), f"its order is {B3}, {B2}"),
+        (lambda p: changed(p, snapshot="20261120T000000Z"), "is not later than the roll's"),
+        (lambda p: changed(p, steps=(p.steps[0].model_copy(update={"source": B3}),)), "is no unload from"),
+        (lambda p: changed(p, predicted=p.predicted.model_copy(update={"after": WORSE})), "--accept-worse"),
+        (lambda p: figures(p, highest_usage_ratio=0.9), "--accept-worse"),
+        (lambda p: figures(p, moves=9), f"it doesn't empty {B2}"),
+    ],
+)
+def test_a_turn_that_goes_beyond_what_was_approved_is_refused_and_nothing_is_sent(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers, spoil: Callable[[Plan], Plan], reason: str
+) -> None:
+    plan = approved_roll(ledger, cluster)
+    roll = roll_of(plan, ledger, cluster, brokers)
+    roll = replace(roll, plan_anew=lambda goal: (spoil(roll_plan(cluster, goal.brokers)), None))
+    go_on(roll)
+    brokers.restart(B1)
+    sent = len(cluster.writes)
+    with pytest.raises(Refused, match=f"goes beyond what was approved: .*{reason}"):
+        go_on(roll, said(B1))
+    assert len(cluster.writes) == sent
+
+
+def test_a_bundle_that_would_move_more_often_than_foretold_is_refused(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    once = roll_plan(cluster)
+    once = figures(once, moves_of_a_bundle=1)
+    plan = approved_roll(ledger, cluster, decision=once.decision)
+    roll = roll_of(plan, ledger, cluster, brokers)
+    go_on(roll)
+    brokers.restart(B1)
+    with pytest.raises(Refused, match="would move 2 times, and 1 was approved"):
+        go_on(roll, said(B1))
+
+
+def test_a_plan_that_was_not_computed_here_is_refused(ledger: Ledger, cluster: FakeCluster, brokers: Brokers) -> None:
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    go_on(roll)
+    brokers.restart(B1)
+    roll = replace(roll, plan_anew=lambda goal: (roll_plan(cluster, goal.brokers), "somebody sent it"))
+    with pytest.raises(Refused, match="was not computed here: somebody sent it"):
+        go_on(roll, said(B1))
+
+
+def test_a_turn_that_stops_gives_the_balancer_back_and_is_resumed(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    go_on(roll)
+    brokers.restart(B1)
+    cluster.replies, cluster.fails = [Reply(500, "no")] * 3, True
+    stopped = go_on(roll, said(B1))
+    assert outcome(stopped) == "partial"
+    assert roll.look().state == "stopped"
+    assert is_off(cluster) == [False, False], "also what an earlier turn had switched off"
+    assert stopped is not None
+    assert stopped.still_off == ()
+    cluster.fails = False
+    resumed = go_on(roll)
+    assert outcome(resumed) in ("partial", "done")
+    if outcome(resumed) == "partial":  # a failed step is not sent again: the turn is planned anew
+        assert outcome(go_on(roll, anew=OLIVE)) == "done"
+    assert is_off(cluster) == [True, True]
+    assert conducted(roll, brokers)[-1] == B3
+
+
+def test_a_turn_with_a_failed_step_within_its_budget_gives_the_balancer_back(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    cluster.replies, cluster.fails = [Reply(204, ""), Reply(401, "no longer a super-user")], True
+    result = go_on(roll)
+    assert result is not None
+    assert (result.outcome, result.still_off) == ("partial", ())
+    assert is_off(cluster) == [False, False]
+
+
+def test_a_balancer_that_can_not_be_switched_on_again_after_a_stop_is_known_to_be_off(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    go_on(roll)
+    brokers.restart(B1)
+    cluster.replies, cluster.fails = [Reply(500, "no")] * 3, True
+    cluster.rejects_overrides = True
+    stopped = go_on(roll, said(B1))
+    assert stopped is not None
+    assert (stopped.still_off, stopped.exit_code) == (GUARDED, 8)
+    cluster.rejects_overrides = False
+    end(roll, OLIVE)
+    assert is_off(cluster) == [False, False]
+
+
+def test_an_approval_that_is_withdrawn_at_the_last_moment_covers_no_further_turn(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = approved_roll(ledger, cluster)
+    roll = roll_of(plan, ledger, cluster, brokers)
+    go_on(roll)
+    brokers.restart(B1)
+
+    def just_before(*arguments: Any) -> Approval:
+        base = standing_approval(*arguments)
+        withdraw(ledger, digest_of(plan), BOB)
+        return base
+
+    monkeypatch.setattr(turn, "standing_approval", just_before)
+    with pytest.raises(Refused, match="the approval of bob was withdrawn"):
+        go_on(roll, said(B1))
+    assert [each.broker for each in roll.look().recorded.turns] == [B1]
+
+
+def test_a_broker_is_not_taken_for_restarted_before_anything_was_moved(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    cluster.migration = "COPYING"
+    with pytest.raises(Refused, match="is being migrated"):
+        go_on(roll)
+    brokers.restart(B1)
+    with pytest.raises(Refused, match=f"{B1} was not drained: it is the turn of {B1}, which is not drained yet"):
+        go_on(roll, said(B1))
+    assert roll.look().recorded.restarted == ()
+
+
+def test_a_broker_that_is_killed_while_it_is_drained_counts_as_restarted_once_it_is_back(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+
+    def die(what: str) -> None:
+        if what == "after the call":
+            cluster.on_event = lambda _what: None
+            cluster.brokers.discard(B1)
+            brokers.restart(B1)
+
+    cluster.on_event = die
+    assert outcome(go_on(roll)) == "partial"
+    with pytest.raises(Refused, match=f"{B1} is not among the active brokers"):
+        go_on(roll, said(B1))
+    cluster.brokers.add(B1)
+    assert outcome(go_on(roll, said(B1))) == "done"
+    assert roll.look().recorded.restarted == (B1,)
+
+
+def test_a_broker_that_is_away_is_waited_for_by_a_person(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    go_on(roll)
+    brokers.restart(B1)
+    cluster.brokers.discard(B3)
+    with pytest.raises(Refused, match=f"{B3} is not active"):
+        go_on(roll, said(B1))
+    cluster.brokers.add(B3)
+    assert outcome(go_on(roll)) == "done"
+
+
+def test_the_end_takes_everything_back_that_would_let_it_go_on(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    plan = approved_roll(ledger, cluster)
+    roll = roll_of(plan, ledger, cluster, brokers)
+    go_on(roll)
+    end(roll, OLIVE)
+    assert is_off(cluster) == [False, False]
+    assert all(row.withdrawn_at_ms for row in approvals_of_plan(ledger, digest_of(plan)))
+    for act in (lambda: go_on(roll), lambda: end(roll, OLIVE)):
+        with pytest.raises(Refused, match="has ended: ended by olive"):
+            act()
+
+
+def test_another_cluster_of_that_name_is_refused(ledger: Ledger, cluster: FakeCluster, brokers: Brokers) -> None:
+    plan = approved_roll(ledger, cluster)
+    cluster.name = "staging"
+    with pytest.raises(Refused, match="the plan is for cluster 'live'"):
+        go_on(roll_of(plan, ledger, cluster, brokers))
+
+
+def test_who_proposed_the_roll_proposes_its_turns_and_who_approved_it_approves_them(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    go_on(roll)
+    brokers.restart(B1)
+    go_on(roll, said(B1))
+    turn = roll.look().turn
+    assert turn is not None
+    assert turn.plan is not None
+    [approval] = approvals_of_plan(ledger, turn.plan)
+    assert (approval.approver, approval.source) == (BOB.name, BOB.source)
+    assert approval.throttle.guard
+    assert all(isinstance(write, Unload | Override) for write in cluster.writes)
+    assert ALICE.name in ledger.events(turn.plan)[0].detail

@@ -1,0 +1,99 @@
+"""Where a roll is: who may be restarted, what is left, how long that takes, and what is kept off meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_advisor.cli.rendering import roll_status_lines
+from pulsar_advisor.execution.cluster.cluster_port import Reply
+from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.roll.conduct import go_on
+from pulsar_advisor.execution.roll.status import status_of
+from pulsar_advisor.execution.run.guard import GUARDED
+from pulsar_advisor.model.plans.plan import digest_of, short
+from unit.execution.doubles import B1, B2, B3, FakeCluster, FakeTime
+from unit.execution.roll.doubles import Brokers, approved_roll, roll_of, roll_plan, rolled, said
+
+
+@pytest.fixture
+def cluster(time: FakeTime) -> FakeCluster:
+    return rolled(time)
+
+
+@pytest.fixture
+def brokers(cluster: FakeCluster) -> Brokers:
+    return Brokers(cluster)
+
+
+def test_before_it_begins_it_says_what_there_is_to_do(ledger: Ledger, cluster: FakeCluster) -> None:
+    assert status_of(ledger, roll_plan(cluster)).sentence == "no approval of the roll is in force: it doesn't go on"
+    plan = approved_roll(ledger, cluster)
+    status = status_of(ledger, plan)
+    assert (status.moves, status.moves_left, status.restart) == (0, 6, None)
+    assert status.moves_take_s == 3 * 1.0 + 6 * 1.0
+    assert status.sentence == f"next: pulsar-advisor roll continue {short(digest_of(plan))}"
+
+
+def test_every_turn_shows_what_is_done_and_left(ledger: Ledger, cluster: FakeCluster, brokers: Brokers) -> None:
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    go_on(roll)
+    drained = status_of(ledger, roll.plan)
+    assert [(turn.broker, turn.state, turn.moved) for turn in drained.turns] == [
+        (B1, "drained", 2),
+        (B2, "to come", 0),
+        (B3, "to come", 0),
+    ]
+    assert (drained.restart, drained.moves, drained.moves_left) == (B1, 2, 4)
+    assert (drained.balancer_off, drained.still_off) == (GUARDED, ())
+    assert drained.sentence.endswith(f"--restarted {B1}")
+    [approval] = approvals_of_plan(ledger, digest_of(roll.plan))
+    assert drained.approved_until_ms == approval.expires_at_ms
+    brokers.restart(B1)
+    go_on(roll, said(B1))
+    second = status_of(ledger, roll.plan)
+    assert [(turn.state, turn.moved) for turn in second.turns] == [("restarted", 2), ("drained", 2), ("to come", 0)]
+    assert (second.moves, second.restart) == (4, B2)
+    brokers.restart(B2)
+    go_on(roll, said(B2))
+    brokers.restart(B3)
+    go_on(roll, said(B3))
+    over = status_of(ledger, roll.plan)
+    assert {turn.state for turn in over.turns} == {"restarted"}
+    assert (over.moves_left, over.restart, over.balancer_off, over.still_off) == (0, None, (), ())
+    assert (over.ended, over.sentence) == ("every broker was restarted", "the roll is over: every broker was restarted")
+
+
+def test_a_turn_that_stopped_says_why_and_what_to_do(ledger: Ledger, cluster: FakeCluster, brokers: Brokers) -> None:
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    cluster.replies, cluster.fails = [Reply(500, "no")] * 3, True
+    go_on(roll)
+    status = status_of(ledger, roll.plan)
+    assert status.turns[0].state == "stopped"
+    assert "the turn of 10.0.0.1:8080 stopped: " in status.sentence
+    assert status.sentence.endswith("or with --anew to plan the turn again")
+    assert (status.restart, status.balancer_off) == (None, ())
+
+
+def test_an_expired_approval_is_a_balancer_that_is_still_off(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    go_on(roll)
+    cluster.time.pass_s(25 * 3600)
+    status = status_of(ledger, roll.plan)
+    assert (status.approved_until_ms, status.balancer_off, status.still_off) == (None, (), GUARDED)
+
+
+def test_the_lines_name_the_next_act_last(ledger: Ledger, cluster: FakeCluster, brokers: Brokers) -> None:
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    go_on(roll)
+    lines = list(roll_status_lines(status_of(ledger, roll.plan)))
+    assert lines[:4] == [
+        f"  1. {B1} drained, 2 bundles moved",
+        f"  2. {B2} to come",
+        f"  3. {B3} to come",
+        "2 moves so far, 4 moves (about 0 minutes) and 3 restarts left",
+    ]
+    assert lines[4] == f"off until the roll ends: {' and '.join(GUARDED)}"
+    assert lines[-1].startswith(f"{B1} is drained. Restart it, then: pulsar-advisor roll continue ")
