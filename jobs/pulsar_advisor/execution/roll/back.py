@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pulsar_advisor.execution.cluster.restart_port import LeadersView, RestartPort
 from pulsar_advisor.execution.ledger.rolls import RollTurn
 from pulsar_advisor.model.errors import ClusterUnreachable
-from pulsar_advisor.model.text.some_of import some_of
+from pulsar_advisor.model.text.some_of import count, some_of
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ def _not_yet(drained: Drained, brokers: RestartPort, leaders_view: LeadersView) 
         left_s = brokers.publishes_within_s() - drained.since_s
         if left_s > 0:
             yield (
-                f"what the leader knows can't be seen here, so the brokers get the time to publish it: {left_s:.0f} s "
-                "are left (a Modular cluster shows it with --zookeeper)"
+                "what the leader knows can't be seen here (a Modular cluster shows it with --zookeeper), so the brokers "
+                f"get the time to publish it: {count(math.ceil(left_s / 60), 'more minute')}"
             )
         return
     if broker not in known or known[broker].started_at_ms != now_ms:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pulsar_advisor.documents.apply_result import ApplyResult
@@ -208,8 +208,13 @@ def _confirm(roll: Roll, restarted: Restarted) -> None:
             f"{broker} was not drained: {_whose_turn(seen)}. A broker that was restarted before its turn is drained "
             "and restarted once more, or the roll is ended and made anew without it"
         )
-    deadline_s, said = roll.clock.monotonic_s() + restarted.wait_s, ""
-    while (why := not_yet(_drained(roll, seen), roll.brokers, roll.leaders_view)) is not None:
+    began_s, said, drained = roll.clock.monotonic_s(), "", _drained(roll, seen)
+    deadline_s = began_s + restarted.wait_s
+    while True:
+        waited_s = roll.clock.monotonic_s() - began_s
+        now = replace(drained, since_s=drained.since_s + waited_s)
+        if (why := not_yet(now, roll.brokers, roll.leaders_view)) is None:
+            break
         if (reason := roll.interruption()) or roll.clock.monotonic_s() >= deadline_s:
             raise Refused(f"the roll doesn't go on yet: {why}{f' ({reason})' if reason else ''}; say it again then")
         if why != said:
