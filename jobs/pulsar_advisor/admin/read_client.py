@@ -193,10 +193,6 @@ class ReadClient:
         found = decode(Document(answer.url, answer.body), _LEADER)
         return found.broker_id
 
-    def require_healthy(self, broker: str) -> None:
-        """Ask a broker, at its own address, whether it is healthy: it writes a message and reads it. Super-user."""
-        self._get("/admin/v2/brokers/health", broker)
-
     def owned_bundles(self, cluster_name: str, broker: str) -> dict[str, bool]:
         """Bundles (`tenant/namespace/range`) owned by a broker, and whether each is active (not being unloaded).
 

@@ -62,32 +62,26 @@ def answered(outcomes: Outcomes, code: str) -> Sequence[int]:
 every_shedder = pytest.mark.parametrize("name", [shedder.name for shedder in SHEDDERS])
 
 
-def what_is_chosen_is_explained_as_chosen_and_nothing_else_is(_state: ClusterState, decision: SheddingDecision) -> None:
+@every_shedder
+@given(state=clusters(), release=st.sampled_from(RELEASES))
+@settings(max_examples=60, deadline=None)
+def test_what_is_chosen_is_explained_as_chosen_and_nothing_else_is(
+    name: str, release: str, state: ClusterState
+) -> None:
+    decision = decide(name, release, state)
     assert sorted(decision.bundle.tolist()) == rows(decision.bundles, chosen=True)
     assert not set(rows(decision.bundles, chosen=False)) & set(decision.bundle.tolist())
     for outcomes in (decision.brokers, decision.bundles):
         assert all(outcomes.explain(row) for row in range(len(outcomes)))
 
 
-def everything_looked_at_has_one_answer(_state: ClusterState, decision: SheddingDecision) -> None:
-    for outcomes in (decision.brokers, decision.bundles):
-        assert len(np.unique(outcomes.index)) == len(outcomes)
-
-
-def bundles_leave_the_broker_that_owns_them(state: ClusterState, decision: SheddingDecision) -> None:
-    assert state.bundles.owner[decision.bundle].tolist() == decision.source.tolist()
-    assert len(set(decision.bundle.tolist())) == len(decision.bundle)
-
-
 @every_shedder
 @given(state=clusters(), release=st.sampled_from(RELEASES))
-@settings(max_examples=60, deadline=None)
-def test_a_decision_about_any_cluster(name: str, release: str, state: ClusterState) -> None:
-    """To make the cluster takes longer than to decide, so one serves all of these."""
+@settings(max_examples=40, deadline=None)
+def test_everything_looked_at_has_one_answer(name: str, release: str, state: ClusterState) -> None:
     decision = decide(name, release, state)
-    what_is_chosen_is_explained_as_chosen_and_nothing_else_is(state, decision)
-    everything_looked_at_has_one_answer(state, decision)
-    bundles_leave_the_broker_that_owns_them(state, decision)
+    for outcomes in (decision.brokers, decision.bundles):
+        assert len(np.unique(outcomes.index)) == len(outcomes)
 
 
 @every_shedder
@@ -102,6 +96,15 @@ def test_what_is_chosen_reports_and_was_not_unloaded_within_the_grace_period(
     # TransferShedder doesn't ask what it takes back in exchange.
     asked = np.setdiff1d(decision.bundle, answered(decision.bundles, "swapped_in"))
     assert (state.bundles.last_unloaded_at_ms[asked] < state.captured_at_ms - grace_ms).all()
+
+
+@every_shedder
+@given(state=clusters(), release=st.sampled_from(RELEASES))
+@settings(max_examples=40, deadline=None)
+def test_bundles_leave_the_broker_that_owns_them(name: str, release: str, state: ClusterState) -> None:
+    decision = decide(name, release, state)
+    assert state.bundles.owner[decision.bundle].tolist() == decision.source.tolist()
+    assert len(set(decision.bundle.tolist())) == len(decision.bundle)
 
 
 @every_shedder
