@@ -102,7 +102,7 @@ def skewed_modular_cluster(
     threshold and more than ten points above the mean, and one bundle is above the split limit of 30,000 msg/s. The
     namespaces are `shop/orders` (a partitioned topic among its topics), `shop/payments`, `public/default` (nothing
     loaded, bundles unowned), `pulsar/system`, and each broker's heartbeat namespaces. `zookeeper=False` leaves out what
-    only ZooKeeper tells. `segments` are those of scalable topics in `shop`; the active ones are loaded.
+    only ZooKeeper shows. `segments` are those of scalable topics in `shop`; the active ones are loaded.
     """
     chance = random.Random(seed)
     started_at_ms = int(started_at.timestamp() * 1000)

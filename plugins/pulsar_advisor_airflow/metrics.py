@@ -15,7 +15,7 @@ PREFIX: Final = "pulsar_advisor"
 
 
 def measured(figure: Figure, value: float, cluster: str) -> None:
-    """Set a gauge. Its name holds the cluster, too: StatsD drops tags unless it is told their format."""
+    """Set a gauge. Its name holds the cluster, too: StatsD drops tags unless their format is configured."""
     stats.gauge(f"{PREFIX}.{figure}.{cluster}", value, tags={"cluster": cluster})
 
 

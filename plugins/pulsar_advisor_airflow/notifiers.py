@@ -55,10 +55,10 @@ class Call(BaseNotifier):  # type: ignore[misc]
         }.get(self.event, self.sentence)
         answered_at = ("tasks", ti.task_id, "required_actions") if self.event == "approval.waiting" else ()
         link = with_host(dag_run_link(ti.dag_id, ti.run_id, *answered_at))
-        tell(self.event, {"cluster": _cluster(task), "sentence": plain(said), "link": link}, context)
+        call_people(self.event, {"cluster": _cluster(task), "sentence": plain(said), "link": link}, context)
 
 
-def tell(event: Event, call: Mapping[str, str], context: Mapping[str, Any]) -> None:
+def call_people(event: Event, call: Mapping[str, str], context: Mapping[str, Any]) -> None:
     """Run the notifiers of `call_notifiers`, which find the event as `call` in their templates, then the webhook.
 
     Raises as `AdviceWebhook` does.

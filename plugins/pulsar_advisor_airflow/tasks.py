@@ -259,9 +259,8 @@ def report(cluster: str, snapshot: str) -> str:
         dag = labelled("pulsar_rebalance", registered) if registered else None
         _, path = run(root, snapshot, ledger_head=ledger_head(root), dag=dag)
         made = read_recommendation(root, snapshot)
-    spreads = [one.standard_deviation_before for one in made.combinations if one.standard_deviation_before is not None]
-    if spreads:
-        measured("imbalance_ratio", spreads[0], cluster)
+    if made.imbalance_ratio is not None:
+        measured("imbalance_ratio", made.imbalance_ratio, cluster)
     digest = made.advice.digest or ""
     announce(get_current_context(), root=root.url, cluster=cluster, snapshot=snapshot, digest=digest)
     return path

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -166,7 +165,6 @@ def end(
     _show(found, json=json)
 
 
-@contextmanager
 def _reached(
     plan: Plan,
     root: Root,
@@ -177,7 +175,7 @@ def _reached(
     ledger: LedgerPlace,
     master: str,
     interruption: Interruption | None = None,
-) -> Iterator[Roll]:
+) -> AbstractContextManager[Roll]:
     from pulsar_advisor.execution.run.options import undisturbed
     from pulsar_advisor.stages.roll import reached
 
@@ -188,8 +186,7 @@ def _reached(
         return spark_for(master, "roll", root, snapshot)
 
     options, rules, stop = connection.options(place), policy.read(), interruption or undisturbed
-    with reached(plan, root, opened, book, options, rules, spark, progress, stop) as roll:
-        yield roll
+    return reached(plan, root, opened, book, options, rules, spark, progress, stop)
 
 
 def _show(status: RollStatus, *, json: bool) -> None:

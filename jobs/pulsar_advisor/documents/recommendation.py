@@ -92,3 +92,9 @@ class Recommendation(Document):
         """The combination whose plan is advised."""
         digest = self.advice.digest
         return None if digest is None else next((row for row in self.combinations if row.digest == digest), None)
+
+    @property
+    def imbalance_ratio(self) -> float | None:
+        """Standard deviation of the brokers' usage before any plan; None if no combination knows it."""
+        spreads = (row.standard_deviation_before for row in self.combinations)
+        return next((spread for spread in spreads if spread is not None), None)

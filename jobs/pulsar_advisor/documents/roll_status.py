@@ -6,12 +6,14 @@ from typing import ClassVar, Literal
 
 from pulsar_advisor.documents.document import Document, Part
 
+ShownState = Literal["to come", "planned", "moving", "stopped", "moved", "drained", "restarted"]
+
 
 class TurnStatus(Part):
     """One broker of a roll."""
 
     broker: str
-    state: Literal["to come", "planned", "moving", "stopped", "moved", "drained", "restarted"]
+    state: ShownState
     """planned: nothing was sent yet. stopped: its run ended early. moved: its plan was carried out, and whether it has
     something left was not looked at yet. drained: it waits for its restart."""
     plan: str | None

@@ -19,6 +19,7 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.resource_usage import weighted_maximum
 from pulsar_advisor.tables.schemas import RESOURCES
 from pulsar_advisor.tables.schemas import TRAFFIC as TABLE_TRAFFIC
+from pulsar_advisor.tables.state import floats
 
 BROKER_COLUMNS: Final = {
     "id": "broker",
@@ -76,6 +77,7 @@ def moment_of(
     Without a validation it isn't fit: nothing says that its figures can be trusted.
     """
     results = () if validation is None else validation.results
+    usage, limit = (floats(brokers, [f"{one}_{side}" for one in RESOURCES.values()]) for side in ("usage", "limit"))
     excluded = {scope: [name for one in results if one.scope == scope for name in one.excluded] for scope in _SCOPES}
     return Moment(
         snapshot=manifest.snapshot,
@@ -84,9 +86,7 @@ def moment_of(
         failed_checks=sum(not one.success for one in results),
         leader=manifest.leader,
         leader_unloads=manifest.leader_unloads,
-        hosts=_hosts(
-            brokers, weighted_maximum(_side(brokers, "usage"), _side(brokers, "limit"), settings), excluded["broker"]
-        ),
+        hosts=_hosts(brokers, weighted_maximum(usage, limit, settings), excluded["broker"]),
         bundles=bundles["bundle"].combine_chunks(),
         owners=bundles["owner"].combine_chunks(),
         traffic=_traffic(bundles),
@@ -107,14 +107,8 @@ def _hosts(brokers: pa.Table, usage: Floats, excluded: Iterable[str]) -> pa.Tabl
     return pa.table(columns).sort_by("id").select(OF_HOST.names).cast(OF_HOST, safe=False)
 
 
-def _side(brokers: pa.Table, side: str) -> Floats:
-    figures = [pc.fill_null(brokers[f"{resource}_{side}"], 0.0).to_numpy() for resource in RESOURCES.values()]
-    return np.column_stack(figures)
-
-
 def _traffic(bundles: pa.Table) -> npt.NDArray[np.float32]:
-    figures = [pc.fill_null(bundles[column], 0.0).to_numpy() for column in TABLE_TRAFFIC.values()]
-    traffic = np.column_stack(figures).astype(np.float32)
+    traffic = floats(bundles, TABLE_TRAFFIC.values()).astype(np.float32)
     traffic[~bundles["reported"].to_numpy()] = np.nan
     return traffic
 

@@ -115,6 +115,4 @@ def _read_row(root: Root, snapshot: str) -> SnapshotRow:
         return row("unfinished", "validated; no recommendation", len(failed))
     made = read_recommendation(root, snapshot)
     verdict: SnapshotVerdict = "act" if made.advice.plan else "unfit" if made.coverage.decides else "nothing"
-    spreads = (one.standard_deviation_before for one in made.combinations)
-    imbalance = next((spread for spread in spreads if spread is not None), None)
-    return row(verdict, made.advice.sentence, len(failed), imbalance)
+    return row(verdict, made.advice.sentence, len(failed), made.imbalance_ratio)

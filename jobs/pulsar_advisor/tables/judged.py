@@ -58,6 +58,8 @@ def settings_of(root: Root, snapshot: str, what_if: Mapping[str, str]) -> Resolv
 
     version, runtime, dynamic = settings_inputs(root, snapshot)
     settings = resolve_settings(version, runtime, dynamic, what_if)
+    if not what_if:
+        return settings
     own = resolve_settings(version, runtime, dynamic).values
     return replace(settings, notes=(*settings.notes, *assumptions(own, what_if)))
 

@@ -176,9 +176,9 @@ def _sorted(rows: pa.Table, *columns: str) -> pa.Table:
 def _brokers(rows: pa.Table, excluded: dict[str, list[str]], doubtful: list[str]) -> Brokers:
     return Brokers(
         ids=tuple(rows["broker"].to_pylist()),
-        usage=_floats(rows, (f"{resource}_usage" for resource in _RESOURCES)),
-        limit=_floats(rows, (f"{resource}_limit" for resource in _RESOURCES)),
-        traffic=_floats(rows, _FIGURES),
+        usage=floats(rows, (f"{resource}_usage" for resource in _RESOURCES)),
+        limit=floats(rows, (f"{resource}_limit" for resource in _RESOURCES)),
+        traffic=floats(rows, _FIGURES),
         topics=_integers(rows["topics"]),
         bundles=_integers(rows["listed_bundles"]),
         producers=_integers(rows["producers"]),
@@ -235,14 +235,14 @@ def _bundles(rows: pa.Table, broker_ids: pa.Array, namespaces: pa.Array, exclude
         reported=_booleans(rows["reported"]),
         listed=_booleans(rows["listed"]),
         usable=usable,
-        traffic=_floats(rows, _FIGURES),
+        traffic=floats(rows, _FIGURES),
         topics=_integers(rows["topics"]),
         producers=_integers(rows["producers"]),
         consumers=_integers(rows["consumers"]),
         cache_size_bytes=_integers(rows["cache_size_bytes"]),
-        short_term=_floats(rows, (f"short_term_{figure}" for figure in _FIGURES)),
+        short_term=floats(rows, (f"short_term_{figure}" for figure in _FIGURES)),
         short_term_samples=_integers(rows["short_term_samples"]),
-        long_term=_floats(rows, (f"long_term_{figure}" for figure in _FIGURES)),
+        long_term=floats(rows, (f"long_term_{figure}" for figure in _FIGURES)),
         long_term_samples=_integers(rows["long_term_samples"]),
         averages_origin=_positions(rows["averages_origin"], pa.array(AVERAGES_ORIGINS)).astype(np.uint8),
         folded_samples=_integers(rows["averages_folded_samples"]),
@@ -266,7 +266,7 @@ def _topics(rows: pa.Table, namespaces: pa.Array, bundles: Bundles) -> Topics:
         bundle=bundle.astype(np.int32),
         hash=_integers(rows["hash"]),
         loaded=_booleans(rows["loaded"]),
-        traffic=_floats(rows, _FIGURES),
+        traffic=floats(rows, _FIGURES),
         segments=_segments(rows),
     )
 
@@ -332,7 +332,7 @@ def _unlisted_namespaces(manifest: Manifest) -> frozenset[str]:
     return frozenset(entry.namespace for entry in entries if entry.namespace is not None)
 
 
-def _floats(rows: pa.Table, columns: Iterable[str]) -> Floats:
+def floats(rows: pa.Table, columns: Iterable[str]) -> Floats:
     """Columns side by side as doubles; unreported values are zero, as in a new Pulsar record."""
     return np.column_stack([pc.fill_null(rows[column], 0.0).to_numpy() for column in columns])
 

@@ -33,7 +33,7 @@ from pulsar_advisor.execution.ledger.switches import SwitchedOff
 from pulsar_advisor.execution.ledger.tables import Approval, Event, Proposal, Run, RunState, StepRecord
 from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
 from pulsar_advisor.execution.run.guard import left_off
-from pulsar_advisor.execution.run.pace import waves
+from pulsar_advisor.execution.run.pace import sent_in_order
 from pulsar_advisor.execution.run.preconditions import executable_steps
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError, Refused, UsageError
@@ -249,7 +249,7 @@ def run_content(ledger: Ledger, cluster: Cluster, number: int, place: Place) -> 
     records = steps_of_run(ledger, run.id)
     approval = approvals.get(run.approval_id)
     throttle = approval.throttle if approval else DEFAULT_THROTTLE
-    order = sent_in_order(proposed_plan(ledger, cluster, run.digest), throttle)
+    order = sent_in_order(executable_steps(proposed_plan(ledger, cluster, run.digest)), throttle)
     steps = [records[step.id] for step in order if step.id in records]
     parked = lists.events_of(ledger, [run.digest], ["run parked"]).get(run.digest, ())
     return RunContent(
@@ -350,13 +350,8 @@ def _file_number(address: str) -> int:
     return Path(url.database).stat().st_ino if url.get_backend_name() == "sqlite" and url.database else 0
 
 
-def sent_in_order(plan: Plan, throttle: ApplyThrottle) -> Iterator[Step]:
-    """The steps of a plan in the order in which they are sent if nothing goes wrong."""
-    return chain.from_iterable(waves(executable_steps(plan), throttle))
-
-
 def _steps_as_sent(plan: Plan, throttle: ApplyThrottle, first: int) -> Part[tuple[int | None, Step]]:
-    sent = enumerate(sent_in_order(plan, throttle), 1)
+    sent = enumerate(sent_in_order(executable_steps(plan), throttle), 1)
     rows = chain(sent, ((None, step) for step in plan.steps if not step.executable))
     return _part(list(islice(rows, first, first + STEPS_SHOWN + 1)), STEPS_SHOWN, lambda _: first + STEPS_SHOWN)
 

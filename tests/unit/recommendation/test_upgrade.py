@@ -19,7 +19,7 @@ from unit.simulation.clusters import EVERY_LOAD_COUNTS, cluster
 
 UNEVEN = replace(cluster({"a": [12.0] * 7, "b": [5.0] * 4, "c": [10.0] * 2}), pulsar_version="4.0.8")
 EMPTY_RATIO = 0.05
-"""What a broker of these uses without any bundle, as far as one snapshot tells."""
+"""What a broker of these uses without any bundle, as far as one snapshot shows."""
 SEEDS = UpgradeRequest("5.0.1", seed=5, seeds=2)
 
 

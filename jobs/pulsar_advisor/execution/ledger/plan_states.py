@@ -94,7 +94,7 @@ def _state(
         return "applied"
     if begun:
         return "applying" if begun[-1] == "active" else "aborted" if begun[-1] == "aborted" else "stopped"
-    if any(one.withdrawn_at_ms is None and one.expires_at_ms > now_ms for one in approvals):
+    if any(one.is_in_force(now_ms) for one in approvals):
         return "approved"
     if answers and answers[-1].kind == "rejected":
         return "rejected"

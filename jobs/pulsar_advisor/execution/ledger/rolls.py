@@ -93,12 +93,6 @@ def add_turn(ledger: Ledger, session: Session, roll: str, turn: RollTurn) -> Non
         ledger.add_event(session, turn.plan, _OF, _detail({"roll": roll}))
 
 
-def record_turn(ledger: Ledger, roll: str, turn: RollTurn) -> None:
-    """The same in a transaction of its own."""
-    with ledger.writing() as session:
-        add_turn(ledger, session, roll, turn)
-
-
 def record_drained(ledger: Ledger, roll: str, broker: str) -> None:
     """Record that the broker whose turn it is has nothing left that clients use."""
     with ledger.writing() as session:
@@ -150,11 +144,9 @@ def goes_on(ledger: Ledger, roll: str) -> bool:
     if not runs or recorded_roll(ledger, roll).ended is not None:
         return False
     with ledger.reading() as session:
-        in_force = select(Approval.id).where(
-            Approval.digest == roll, Approval.withdrawn_at_ms.is_(None), Approval.expires_at_ms > ledger.latest_ms()
-        )
-        if session.scalars(in_force.limit(1)).one_or_none() is None:
-            return False
+        approvals = session.scalars(select(Approval).where(Approval.digest == roll)).all()
+    if not any(approval.is_in_force(ledger.latest_ms()) for approval in approvals):
+        return False
     return runs[-1].state == "done" or is_held(ledger, runs[-1])
 
 

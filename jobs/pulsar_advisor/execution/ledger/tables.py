@@ -164,6 +164,10 @@ class Approval(Base):
     throttle_json: Mapped[str | None] = mapped_column("throttle", Text)
     """`ApplyThrottle` as JSON; NULL in approvals from releases that did not record it."""
 
+    def is_in_force(self, at_ms: int) -> bool:
+        """Whether it is neither withdrawn nor has expired at a moment."""
+        return self.withdrawn_at_ms is None and self.expires_at_ms > at_ms
+
     @property
     def throttle(self) -> ApplyThrottle:
         """The approved limits."""

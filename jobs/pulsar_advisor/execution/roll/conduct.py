@@ -114,13 +114,8 @@ def go_on(roll: Roll, restarted: Restarted | None = None, anew: Person | None = 
             if seen.state == "stopped" and anew is None:
                 result = _resumed(roll, seen)
             else:
-                if (
-                    seen.state == "stopped"
-                    and anew is not None
-                    and seen.turn is not None
-                    and seen.turn.plan is not None
-                ):
-                    abort_runs(roll.ledger, seen.turn.plan, anew)
+                if anew is not None:
+                    _end_stopped_run(roll, seen, anew)
                 result = _begun(roll, roll.look())
             if result is not None and result.outcome != "done":
                 return result
@@ -221,12 +216,17 @@ def _confirm(roll: Roll, restarted: Restarted) -> None:
             roll.progress(f"waiting: {why}")
             said = why
         roll.clock.sleep(BACK_POLL_S)
-    if seen.state == "stopped" and turn.plan is not None:
-        abort_runs(roll.ledger, turn.plan, restarted.person)
+    _end_stopped_run(roll, seen, restarted.person)
     by = f"by {restarted.person.name} ({restarted.person.source})"
     proof = "" if turn.started_at_ms is None else ", and its process is another one"
     record_restarted(roll.ledger, roll.digest, broker, f"said {by}{proof}")
     roll.progress(f"{broker} is back")
+
+
+def _end_stopped_run(roll: Roll, seen: Progress, person: Person) -> None:
+    """A run that ended early ends for good, in a person's name."""
+    if seen.state == "stopped" and seen.turn is not None and seen.turn.plan is not None:
+        abort_runs(roll.ledger, seen.turn.plan, person)
 
 
 def _whose_turn(seen: Progress) -> str:

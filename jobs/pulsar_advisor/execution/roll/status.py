@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from pulsar_advisor.documents.roll_status import RollStatus, TurnStatus
+from pulsar_advisor.documents.roll_status import RollStatus, ShownState, TurnStatus
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.switches import switched_off
-from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.roll.progress import Progress, progress_of
 from pulsar_advisor.execution.run.guard import left_off
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
@@ -18,7 +17,7 @@ from pulsar_advisor.model.plans.plan import Plan, digest_of, short
 def status_of(ledger: Ledger, roll: Plan) -> RollStatus:
     """Where a roll is, by the ledger."""
     seen, digest = progress_of(ledger, roll), digest_of(roll)
-    standing = [row for row in approvals_of_plan(ledger, digest) if _stands(ledger, row)]
+    standing = [row for row in approvals_of_plan(ledger, digest) if row.is_in_force(ledger.latest_ms())]
     throttle = standing[-1].throttle if standing else DEFAULT_THROTTLE
     name = roll.identity.cluster_name
     left = tuple(switch.setting for switch in left_off(ledger, name))
@@ -41,29 +40,24 @@ def status_of(ledger: Ledger, roll: Plan) -> RollStatus:
     )
 
 
-def _stands(ledger: Ledger, approval: Approval) -> bool:
-    return approval.withdrawn_at_ms is None and approval.expires_at_ms > ledger.latest_ms()
-
-
 def _turns(seen: Progress) -> tuple[TurnStatus, ...]:
-    turn, left = seen.turn, Counter[str]()
+    moved = Counter[str]()
     plans = {each.broker: each.plan for each in seen.recorded.turns}
     of_plan = {each.plan: each.broker for each in seen.recorded.turns if each.plan is not None}
     for run in seen.runs:
-        left[of_plan[run.digest]] += sum(record.state == "confirmed" for record in seen.steps[run.id].values())
+        moved[of_plan[run.digest]] += sum(record.state == "confirmed" for record in seen.steps[run.id].values())
     return tuple(
-        TurnStatus(
-            broker=broker,
-            state="restarted"
-            if broker in seen.recorded.restarted
-            else (seen.state or "to come")
-            if turn is not None and turn.broker == broker
-            else "to come",
-            plan=plans.get(broker),
-            moved=left[broker],
-        )
+        TurnStatus(broker=broker, state=_shown(seen, broker), plan=plans.get(broker), moved=moved[broker])
         for broker in (*seen.recorded.restarted, *seen.left)
     )
+
+
+def _shown(seen: Progress, broker: str) -> ShownState:
+    if broker in seen.recorded.restarted:
+        return "restarted"
+    if seen.turn is None or seen.turn.broker != broker:
+        return "to come"
+    return seen.state or "to come"
 
 
 def _sentence(seen: Progress, digest: str, *, approved: bool) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 from pulsar_advisor.execution.throttle import ApplyThrottle
@@ -105,6 +106,11 @@ def waves(steps: Sequence[Step], throttle: ApplyThrottle) -> Iterator[tuple[Step
         steps = [step for step in steps if step.id in left]
         speed, _ = after_wave(speed, Signs(), throttle.in_flight)
         wave = next_wave(steps, needed, left, throttle, speed.width)
+
+
+def sent_in_order(steps: Sequence[Step], throttle: ApplyThrottle) -> Iterator[Step]:
+    """The steps one by one in that order."""
+    return chain.from_iterable(waves(steps, throttle))
 
 
 def _fits(step: Step, wave: Sequence[Step], throttle: ApplyThrottle) -> bool:

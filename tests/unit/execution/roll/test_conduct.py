@@ -16,7 +16,7 @@ from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import Approval
-from pulsar_advisor.execution.roll.conduct import end, go_on
+from pulsar_advisor.execution.roll.conduct import Roll, end, go_on
 from pulsar_advisor.execution.run.guard import GUARDED, OFF, left_off
 from pulsar_advisor.model.errors import Refused, UsageError
 from pulsar_advisor.model.plans.goal import ROLL, Goal
@@ -47,6 +47,12 @@ def brokers(cluster: FakeCluster) -> Brokers:
     return Brokers(cluster)
 
 
+@pytest.fixture
+def roll(ledger: Ledger, cluster: FakeCluster, brokers: Brokers) -> Roll:
+    """An approved roll that was not begun yet."""
+    return roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+
+
 def is_off(cluster: FakeCluster) -> list[bool]:
     return [cluster.overrides.get(setting) == OFF for setting in GUARDED]
 
@@ -72,10 +78,7 @@ def test_every_broker_is_empty_before_its_restart_and_no_bundle_moves_more_often
     assert audit(ledger).findings == ()
 
 
-def test_a_roll_that_waits_for_a_restart_and_hears_of_none_stays_as_it_is(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
-) -> None:
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+def test_a_roll_that_waits_for_a_restart_and_hears_of_none_stays_as_it_is(roll: Roll, cluster: FakeCluster) -> None:
     assert outcome(go_on(roll)) == "done"
     sent = len(cluster.writes)
     assert [go_on(roll), go_on(roll)] == [None, None]
@@ -83,10 +86,7 @@ def test_a_roll_that_waits_for_a_restart_and_hears_of_none_stays_as_it_is(
     assert roll.look().state == "drained"
 
 
-def test_the_leader_is_asked_for_before_each_turn_and_comes_last(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
-) -> None:
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+def test_the_leader_is_asked_for_before_each_turn_and_comes_last(roll: Roll, brokers: Brokers) -> None:
     go_on(roll)
     brokers.restart(B1)
     brokers.led_by = B2
@@ -116,9 +116,8 @@ def test_an_approved_plan_that_has_grown_old_is_made_again(
 
 
 def test_a_broker_with_nothing_to_move_waits_for_its_restart_at_once(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+    roll: Roll, cluster: FakeCluster, brokers: Brokers
 ) -> None:
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
     go_on(roll)
     brokers.restart(B1)
     for bundle in cluster.owned_bundles(B2):
@@ -216,9 +215,8 @@ def unseen(_cluster: FakeCluster, brokers: Brokers) -> None:
     ],
 )
 def test_the_next_turn_waits_until_the_broker_is_back_and_the_leader_knows_it(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers, spoil: Callable[[FakeCluster, Brokers], None], why: str
+    roll: Roll, cluster: FakeCluster, brokers: Brokers, spoil: Callable[[FakeCluster, Brokers], None], why: str
 ) -> None:
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
     go_on(roll)
     brokers.restart(B1)
     spoil(cluster, brokers)
@@ -252,10 +250,7 @@ def test_a_process_that_does_not_say_when_it_started_is_taken_at_the_persons_wor
 
 
 @pytest.mark.parametrize(("broker", "refusal"), [(B2, Refused), ("10.9.9.9", UsageError)])
-def test_a_broker_whose_turn_it_is_not_was_not_drained(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers, broker: str, refusal: type[Exception]
-) -> None:
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+def test_a_broker_whose_turn_it_is_not_was_not_drained(roll: Roll, broker: str, refusal: type[Exception]) -> None:
     go_on(roll)
     with pytest.raises(refusal):
         go_on(roll, said(broker))
@@ -287,9 +282,8 @@ def test_nothing_is_sent_without_an_approval_nor_once_it_is_withdrawn_and_the_ba
 
 
 def test_an_approval_that_expires_while_a_broker_restarts_ends_the_roll_and_its_guard(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+    roll: Roll, ledger: Ledger, cluster: FakeCluster
 ) -> None:
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
     go_on(roll)
     assert left_off(ledger, "live") == []
     cluster.time.pass_s(25 * 3600)
@@ -299,8 +293,7 @@ def test_an_approval_that_expires_while_a_broker_restarts_ends_the_roll_and_its_
     assert is_off(cluster) == [False, False]
 
 
-def test_no_other_plan_is_applied_while_a_roll_goes_on(ledger: Ledger, cluster: FakeCluster, brokers: Brokers) -> None:
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+def test_no_other_plan_is_applied_while_a_roll_goes_on(roll: Roll, ledger: Ledger, cluster: FakeCluster) -> None:
     go_on(roll)
     other = approved(ledger, make_plan([unload_step(source=B3, destination=B2)]))
     with pytest.raises(Refused, match="is under way on this cluster"):
@@ -393,8 +386,7 @@ def test_a_bundle_that_would_move_more_often_than_foretold_is_refused(
         go_on(roll, said(B1))
 
 
-def test_a_plan_that_was_not_computed_here_is_refused(ledger: Ledger, cluster: FakeCluster, brokers: Brokers) -> None:
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+def test_a_plan_that_was_not_computed_here_is_refused(roll: Roll, cluster: FakeCluster, brokers: Brokers) -> None:
     go_on(roll)
     brokers.restart(B1)
     roll = replace(roll, plan_anew=lambda goal: (roll_plan(cluster, goal.brokers), "somebody sent it"))
@@ -403,9 +395,8 @@ def test_a_plan_that_was_not_computed_here_is_refused(ledger: Ledger, cluster: F
 
 
 def test_a_turn_that_stops_gives_the_balancer_back_and_is_resumed(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+    roll: Roll, cluster: FakeCluster, brokers: Brokers
 ) -> None:
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
     go_on(roll)
     brokers.restart(B1)
     cluster.replies, cluster.fails = [Reply(500, "no")] * 3, True
@@ -424,10 +415,7 @@ def test_a_turn_that_stops_gives_the_balancer_back_and_is_resumed(
     assert conducted(roll, brokers)[-1] == B3
 
 
-def test_a_turn_with_a_failed_step_within_its_budget_gives_the_balancer_back(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
-) -> None:
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+def test_a_turn_with_a_failed_step_within_its_budget_gives_the_balancer_back(roll: Roll, cluster: FakeCluster) -> None:
     cluster.replies, cluster.fails = [Reply(204, ""), Reply(401, "no longer a super-user")], True
     result = go_on(roll)
     assert result is not None
@@ -436,9 +424,8 @@ def test_a_turn_with_a_failed_step_within_its_budget_gives_the_balancer_back(
 
 
 def test_a_balancer_that_can_not_be_switched_on_again_after_a_stop_is_known_to_be_off(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+    roll: Roll, cluster: FakeCluster, brokers: Brokers
 ) -> None:
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
     go_on(roll)
     brokers.restart(B1)
     cluster.replies, cluster.fails = [Reply(500, "no")] * 3, True
@@ -471,9 +458,8 @@ def test_an_approval_that_is_withdrawn_at_the_last_moment_covers_no_further_turn
 
 
 def test_a_broker_is_not_taken_for_restarted_before_anything_was_moved(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+    roll: Roll, cluster: FakeCluster, brokers: Brokers
 ) -> None:
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
     cluster.migration = "COPYING"
     with pytest.raises(Refused, match="is being migrated"):
         go_on(roll)
@@ -484,9 +470,8 @@ def test_a_broker_is_not_taken_for_restarted_before_anything_was_moved(
 
 
 def test_a_broker_that_is_killed_while_it_is_drained_counts_as_restarted_once_it_is_back(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+    roll: Roll, cluster: FakeCluster, brokers: Brokers
 ) -> None:
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
 
     def die(what: str) -> None:
         if what == "after the call":
@@ -503,10 +488,7 @@ def test_a_broker_that_is_killed_while_it_is_drained_counts_as_restarted_once_it
     assert roll.look().recorded.restarted == (B1,)
 
 
-def test_a_broker_that_is_away_is_waited_for_by_a_person(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
-) -> None:
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+def test_a_broker_that_is_away_is_waited_for_by_a_person(roll: Roll, cluster: FakeCluster, brokers: Brokers) -> None:
     go_on(roll)
     brokers.restart(B1)
     cluster.brokers.discard(B3)
@@ -538,9 +520,8 @@ def test_another_cluster_of_that_name_is_refused(ledger: Ledger, cluster: FakeCl
 
 
 def test_who_proposed_the_roll_proposes_its_turns_and_who_approved_it_approves_them(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+    roll: Roll, ledger: Ledger, cluster: FakeCluster, brokers: Brokers
 ) -> None:
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
     go_on(roll)
     brokers.restart(B1)
     go_on(roll, said(B1))

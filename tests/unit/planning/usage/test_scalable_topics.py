@@ -48,15 +48,15 @@ def test_a_bundle_does_not_wait_for_a_controller_that_does_nothing() -> None:
 
 def test_a_segment_below_the_limits_is_cured_by_a_command_to_review() -> None:
     state = sharing(9_000.0, 100.0)
-    told = cure(state, SETTINGS, row(state, SEGMENT), 2)
-    assert told.startswith("in 2 segments, each part would be within it")
-    assert "`pulsar-admin scalable-topics split-segment t/n/clicks --segment-id 3`" in told
+    said = cure(state, SETTINGS, row(state, SEGMENT), 2)
+    assert said.startswith("in 2 segments, each part would be within it")
+    assert "`pulsar-admin scalable-topics split-segment t/n/clicks --segment-id 3`" in said
 
 
 def test_a_segment_above_the_limits_is_left_to_its_controller() -> None:
     state = sharing(30_000.0, 100.0)
-    told = cure(state, SETTINGS, row(state, SEGMENT), 2)
-    assert told.startswith("the controller of topic://t/n/clicks is about to split it by itself")
+    said = cure(state, SETTINGS, row(state, SEGMENT), 2)
+    assert said.startswith("the controller of topic://t/n/clicks is about to split it by itself")
 
 
 def test_a_sealed_segment_needs_no_cure() -> None:
@@ -68,10 +68,10 @@ def test_a_sealed_segment_needs_no_cure() -> None:
 
 def test_an_ordinary_topic_may_be_made_scalable_from_release_5_on() -> None:
     state = sharing(100.0, 9_000.0)
-    told = cure(state, SETTINGS, row(state, VIEWS), 3)
-    assert told.startswith("in 3 partitions, each part would be within it; if all its clients are of Pulsar 5, ")
-    assert "`pulsar-admin scalable-topics migrate t/n/views`" in told
-    assert "can't be undone" in told
+    said = cure(state, SETTINGS, row(state, VIEWS), 3)
+    assert said.startswith("in 3 partitions, each part would be within it; if all its clients are of Pulsar 5, ")
+    assert "`pulsar-admin scalable-topics migrate t/n/views`" in said
+    assert "can't be undone" in said
     before = cure(state, resolve_settings("4.2.4").values, row(state, VIEWS), 3)
     assert before == "in 3 partitions, each part would be within it"
 
