@@ -16,12 +16,17 @@ class Unseen:
     def advance(self) -> None: ...
 
 
-def take_snapshot(cluster: LiveCluster, root: Root) -> str:
-    """Capture every surface of a cluster without authentication; the snapshot's id."""
+def take_snapshot(cluster: LiveCluster, root: Root, listen_s: int | None = None) -> str:
+    """Capture every surface of a cluster without authentication; the snapshot's id.
+
+    `listen_s`: how long Extensible brokers may take to publish what their leader sees; by default as long as an
+    operator's capture gives them.
+    """
     extensible = cluster.options.load_manager == "extensible"
     options = capture_options(
         admin={"admin_urls": tuple(cluster.admin_urls)},
         zookeeper=cluster.zookeeper,
         service_url=cluster.service_url if extensible else None,
+        listen_s=listen_s,
     )
     return capture(options, root, Unseen())

@@ -33,9 +33,12 @@ HISTORY: Final = 3
 CYCLES_OF_A_LOAD: Final = 4
 """The load changes at this interval."""
 MOST_CYCLES: Final = 24
+RESTLESS_DECISIONS: Final = 10
 CROWDED_CYCLES: Final = 3
 """Of a crowded cluster: fewer than those after which the load changes."""
 CAPTURE_EVERY_S: Final = 4.0
+LISTEN_S: Final = 20
+"""How long a capture gives Extensible brokers to publish what their leader sees."""
 LARGEST_BYTES: Final = 300_000
 
 _GRACE_PERIOD: Final = "loadBalancerSheddingGracePeriodMinutes"
@@ -55,20 +58,34 @@ class Scenario:
     shedder: str
     settings: Mapping[str, str] = field(default_factory=dict)
     workload: str = "skewed"
+    variant: str = ""
+    """What sets it apart from the others of its shedder; empty for the first of them."""
     decisions: int = DECISIONS
     most_cycles: int = MOST_CYCLES
 
     @property
     def name(self) -> str:
         """The name of its recording."""
-        name = f"{self.shedder}-{self.release}-{self.load_manager}"
-        return name if self.workload == "skewed" else f"{name}-{self.workload}"
+        parts = (self.shedder, self.release, self.load_manager, self.variant)
+        return "-".join(part for part in parts if part)
 
     @property
     def crowded(self) -> Scenario:
         """With all load on one broker in the beginning, which the first cycles have to mend."""
         settings = {**self.settings, _GRACE_PERIOD: "2"}
-        return replace(self, settings=settings, workload="crowded", decisions=1, most_cycles=CROWDED_CYCLES)
+        return replace(
+            self, settings=settings, workload="crowded", variant="crowded", decisions=1, most_cycles=CROWDED_CYCLES
+        )
+
+    @property
+    def restless(self) -> Scenario:
+        """A `TransferShedder` that nothing keeps from transferring bundles every minute."""
+        settings = {
+            **self.settings,
+            "loadBalancerBrokerLoadTargetStd": "0.05",
+            "loadBalanceSheddingDelayInSeconds": "0",
+        }
+        return replace(self, settings=settings, variant="restless", decisions=RESTLESS_DECISIONS)
 
 
 def _modular(shedder: str, **settings: str) -> Scenario:
@@ -103,6 +120,9 @@ _AVG: Final = _modular(
     **_SMALL_UNLOADS,
 )
 
+RESTLESS: Final = _transfer("4.0.8").restless
+"""The hardest leader to name in advance: whatever it transfers changes what it decides a minute later."""
+
 CROWDED: Final = tuple(
     scenario.crowded for scenario in (_THRESHOLD, _modular("OverloadShedder"), _UNIFORM, _AVG, _transfer("4.0.8"))
 )
@@ -128,6 +148,7 @@ SCENARIOS: Final = {
         ),
         _transfer("4.0.8"),
         _transfer("4.2.4"),
+        RESTLESS,
         *CROWDED,
     )
 }
@@ -217,7 +238,7 @@ def _watch(
     while True:
         due = time.monotonic() + CAPTURE_EVERY_S
         started_at_ms = _now_ms()
-        captures.append(Capture(take_snapshot(cluster, root), started_at_ms, _now_ms()))
+        captures.append(Capture(take_snapshot(cluster, root, LISTEN_S), started_at_ms, _now_ms()))
         cycles = logged_cycles(_logs(cluster), begun_ms)
         if _enough(scenario, cycles) or cycles_passed(cycles, _now_ms()) > scenario.most_cycles:
             return captures, shifts_ms

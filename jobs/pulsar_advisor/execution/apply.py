@@ -22,6 +22,7 @@ from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.switches import switched_off
 from pulsar_advisor.execution.ledger.tables import Run, StepRecord
 from pulsar_advisor.execution.person import Person
+from pulsar_advisor.execution.run.emptied import left_on
 from pulsar_advisor.execution.run.executor import carry_out
 from pulsar_advisor.execution.run.guard import Guard, left_off, restore_what_was_left
 from pulsar_advisor.execution.run.observe import look
@@ -44,8 +45,8 @@ from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError, BalancerStillOff, Refused
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
-from pulsar_advisor.model.text.some_of import count
-from pulsar_advisor.planning.kinds.goal_outcome import goal_outcome
+from pulsar_advisor.model.text.some_of import count, some_of
+from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, goal_outcome
 
 HOLDER_POLL_S: Final = 5.0
 SETTLE_MARGIN_S: Final = 30
@@ -84,19 +85,22 @@ def apply_plan(
     nothing else was sent.
     """
     ended = _applied(plan, ledger, cluster, options, progress, clock, interruption)
+    reached, left_there = goal_outcome(plan), ""
+    if ended.outcome in ("done", "nothing_to_do") and reached not in FALLS_SHORT:
+        left_there = _not_drained(plan, cluster, progress, clock, interruption)
     has_ended = not options.dry_run and ended.parking is None
     left = left_off(ledger, plan.identity.cluster_name) if has_ended else ()
     result = ApplyResult(
         outcome=ended.outcome,
         digest=digest_of(plan),
         run=ended.run,
-        sentence=ended.sentence,
+        sentence="; ".join(filter(None, (ended.sentence, left_there))),
         steps=ended.steps,
         undoable_steps=tuple(one.id for one in ended.steps if one.action == "unload" and one.state == "confirmed"),
         refusals=ended.refusals,
         still_off=tuple(switch.setting for switch in left),
         ledger_head=str(ledger.head()),
-        goal_outcome=goal_outcome(plan),
+        goal_outcome="in part" if left_there else reached,
     )
     return result if ended.parking is None else ParkedRun(**vars(result), parking=ended.parking)
 
@@ -147,6 +151,17 @@ def _applied(
         plan, ledger, held, approval, throttle, cluster, options, settle_s, progress, clock, interruption, guard
     )
     return _carried_out(run)
+
+
+def _not_drained(plan: Plan, cluster: ClusterPort, progress: Progress, clock: Clock, interruption: Interruption) -> str:
+    """Why brokers that the plan drains may not be stopped, though its steps are done; empty if they may be."""
+    if plan.goal is None or plan.goal.kind != "drain":
+        return ""
+    progress(f"looking whether clients use anything on {some_of(plan.goal.brokers)}")
+    try:
+        return left_on(cluster, plan.goal.brokers, clock, interruption).sentence
+    except AdvisorError as error:  # the steps are done, whatever this is
+        return f"whether clients use anything there isn't known: {error}"
 
 
 def abort(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:

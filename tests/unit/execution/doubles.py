@@ -150,6 +150,15 @@ class FakeCluster:
         reported = self.time.ms >= self._moved_at_ms.get(name, 0) + self.statistics_lag_s * 1000
         return self.topics(namespace, bundle) if self.owners.get(name) == broker and reported else ()
 
+    def reported_bundles(self, broker: str) -> frozenset[str]:
+        parts = (name.rpartition("/") for name in self.owned_bundles(broker))
+        return frozenset(
+            f"{namespace}/{text}" for namespace, _, text in parts if self.loaded_topics(broker, namespace, text)
+        )
+
+    def may_have_topics(self, namespace: str, bundle: str) -> bool:
+        return bool(self.topics(namespace, bundle))
+
     def topics(self, namespace: str, bundle: str) -> tuple[str, ...]:
         bounds = parse_range(bundle)
         mine = (topic for topic in self.all_topics if topic.startswith(f"persistent://{namespace}/"))

@@ -62,6 +62,7 @@ def test_every_scenario_is_named_after_shedder_release_and_manager() -> None:
         "SimpleLoadManagerImpl-4.0.8-simple",
         "TransferShedder-4.0.8-extensible",
         "TransferShedder-4.2.4-extensible",
+        "TransferShedder-4.0.8-extensible-restless",
         "ThresholdShedder-4.0.8-modular-crowded",
         "OverloadShedder-4.0.8-modular-crowded",
         "UniformLoadShedder-4.0.8-modular-crowded",

@@ -104,6 +104,12 @@ class ClusterPort(Protocol):
     def loaded_topics(self, broker: str, namespace: str, bundle: str) -> tuple[str, ...]:
         """Full names of the topics of a bundle that the broker has loaded, as of its last statistics pass."""
 
+    def reported_bundles(self, broker: str) -> frozenset[str]:
+        """Bundles (full names) of which the broker had topics loaded at its last statistics pass."""
+
+    def may_have_topics(self, namespace: str, bundle: str) -> bool:
+        """Whether a bundle may have a topic, loaded or not: also if it isn't known which of its namespace's are its."""
+
     def topics(self, namespace: str, bundle: str) -> tuple[str, ...]:
         """Full names of all topics of a bundle, loaded or not, including system topics and every partition."""
 

@@ -18,6 +18,7 @@ from pulsar_advisor.admin.read_client import (
     LARGEST_LISTING_BYTES,
     MIGRATES_SINCE,
     MIGRATING,
+    SCALABLE_TOPICS_SINCE,
     Document,
     ReadClient,
     decode,
@@ -167,9 +168,34 @@ class AdminCluster:
 
     def loaded_topics(self, broker: str, namespace: str, bundle: str) -> tuple[str, ...]:
         """Topics of a bundle in a broker's topic statistics."""
-        loaded = decode(self._read.broker_topics(self._met(broker)), _BROKER_TOPICS)
-        domains = loaded.get(namespace, {}).get(bundle, {})
+        domains = self._loaded(broker).get(namespace, {}).get(bundle, {})
         return tuple(sorted(topic for topics in domains.values() for topic in topics))
+
+    def reported_bundles(self, broker: str) -> frozenset[str]:
+        """Bundles with topics in a broker's topic statistics."""
+        return frozenset(
+            f"{namespace}/{bundle}"
+            for namespace, bundles in self._loaded(broker).items()
+            for bundle, domains in bundles.items()
+            if any(domains.values())
+        )
+
+    def _loaded(self, broker: str) -> dict[str, dict[str, dict[str, dict[str, msgspec.Raw]]]]:
+        """Topics by namespace, bundle and domain, as of the broker's last statistics pass."""
+        return decode(self._read.broker_topics(self._met(broker)), _BROKER_TOPICS)
+
+    def may_have_topics(self, namespace: str, bundle: str) -> bool:
+        """Whether lists of topics have one of this bundle, or its namespace has scalable topics: no list has those."""
+        if self.topics(namespace, bundle):
+            return True
+        if self._settings.behaviour[:2] < SCALABLE_TOPICS_SINCE:
+            return False
+        try:
+            return bool(self._read.scalable_topics(namespace))
+        except ErrorAnswer as error:
+            if error.status == 404:
+                return False
+            raise
 
     def topics(self, namespace: str, bundle: str) -> tuple[str, ...]:
         """Persistent topics of a bundle in the metadata, and loaded non-persistent ones.

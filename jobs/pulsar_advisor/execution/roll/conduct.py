@@ -27,11 +27,10 @@ from pulsar_advisor.execution.ledger.runs import abort_runs
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.roll.back import Drained, not_yet
 from pulsar_advisor.execution.roll.progress import Progress, progress_of
-from pulsar_advisor.execution.run.executor import STATISTICS_S
+from pulsar_advisor.execution.run.emptied import left_on
 from pulsar_advisor.execution.run.guard import left_off, restore_what_was_left
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, undisturbed
 from pulsar_advisor.execution.run.preconditions import foreign, stale
-from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.errors import AdvisorError, Refused
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, digest_of, load_plan, short
@@ -40,7 +39,7 @@ from pulsar_advisor.planning.kinds.goal import brokers_in_order
 from pulsar_advisor.planning.questions.roll_order import leader_last
 
 BACK_POLL_S: Final = 5.0
-"""How often a broker that is being restarted, or was just drained, is looked at."""
+"""How often a broker that is being restarted is looked at."""
 ROUNDS: Final = 3
 """Plans that one call carries out for a broker that gets bundles while it is drained."""
 
@@ -125,26 +124,17 @@ def go_on(roll: Roll, restarted: Restarted | None = None, anew: Person | None = 
 
 
 def _has_nothing_left(roll: Roll, seen: Progress) -> bool:
-    """Whether the broker has no bundle left that clients use; if so, that is recorded.
-
-    A bundle that came to it just before its plan was made, or since, isn't in the plan: its topics are reported with
-    the next statistics pass, which is waited for where one has topics that may be loaded.
-    """
+    """Whether the broker has no bundle left that clients use; if so, that is recorded."""
     assert seen.turn is not None, "a turn that was begun"
-    broker, deadline_s = seen.turn.broker, roll.clock.monotonic_s() + STATISTICS_S
-    while True:
-        names = [name.rpartition("/") for name in sorted(roll.cluster.owned_bundles(broker))]
-        bundles = [(namespace, text) for namespace, _, text in names if not is_pulsars_own(namespace)]
-        if used := [f"{ns}/{text}" for ns, text in bundles if roll.cluster.loaded_topics(broker, ns, text)]:
-            roll.progress(f"clients use {some_of(used)} on {broker}: its turn is planned once more")
-            return False
-        may_be_used = any(roll.cluster.topics(namespace, text) for namespace, text in bundles)
-        if not may_be_used or roll.clock.monotonic_s() >= deadline_s:
-            record_drained(roll.ledger, roll.digest, broker)
-            return True
-        if reason := roll.interruption():
-            raise Refused(f"{_whose_turn(seen)}; {reason}")
-        roll.clock.sleep(BACK_POLL_S)
+    broker = seen.turn.broker
+    left = left_on(roll.cluster, [broker], roll.clock, roll.interruption)
+    if left.interrupted:
+        raise Refused(f"{_whose_turn(seen)}; {left.interrupted}")
+    if left.used:
+        roll.progress(f"clients use {some_of(left.used)} on {broker}: its turn is planned once more")
+        return False
+    record_drained(roll.ledger, roll.digest, broker)
+    return True
 
 
 def end(roll: Roll, person: Person, comment: str = "") -> None:

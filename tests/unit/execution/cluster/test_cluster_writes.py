@@ -288,6 +288,40 @@ def test_loaded_topics_are_those_in_the_brokers_statistics(httpserver: HTTPServe
     assert cluster.loaded_topics(broker_id(httpserver), NAMESPACE, "0x80000000_0xffffffff") == ()
 
 
+def test_reported_bundles_are_those_with_topics_in_the_brokers_statistics(
+    httpserver: HTTPServer, cluster: AdminCluster
+) -> None:
+    httpserver.expect_request("/admin/v2/broker-stats/topics").respond_with_json(
+        {NAMESPACE: {RANGE: {"non-persistent": {f"non-persistent://{NAMESPACE}/a": {}}}, "0x1_0x2": {"persistent": {}}}}
+    )
+    assert cluster.reported_bundles(broker_id(httpserver)) == {f"{NAMESPACE}/{RANGE}"}
+
+
+@pytest.mark.parametrize(
+    ("release", "scalable", "may"),
+    [
+        ("4.2.4", None, False),
+        ("5.0.1", [], False),
+        ("5.0.1", [f"topic://{NAMESPACE}/st1"], True),
+        ("5.0.1", None, False),
+    ],
+)
+def test_a_bundle_without_listed_topics_may_have_segments(
+    httpserver: HTTPServer, cluster: AdminCluster, release: str, scalable: list[str] | None, may: bool
+) -> None:
+    httpserver.expect_request(f"/admin/v2/persistent/{NAMESPACE}").respond_with_json([])
+    httpserver.expect_request(f"/admin/v2/non-persistent/{NAMESPACE}/{RANGE}").respond_with_data(status=204)
+    httpserver.expect_request("/admin/v2/brokers/live").respond_with_json([broker_id(httpserver)])
+    httpserver.expect_request("/admin/v2/brokers/version").respond_with_data(release)
+    httpserver.expect_request("/admin/v2/brokers/configuration/values").respond_with_json({})
+    list_of_them = httpserver.expect_request(f"/admin/v2/scalable/{NAMESPACE}")
+    if scalable is None:
+        list_of_them.respond_with_data(status=404)
+    else:
+        list_of_them.respond_with_json(scalable)
+    assert cluster.may_have_topics(NAMESPACE, RANGE) is may
+
+
 def test_isolation_policies_keep_pulsars_order(httpserver: HTTPServer, cluster: AdminCluster) -> None:
     policy = {
         "namespaces": ["shop/.*"],

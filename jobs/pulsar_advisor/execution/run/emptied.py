@@ -1,0 +1,57 @@
+"""Whether brokers that were to be emptied have bundles left that clients use, seen on the cluster.
+
+A bundle that came to a broker just before a plan was made, or since, isn't in the plan: its topics are reported with
+the next statistics pass, which is waited for where it has topics that may be loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from pulsar_advisor.execution.clock import Clock
+from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
+from pulsar_advisor.execution.run.executor import STATISTICS_S
+from pulsar_advisor.execution.run.options import Interruption
+from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
+from pulsar_advisor.model.text.some_of import some_of
+
+POLL_S: Final = 5.0
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is left on brokers that were to be emptied."""
+
+    used: tuple[str, ...] = ()
+    """Full names of bundles with loaded topics."""
+    interrupted: str | None = None
+    """Why the look ended before the brokers had reported all that they may have loaded."""
+
+    @property
+    def sentence(self) -> str:
+        """Why the brokers may not be stopped; empty if nothing is left."""
+        if self.used:
+            return f"clients use {some_of(self.used)}, which came meanwhile: plan and apply once more"
+        return f"what came meanwhile isn't reported yet: {self.interrupted}" if self.interrupted else ""
+
+
+def left_on(cluster: ClusterPort, brokers: Iterable[str], clock: Clock, interruption: Interruption) -> Left:
+    """What clients use there once nothing more can be unreported; Pulsar's own namespaces don't count."""
+    brokers, seen, deadline_s = tuple(brokers), set[str](), clock.monotonic_s()
+    while True:
+        owned = {name for broker in brokers for name in cluster.owned_bundles(broker)}
+        owned = {name for name in owned if not is_pulsars_own(name.rpartition("/")[0])}
+        if not owned <= seen:
+            seen |= owned
+            deadline_s = clock.monotonic_s() + STATISTICS_S
+        if used := owned & {name for broker in brokers for name in cluster.reported_bundles(broker)}:
+            return Left(used=tuple(sorted(used)))
+        parts = [name.rpartition("/") for name in sorted(owned)]
+        may_be_used = any(cluster.may_have_topics(namespace, text) for namespace, _, text in parts)
+        if not may_be_used or clock.monotonic_s() >= deadline_s:
+            return Left()
+        if reason := interruption():
+            return Left(interrupted=reason)
+        clock.sleep(POLL_S)
