@@ -26,6 +26,8 @@ from harness.errors import LoadDidNotStart
 
 EVERY_S: Final = 0.05
 """Each topic gets a message this often."""
+GAP_S: Final = 0.2
+"""A time without an acknowledgement that counts as a gap."""
 START_LIMIT_S: Final = 90
 ARRIVAL_LIMIT_S: Final = 60
 _PUBLISHING: Final = "publishing"
@@ -48,6 +50,8 @@ class TrafficReport:
     """The longest time between two acknowledgements of one topic."""
     gap_of_topic_s: dict[str, float]
     """The same of each topic."""
+    gaps: tuple[tuple[str, float, float], ...] = ()
+    """Every gap, oldest first: the topic, when it ended (epoch s), and its length (s)."""
 
 
 @dataclass
@@ -94,6 +98,7 @@ class _Topic:
         self.published: list[int] = []
         self.refused = 0
         self.longest_gap_s = 0.0
+        self.gaps: list[tuple[str, float, float]] = []
         self._last_s: float | None = None
         self._lock = threading.Lock()
         self._accepted = pulsar.Result.Ok
@@ -115,7 +120,10 @@ class _Topic:
                 self.refused += 1
                 return
             if self._last_s is not None:
-                self.longest_gap_s = max(self.longest_gap_s, now_s - self._last_s)
+                gap_s = now_s - self._last_s
+                self.longest_gap_s = max(self.longest_gap_s, gap_s)
+                if gap_s >= GAP_S:
+                    self.gaps.append((self.name, round(time.time(), 2), round(gap_s, 2)))
             self._last_s = now_s
             self.published.append(number)
 
@@ -157,6 +165,7 @@ def _report(topics: Sequence[_Topic]) -> TrafficReport:
         out_of_order=sum(_out_of_order(topic.arrived) for topic in topics),
         longest_gap_s=max(topic.longest_gap_s for topic in topics),
         gap_of_topic_s={topic.name: round(topic.longest_gap_s, 2) for topic in topics},
+        gaps=tuple(sorted((gap for topic in topics for gap in topic.gaps), key=lambda gap: gap[1])),
     )
 
 

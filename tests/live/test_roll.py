@@ -6,6 +6,7 @@ Nothing but the test restarts the brokers. Each prints what it cost: moves of bu
 from __future__ import annotations
 
 import itertools
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -73,7 +74,7 @@ class Moves:
         return (
             f"{self.of_bundle.total()} moves of {BUNDLES} bundles, at most {most} of one; "
             f"longest gap of a topic {gaps[-1]} s, median {gaps[len(gaps) // 2]} s; lost {report.lost} of "
-            f"{report.published}; gaps {gaps}"
+            f"{report.published}; gaps {report.gaps}"
         )
 
 
@@ -99,9 +100,10 @@ def go_on(shell: Shell, digest: str, *words: str) -> dict[str, Any]:
     return status
 
 
+@pytest.mark.parametrize("kill", [False, True], ids=["none killed", "one killed"])
 @pytest.mark.parametrize("spare", [False, True], ids=["without a spare", "with a spare"])
 def test_a_roll_of_three_brokers_of_which_one_is_killed_meanwhile(
-    start_cluster: StartCluster, tmp_path: Path, spare: bool
+    start_cluster: StartCluster, tmp_path: Path, spare: bool, kill: bool
 ) -> None:
     cluster = start_cluster(ClusterOptions(brokers=4 if spare else 3, settings=BALANCED))
     shell = Shell(tmp_path, plain_connection(cluster))
@@ -111,7 +113,8 @@ def test_a_roll_of_three_brokers_of_which_one_is_killed_meanwhile(
         if spare:
             empty(cluster, shell, cluster.brokers[-1])
         digest = rolled(cluster, shell, *(("--spare", cluster.brokers[-1].broker_id) if spare else ()))
-        moves, order, killed = Moves(cluster), list[str](), False
+        moves, order, killed = Moves(cluster), list[str](), not kill
+        print("began", Counter(owners(cluster).values()), time.time())
         status = go_on(shell, digest)
         while (broker := status["restart"]) is not None:
             moves.look()
@@ -123,7 +126,9 @@ def test_a_roll_of_three_brokers_of_which_one_is_killed_meanwhile(
                 wait_until_reported(cluster, set(topics))
                 moves = Moves(cluster) if spare else moves
                 killed = True
+            print("restart", broker, time.time(), moves.of_bundle.total())
             cluster.restart_broker(broker_of(cluster, broker))
+            print("restarted", broker, time.time())
             order.append(broker)
             status = go_on(shell, digest, "--restarted", broker, "--as", "olive")
         moves.look()
@@ -142,6 +147,7 @@ def test_the_same_restarts_by_hand(start_cluster: StartCluster, balanced: bool) 
         wait_until_reported(cluster, set(topics))
         moves = Moves(cluster)
         for broker in list(cluster.brokers):
+            print("restart", broker.broker_id, time.time(), Counter(owners(cluster).values()))
             cluster.restart_broker(broker)
             wait_until_reported(cluster, set(topics))
             moves.look()

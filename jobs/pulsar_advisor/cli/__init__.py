@@ -145,6 +145,7 @@ of_roll = App(name="roll")
 of_roll.default(rolls.plan)
 of_roll.command(rolls.continue_, name="continue")
 of_roll.command(rolls.status)
+of_roll.command(rolls.pause)
 of_roll.command(rolls.end)
 app.command(of_roll)
 

@@ -62,7 +62,7 @@ def approve(
     splits: Annotated[bool, Flag] = False,
     accept_worse: Annotated[bool, Flag] = False,
     accept_low_confidence: Annotated[bool, Flag] = False,
-    expires: str = "4h",
+    expires: str | None = None,
     comment: str = "",
     throttle: Throttle = Throttle(),
     policy: PolicyFile = PolicyFile(),
@@ -86,7 +86,7 @@ def approve(
     accept_low_confidence
         Approve its steps of low confidence too.
     expires
-        How long the approval holds: 90s, 30m, 4h, 1d.
+        How long the approval holds: 90s, 30m, 4h, 1d. By default 4h, for a roll 1d.
     comment
         Why.
     """
@@ -99,12 +99,14 @@ def approve(
         "low_confidence": accept_low_confidence,
     }
     with opened_plan(plan, place, ledger) as (document, root, book):
+        from pulsar_advisor.execution.consent.approval import default_validity_s
         from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.execution.throttle import ApplyThrottle
         from pulsar_advisor.model.plans.plan import digest_of, short
         from pulsar_advisor.stages.approve import run as record
 
         _mind_the_guard(document, book)
+        valid_for_s = default_validity_s(document) if expires is None else seconds(expires)
         approval, not_computed_here = record(
             root,
             book,
@@ -114,7 +116,7 @@ def approve(
             policy=policy.read(),
             consents=[name for name, is_given in consents.items() if is_given],
             throttle=ApplyThrottle(**throttle.changes()),
-            valid_for_s=seconds(expires),
+            valid_for_s=valid_for_s,
             comment=comment,
         )
     if json:
@@ -134,7 +136,7 @@ def approve(
         if not_computed_here:
             say(f"- not computed here: {not_computed_here}")
         say_lines(f"- {limit}" for limit in approval.throttle.sentences())
-        say(f"approved by {approval.approver} for {expires}: {approval.digest}")
+        say(f"approved by {approval.approver} for {valid_for_s / 3600:g} h: {approval.digest}")
         digits = short(approval.digest)
         then = f"roll continue {digits}" if document.shedder == ROLL else f"apply {digits} --dry-run"
         say(f"next: pulsar-advisor {then}")

@@ -1,4 +1,4 @@
-"""The verbs of a rolling restart: `roll` makes its plan; `roll continue`, `roll status` and `roll end` carry it out."""
+"""The verbs of a rolling restart: `roll` makes its plan, `roll continue` carries it out; `status`, `pause`, `end`."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.bounds import ratio, seconds
 from pulsar_advisor.model.errors import BalancerStillOff, Deviates
 from pulsar_advisor.model.plans.goal import ROLL, Goal
+from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.model.text.some_of import count, some_of
 
 if TYPE_CHECKING:
@@ -95,26 +96,29 @@ def continue_(
     restarted
         The drained broker, once it was restarted. The roll goes on when it is healthy, listed, and known to the leader.
     wait
-        How long to wait for that.
+        How long to wait for that, then or with the next command.
     anew
         End a turn that stopped half-way, and plan it again.
     as_
-        Your name, for the ledger (with --restarted or --anew).
+        Your name, for the ledger (with --restarted or --anew, and to lift a pause).
     """
     refuse_together({"--restarted": restarted is not None, "--anew": anew})
     with opened_plan(plan, place, ledger) as (document, root, book), head_kept(book, heads.keepers(place)):
         from pulsar_advisor.cli.signals import deferred_signals
+        from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
         from pulsar_advisor.execution.person import person_on_command_line, system_user
-        from pulsar_advisor.execution.roll.conduct import Restarted, go_on
+        from pulsar_advisor.execution.roll.conduct import announce, go_on
         from pulsar_advisor.execution.roll.status import status_of
 
         person = person_on_command_line(as_ or system_user())
-        said = None if restarted is None else Restarted(restarted, person, seconds(wait))
+        if restarted is not None:
+            announce(book, document, restarted, person)
+        lift_pause_of_plan(book, digest_of(document), person)
         with (
             deferred_signals() as interruption,
             _reached(document, root, book, place, connection, policy, ledger, master, interruption) as roll,
         ):
-            result = go_on(roll, said, person if anew else None)
+            result = go_on(roll, seconds(wait), person if anew else None)
         status = status_of(book, document)
     _show(status, json=json)
     if result is not None and result.outcome == "partial":
@@ -128,6 +132,39 @@ def status(
     with opened_plan(plan, place, ledger) as (document, _, book):
         from pulsar_advisor.execution.roll.status import status_of
 
+        found = status_of(book, document)
+    _show(found, json=json)
+
+
+def pause(
+    plan: PlanName,
+    /,
+    *,
+    as_: Annotated[str, Parameter(name="--as")],
+    place: Place = Place(),
+    connection: Connection = Connection(),
+    policy: PolicyFile = PolicyFile(),
+    ledger: LedgerPlace = LedgerPlace(),
+    json: Json = False,
+) -> None:
+    """Have a roll stop after its moves in flight, and begin no turn, until `roll continue`.
+
+    The cluster's own balancer comes back meanwhile.
+
+    Parameters
+    ----------
+    as_
+        Your name, for the ledger.
+    """
+    with opened_plan(plan, place, ledger) as (document, root, book):
+        from pulsar_advisor.execution.person import person_on_command_line
+        from pulsar_advisor.execution.roll.conduct import mind_the_balancer
+        from pulsar_advisor.execution.roll.conduct import pause as pause_roll
+        from pulsar_advisor.execution.roll.status import status_of
+
+        pause_roll(book, document, person_on_command_line(as_))
+        with _reached(document, root, book, place, connection, policy, ledger, "local[*]") as roll:
+            mind_the_balancer(roll)
         found = status_of(book, document)
     _show(found, json=json)
 
@@ -157,10 +194,12 @@ def end(
     with opened_plan(plan, place, ledger) as (document, root, book), head_kept(book, heads.keepers(place)):
         from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.execution.roll.conduct import end as end_roll
+        from pulsar_advisor.execution.roll.conduct import mind_the_balancer
         from pulsar_advisor.execution.roll.status import status_of
 
         with _reached(document, root, book, place, connection, policy, ledger, "local[*]") as roll:
-            end_roll(roll, person_on_command_line(as_), comment)
+            end_roll(book, document, person_on_command_line(as_), comment)
+            mind_the_balancer(roll)
         found = status_of(book, document)
     _show(found, json=json)
 
@@ -177,7 +216,7 @@ def _reached(
     interruption: Interruption | None = None,
 ) -> AbstractContextManager[Roll]:
     from pulsar_advisor.execution.run.options import undisturbed
-    from pulsar_advisor.stages.roll import reached
+    from pulsar_advisor.stages.roll import in_a_session, reached
 
     def opened() -> Ledger:
         return ledger.open(place)
@@ -186,7 +225,8 @@ def _reached(
         return spark_for(master, "roll", root, snapshot)
 
     options, rules, stop = connection.options(place), policy.read(), interruption or undisturbed
-    return reached(plan, root, opened, book, options, rules, spark, progress, stop)
+    turn = in_a_session(plan, root, opened, spark)
+    return reached(plan, root, opened, book, options, rules, turn, progress, stop)
 
 
 def _show(status: RollStatus, *, json: bool) -> None:

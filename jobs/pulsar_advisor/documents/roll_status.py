@@ -34,7 +34,7 @@ class RollStatus(Document):
     turns: tuple[TurnStatus, ...]
     """Restarted brokers in the order of their restarts, then the others in the approved order."""
     restart: str | None
-    """The broker that is drained, so that somebody may restart it now."""
+    """The broker that is drained, so that somebody may restart it now; null once somebody says that they did."""
     sentence: str
     moves: int
     """Moves so far."""

@@ -1,11 +1,11 @@
-"""`roll continue`, `roll end`: carries a roll on on a cluster, each turn planned on a fresh snapshot."""
+"""`roll`: the plan of a rolling restart and of each of its turns; carries it on on the cluster of a connection."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pulsar_advisor.admin.metadata_store import StoreConnection, connected
 from pulsar_advisor.admin.transport import AdminTransport
@@ -14,27 +14,67 @@ from pulsar_advisor.execution.cluster.restart_port import LeadersView, Published
 from pulsar_advisor.execution.roll.conduct import PlanAnew, Roll
 from pulsar_advisor.execution.run.options import Interruption, undisturbed
 from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.stages.capture import run as capture
 from pulsar_advisor.stages.derive import why_not_computed_here
 from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.stages.recommend import run as recommend
+from pulsar_advisor.stages.roll_order import run as roll_order
 from pulsar_advisor.stages.seal import seal, sealing
 from pulsar_advisor.stages.validate import run as validate
-from pulsar_advisor.storage.plans import PlanReference
+from pulsar_advisor.storage.plans import PlanReference, read_recommendation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pulsar_advisor.admin.options import CaptureOptions
+    from pulsar_advisor.documents.recommendation import Recommendation
     from pulsar_advisor.execution.consent.policy import ApprovalPolicy
     from pulsar_advisor.execution.ledger.ledger import Ledger
-    from pulsar_advisor.model.plans.goal import Goal
     from pulsar_advisor.model.plans.plan import Plan
     from pulsar_advisor.storage.root import Root
 
-Sparks = Callable[[str], "SparkSession"]
-"""A Spark session that is large enough for a snapshot."""
+Turn = Callable[[str, "Goal"], None]
+"""Makes the plan of a turn from a captured snapshot: see `run`."""
+SEALED: Final = ("normalize", "validate", "recommend")
+"""The stages that a turn runs."""
+
+
+def plan(
+    spark: SparkSession,
+    root: Root,
+    snapshot: str,
+    brokers: Sequence[str] = (),
+    spare: Sequence[str] = (),
+    ceiling_ratio: float | None = None,
+) -> Recommendation:
+    """The plan of a roll, from a snapshot that was judged; the arguments are those of `stages.roll_order`."""
+    order = roll_order(root, snapshot, brokers, spare, ceiling_ratio)
+    goal = Goal(ROLL, order.brokers, None, ceiling_ratio)
+    return recommend(lambda: spark, root, snapshot, Request(goal=goal, splits=False))
+
+
+def run(spark: SparkSession, root: Root, snapshot: str, roll: Plan, left: Sequence[str]) -> Recommendation:
+    """Normalize a captured snapshot, judge it, and make the plan of the next turn of a roll; `left` are broker ids."""
+    normalize(spark, root, snapshot)
+    validate(spark, root, snapshot)
+    assert roll.goal is not None, "as a roll has one"
+    asked = replace(Request.of_plan(roll), goal=replace(roll.goal, brokers=tuple(left)))
+    return recommend(lambda: spark, root, snapshot, asked)
+
+
+def in_a_session(
+    roll: Plan, root: Root, open_ledger: Callable[[], Ledger], spark: Callable[[str], SparkSession]
+) -> Turn:
+    """Turns that are made in this process, in a Spark session that is large enough for a snapshot."""
+
+    def turn(snapshot: str, goal: Goal) -> None:
+        session = spark(snapshot)
+        with sealing(open_ledger, root, snapshot, *SEALED):
+            run(session, root, snapshot, roll, goal.brokers)
+
+    return turn
 
 
 @contextmanager
@@ -45,7 +85,7 @@ def reached(
     ledger: Ledger,
     options: CaptureOptions,
     policy: ApprovalPolicy,
-    spark: Sparks,
+    turn: Turn,
     progress: Callable[[str], None],
     interruption: Interruption = undisturbed,
 ) -> Iterator[Roll]:
@@ -58,7 +98,7 @@ def reached(
             cluster=cluster,
             brokers=cluster,
             leaders_view=_leaders_view(options.metadata_store, cluster),
-            plan_anew=_plan_anew(plan, root, open_ledger, ledger, options, spark),
+            plan_anew=_plan_anew(root, open_ledger, ledger, options, turn),
             policy=policy,
             progress=progress,
             interruption=interruption,
@@ -76,24 +116,13 @@ def _leaders_view(store: StoreConnection | None, cluster: AdminCluster) -> Leade
 
 
 def _plan_anew(
-    roll: Plan,
-    root: Root,
-    open_ledger: Callable[[], Ledger],
-    ledger: Ledger,
-    options: CaptureOptions,
-    spark: Sparks,
+    root: Root, open_ledger: Callable[[], Ledger], ledger: Ledger, options: CaptureOptions, turn: Turn
 ) -> PlanAnew:
     def plan(goal: Goal) -> tuple[Plan, str | None]:
         snapshot = capture(options, root)
         seal(open_ledger, root, snapshot, "capture")
-        session = spark(snapshot)
-        with sealing(open_ledger, root, snapshot, "normalize"):
-            normalize(session, root, snapshot)
-        with sealing(open_ledger, root, snapshot, "validate"):
-            validate(session, root, snapshot)
-        asked = replace(Request.of_plan(roll), goal=goal)
-        [answer] = recommend(lambda: session, root, snapshot, asked).combinations
-        seal(open_ledger, root, snapshot, "recommend")
+        turn(snapshot, goal)
+        [answer] = read_recommendation(root, snapshot).combinations
         if answer.plan is None or answer.digest is None:
             raise DataNotFit(
                 f"no plan of the turn could be made from snapshot {snapshot}: {answer.error or 'no reason'}"

@@ -24,6 +24,8 @@ from pulsar_advisor.planning.plans.consent import ALONE, ConsentName, NeededCons
 
 VALID_FOR_S: Final = 4 * 3600
 """How long an approval is valid by default."""
+ROLL_VALID_FOR_S: Final = 24 * 3600
+"""The same for a roll, which waits for a restart after each of its turns."""
 
 _NOT_ANOTHER_RUN: Final[Mapping[RunState, str]] = {
     "done": "was already carried out, in run {run}: capture again, and make a new plan",
@@ -42,6 +44,11 @@ class Approved:
     expires_at_ms: int
     not_computed_here: str | None
     """Why the plan couldn't be computed again from its snapshot; null if it was."""
+
+
+def default_validity_s(plan: Plan) -> int:
+    """How long an approval of a plan is valid, unless its approver says otherwise."""
+    return ROLL_VALID_FOR_S if plan.shedder == ROLL else VALID_FOR_S
 
 
 def propose(ledger: Ledger, plan: Plan, proposer: Person, not_computed_here: str | None = None) -> None:

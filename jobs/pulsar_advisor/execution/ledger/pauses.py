@@ -1,4 +1,4 @@
-"""Pauses of a run: requested and lifted by a person, or lifted by a resumption."""
+"""Pauses: of a run, requested and lifted by a person, or lifted by a resumption; of a roll, which is its plan's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pulsar_advisor.execution.person import Person
 RESUMED: Final = "run resumed"
 """Kind of the event of a resumption that lifts the pause."""
 _PAUSE: Final = "pause requested"
-_PAUSE_LIFTED: Final = "pause lifted"
+PAUSE_LIFTED: Final = "pause lifted"
 
 
 def request_pause(ledger: Ledger, digest: str, person: Person) -> Sequence[Run]:
@@ -33,8 +33,34 @@ def lift_pause(ledger: Ledger, digest: str, person: Person) -> Sequence[Run]:
         active = session.scalars(select(Run).where(Run.digest == digest, Run.state == "active")).all()
         paused = [run for run in active if _pause_in_force(session, run.id) is not None]
         for run in paused:
-            ledger.add_event(session, digest, _PAUSE_LIFTED, f"by {person.name} ({person.source})", run=run.id)
+            ledger.add_event(session, digest, PAUSE_LIFTED, f"by {person.name} ({person.source})", run=run.id)
         return paused
+
+
+def request_pause_of_plan(ledger: Ledger, digest: str, person: Person) -> None:
+    """Ask that no further run of what a plan stands for begins, and that one under way ends after its steps."""
+    with ledger.writing() as session:
+        ledger.add_event(session, digest, _PAUSE, f"by {person.name} ({person.source})")
+
+
+def lift_pause_of_plan(ledger: Ledger, digest: str, person: Person) -> None:
+    """Lift such a pause, if one is in force."""
+    with ledger.writing() as session:
+        if pause_of_plan(session, digest) is not None:
+            ledger.add_event(session, digest, PAUSE_LIFTED, f"by {person.name} ({person.source})")
+
+
+def plan_pause_requested(ledger: Ledger, digest: str) -> str | None:
+    """As `pause_of_plan`."""
+    with ledger.reading() as session:
+        return pause_of_plan(session, digest)
+
+
+def pause_of_plan(session: Session, digest: str) -> str | None:
+    """Who asked for such a pause, in words; None without a request."""
+    turns = select(Event).where(Event.digest == digest, Event.run_id.is_(None), Event.kind.in_((_PAUSE, PAUSE_LIFTED)))
+    last = session.scalars(turns.order_by(Event.id.desc()).limit(1)).one_or_none()
+    return f"paused {last.detail}" if last is not None and last.kind == _PAUSE else None
 
 
 def pause_requested(ledger: Ledger, run_id: int) -> str | None:
@@ -46,6 +72,6 @@ def pause_requested(ledger: Ledger, run_id: int) -> str | None:
 
 def _pause_in_force(session: Session, run_id: int) -> Event | None:
     """The request for a pause that hasn't been lifted."""
-    turns = select(Event).where(Event.run_id == run_id, Event.kind.in_((_PAUSE, _PAUSE_LIFTED, RESUMED)))
+    turns = select(Event).where(Event.run_id == run_id, Event.kind.in_((_PAUSE, PAUSE_LIFTED, RESUMED)))
     last = session.scalars(turns.order_by(Event.id.desc()).limit(1)).one_or_none()
     return last if last is not None and last.kind == _PAUSE else None

@@ -15,11 +15,14 @@ from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.ledger.held_run import is_held
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.pauses import PAUSE_LIFTED, pause_of_plan
 from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanSummary, Run
+from pulsar_advisor.execution.person import Person
 from pulsar_advisor.model.plans.goal import ROLL
 
 _TURN: Final = "turn begun"
 _DRAINED: Final = "broker drained"
+_ANNOUNCED: Final = "restart announced"
 _RESTARTED: Final = "broker restarted"
 _ENDED: Final = "roll ended"
 _OF: Final = "turn of a roll"
@@ -48,10 +51,14 @@ class RecordedRoll:
     """Oldest first. A turn whose plan was made again is there again."""
     is_drained: bool = False
     """Whether the broker of the last turn was seen to have nothing left that clients use."""
+    announced: Person | None = None
+    """Who says that this broker has been restarted, if somebody does."""
     restarted: tuple[str, ...] = ()
     """Brokers (ids), in the order of their restarts."""
     ended: str | None = None
     """Why it ended, in words; None while it hasn't."""
+    pause: str | None = None
+    """Who asked for a pause, in words; None without a request, or once it was lifted."""
 
     @property
     def turn(self) -> RollTurn | None:
@@ -67,23 +74,29 @@ def recorded_roll(ledger: Ledger, digest: str) -> RecordedRoll:
 
 
 def _recorded(session: Session, digest: str) -> RecordedRoll:
-    kinds = (_TURN, _DRAINED, _RESTARTED, _ENDED)
+    kinds = (_TURN, _DRAINED, _ANNOUNCED, _RESTARTED, _ENDED, PAUSE_LIFTED)
     events = session.scalars(select(Event).where(Event.digest == digest, Event.kind.in_(kinds)).order_by(Event.id))
     turns: list[RollTurn] = []
     restarted: list[str] = []
-    is_drained, ended = False, None
+    is_drained, announced, ended = False, None, None
     for event in events:
-        detail = json.loads(event.detail)
+        detail = {} if event.kind == PAUSE_LIFTED else json.loads(event.detail)
         if event.kind == _TURN:
             turns.append(RollTurn(**detail))
-            is_drained = False
+            is_drained, announced = False, None
         elif event.kind == _DRAINED:
             is_drained = detail["broker"] == turns[-1].broker
+        elif event.kind == _ANNOUNCED:
+            announced = Person(detail["by"], detail["source"])
         elif event.kind == _RESTARTED:
             restarted.append(detail["broker"])
+            announced = None
+        elif event.kind == PAUSE_LIFTED:
+            # The cluster's own balancer was on meanwhile, so the broker is looked at again; a run's pause is its own.
+            is_drained = is_drained and (event.run_id is not None or announced is not None)
         else:
             ended = detail["why"]
-    return RecordedRoll(tuple(turns), is_drained, tuple(restarted), ended)
+    return RecordedRoll(tuple(turns), is_drained, announced, tuple(restarted), ended, pause_of_plan(session, digest))
 
 
 def add_turn(ledger: Ledger, session: Session, roll: str, turn: RollTurn) -> None:
@@ -97,6 +110,13 @@ def record_drained(ledger: Ledger, roll: str, broker: str) -> None:
     """Record that the broker whose turn it is has nothing left that clients use."""
     with ledger.writing() as session:
         ledger.add_event(session, roll, _DRAINED, _detail({"broker": broker}))
+
+
+def record_announced(ledger: Ledger, roll: str, broker: str, person: Person) -> None:
+    """Record that somebody says that the broker whose turn it is has been restarted."""
+    with ledger.writing() as session:
+        said = {"broker": broker, "by": person.name, "source": person.source}
+        ledger.add_event(session, roll, _ANNOUNCED, _detail(said))
 
 
 def record_restarted(ledger: Ledger, roll: str, broker: str, how: str) -> None:
@@ -137,11 +157,11 @@ def roll_of_plan(ledger: Ledger, digest: str) -> str | None:
 def goes_on(ledger: Ledger, roll: str) -> bool:
     """Whether a roll that was begun still goes on: it moves bundles, or waits for a restart.
 
-    It doesn't if it has ended, if its approval has, or if the last turn's run ended early or lost its process: then
-    a person has to look first.
+    It doesn't if it has ended, if its approval has, while it is paused, or if the last turn's run ended early or lost
+    its process: then a person has to look first.
     """
-    runs = runs_of_roll(ledger, roll)
-    if not runs or recorded_roll(ledger, roll).ended is not None:
+    runs, recorded = runs_of_roll(ledger, roll), recorded_roll(ledger, roll)
+    if not runs or recorded.ended is not None or recorded.pause is not None:
         return False
     with ledger.reading() as session:
         approvals = session.scalars(select(Approval).where(Approval.digest == roll)).all()

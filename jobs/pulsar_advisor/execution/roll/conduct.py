@@ -21,8 +21,18 @@ from pulsar_advisor.execution.consent.approval import standing_approval, withdra
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.consent.turn import begin_turn
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.pauses import plan_pause_requested, request_pause_of_plan
 from pulsar_advisor.execution.ledger.plans import plan_record
-from pulsar_advisor.execution.ledger.rolls import RollTurn, record_drained, record_end, record_restarted, roll_under_way
+from pulsar_advisor.execution.ledger.rolls import (
+    RecordedRoll,
+    RollTurn,
+    record_announced,
+    record_drained,
+    record_end,
+    record_restarted,
+    recorded_roll,
+    roll_under_way,
+)
 from pulsar_advisor.execution.ledger.runs import abort_runs
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.roll.back import Drained, not_yet
@@ -43,6 +53,9 @@ BACK_POLL_S: Final = 5.0
 ROUNDS: Final = 3
 """Plans that one call carries out for a broker that gets bundles while it is drained."""
 
+ALL_RESTARTED: Final = "every broker was restarted"
+"""How a roll ends that nobody ended."""
+
 _IN_WORDS: Final = {
     "planned": "not drained yet",
     "moving": "being drained",
@@ -50,6 +63,11 @@ _IN_WORDS: Final = {
     "moved": "drained but for what came to it meanwhile",
     "drained": "drained, and waits for its restart",
 }
+
+
+class NotBackYet(Refused):
+    """A broker that was restarted isn't healthy and listed yet, or the leader doesn't know yet what has to be known."""
+
 
 PlanAnew = Callable[[Goal], tuple[Plan, str | None]]
 """Reads the cluster afresh and makes a plan; with it, why it can't be computed again from its snapshot, if so."""
@@ -79,29 +97,50 @@ class Roll:
         """Where it is now."""
         return progress_of(self.ledger, self.plan)
 
-
-@dataclass(frozen=True)
-class Restarted:
-    """Somebody says that a broker has been restarted."""
-
-    broker: str
-    person: Person
-    wait_s: float
-    """How long to wait until it is back, and known to the leader."""
+    def why_stop(self) -> str | None:
+        """Why it is to end after its steps in flight: its process is asked to, or somebody paused the roll."""
+        return self.interruption() or plan_pause_requested(self.ledger, self.digest)
 
 
-def go_on(roll: Roll, restarted: Restarted | None = None, anew: Person | None = None) -> ApplyResult | None:
-    """Confirm a restart if there was one, and drain the next broker; the result of the last run that this took, if any.
+def announce(ledger: Ledger, plan: Plan, name: str, person: Person) -> None:
+    """Record that a broker (as an operator names it) has been restarted: what a person, or their automation, says.
 
-    With `anew`, a run that ended early is ended for good in that person's name, and its turn is planned again. A roll
-    that waits for a restart, and hears of none, stays as it is. Raises `Refused` if it may not go on.
+    The roll goes on once that is seen to be so. Raises `Refused` if it isn't that broker's turn, or it is not drained.
+    """
+    seen = progress_of(ledger, plan)
+    _require_not_over(seen.recorded, digest_of(plan))
+    [broker] = brokers_in_order([name], seen.left)
+    if seen.turn is None or seen.turn.broker != broker or seen.state not in ("drained", "stopped"):
+        raise Refused(
+            f"{broker} was not drained: {_whose_turn(seen)}. A broker that was restarted before its turn is drained "
+            "and restarted once more, or the roll is ended and made anew without it"
+        )
+    if seen.recorded.announced is None:
+        record_announced(ledger, digest_of(plan), broker, person)
+
+
+def pause(ledger: Ledger, plan: Plan, person: Person) -> None:
+    """Have a roll end its moves after those in flight, and begin no turn until the pause is lifted.
+
+    Raises `Refused` if it is over.
+    """
+    _require_not_over(recorded_roll(ledger, digest_of(plan)), digest_of(plan))
+    request_pause_of_plan(ledger, digest_of(plan), person)
+
+
+def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyResult | None:
+    """Confirm a restart if one is announced, and drain the next broker; the result of the last run that this took.
+
+    `wait_s` is how long to wait until a broker is back, and known to the leader. With `anew`, a run that ended early is
+    ended for good in that person's name, and its turn is planned again. A roll that waits for a restart, and hears of
+    none, stays as it is. Raises `NotBackYet`, and `Refused` if it may not go on.
     """
     with _balancer_minded(roll):
         _require_to_go_on(roll)
-        if restarted is not None:
-            _confirm(roll, restarted)
+        if roll.look().recorded.announced is not None:
+            _confirm(roll, wait_s)
         if not roll.look().left:
-            record_end(roll.ledger, roll.digest, "every broker was restarted")
+            record_end(roll.ledger, roll.digest, ALL_RESTARTED)
             return None
         result = None
         for _ in range(ROUNDS):
@@ -127,7 +166,7 @@ def _has_nothing_left(roll: Roll, seen: Progress) -> bool:
     """Whether the broker has no bundle left that clients use; if so, that is recorded."""
     assert seen.turn is not None, "a turn that was begun"
     broker = seen.turn.broker
-    left = left_on(roll.cluster, [broker], roll.clock, roll.interruption)
+    left = left_on(roll.cluster, [broker], roll.clock, roll.why_stop)
     if left.interrupted:
         raise Refused(f"{_whose_turn(seen)}; {left.interrupted}")
     if left.used:
@@ -137,32 +176,44 @@ def _has_nothing_left(roll: Roll, seen: Progress) -> bool:
     return True
 
 
-def end(roll: Roll, person: Person, comment: str = "") -> None:
-    """End a roll for good, with its runs and its approval, and restore the balancer. Raises `Refused` if it is over."""
-    with _balancer_minded(roll):
-        seen = roll.look()
-        if seen.recorded.ended is not None:
-            raise Refused(f"the roll {roll.digest} has ended: {seen.recorded.ended}")
-        record_end(roll.ledger, roll.digest, f"ended by {person.name} ({person.source})")
-        for digest in dict.fromkeys(run.digest for run in seen.runs):
-            abort_runs(roll.ledger, digest, person)
-        with suppress(Refused):  # it has expired, or was withdrawn before
-            withdraw(roll.ledger, roll.digest, person, comment)
+def end(ledger: Ledger, plan: Plan, person: Person, comment: str = "") -> None:
+    """End a roll for good, with its runs and its approval; its balancer is for `mind_the_balancer` to restore.
+
+    Raises `Refused` if it is over.
+    """
+    seen, digest = progress_of(ledger, plan), digest_of(plan)
+    _require_not_over(seen.recorded, digest)
+    record_end(ledger, digest, f"ended by {person.name} ({person.source})")
+    for of_turn in dict.fromkeys(run.digest for run in seen.runs):
+        abort_runs(ledger, of_turn, person)
+    with suppress(Refused):  # it has expired, or was withdrawn before
+        withdraw(ledger, digest, person, comment)
+
+
+def _require_not_over(recorded: RecordedRoll, digest: str) -> None:
+    if recorded.ended is not None:
+        raise Refused(f"the roll {digest} has ended: {recorded.ended}. For what is left, make a new one")
 
 
 @contextmanager
 def _balancer_minded(roll: Roll) -> Iterator[None]:
     """However the block ends, the cluster's own balancer is restored unless the roll goes on."""
-    name = roll.plan.identity.cluster_name
     try:
         yield
     finally:
-        try:
-            if left_off(roll.ledger, name) and roll.cluster.cluster_name() == name:
-                is_over = roll.look().recorded.ended is not None
-                restore_what_was_left(roll.ledger, name, roll.cluster, roll.progress, roll.clock, is_expected=is_over)
-        except AdvisorError as error:  # must not hide why the block ended; the ledger records what is still off
-            roll.progress(f"ATTENTION: the cluster's own balancer could not be switched on again: {error}")
+        mind_the_balancer(roll)
+
+
+def mind_the_balancer(roll: Roll) -> None:
+    """Restore the cluster's own balancer unless the roll goes on. What can't be restored stays in the ledger."""
+    name = roll.plan.identity.cluster_name
+    try:
+        if left_off(roll.ledger, name) and roll.cluster.cluster_name() == name:
+            recorded = roll.look().recorded
+            is_expected = recorded.ended is not None or recorded.pause is not None
+            restore_what_was_left(roll.ledger, name, roll.cluster, roll.progress, roll.clock, is_expected=is_expected)
+    except AdvisorError as error:  # must not hide why the block ended
+        roll.progress(f"ATTENTION: the cluster's own balancer could not be switched on again: {error}")
 
 
 def _require_to_go_on(roll: Roll) -> None:
@@ -171,8 +222,7 @@ def _require_to_go_on(roll: Roll) -> None:
             f"{roll.digest} is not a roll but a plan to {roll.plan.title}: `pulsar-advisor apply` carries it out"
         )
     seen = roll.look()
-    if seen.recorded.ended is not None:
-        raise Refused(f"the roll {roll.digest} has ended: {seen.recorded.ended}. For what is left, make a new one")
+    _require_not_over(seen.recorded, roll.digest)
     other = roll_under_way(roll.ledger, roll.plan.identity.cluster_name)
     if other not in (None, roll.digest):
         raise Refused(f"the roll {other} is under way on this cluster: wait for its end, or end it with `roll end`")
@@ -181,36 +231,33 @@ def _require_to_go_on(roll: Roll) -> None:
     brokers = frozenset(roll.plan.identity.broker_ids) if seen.recorded.turns else roll.cluster.active_brokers()
     if reason := foreign(roll.plan, roll.cluster.cluster_name(), brokers):
         raise Refused(reason)
+    if seen.recorded.pause is not None:
+        raise Refused(f"the roll is {seen.recorded.pause}, until somebody lets it go on")
 
 
-def _confirm(roll: Roll, restarted: Restarted) -> None:
-    """Wait until the broker is back, and record that. Raises `Refused` if it isn't in time, or it isn't its turn."""
+def _confirm(roll: Roll, wait_s: float) -> None:
+    """Wait until the broker is back, and record that. Raises `NotBackYet` if it isn't in time."""
     seen = roll.look()
-    [broker] = brokers_in_order([restarted.broker], seen.left)
-    turn = seen.turn
-    if turn is None or turn.broker != broker or seen.state not in ("drained", "stopped"):
-        raise Refused(
-            f"{broker} was not drained: {_whose_turn(seen)}. A broker that was restarted before its turn is drained "
-            "and restarted once more, or the roll is ended and made anew without it"
-        )
+    turn, person = seen.turn, seen.recorded.announced
+    assert turn is not None and person is not None, "as it was announced in its turn"
     began_s, said, drained = roll.clock.monotonic_s(), "", _drained(roll, seen)
-    deadline_s = began_s + restarted.wait_s
+    deadline_s = began_s + wait_s
     while True:
         waited_s = roll.clock.monotonic_s() - began_s
         now = replace(drained, since_s=drained.since_s + waited_s)
         if (why := not_yet(now, roll.brokers, roll.leaders_view)) is None:
             break
-        if (reason := roll.interruption()) or roll.clock.monotonic_s() >= deadline_s:
-            raise Refused(f"the roll doesn't go on yet: {why}{f' ({reason})' if reason else ''}; say it again then")
+        if (reason := roll.why_stop()) or roll.clock.monotonic_s() >= deadline_s:
+            raise NotBackYet(f"the roll doesn't go on yet: {why}{f' ({reason})' if reason else ''}; try again then")
         if why != said:
             roll.progress(f"waiting: {why}")
             said = why
         roll.clock.sleep(BACK_POLL_S)
-    _end_stopped_run(roll, seen, restarted.person)
-    by = f"by {restarted.person.name} ({restarted.person.source})"
+    _end_stopped_run(roll, seen, person)
+    by = f"by {person.name} ({person.source})"
     proof = "" if turn.started_at_ms is None else ", and its process is another one"
-    record_restarted(roll.ledger, roll.digest, broker, f"said {by}{proof}")
-    roll.progress(f"{broker} is back")
+    record_restarted(roll.ledger, roll.digest, turn.broker, f"said {by}{proof}")
+    roll.progress(f"{turn.broker} is back")
 
 
 def _end_stopped_run(roll: Roll, seen: Progress, person: Person) -> None:
@@ -291,7 +338,7 @@ def _plan_of_turn(roll: Roll, seen: Progress, left: tuple[str, ...]) -> tuple[Pl
 def _applied(roll: Roll, plan: Plan, seen: Progress, *, resume: bool) -> ApplyResult:
     before = frozenset(run.id for run in seen.runs if run.digest != digest_of(plan))
     options = ApplyOptions(policy=roll.policy, resume=resume, turns_before=before)
-    return apply_plan(plan, roll.ledger, roll.cluster, options, roll.progress, roll.clock, roll.interruption)
+    return apply_plan(plan, roll.ledger, roll.cluster, options, roll.progress, roll.clock, roll.why_stop)
 
 
 def _figure(plan: Plan, name: str) -> int:

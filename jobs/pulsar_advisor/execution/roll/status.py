@@ -27,7 +27,7 @@ def status_of(ledger: Ledger, roll: Plan) -> RollStatus:
         digest=digest,
         cluster=roll.cluster,
         turns=_turns(seen),
-        restart=seen.turn.broker if seen.turn is not None and seen.state == "drained" and not is_over else None,
+        restart=_to_restart(seen),
         sentence=_sentence(seen, digest, approved=bool(standing)),
         moves=sum(seen.moved.values()),
         moves_left=0 if is_over else seen.moves_left,
@@ -38,6 +38,12 @@ def status_of(ledger: Ledger, roll: Plan) -> RollStatus:
         ended=seen.recorded.ended,
         ledger_head=str(ledger.head()),
     )
+
+
+def _to_restart(seen: Progress) -> str | None:
+    if seen.turn is None or seen.state != "drained" or seen.recorded.announced or seen.recorded.ended is not None:
+        return None
+    return seen.turn.broker
 
 
 def _turns(seen: Progress) -> tuple[TurnStatus, ...]:
@@ -66,9 +72,13 @@ def _sentence(seen: Progress, digest: str, *, approved: bool) -> str:
         return f"the roll is over: {seen.recorded.ended}"
     if not approved:
         return "no approval of the roll is in force: it doesn't go on"
+    if seen.recorded.pause is not None:
+        return f"the roll is {seen.recorded.pause}; it goes on with: {command}"
     if seen.turn is None:
         return f"next: {command}" if seen.left else f"every broker was restarted: {command} ends the roll"
     broker = seen.turn.broker
+    if (person := seen.recorded.announced) is not None:
+        return f"{person.name} says that {broker} was restarted. To see whether it is back, and go on: {command}"
     if seen.state == "drained":
         return f"{broker} is drained. Restart it, then: {command} --restarted {broker}"
     if seen.state == "moving":

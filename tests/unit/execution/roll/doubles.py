@@ -11,7 +11,7 @@ from pulsar_advisor.execution.cluster.restart_port import Published
 from pulsar_advisor.execution.consent.approval import approve, propose
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.roll.conduct import Restarted, Roll, go_on
+from pulsar_advisor.execution.roll.conduct import Roll, announce, go_on
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import ClusterUnreachable
 from pulsar_advisor.model.plans.goal import ROLL, Goal
@@ -159,8 +159,10 @@ def roll_of(plan: Plan, ledger: Ledger, cluster: FakeCluster, brokers: Brokers, 
     return replace(roll, **changes)  # type: ignore[arg-type]
 
 
-def said(broker: str, wait_s: float = 0.0) -> Restarted:
-    return Restarted(broker, OLIVE, wait_s)
+def go_on_after(roll: Roll, broker: str, wait_s: float = 0.0) -> ApplyResult | None:
+    """Olive says that a broker was restarted, and the roll goes on."""
+    announce(roll.ledger, roll.plan, broker, OLIVE)
+    return go_on(roll, wait_s)
 
 
 def conducted(roll: Roll, brokers: Brokers) -> list[str]:
@@ -172,7 +174,7 @@ def conducted(roll: Roll, brokers: Brokers) -> list[str]:
         assert seen.state == "drained"
         brokers.restart(seen.turn.broker)
         order.append(seen.turn.broker)
-        go_on(roll, said(seen.turn.broker))
+        go_on_after(roll, seen.turn.broker)
     return order
 
 

@@ -15,8 +15,9 @@ from pulsar_advisor.execution.consent.approval import standing_approval, withdra
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
 from pulsar_advisor.execution.ledger.tables import Approval
-from pulsar_advisor.execution.roll.conduct import Roll, end, go_on
+from pulsar_advisor.execution.roll.conduct import NotBackYet, Roll, end, go_on, mind_the_balancer, pause
 from pulsar_advisor.execution.run.guard import GUARDED, OFF, left_off
 from pulsar_advisor.model.errors import Refused, UsageError
 from pulsar_advisor.model.plans.goal import ROLL, Goal
@@ -29,11 +30,11 @@ from unit.execution.roll.doubles import (
     Brokers,
     approved_roll,
     conducted,
+    go_on_after,
     outcome,
     roll_of,
     roll_plan,
     rolled,
-    said,
 )
 
 
@@ -53,6 +54,12 @@ def roll(ledger: Ledger, cluster: FakeCluster, brokers: Brokers) -> Roll:
     return roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
 
 
+def ended(roll: Roll) -> None:
+    """Olive ends it, from where the cluster can be reached."""
+    end(roll.ledger, roll.plan, OLIVE)
+    mind_the_balancer(roll)
+
+
 def is_off(cluster: FakeCluster) -> list[bool]:
     return [cluster.overrides.get(setting) == OFF for setting in GUARDED]
 
@@ -69,7 +76,7 @@ def test_every_broker_is_empty_before_its_restart_and_no_bundle_moves_more_often
         emptied.append((turn.broker, cluster.owned_bundles(turn.broker)))
         assert is_off(cluster) == [True, True]
         brokers.restart(turn.broker)
-        go_on(roll, said(turn.broker))
+        go_on_after(roll, turn.broker)
     assert emptied == [(broker, frozenset()) for broker in ORDER]
     assert max(Counter(cluster.effects).values()) <= 2
     assert roll.look().recorded.ended == "every broker was restarted"
@@ -90,11 +97,11 @@ def test_the_leader_is_asked_for_before_each_turn_and_comes_last(roll: Roll, bro
     go_on(roll)
     brokers.restart(B1)
     brokers.led_by = B2
-    go_on(roll, said(B1))
+    go_on_after(roll, B1)
     assert roll.look().turn is not None
     assert roll.look().turn.broker == B3  # type: ignore[union-attr]
     brokers.restart(B3)
-    assert outcome(go_on(roll, said(B3))) == "done"
+    assert outcome(go_on_after(roll, B3)) == "done"
 
 
 def test_a_new_leader_before_the_first_turn_has_the_plan_made_again(
@@ -122,7 +129,7 @@ def test_a_broker_with_nothing_to_move_waits_for_its_restart_at_once(
     brokers.restart(B1)
     for bundle in cluster.owned_bundles(B2):
         cluster.owners[bundle] = B1
-    assert go_on(roll, said(B1)) is None
+    assert go_on_after(roll, B1) is None
     assert (roll.look().turn.broker, roll.look().state) == (B2, "drained")  # type: ignore[union-attr]
 
 
@@ -222,7 +229,7 @@ def test_the_next_turn_waits_until_the_broker_is_back_and_the_leader_knows_it(
     spoil(cluster, brokers)
     sent = len(cluster.writes)
     with pytest.raises(Refused, match=f"the roll doesn't go on yet: {why}"):
-        go_on(roll, said(B1, wait_s=30))
+        go_on_after(roll, B1, wait_s=30)
     assert len(cluster.writes) == sent
     assert roll.look().recorded.restarted == ()
     assert is_off(cluster) == [True, True], "it goes on as soon as somebody says it again"
@@ -236,7 +243,7 @@ def test_where_the_leaders_view_can_not_be_seen_brokers_get_the_time_to_publish(
     go_on(roll)
     brokers.restart(B1)
     began_ms = cluster.time.ms
-    assert outcome(go_on(roll, said(B1, wait_s=1200))) == "done"
+    assert outcome(go_on_after(roll, B1, wait_s=1200)) == "done"
     assert cluster.time.ms - began_ms >= 890_000
 
 
@@ -246,14 +253,14 @@ def test_a_process_that_does_not_say_when_it_started_is_taken_at_the_persons_wor
     brokers.started = dict.fromkeys(ORDER)
     roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
     go_on(roll)
-    assert outcome(go_on(roll, said(B1))) == "done"
+    assert outcome(go_on_after(roll, B1)) == "done"
 
 
 @pytest.mark.parametrize(("broker", "refusal"), [(B2, Refused), ("10.9.9.9", UsageError)])
 def test_a_broker_whose_turn_it_is_not_was_not_drained(roll: Roll, broker: str, refusal: type[Exception]) -> None:
     go_on(roll)
     with pytest.raises(refusal):
-        go_on(roll, said(broker))
+        go_on_after(roll, broker)
     assert roll.look().recorded.restarted == ()
 
 
@@ -267,7 +274,7 @@ def test_nothing_is_sent_without_an_approval_nor_once_it_is_withdrawn_and_the_ba
     roll = roll_of(plan, ledger, cluster, brokers)
     go_on(roll)
     brokers.restart(B1)
-    go_on(roll, said(B1))
+    go_on_after(roll, B1)
     sent, turn = len(cluster.writes), roll.look().turn
     assert turn is not None
     assert turn.plan is not None
@@ -275,7 +282,7 @@ def test_nothing_is_sent_without_an_approval_nor_once_it_is_withdrawn_and_the_ba
     assert all(row.withdrawn_at_ms for row in approvals_of_plan(ledger, turn.plan))
     brokers.restart(B2)
     with pytest.raises(Refused, match="was withdrawn"):
-        go_on(roll, said(B2))
+        go_on_after(roll, B2)
     assert len(cluster.writes) == sent
     assert is_off(cluster) == [False, False]
     assert audit(ledger).findings == ()
@@ -289,7 +296,7 @@ def test_an_approval_that_expires_while_a_broker_restarts_ends_the_roll_and_its_
     cluster.time.pass_s(25 * 3600)
     assert [switch.setting for switch in left_off(ledger, "live")] == list(GUARDED)
     with pytest.raises(Refused, match="expired"):
-        go_on(roll, said(B1))
+        go_on_after(roll, B1)
     assert is_off(cluster) == [False, False]
 
 
@@ -298,7 +305,7 @@ def test_no_other_plan_is_applied_while_a_roll_goes_on(roll: Roll, ledger: Ledge
     other = approved(ledger, make_plan([unload_step(source=B3, destination=B2)]))
     with pytest.raises(Refused, match="is under way on this cluster"):
         run(other, ledger, cluster)
-    end(roll, OLIVE)
+    ended(roll)
     assert run(other, ledger, cluster).outcome == "done"
 
 
@@ -313,7 +320,7 @@ def test_one_roll_at_a_time(ledger: Ledger, cluster: FakeCluster, brokers: Broke
         go_on(second)
     assert len(cluster.writes) == sent
     assert is_off(cluster) == [True, True]
-    end(first, OLIVE)
+    ended(first)
     with pytest.raises(Refused, match=f"not on {B1} any more"):
         go_on(second)
     assert outcome(go_on(second)) is None, "planned anew: the broker is empty already"
@@ -369,7 +376,7 @@ def test_a_turn_that_goes_beyond_what_was_approved_is_refused_and_nothing_is_sen
     brokers.restart(B1)
     sent = len(cluster.writes)
     with pytest.raises(Refused, match=f"goes beyond what was approved: .*{reason}"):
-        go_on(roll, said(B1))
+        go_on_after(roll, B1)
     assert len(cluster.writes) == sent
 
 
@@ -383,7 +390,7 @@ def test_a_bundle_that_would_move_more_often_than_foretold_is_refused(
     go_on(roll)
     brokers.restart(B1)
     with pytest.raises(Refused, match="would move 2 times, and 1 was approved"):
-        go_on(roll, said(B1))
+        go_on_after(roll, B1)
 
 
 def test_a_plan_that_was_not_computed_here_is_refused(roll: Roll, cluster: FakeCluster, brokers: Brokers) -> None:
@@ -391,7 +398,7 @@ def test_a_plan_that_was_not_computed_here_is_refused(roll: Roll, cluster: FakeC
     brokers.restart(B1)
     roll = replace(roll, plan_anew=lambda goal: (roll_plan(cluster, goal.brokers), "somebody sent it"))
     with pytest.raises(Refused, match="was not computed here: somebody sent it"):
-        go_on(roll, said(B1))
+        go_on_after(roll, B1)
 
 
 def test_a_turn_that_stops_gives_the_balancer_back_and_is_resumed(
@@ -400,7 +407,7 @@ def test_a_turn_that_stops_gives_the_balancer_back_and_is_resumed(
     go_on(roll)
     brokers.restart(B1)
     cluster.replies, cluster.fails = [Reply(500, "no")] * 3, True
-    stopped = go_on(roll, said(B1))
+    stopped = go_on_after(roll, B1)
     assert outcome(stopped) == "partial"
     assert roll.look().state == "stopped"
     assert is_off(cluster) == [False, False], "also what an earlier turn had switched off"
@@ -430,12 +437,51 @@ def test_a_balancer_that_can_not_be_switched_on_again_after_a_stop_is_known_to_b
     brokers.restart(B1)
     cluster.replies, cluster.fails = [Reply(500, "no")] * 3, True
     cluster.rejects_overrides = True
-    stopped = go_on(roll, said(B1))
+    stopped = go_on_after(roll, B1)
     assert stopped is not None
     assert (stopped.still_off, stopped.exit_code) == (GUARDED, 8)
     cluster.rejects_overrides = False
-    end(roll, OLIVE)
+    ended(roll)
     assert is_off(cluster) == [False, False]
+
+
+def test_a_paused_roll_has_its_balancer_back_and_looks_at_the_drained_broker_again(
+    ledger: Ledger, roll: Roll, cluster: FakeCluster
+) -> None:
+    go_on(roll)
+    pause(ledger, roll.plan, OLIVE)
+    with pytest.raises(Refused, match=r"the roll is paused by olive \(airflow\)"):
+        go_on(roll)
+    assert is_off(cluster) == [False, False]
+    basket = next(iter(cluster.owned_bundles(B3)))
+    cluster.owners[basket] = B1  # as the balancer decided meanwhile
+    lift_pause_of_plan(ledger, roll.digest, OLIVE)
+    assert outcome(go_on(roll)) == "done"
+    assert (roll.look().state, cluster.owned_bundles(B1)) == ("drained", frozenset())
+    assert is_off(cluster) == [True, True]
+
+
+def test_a_pause_ends_a_turn_after_its_moves_in_flight(ledger: Ledger, roll: Roll, cluster: FakeCluster) -> None:
+    def pause_after_the_first_call(what: str) -> None:
+        if what == "after the call":
+            cluster.on_event = lambda _what: None
+            pause(ledger, roll.plan, OLIVE)
+
+    cluster.on_event = pause_after_the_first_call
+    assert outcome(go_on(roll)) == "partial"
+    assert roll.look().state == "stopped"
+    assert sum(isinstance(call, Unload) for call in cluster.writes) == 1
+    lift_pause_of_plan(ledger, roll.digest, OLIVE)
+    assert outcome(go_on(roll)) == "done"
+
+
+def test_a_restart_that_was_announced_is_not_forgotten(roll: Roll, brokers: Brokers) -> None:
+    go_on(roll)
+    with pytest.raises(NotBackYet, match="has not been restarted"):
+        go_on_after(roll, B1)
+    brokers.restart(B1)
+    assert outcome(go_on(roll)) == "done"
+    assert roll.look().recorded.restarted == (B1,)
 
 
 def test_an_approval_that_is_withdrawn_at_the_last_moment_covers_no_further_turn(
@@ -453,7 +499,7 @@ def test_an_approval_that_is_withdrawn_at_the_last_moment_covers_no_further_turn
 
     monkeypatch.setattr(turn, "standing_approval", just_before)
     with pytest.raises(Refused, match="the approval of bob was withdrawn"):
-        go_on(roll, said(B1))
+        go_on_after(roll, B1)
     assert [each.broker for each in roll.look().recorded.turns] == [B1]
 
 
@@ -465,7 +511,7 @@ def test_a_broker_is_not_taken_for_restarted_before_anything_was_moved(
         go_on(roll)
     brokers.restart(B1)
     with pytest.raises(Refused, match=f"{B1} was not drained: it is the turn of {B1}, which is not drained yet"):
-        go_on(roll, said(B1))
+        go_on_after(roll, B1)
     assert roll.look().recorded.restarted == ()
 
 
@@ -482,9 +528,9 @@ def test_a_broker_that_is_killed_while_it_is_drained_counts_as_restarted_once_it
     cluster.on_event = die
     assert outcome(go_on(roll)) == "partial"
     with pytest.raises(Refused, match=f"{B1} is not among the active brokers"):
-        go_on(roll, said(B1))
+        go_on_after(roll, B1)
     cluster.brokers.add(B1)
-    assert outcome(go_on(roll, said(B1))) == "done"
+    assert outcome(go_on_after(roll, B1)) == "done"
     assert roll.look().recorded.restarted == (B1,)
 
 
@@ -493,7 +539,7 @@ def test_a_broker_that_is_away_is_waited_for_by_a_person(roll: Roll, cluster: Fa
     brokers.restart(B1)
     cluster.brokers.discard(B3)
     with pytest.raises(Refused, match=f"{B3} is not active"):
-        go_on(roll, said(B1))
+        go_on_after(roll, B1)
     cluster.brokers.add(B3)
     assert outcome(go_on(roll)) == "done"
 
@@ -504,10 +550,10 @@ def test_the_end_takes_everything_back_that_would_let_it_go_on(
     plan = approved_roll(ledger, cluster)
     roll = roll_of(plan, ledger, cluster, brokers)
     go_on(roll)
-    end(roll, OLIVE)
+    ended(roll)
     assert is_off(cluster) == [False, False]
     assert all(row.withdrawn_at_ms for row in approvals_of_plan(ledger, digest_of(plan)))
-    for act in (lambda: go_on(roll), lambda: end(roll, OLIVE)):
+    for act in (lambda: go_on(roll), lambda: ended(roll)):
         with pytest.raises(Refused, match="has ended: ended by olive"):
             act()
 
@@ -524,7 +570,7 @@ def test_who_proposed_the_roll_proposes_its_turns_and_who_approved_it_approves_t
 ) -> None:
     go_on(roll)
     brokers.restart(B1)
-    go_on(roll, said(B1))
+    go_on_after(roll, B1)
     turn = roll.look().turn
     assert turn is not None
     assert turn.plan is not None

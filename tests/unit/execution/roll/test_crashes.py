@@ -25,7 +25,7 @@ from pulsar_advisor.execution.run.guard import GUARDED, OFF, left_off, restore_w
 from pulsar_advisor.model.plans.plan import Plan, digest_of, load_plan
 from pulsar_advisor.storage.process import this_process
 from unit.execution.doubles import FakeTime, Killed
-from unit.execution.roll.doubles import ORDER, Brokers, approved_roll, roll_of, rolled, said
+from unit.execution.roll.doubles import ORDER, Brokers, approved_roll, go_on_after, roll_of, rolled
 from unit.execution.test_crashes import Reaper
 
 BEFORE = {GUARDED[0]: "true"}
@@ -72,7 +72,7 @@ def live_once(url: str, world: World, reaper: Reaper) -> bool:
                     if is_going_on(ledger, roll.digest):
                         assert world.cluster.overrides[GUARDED[0]] == OFF
                     world.restart(seen.turn.broker)
-                    go_on(roll, said(seen.turn.broker, wait_s=5))
+                    go_on_after(roll, seen.turn.broker, wait_s=5)
                 else:
                     go_on(roll)
             return True

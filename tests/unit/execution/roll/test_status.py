@@ -13,7 +13,7 @@ from pulsar_advisor.execution.roll.status import status_of
 from pulsar_advisor.execution.run.guard import GUARDED
 from pulsar_advisor.model.plans.plan import digest_of, short
 from unit.execution.doubles import B1, B2, B3, FakeCluster, FakeTime
-from unit.execution.roll.doubles import Brokers, approved_roll, roll_of, roll_plan, rolled, said
+from unit.execution.roll.doubles import Brokers, approved_roll, go_on_after, roll_of, roll_plan, rolled
 
 
 @pytest.fixture
@@ -50,14 +50,14 @@ def test_every_turn_shows_what_is_done_and_left(ledger: Ledger, cluster: FakeClu
     [approval] = approvals_of_plan(ledger, digest_of(roll.plan))
     assert drained.approved_until_ms == approval.expires_at_ms
     brokers.restart(B1)
-    go_on(roll, said(B1))
+    go_on_after(roll, B1)
     second = status_of(ledger, roll.plan)
     assert [(turn.state, turn.moved) for turn in second.turns] == [("restarted", 2), ("drained", 2), ("to come", 0)]
     assert (second.moves, second.restart) == (4, B2)
     brokers.restart(B2)
-    go_on(roll, said(B2))
+    go_on_after(roll, B2)
     brokers.restart(B3)
-    go_on(roll, said(B3))
+    go_on_after(roll, B3)
     over = status_of(ledger, roll.plan)
     assert {turn.state for turn in over.turns} == {"restarted"}
     assert (over.moves_left, over.restart, over.balancer_off, over.still_off) == (0, None, (), ())
