@@ -43,7 +43,7 @@ class Cluster(BaseModel):
     """Part of every path in the root."""
     pulsar_conn_id: Annotated[str, Field(min_length=1)]
     zookeeper_conn_id: str | None = None
-    """Connection of type `pulsar_zookeeper`."""
+    """Connection of type `pulsar_zookeeper` or `pulsar_oxia`."""
     schedule: str | None = Field(default_factory=lambda: option("snapshot_schedule"))
     """Cron expression of its snapshots; null: only manual ones."""
     shedder: str = ALL

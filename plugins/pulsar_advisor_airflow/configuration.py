@@ -51,8 +51,8 @@ OPTIONS: Final[dict[str, dict[str, str | bool]]] = {
         "example": "pulsar_prod_eu",
     },
     "zookeeper_conn_id": {
-        "description": "The connection (type pulsar_zookeeper) to its metadata store. Empty: the ZooKeeper hosts of "
-        "the other connection, if it names any.",
+        "description": "The connection (type pulsar_zookeeper or pulsar_oxia) to its metadata store. Empty: the store "
+        "of the other connection, if it names any.",
         "default": "",
         "example": "zookeeper_prod_eu",
     },

@@ -50,6 +50,12 @@ _ADMIN: Final[Json] = {
             "Apache Pulsar ZooKeeper instead. Without either, the leader's averages are not captured.",
             "schema": _TEXT,
         },
+        "metadata_store": {
+            "label": "Metadata store",
+            "description": "In place of ZooKeeper hosts, the brokers' metadataStoreUrl: oxia://host:6648/namespace. "
+            "For TLS or a token, make a connection of type Apache Pulsar Oxia instead.",
+            "schema": _TEXT,
+        },
         "service_url": {
             "label": "Service URL",
             "description": "pulsar://broker:6650. Only for what Extensible brokers publish to their leader.",
@@ -75,7 +81,7 @@ _ADMIN: Final[Json] = {
 
 _ZOOKEEPER: Final[Json] = {
     "connection-type": "pulsar_zookeeper",
-    "hook-class-name": "pulsar_advisor_airflow.hooks.pulsar_zookeeper.PulsarZooKeeperHook",
+    "hook-class-name": "pulsar_advisor_airflow.hooks.pulsar_metadata_store.PulsarZooKeeperHook",
     "hook-name": "Apache Pulsar ZooKeeper",
     "ui-field-behaviour": {
         "hidden-fields": ["host", "port", "schema"],
@@ -93,6 +99,27 @@ _ZOOKEEPER: Final[Json] = {
     },
 }
 
+_OXIA: Final[Json] = {
+    "connection-type": "pulsar_oxia",
+    "hook-class-name": "pulsar_advisor_airflow.hooks.pulsar_metadata_store.PulsarOxiaHook",
+    "hook-name": "Apache Pulsar Oxia",
+    "ui-field-behaviour": {
+        "hidden-fields": ["host", "port", "schema", "login"],
+        "relabeling": {"password": "Token"},
+        "placeholders": {"password": "empty if anyone may read"},
+    },
+    "conn-fields": {
+        "url": {
+            "label": "Address",
+            "description": "oxia://host:6648/namespace: the brokers' metadataStoreUrl",
+            "schema": {"type": "string"},
+        },
+        "token_file": _file("Token file", "A path on the workers, in place of a token; read again for every capture."),
+        "tls": _box("TLS", default=False),
+        **{name: field for name, field in _TLS_FIELDS.items() if name != "tls_verify_hostname"},
+    },
+}
+
 
 def get_provider_info() -> Json:
     """The provider in the format of `airflow/provider_info.schema.json` of Airflow 3.3."""
@@ -101,7 +128,7 @@ def get_provider_info() -> Json:
         "name": "Pulsar Rebalance Advisor",
         "description": "Previews, explains and safely carries out load balancing of Apache Pulsar clusters.",
         "versions": [importlib.metadata.version("pulsar-rebalance-advisor")],
-        "connection-types": [_ADMIN, _ZOOKEEPER],
+        "connection-types": [_ADMIN, _ZOOKEEPER, _OXIA],
         "task-decorators": [
             {
                 "name": "pulsar_stage",

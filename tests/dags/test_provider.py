@@ -11,10 +11,16 @@ import airflow
 import jsonschema
 import pytest
 
+from pulsar_advisor.admin.oxia import OxiaConnection
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor_airflow.configuration import OPTIONS, job, option, report_link
 from pulsar_advisor_airflow.hooks.pulsar_admin import ADMIN_FIELDS, OAUTH2, OAUTH2_FIELDS, PulsarAdminHook
-from pulsar_advisor_airflow.hooks.pulsar_zookeeper import ZOOKEEPER_FIELDS, PulsarZooKeeperHook
+from pulsar_advisor_airflow.hooks.pulsar_metadata_store import (
+    OXIA_FIELDS,
+    ZOOKEEPER_FIELDS,
+    PulsarOxiaHook,
+    PulsarZooKeeperHook,
+)
 from pulsar_advisor_airflow.provider import get_provider_info
 
 AIRFLOW = Path(airflow.__path__[0])
@@ -39,6 +45,7 @@ def test_airflow_offers_the_connection_type_with_its_fields() -> None:
     assert hook is not None
     assert hook.hook_name == "Apache Pulsar admin"
     assert manager.hooks["pulsar_zookeeper"]
+    assert manager.hooks["pulsar_oxia"]
     widgets = manager.connection_form_widgets
     assert {"extra__pulsar_admin__admin_urls", "extra__pulsar_zookeeper__hosts"} <= widgets.keys()
 
@@ -51,6 +58,7 @@ def test_airflow_offers_the_connection_type_with_its_fields() -> None:
             {
                 "admin_urls",
                 "zookeeper",
+                "metadata_store",
                 "service_url",
                 "listen",
                 *ADMIN_FIELDS,
@@ -58,6 +66,7 @@ def test_airflow_offers_the_connection_type_with_its_fields() -> None:
             },
         ),
         ("pulsar_zookeeper", {"hosts", *ZOOKEEPER_FIELDS}),
+        ("pulsar_oxia", {"url", *OXIA_FIELDS}),
     ],
 )
 def test_a_form_has_the_fields_that_its_hook_reads(connection_type: str, read: set[str]) -> None:
@@ -158,6 +167,22 @@ def test_it_takes_the_place_of_the_hosts_in_the_other_connection(monkeypatch: py
 def test_a_field_of_zookeeper_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match=r"zookeeper\.hosts: not a ZooKeeper address"):
         connect_zookeeper(monkeypatch, extra={}).options()
+
+
+def test_oxia_has_a_connection_with_a_token_and_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = {"url": "oxia://o:6648/broker", "tls": True, "tls_ca_file": "/ca.pem"}
+    document = {"conn_type": "pulsar_oxia", "password": "secret", "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_OXIA", json.dumps(document))
+    options = PulsarOxiaHook("oxia").options()
+    assert (options.kind, options.name) == ("Oxia", "Oxia o:6648/broker")
+    assert "secret" not in repr(options)
+    connect(monkeypatch, extra={"zookeeper": "zk1:2181"})
+    assert PulsarAdminHook("pulsar_default", "oxia").options().metadata_store == options
+
+
+def test_the_address_of_an_oxia_may_stand_in_the_other_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = connect(monkeypatch, extra={"metadata_store": "oxia://o:6648/broker"}).options()
+    assert options.metadata_store == OxiaConnection(url="oxia://o:6648/broker")
 
 
 @pytest.mark.full

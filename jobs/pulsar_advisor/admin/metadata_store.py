@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar, Final, Protocol
@@ -94,13 +94,18 @@ class StoreConnection(Protocol):
 
 
 @contextmanager
-def connected(connection: StoreConnection, budget: RequestBudget | None = None) -> Iterator[MetadataReader]:
+def connected(
+    connection: StoreConnection, budget: RequestBudget | None = None, configuration: StoreConnection | None = None
+) -> Iterator[MetadataReader]:
     """A session that ends with the block; its reads count as requests.
 
-    Raises `ClusterUnreachable` if there is no Pulsar metadata to read, `UsageError` if a file can't be read.
+    `configuration`: the store of the cluster's configuration, if it is another one. Raises `ClusterUnreachable` if
+    there is no Pulsar metadata to read, `UsageError` if a file can't be read.
     """
-    with connection.session() as store:
-        reader = MetadataReader(store, budget)
+    with ExitStack() as stack:
+        store = stack.enter_context(connection.session())
+        apart = stack.enter_context(configuration.session()) if configuration is not None else None
+        reader = MetadataReader(store, budget, apart)
         if not reader.children("/loadbalance"):
             raise ClusterUnreachable(
                 f"{connection.name}: it has no /loadbalance: check that this is the cluster's metadata store, with its "
@@ -112,13 +117,18 @@ def connected(connection: StoreConnection, budget: RequestBudget | None = None) 
 class MetadataReader:
     """Reads what Pulsar keeps, by its paths.
 
-    Every method raises `ClusterUnreachable` as the store does, `NotAsked` when the budget is spent.
+    `configuration` holds what several clusters may share, clusters, tenants, policies and partitioned topics (Pulsar
+    `PulsarResources`); by default the same store does. Every method raises `ClusterUnreachable` as the stores do,
+    `NotAsked` when the budget is spent.
     """
 
-    def __init__(self, store: MetadataStore, budget: RequestBudget | None = None) -> None:
+    def __init__(
+        self, store: MetadataStore, budget: RequestBudget | None = None, configuration: MetadataStore | None = None
+    ) -> None:
         self.kind = store.kind
         self._store = store
         self._budget = budget or RequestBudget()
+        self._configuration = self if configuration is None else MetadataReader(configuration, self._budget)
 
     def children(self, path: str) -> list[str]:
         """Names of a node's children, sorted; empty if the node doesn't exist."""
@@ -165,24 +175,24 @@ class MetadataReader:
         return self._nodes(["/loadbalance/extension/leader", "/loadbalance/leader"])
 
     def tenants(self) -> list[str]:
-        """Names of all tenants, if the configuration is kept in the same store."""
-        return self.children("/admin/policies")
+        """Names of all tenants; none if the configuration is kept in another store than the one at hand."""
+        return self._configuration.children("/admin/policies")
 
     def policies(self) -> Iterator[tuple[str, Node]]:
         """(namespace, its policies) from the configuration; their boundaries may be older than the local ones."""
-        return ((name, node) for name, node in self._below("/admin/policies", leaf=None) if "/" in name)
+        return ((name, node) for name, node in self._configuration._below("/admin/policies", leaf=None) if "/" in name)
 
     def clusters(self) -> list[str]:
         """Names of the clusters in the configuration; `global` is Pulsar's own marker."""
-        return [name for name in self.children("/admin/clusters") if name != "global"]
+        return [name for name in self._configuration.children("/admin/clusters") if name != "global"]
 
     def isolation_policies(self, cluster_name: str) -> Iterator[Node]:
         """Namespace isolation policies by name, if any were ever configured."""
-        return self._nodes([f"/admin/clusters/{cluster_name}/namespaceIsolationPolicies"])
+        return self._configuration._nodes([f"/admin/clusters/{cluster_name}/namespaceIsolationPolicies"])
 
     def failure_domains(self, cluster_name: str) -> Iterator[tuple[str, Node]]:
         """(failure domain, its brokers)."""
-        return self._of_children(f"/admin/clusters/{cluster_name}/failureDomain")
+        return self._configuration._of_children(f"/admin/clusters/{cluster_name}/failureDomain")
 
     def dynamic_configuration(self) -> Iterator[Node]:
         """Overrides set through the admin API, if there are any; may hold anything: keep only allow-listed keys."""
@@ -190,7 +200,7 @@ class MetadataReader:
 
     def partitioned_topics(self) -> Iterator[tuple[str, Node]]:
         """(`tenant/namespace/domain/topic`, its metadata); the topic is encoded as Java encodes it."""
-        return self._below("/admin/partitioned-topics", leaf=None)
+        return self._configuration._below("/admin/partitioned-topics", leaf=None)
 
     def persistent_topics(self) -> Iterator[tuple[str, list[str]]]:
         """(namespace, full names of its persistent topics), including transaction-internal ones."""

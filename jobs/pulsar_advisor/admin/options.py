@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import Final, Self
+from collections.abc import Mapping
+from typing import Annotated, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from pulsar_advisor.admin.metadata_store import StoreConnection
 from pulsar_advisor.admin.oxia import OxiaConnection
@@ -20,6 +30,19 @@ _NO_ADMIN_URL: Final = "no admin URL: give --admin-url http://broker:8080, or na
 _SERVICE_URL: Final = re.compile(r"pulsar(\+ssl)?://[^/@,\s]+(,[^/@,\s]+)*/?")
 
 
+def _kind_of_store(fields: object) -> str:
+    """Which of the two stores is meant: Oxia's has a `url`, ZooKeeper's has `hosts`."""
+    if isinstance(fields, OxiaConnection) or (isinstance(fields, Mapping) and "url" in fields):
+        return OxiaConnection.kind
+    return ZooKeeperConnection.kind
+
+
+Store = Annotated[
+    Annotated[ZooKeeperConnection, Tag(ZooKeeperConnection.kind)] | Annotated[OxiaConnection, Tag(OxiaConnection.kind)],
+    Discriminator(_kind_of_store),
+]
+
+
 class CaptureOptions(BaseModel):
     """What a capture needs to know."""
 
@@ -32,6 +55,8 @@ class CaptureOptions(BaseModel):
     topics."""
     oxia: OxiaConnection | None = None
     """The metadata store, in place of `zookeeper`."""
+    configuration_store: Store | None = None
+    """Where the cluster's configuration is kept, if not there; read if no broker can be asked for it."""
     service_url: str | None = None
     """`pulsar(+ssl)://host:port[,host:port…]`: where Extensible brokers publish ownership and load."""
     listen_s: int = Field(default=65, ge=LISTEN.least, le=LISTEN.greatest)
@@ -50,6 +75,8 @@ class CaptureOptions(BaseModel):
             raise ValueError(_NO_ADMIN_URL)
         if self.zookeeper is not None and self.oxia is not None:
             raise ValueError("give one metadata store, ZooKeeper or Oxia")
+        if self.configuration_store is not None and self.metadata_store is None:
+            raise ValueError("give the metadata store too: a configuration store is only read beside it")
         return self
 
     @model_validator(mode="after")
@@ -71,7 +98,7 @@ class CaptureOptions(BaseModel):
     @property
     def without_metadata_store(self) -> CaptureOptions:
         """The same brokers, without their metadata store."""
-        return self.model_copy(update={"zookeeper": None, "oxia": None})
+        return self.model_copy(update={"zookeeper": None, "oxia": None, "configuration_store": None})
 
     @property
     def required_admin(self) -> AdminConnection:
@@ -93,7 +120,9 @@ def capture_options(
     profile: Profile | None = None,
     admin: Fields | None = None,
     zookeeper: str | Fields | None = None,
+    oxia: Fields | None = None,
     metadata_store: str | None = None,
+    configuration_metadata_store: str | None = None,
     service_url: str | None = None,
     listen_s: int | None = None,
     max_requests: int | None = None,
@@ -102,13 +131,14 @@ def capture_options(
     """Options from a profile, overridden by those given explicitly.
 
     `admin` holds fields of `AdminConnection`; None and empty values count as not given. An authentication
-    method replaces the profile's. `zookeeper` is the hosts, or fields of `ZooKeeperConnection`; `metadata_store`
-    is `zk:HOSTS` or `oxia://HOST:PORT/NAMESPACE`, and replaces the profile's of the other kind. Raises `UsageError`
-    naming the field that can't be used.
+    method replaces the profile's. `zookeeper` is the hosts, or fields of `ZooKeeperConnection`, `oxia` those of
+    `OxiaConnection`; `metadata_store` is `zk:HOSTS` or `oxia://HOST:PORT/NAMESPACE`, and replaces the profile's of
+    the other kind, as `configuration_metadata_store` does with its own. Raises `UsageError` naming the field that
+    can't be used.
     """
     MAX_REQUESTS.check(max_requests)
     LISTEN.check(listen_s)
-    if metadata_store is not None and zookeeper is not None:
+    if sum(store is not None for store in (zookeeper, oxia, metadata_store)) > 1:
         raise UsageError("give --metadata-store or --zookeeper, not both")
     fields = dict(profile.connection) if profile is not None else {}
     given = {name: value for name, value in (admin or {}).items() if value not in (None, (), [])}
@@ -116,12 +146,19 @@ def capture_options(
     if given.keys() & _CREDENTIALS:
         inherited = {name: value for name, value in inherited.items() if name not in _CREDENTIALS}
     fields["admin"] = inherited | given
-    store, given_there = ("zookeeper", zookeeper) if metadata_store is None else _store_of(metadata_store)
+    store, given_there = ("zookeeper", zookeeper) if oxia is None else ("oxia", oxia)
+    if metadata_store is not None:
+        store, given_there = _store_of(metadata_store)
     if given_there is not None:
         given_there = {_ADDRESS_OF[store]: given_there} if isinstance(given_there, str) else given_there
         of_profile = fields.get(store, {})
         fields = {name: value for name, value in fields.items() if name not in _ADDRESS_OF}
         fields[store] = {**of_profile, **given_there}
+    if configuration_metadata_store is not None:
+        store, there = _store_of(configuration_metadata_store)
+        of_profile = fields.get("configuration_store", {})
+        kept = of_profile if _ADDRESS_OF[store] in of_profile else {}
+        fields["configuration_store"] = {**kept, _ADDRESS_OF[store]: there}
     fields |= {
         name: value
         for name, value in (

@@ -37,6 +37,7 @@ from pulsar_advisor.capture.surfaces import (
     check_migration,
     leader_unloads,
     load_manager_kind,
+    miss_migration,
     oldest_release,
     prevailing_load_manager,
     read_brokers,
@@ -114,7 +115,11 @@ def opened(options: CaptureOptions) -> Iterator[Cluster]:
         if options.admin is not None:
             transport = stack.enter_context(AdminTransport(options.admin, budget=budget, arrive=documents.arrive))
         identity = identify(ReadClient(transport)) if transport else None
-        metadata = stack.enter_context(connected(options.metadata_store, budget)) if options.metadata_store else None
+        metadata = None
+        if options.metadata_store is not None:
+            # Brokers answer for their configuration, wherever they keep it.
+            configuration = options.configuration_store if transport is None else None
+            metadata = stack.enter_context(connected(options.metadata_store, budget, configuration))
         yield Cluster(options, transport, metadata, documents, _agreed(identity, metadata))
 
 
@@ -247,6 +252,7 @@ def _read(session: Session, cluster: Cluster, listener: Listener | None) -> _Fou
     else:
         assert metadata is not None
         facts = read_metadata(session, metadata)
+        miss_migration(session, facts)
         miss_what_brokers_tell(session, _load_manager(facts, identity.leader), metadata)
         ownership.read(session, metadata, "end")
     _write_brokers(session, metadata, identity, facts)

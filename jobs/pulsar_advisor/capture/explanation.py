@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from pulsar_advisor.admin.metadata_store import StoreConnection
 from pulsar_advisor.admin.options import CaptureOptions
+from pulsar_advisor.admin.oxia import OxiaConnection
 from pulsar_advisor.capture.system_topics import PUBLISHED, TOPICS
 from pulsar_advisor.model.bounds import duration
 
-Target = Literal["any broker", "each broker", "the leader", "ZooKeeper", "Oxia", "system topic"]
+Target = Literal["any broker", "each broker", "the leader", "ZooKeeper", "Oxia", "configuration store", "system topic"]
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,10 @@ _ZOOKEEPER: Final = (
     Call("ZooKeeper", "getChildren, getData /topics/**", "once, with the load of each segment"),
 )
 
-_ZOOKEEPER_ONLY: Final = (
+_DYNAMIC_SETTINGS: Final = Call("ZooKeeper", "getData /admin/configuration")
+
+_CONFIGURATION: Final = (
     Call("ZooKeeper", "getChildren /admin/clusters"),
-    Call("ZooKeeper", "getData /admin/configuration"),
     Call("ZooKeeper", "getData /admin/clusters/{cluster}/namespaceIsolationPolicies"),
     Call("ZooKeeper", "getChildren, getData /admin/clusters/{cluster}/failureDomain/**"),
     Call("ZooKeeper", "getChildren, getData /admin/policies/**"),
@@ -82,7 +85,10 @@ def explained(options: CaptureOptions) -> Iterator[Call]:
     Redirects to a broker of the cluster are followed, and temporary failures are tried three times.
     """
     if options.admin is None:
-        yield from _of_store(_ZOOKEEPER_ONLY, options)
+        apart = options.configuration_store
+        target: Target | None = None if apart is None else "configuration store"
+        yield from _of_store(_CONFIGURATION, apart or options.metadata_store, target)
+        yield from _of_store((_DYNAMIC_SETTINGS,), options.metadata_store)
     else:
         yield from _ADMIN
     if options.admin is not None and options.second_pass:
@@ -90,7 +96,7 @@ def explained(options: CaptureOptions) -> Iterator[Call]:
             if call.target == "each broker" and call.call.startswith("GET /admin/v2/broker-stats/"):
                 yield replace(call, times="once more, if bundles have moved")
     if options.metadata_store is not None:
-        yield from _of_store(_ZOOKEEPER, options)
+        yield from _of_store(_ZOOKEEPER, options.metadata_store)
     if options.service_url is not None:
         for surface, topic in TOPICS.items():
             if surface not in PUBLISHED:
@@ -100,8 +106,11 @@ def explained(options: CaptureOptions) -> Iterator[Call]:
                 yield Call("system topic", f"read {topic}", times)
 
 
-def _of_store(calls: Iterable[Call], options: CaptureOptions) -> Iterator[Call]:
-    """The reads of the metadata store, as the one at hand calls them."""
+def _of_store(calls: Iterable[Call], store: StoreConnection | None, target: Target | None = None) -> Iterator[Call]:
+    """The reads of a store, as the one at hand calls them; `target`: what it is called, by default by its kind."""
     for call in calls:
-        in_oxia = call.call.replace("getChildren", "List").replace("getData", "Read")
-        yield call if options.oxia is None else Call("Oxia", in_oxia, call.times)
+        if isinstance(store, OxiaConnection):
+            in_oxia = call.call.replace("getChildren", "List").replace("getData", "Read")
+            yield Call(target or "Oxia", in_oxia, call.times)
+        else:
+            yield replace(call, target=target or call.target)

@@ -65,7 +65,7 @@ def identify_in(metadata: MetadataReader) -> Identity:
     names = metadata.clusters()
     if len(names) != 1:
         known = f"knows several clusters ({', '.join(names)})" if names else "does not identify the cluster's name"
-        raise UsageError(f"{metadata.kind} {known}: give --admin-url too")
+        raise UsageError(f"{metadata.kind} {known}: give --admin-url too, or --configuration-metadata-store")
     brokers = _some(tuple(metadata.active_brokers()), names[0])
     try:
         leaders = [decode(node.document, LEADER_NODE).leader for node in metadata.leaders()]

@@ -165,6 +165,10 @@ _PARTITIONED_TOPIC = msgspec.json.Decoder(_PartitionedTopic)
 _FAILURE_DOMAIN = msgspec.json.Decoder(_FailureDomain)
 _SETTINGS = msgspec.json.Decoder(dict[str, str | None])
 
+_CONFIGURATION_APART: Final = (
+    "the cluster's configuration is kept in another store than this one: give --configuration-metadata-store"
+)
+
 
 def read_metadata(session: Session, metadata: MetadataReader) -> BrokerFacts:
     """Read into the snapshot what ZooKeeper shares with the admin API, and what only ZooKeeper has."""
@@ -216,7 +220,7 @@ def _read_configuration(session: Session, metadata: MetadataReader) -> None:
     def tenants() -> Iterator[Line]:
         names = metadata.tenants()
         if not names:
-            session.journal.miss("namespaces", "the cluster's configuration is kept in another store than this one")
+            session.journal.miss("namespaces", _CONFIGURATION_APART)
         yield from ({"tenant": name} for name in names)
 
     def namespaces() -> Iterator[Line]:

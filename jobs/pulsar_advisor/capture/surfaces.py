@@ -191,7 +191,7 @@ def check_migration(session: Session, facts: BrokerFacts, store: str | None) -> 
 
     Raises `DataNotFit` if it was migrated away from the kind of `store` that is read: its content is of the past.
     """
-    if max(map(release_number, facts.releases.values()), default=()) < MIGRATES_SINCE:
+    if not _can_migrate(facts):
         return
     with session.journal.attempt("metadata_store"):
         phase = session.client("metadata_store").migration_phase()
@@ -205,6 +205,20 @@ def check_migration(session: Session, facts: BrokerFacts, store: str | None) -> 
                 "the cluster's metadata was migrated to another store, so what ZooKeeper answers is of the past: give "
                 "--metadata-store with the brokers' metadataStoreUrl, or no metadata store, and capture again"
             )
+
+
+def miss_migration(session: Session, facts: BrokerFacts) -> None:
+    """Record that it is unknown, without an admin URL, whether the metadata store of such a release is migrated."""
+    if _can_migrate(facts):
+        session.journal.miss(
+            "metadata_store",
+            "only brokers say whether it is being migrated to another, or was, and no admin URL was given: if it was, "
+            "what is read here is of the past",
+        )
+
+
+def _can_migrate(facts: BrokerFacts) -> bool:
+    return max(map(release_number, facts.releases.values()), default=()) >= MIGRATES_SINCE
 
 
 _DOMAINS: tuple[Domain, ...] = ("persistent", "non-persistent")

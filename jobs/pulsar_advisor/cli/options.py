@@ -176,6 +176,8 @@ class Connection:
     """ZooKeeper hosts: host:port,host:port[/chroot]."""
     metadata_store: str | None = None
     """The brokers' metadataStoreUrl: zk:host:port,host:port[/chroot], or oxia://host:port/namespace."""
+    configuration_metadata_store: str | None = None
+    """The brokers' configurationMetadataStoreUrl, if it is another; only read without an admin URL."""
     service_url: str | None = None
     """Binary address, pulsar://broker:6650: reads what Extensible brokers publish to their leader."""
     token_file: Path | None = None
@@ -204,7 +206,8 @@ class Connection:
             profile = None
         admin = asdict(self)
         admin["admin_urls"] = admin.pop("admin_url")
-        others = {name: admin.pop(name) for name in ("zookeeper", "metadata_store", "service_url")}
+        stores = ("zookeeper", "metadata_store", "configuration_metadata_store")
+        others = {name: admin.pop(name) for name in (*stores, "service_url")}
         return capture_options(profile=profile, admin=admin, **others, **manners)
 
 

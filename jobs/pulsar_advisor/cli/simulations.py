@@ -102,7 +102,7 @@ def upgrade(
     snapshot: str = LATEST,
     cycles: int = 120,
     seed: int = 0,
-    seeds: int = 1,
+    seeds: int = 5,
     json: Json = False,
 ) -> None:
     """Say what an upgrade of Pulsar does to the cluster's own balancer, and what to set to keep it as it is.

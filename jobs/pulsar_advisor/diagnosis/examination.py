@@ -19,11 +19,17 @@ from pulsar_advisor.admin.clock import ClockDifference
 from pulsar_advisor.admin.metadata_store import MetadataReader, StoreConnection, connected
 from pulsar_advisor.admin.oauth2 import NoToken
 from pulsar_advisor.admin.options import CaptureOptions
-from pulsar_advisor.admin.read_client import Document, ReadClient, decode
+from pulsar_advisor.admin.read_client import (
+    MIGRATES_SINCE,
+    SCALABLE_TOPICS_SINCE,
+    Document,
+    ReadClient,
+    decode,
+)
 from pulsar_advisor.admin.transport import AdminTransport, ErrorAnswer, NoAnswer
 from pulsar_advisor.capture.documents import ISOLATION_POLICIES, LOAD_REPORT, POLICIES
 from pulsar_advisor.capture.session import identify_in
-from pulsar_advisor.capture.surfaces import load_manager_kind
+from pulsar_advisor.capture.surfaces import load_manager_kind, release_number
 from pulsar_advisor.capture.system_topics import refusal
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
 from pulsar_advisor.model.configuration.settings import ALLOWED_KEYS
@@ -63,6 +69,8 @@ class BrokerAnswers:
     clock: ClockDifference | None = None
     store_scheme: str = ""
     """How its `metadataStoreUrl` begins: zk, oxia, etcd…; empty if unknown."""
+    configuration_scheme: str = ""
+    """How its `configurationMetadataStoreUrl` begins; empty if it is the same address, or unknown."""
 
     @property
     def silence(self) -> Lack | None:
@@ -79,6 +87,8 @@ class StoreAnswers:
     brokers: tuple[str, ...] = ()
     has_bundle_data: bool = False
     kind: str = "ZooKeeper"
+    has_tenants: bool = True
+    """Without any, the cluster's configuration is kept elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +114,8 @@ class Examination:
     """Whether the brokers authorize their callers; None if their settings can't be read."""
     lacks: dict[str, Lack] = field(default_factory=dict)
     """By surface, for those that any broker answers."""
+    migration: str | None = None
+    """The phase of a live migration of the metadata store; None if its release has none, or it is unknown."""
     asked: set[str] = field(default_factory=set)
     """The surfaces requested, whether they could be read or not."""
     answers: dict[str, BrokerAnswers] = field(default_factory=dict)
@@ -141,7 +153,7 @@ def examine(options: CaptureOptions) -> Examination:
     """
     if options.admin is None:
         assert options.metadata_store is not None
-        return _examine_store(options.metadata_store)
+        return _examine_store(options.metadata_store, options.configuration_store)
     with AdminTransport(options.admin) as transport:
         found = Examination({url: _release_at(transport, url) for url in options.admin.admin_urls})
         if not any(isinstance(release, str) for release in found.admin_urls.values()):
@@ -197,6 +209,9 @@ def _ask_cluster(found: Examination, transport: AdminTransport) -> None:
     found.cluster_name = (settings or {}).get("clusterName", "") or _first_cluster(transport)
     found.brokers = ask("brokers", client.active_brokers, found.cluster_name) or ()
     found.leader = ask("leader", client.leader)
+    newest = max(release_number(release) for release in found.admin_urls.values() if isinstance(release, str))
+    if newest >= MIGRATES_SINCE:
+        found.migration = ask("metadata_store", client.migration_phase)
     found.dynamic = _allowed(ask("settings", client.dynamic_configuration) or {})
     ask("isolation_policies", lambda: decode(client.isolation_policies(found.cluster_name), ISOLATION_POLICIES))
     ask("failure_domains", client.failure_domains, found.cluster_name)
@@ -211,6 +226,8 @@ def _ask_cluster(found: Examination, transport: AdminTransport) -> None:
         ask("namespaces", client.anti_affinity_group, namespace)
         ask("topic_names", client.persistent_topics, namespace)
         ask("partitioned_topics", client.partitioned_topics, namespace, "persistent")
+        if newest >= SCALABLE_TOPICS_SINCE:
+            ask("segments", client.scalable_topics, namespace)
 
 
 def _first_cluster(transport: AdminTransport) -> str:
@@ -232,7 +249,9 @@ def _ask_broker(transport: AdminTransport, cluster_name: str, broker: str) -> Br
     ask("owned_bundles", lambda: client.owned_bundles(cluster_name, broker))
     settings = ask("settings", lambda: client.runtime_configuration(broker)) or {}
     answers.settings = _allowed(settings)
-    answers.store_scheme = _scheme(settings)
+    answers.store_scheme = _scheme(settings.get("metadataStoreUrl", ""))
+    apart = settings.get("configurationMetadataStoreUrl", "")
+    answers.configuration_scheme = _scheme(apart) if apart != settings.get("metadataStoreUrl") else ""
     answers.release, answers.clock = ask("brokers", lambda: client.version_and_clock(broker)) or (None, None)
     class_name = settings.get("loadManagerClassName")
     answers.load_manager = load_manager_kind(None, class_name)
@@ -259,10 +278,10 @@ def _ask_store(connection: StoreConnection) -> StoreAnswers:
         return StoreAnswers(str(error), kind=connection.kind)
 
 
-def _examine_store(connection: StoreConnection) -> Examination:
+def _examine_store(connection: StoreConnection, configuration: StoreConnection | None) -> Examination:
     """The examination for a capture without the admin API."""
     try:
-        with connected(connection) as metadata:
+        with connected(connection, configuration=configuration) as metadata:
             try:
                 identity = identify_in(metadata)
             except UsageError as error:
@@ -281,15 +300,20 @@ def _examine_store(connection: StoreConnection) -> Examination:
 def _answers_of(connection: StoreConnection, metadata: MetadataReader) -> StoreAnswers:
     for path in ("/namespace", "/admin/local-policies", "/managed-ledgers"):
         metadata.children(path)
-    brokers = tuple(metadata.active_brokers())
-    return StoreAnswers(None, brokers, bool(metadata.children("/loadbalance/bundle-data")), connection.kind)
+    return StoreAnswers(
+        None,
+        brokers=tuple(metadata.active_brokers()),
+        has_bundle_data=bool(metadata.children("/loadbalance/bundle-data")),
+        has_tenants=bool(metadata.tenants()),
+        kind=connection.kind,
+    )
 
 
 def _allowed(settings: Mapping[str, str]) -> dict[str, str]:
     return {key: settings[key] for key in sorted(settings.keys() & ALLOWED_KEYS)}
 
 
-def _scheme(settings: Mapping[str, str]) -> str:
+def _scheme(url: str) -> str:
     """The rest of the address may name hosts and secrets, and is not kept."""
-    scheme, colon, _ = settings.get("metadataStoreUrl", "").partition(":")
+    scheme, colon, _ = url.partition(":")
     return scheme if colon and scheme in _SCHEMES else ""

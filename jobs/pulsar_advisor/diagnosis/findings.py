@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
+from pulsar_advisor.admin.read_client import MIGRATING
 from pulsar_advisor.capture.surfaces import oldest_release, prevailing_load_manager
 from pulsar_advisor.diagnosis.examination import Examination, Lack
 from pulsar_advisor.documents.diagnosis import Diagnosis, Row, Status
@@ -21,22 +22,32 @@ LARGEST_CLOCK_DIFFERENCE_S: Final = 5.0
 _SUPER_USER: Final = "a super-user"
 _TENANT_ADMIN: Final = "the tenants' administrator or a super-user"
 _CLIENT: Final = "a client of the namespaces, their tenants' administrator or a super-user"
-_ROLE_OF_SURFACE: Final[Mapping[str, str]] = {
-    "brokers": _SUPER_USER,
-    "leader": _SUPER_USER,
-    "settings": _SUPER_USER,
-    "owned_bundles": _SUPER_USER,
-    "load_reports": _SUPER_USER,
-    "broker_metrics": _SUPER_USER,
-    "topic_stats": _SUPER_USER,
-    "isolation_policies": _SUPER_USER,
-    "failure_domains": _SUPER_USER,
-    "tenants": _SUPER_USER,
-    "namespaces": _TENANT_ADMIN,
-    "topic_names": _CLIENT,
-    "partitioned_topics": _CLIENT,
+
+
+class _Surface(NamedTuple):
+    role: str
+    """Who may read it. Stock Pulsar has no read-only role."""
+    gives: str
+
+
+_SURFACES: Final[Mapping[str, _Surface]] = {
+    "brokers": _Surface(_SUPER_USER, "the cluster"),
+    "leader": _Surface(_SUPER_USER, "whose settings decide"),
+    "settings": _Surface(_SUPER_USER, "the balancer's own strategies and limits"),
+    "owned_bundles": _Surface(_SUPER_USER, "who owns what"),
+    "load_reports": _Surface(_SUPER_USER, "usage and bundles' rates"),
+    "broker_metrics": _Surface(_SUPER_USER, "usage"),
+    "topic_stats": _Surface(_SUPER_USER, "loaded topics and their rates"),
+    "isolation_policies": _Surface(_SUPER_USER, "which brokers may own what"),
+    "failure_domains": _Surface(_SUPER_USER, "how anti-affinity groups are spread"),
+    "tenants": _Surface(_SUPER_USER, "the namespaces"),
+    "namespaces": _Surface(_TENANT_ADMIN, "bundles' boundaries and policies"),
+    "topic_names": _Surface(_CLIENT, "topics to split by, loaded or not"),
+    "partitioned_topics": _Surface(_CLIENT, "partitions that were never loaded"),
+    "segments": _Surface(_CLIENT, "the segments of scalable topics"),
+    "metadata_store": _Surface(_SUPER_USER, "whether the metadata store is being migrated"),
 }
-"""Surfaces, as a snapshot names them, and who may read them. Stock Pulsar has no read-only role."""
+"""Surfaces, as a snapshot names them."""
 _REQUIRED_OF_CLUSTER: Final = frozenset({"settings", "brokers", "leader", "tenants", "namespaces"})
 """Without these a capture produces no snapshot, or none that passes validation."""
 _SWITCHES: Final[Mapping[str, str]] = {
@@ -116,12 +127,12 @@ def _cluster(found: Examination) -> Iterator[Row]:
 
 
 def _surfaces(found: Examination) -> Iterator[Row]:
-    for surface, role in _ROLE_OF_SURFACE.items():
+    for surface, (role, gives) in _SURFACES.items():
         if surface in found.lacks:
             status: Status = "problem" if surface in _REQUIRED_OF_CLUSTER else "warning"
             yield _lacking(surface, status, found.lacks[surface], role)
         elif surface in found.asked and surface not in ("settings", "brokers"):  # reported for each broker
-            yield Row(f"surface.{surface}", "ok", f"{_words(surface)} can be read (needs {role})")
+            yield Row(f"surface.{surface}", "ok", f"{_words(surface)} can be read: {gives} (needs {role})")
     if "namespaces" not in found.asked | found.lacks.keys() and "tenants" not in found.lacks:
         yield Row(
             "surface.namespaces",
@@ -147,13 +158,13 @@ def _brokers(found: Examination) -> Iterator[Row]:
         ("broker_metrics", extensible),
         ("topic_stats", [broker for broker in answering if broker == found.topics_asked_of]),
     ):
-        role = _ROLE_OF_SURFACE[surface]
+        role, gives = _SURFACES[surface]
         lacks = [found.answers[broker].lacks[surface] for broker in asked if surface in found.answers[broker].lacks]
         for lack in lacks:
             yield _lacking(surface, "problem" if len(lacks) == len(asked) else "warning", lack, role)
         if len(lacks) < len(asked):
             sentence = f"{_words(surface)} can be read at {len(asked) - len(lacks)} of {len(asked)} broker(s) asked"
-            yield Row(f"surface.{surface}", "ok", f"{sentence} (needs {role})")
+            yield Row(f"surface.{surface}", "ok", f"{sentence}: {gives} (needs {role})")
 
 
 def _words(surface: str) -> str:
@@ -280,14 +291,24 @@ def _store(found: Examination) -> Iterator[Row]:
     extensible = prevailing_load_manager(found.load_managers, found.leader) == "extensible"
     answers = found.store
     of_brokers = sorted({broker.store_scheme for broker in found.answers.values() if broker.store_scheme})
+    apart = sorted({one.configuration_scheme for one in found.answers.values() if one.configuration_scheme})
     if extensible:
         sentence = "the Extensible load manager has no load reports and no averages"
         yield Row(
             "computable", "warning", sentence, "nothing: usage and rates come from the brokers' metrics and topics"
         )
-    if "etcd" in of_brokers:
+    if "etcd" in of_brokers + apart:
         sentence = "the brokers keep their metadata in etcd, which Pulsar 5 no longer has, and which can't be read here"
         yield Row("metadata_store", "warning", sentence, "migrate to ZooKeeper or Oxia before an upgrade")
+    if apart:
+        sentence = f"the brokers keep tenants and policies in another store ({', '.join(apart)}:), and answer for it"
+        yield Row("configuration_store", "ok", f"{sentence}; without them, give --configuration-metadata-store")
+    if found.migration in MIGRATING:
+        sentence = f"the metadata store is being migrated ({found.migration}): Pulsar defers balancing"
+        yield Row("metadata_store", "warning", sentence, "apply nothing until that is over: it would be refused")
+    if found.migration == "COMPLETED" and answers is not None and answers.kind == "ZooKeeper":
+        sentence = "the metadata was migrated to another store: what ZooKeeper answers is of the past"
+        yield Row("metadata_store", "problem", sentence, _GIVE_THE_STORE)
     if answers is None:
         kept = f" (the brokers use {', '.join(of_brokers)}:)" if of_brokers else ""
         sentence = f"no metadata store was given{kept}: no node versions, no names of transaction-internal topics"
@@ -302,7 +323,10 @@ def _store(found: Examination) -> Iterator[Row]:
         sentence = f"{kind} lists none of the brokers: it belongs to another cluster, with {some_of(answers.brokers)}"
         yield Row(row, "problem", sentence, "give the metadata store of this cluster")
     else:
-        yield Row(row, "ok", f"{kind} can be read and lists {len(answers.brokers)} broker(s)")
+        gives = "node versions, loads of segments, transaction-internal topics"
+        if not extensible:
+            gives = f"the view `published`, the leader's averages, {gives}"
+        yield Row(row, "ok", f"{kind} can be read and lists {len(answers.brokers)} broker(s): {gives}")
         if found.brokers and set(answers.brokers) != set(found.brokers):
             differing = set(answers.brokers) ^ set(found.brokers)
             sentence = f"{kind} and the admin API differ on {some_of(differing)}"
@@ -335,9 +359,13 @@ def _store_alone(found: Examination) -> Iterator[Row]:
     sentence = (
         "no admin URL was given: no settings of the brokers, no fresh load, no loaded topics; recommendations start "
         f"from the load reports in {answers.kind}, up to 15 minutes old (Extensible brokers write none); no splits by "
-        "load"
+        "load; nothing says whether the store is being migrated, or was"
     )
     yield Row("computable", "warning", sentence, "give --admin-url; `apply` requires one, and reads again")
+    if not answers.has_tenants:
+        sentence = f"{answers.kind} has no tenants: the cluster's configuration is kept in another store"
+        todo = "give --configuration-metadata-store with the brokers' configurationMetadataStoreUrl"
+        yield Row("configuration_store", "problem", sentence, todo)
 
 
 def _topic_assignment(found: Examination) -> Iterator[Row]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from pulsar_advisor.documents.simulation import NotSimulated, SimulatedScore
 from pulsar_advisor.documents.upgrade import Balancer, UpgradePreview
@@ -20,6 +21,9 @@ from pulsar_advisor.simulation.rolling_restart import rolling_restart
 from pulsar_advisor.simulation.scores import cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import CarriedOut, simulate
 
+DEFAULT_SEEDS: Final = 5
+"""Placements draw at random: one draw says little about the next."""
+
 
 @dataclass(frozen=True)
 class UpgradeRequest:
@@ -27,7 +31,7 @@ class UpgradeRequest:
 
     to: str
     seed: int = 0
-    seeds: int = 1
+    seeds: int = DEFAULT_SEEDS
     """How many seeds, counted from `seed`."""
     cycles: int = DEFAULT_CYCLES
 

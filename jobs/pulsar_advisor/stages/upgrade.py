@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from upath import UPath
 
 from pulsar_advisor.documents.upgrade import UpgradePreview
-from pulsar_advisor.lint.judge import judge
+from pulsar_advisor.lint.judge import LintFinding, judge
 from pulsar_advisor.lint.rule import Case
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import ResolvedSettings
+from pulsar_advisor.model.configuration.settings import SETTING_KEYS, ResolvedSettings
 from pulsar_advisor.model.configuration.upgrade import SettingsUpgrade, settings_upgrade
 from pulsar_advisor.recommendation.upgrade import UpgradeRequest, upgrade_preview
 from pulsar_advisor.storage.files import write_file
@@ -19,6 +21,8 @@ from pulsar_advisor.storage.results import read_document
 from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.judged import fit_states, inputs_of, require_coverage
 from pulsar_advisor.tables.settings_inputs import settings_inputs
+
+_WORD: Final = re.compile(r"\w+")
 
 
 def run(root: Root, snapshot: str, request: UpgradeRequest) -> UpgradePreview:
@@ -47,14 +51,22 @@ def run(root: Root, snapshot: str, request: UpgradeRequest) -> UpgradePreview:
 
 
 def _new_findings(state: ClusterState, upgrade: SettingsUpgrade, to: str, dynamic: Mapping[str, str]) -> list[str]:
-    """What the rules of lint find after the upgrade, and not before it."""
+    """What the rules of lint find after the upgrade, and not before it, if perhaps in other words."""
 
-    def found(moment: ClusterState, settings: ResolvedSettings) -> list[str]:
-        case = Case(moment, settings, {"every broker": upgrade.in_files}, dynamic)
-        return [f"{finding.sentence}. Remedy: {finding.remedy}" for finding in judge(case)]
+    def found(moment: ClusterState, settings: ResolvedSettings) -> tuple[LintFinding, ...]:
+        return judge(Case(moment, settings, {"every broker": upgrade.in_files}, dynamic))
 
-    before = found(state, upgrade.before)
-    return [one for one in found(replace(state, pulsar_version=to), upgrade.after) if one not in before]
+    before = {one.rule: _named(one) for one in found(state, upgrade.before)}
+    return [
+        f"{one.sentence}. Remedy: {one.remedy}"
+        for one in found(replace(state, pulsar_version=to), upgrade.after)
+        if one.rule not in before or not _named(one) <= before[one.rule]
+    ]
+
+
+def _named(finding: LintFinding) -> set[str]:
+    """The settings that a finding names: some rules list those that violate it."""
+    return set(_WORD.findall(finding.sentence)) & SETTING_KEYS
 
 
 def preview_if_any(root: Root, snapshot: str, manifest_sha256: str) -> UpgradePreview | None:

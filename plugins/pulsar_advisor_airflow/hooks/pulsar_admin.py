@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from airflow.sdk import BaseHook
 
 from pulsar_advisor_airflow.hooks.connection_fields import filled, plain_fields
-from pulsar_advisor_airflow.hooks.pulsar_zookeeper import PulsarZooKeeperHook
+from pulsar_advisor_airflow.hooks.pulsar_metadata_store import PulsarOxiaHook, PulsarZooKeeperHook, is_oxia
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -28,10 +28,11 @@ OAUTH2_FIELDS: Final = ("issuer_url", "audience", "scope", "tls_ca_file")
 
 
 class PulsarAdminHook(BaseHook):  # type: ignore[misc]
-    """The admin API of a Pulsar cluster, and its ZooKeeper if there is one.
+    """The admin API of a Pulsar cluster, and its metadata store if one is given.
 
     :param pulsar_conn_id: connection of type `pulsar_admin`
-    :param zookeeper_conn_id: connection of type `pulsar_zookeeper`, in place of the hosts that the other one names
+    :param zookeeper_conn_id: connection of type `pulsar_zookeeper` or `pulsar_oxia`, in place of the store that the
+        other one names
     """
 
     conn_name_attr = "pulsar_conn_id"
@@ -52,14 +53,19 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
         connection = self.get_connection(self.pulsar_conn_id)
         extra = connection.extra_dejson
         urls = [url.strip() for url in (extra.get("admin_urls") or "").split(",") if url.strip()]
-        zookeeper = (
-            PulsarZooKeeperHook(self.zookeeper_conn_id).fields()
-            if self.zookeeper_conn_id
-            else extra.get("zookeeper") or None
-        )
+        zookeeper, metadata_store = extra.get("zookeeper") or None, extra.get("metadata_store") or None
+        oxia = None
+        if self.zookeeper_conn_id:
+            zookeeper = metadata_store = None
+            if is_oxia(self.zookeeper_conn_id):
+                oxia = PulsarOxiaHook(self.zookeeper_conn_id).fields()
+            else:
+                zookeeper = PulsarZooKeeperHook(self.zookeeper_conn_id).fields()
         return capture_options(
             admin={**plain_fields(extra, ADMIN_FIELDS), **_credentials(connection, extra), "admin_urls": urls},
             zookeeper=zookeeper,
+            oxia=oxia,
+            metadata_store=metadata_store,
             service_url=extra.get("service_url") or None,
             listen_s=seconds(listen) if (listen := extra.get("listen")) else None,
         )

@@ -32,7 +32,7 @@ class PulsarCaptureOperator(BaseOperator):  # type: ignore[misc]
     :param root: path or object-store URL of the root
     :param cluster: name of the cluster in the root
     :param pulsar_conn_id: connection of type `pulsar_admin`
-    :param zookeeper_conn_id: connection of type `pulsar_zookeeper`, if the metadata store needs one
+    :param zookeeper_conn_id: connection of type `pulsar_zookeeper` or `pulsar_oxia`, if the metadata store needs one
     :param deferrable: whether the triggerer listens in place of a worker
     """
 

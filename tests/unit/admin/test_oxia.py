@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -14,6 +15,7 @@ from pulsar_advisor.admin.metadata_store import MetadataReader, connected
 from pulsar_advisor.admin.options import capture_options
 from pulsar_advisor.admin.oxia import OxiaConnection
 from pulsar_advisor.admin.request_budget import NotAsked, RequestBudget
+from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
 from unit.admin.fake_oxia import NAMESPACE, FakeOxia, Record, served, with_parents
 
@@ -154,6 +156,26 @@ def test_an_address_of_another_form_is_refused(url: str) -> None:
 def test_the_namespace_is_pulsars_default_unless_given() -> None:
     assert OxiaConnection(url="oxia://host:6648").namespace == "default"
     assert OxiaConnection(url="oxia://host:6648/broker").name == "Oxia host:6648/broker"
+
+
+def test_a_configuration_store_is_given_as_the_brokers_have_it() -> None:
+    options = capture_options(metadata_store="oxia://o:6648/b", configuration_metadata_store="zk:host:2181")
+    assert options.configuration_store == ZooKeeperConnection(hosts="host:2181")
+    options = capture_options(metadata_store="zk:host:2181", configuration_metadata_store="oxia://o:6648/c")
+    assert options.configuration_store == OxiaConnection(url="oxia://o:6648/c")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"metadata_store": "zk:h:2181", "configuration_metadata_store": "h:2181"}, "not a metadata store"),
+        ({"metadata_store": "zk:h:2181", "configuration_metadata_store": "zk:"}, "not a ZooKeeper address"),
+        ({"admin": {"admin_urls": ["http://b:1"]}, "configuration_metadata_store": "zk:h:1"}, "only read beside it"),
+    ],
+)
+def test_a_configuration_store_that_cannot_be_read_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        capture_options(**given)
 
 
 def test_a_metadata_store_is_given_as_the_brokers_have_it() -> None:

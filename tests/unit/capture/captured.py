@@ -35,7 +35,7 @@ def with_zookeeper(cluster: FakeCluster, nodes: dict[str, bytes], monkeypatch: p
     connection = ZooKeeperConnection(hosts="zk1:2181")
 
     @contextmanager
-    def connected(_connection: ZooKeeperConnection, budget: RequestBudget) -> Iterator[MetadataReader]:
+    def connected(_connection: ZooKeeperConnection, budget: RequestBudget, _: object) -> Iterator[MetadataReader]:
         yield MetadataReader(ZooKeeperStore(FakeKazoo(nodes), connection), budget)
 
     monkeypatch.setattr("pulsar_advisor.capture.capture.connected", connected)

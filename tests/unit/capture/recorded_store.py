@@ -43,16 +43,26 @@ class RecordedStore:
             self.brokers = cluster.brokers
             kept = {path: text.encode() for path, text in (CONFIGURATION | configuration).items() if text}
             self.kazoo = FakeKazoo(cluster.nodes | kept)
+            self.configuration = FakeKazoo({})
 
         @contextmanager
-        def connected(connection: ZooKeeperConnection, budget: RequestBudget) -> Iterator[MetadataReader]:
-            yield MetadataReader(ZooKeeperStore(self.kazoo, connection), budget)
+        def connected(
+            connection: ZooKeeperConnection, budget: RequestBudget, configuration: ZooKeeperConnection | None
+        ) -> Iterator[MetadataReader]:
+            apart = None if configuration is None else ZooKeeperStore(self.configuration, configuration)
+            yield MetadataReader(ZooKeeperStore(self.kazoo, connection), budget, apart)
 
         monkeypatch.setattr("pulsar_advisor.capture.capture.connected", connected)
 
-    def captured(self, root: Root) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
+    def part_configuration(self) -> None:
+        """Keep what several clusters may share in the second store only."""
+        for path in list(self.kazoo.nodes):
+            if path.startswith(("/admin/clusters", "/admin/policies", "/admin/partitioned-topics")):
+                self.configuration.nodes[path] = self.kazoo.nodes.pop(path)
+
+    def captured(self, root: Root, **more: Any) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
         """The manifest, and the lines of each surface. The brokers themselves are gone: asking one would show."""
-        options = CaptureOptions(zookeeper=ZooKeeperConnection(hosts="zk1:2181"))
+        options = CaptureOptions.model_validate({"zookeeper": {"hosts": "zk1:2181"}, **more})
         folder = root.folder("raw", capture(options, root, Silence()))
         manifest = json.loads((folder / MANIFEST).read_bytes())
         lines = {

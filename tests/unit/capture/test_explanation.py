@@ -39,7 +39,7 @@ def asked_in_captures(root: Root, monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
             @contextmanager
             def connected(
-                connection: ZooKeeperConnection, budget: RequestBudget, kazoo: FakeKazoo = kazoo
+                connection: ZooKeeperConnection, budget: RequestBudget, _: object, kazoo: FakeKazoo = kazoo
             ) -> Iterator[MetadataReader]:
                 kazoo.get_children_async("/loadbalance")
                 yield MetadataReader(ZooKeeperStore(kazoo, connection), budget)
@@ -84,6 +84,14 @@ def test_the_explanation_for_zookeeper_alone_is_what_is_asked(root: Root, monkey
     assert {
         request for request in store.kazoo.asked if not any(known.fullmatch(request) for known in patterns)
     } == set()
+
+
+def test_a_configuration_store_of_its_own_is_named() -> None:
+    apart = {"zookeeper": {"hosts": "zk1:2181"}, "configuration_store": {"url": "oxia://o:6648/c"}}
+    calls = [
+        call for call in explained(CaptureOptions.model_validate(apart)) if call.call.endswith("/admin/policies/**")
+    ]
+    assert [(call.target, call.call) for call in calls] == [("configuration store", "List, Read /admin/policies/**")]
 
 
 def test_what_is_not_given_is_not_asked() -> None:

@@ -39,7 +39,7 @@ def cluster_of_secrets(
     with recorded_cluster(request.param, planting) as cluster:
 
         @contextmanager
-        def connected(connection: ZooKeeperConnection, budget: RequestBudget) -> Iterator[MetadataReader]:
+        def connected(connection: ZooKeeperConnection, budget: RequestBudget, _: object) -> Iterator[MetadataReader]:
             yield MetadataReader(ZooKeeperStore(FakeKazoo(cluster.nodes), connection), budget)
 
         monkeypatch.setattr("pulsar_advisor.capture.capture.connected", connected)

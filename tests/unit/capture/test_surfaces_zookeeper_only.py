@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -80,7 +81,35 @@ def test_a_configuration_kept_elsewhere_is_named(monkeypatch: pytest.MonkeyPatch
     manifest, lines = RecordedStore("modular", monkeypatch, **elsewhere).captured(root)
     assert lines["namespaces"] == []
     reasons = {entry["surface"]: entry["reason"] for entry in manifest["missing"]}
-    assert reasons["namespaces"] == "the cluster's configuration is kept in another store than this one"
+    assert reasons["namespaces"] == "the cluster's configuration is kept in another store than this one: " + (
+        "give --configuration-metadata-store"
+    )
+
+
+def test_a_configuration_store_of_its_own_gives_the_same(monkeypatch: pytest.MonkeyPatch, root: Root) -> None:
+    store = RecordedStore("modular", monkeypatch)
+    together = surfaces_of_configuration(store.captured(root))
+    store.part_configuration()
+    assert surfaces_of_configuration(store.captured(root, configuration_store={"hosts": "zk2:2181"})) == together
+
+
+def surfaces_of_configuration(captured: tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]) -> dict[str, Any]:
+    manifest, lines = captured
+    names = ("settings", "isolation_policies", "failure_domains", "tenants", "namespaces", "partitioned_topics")
+    assert all(lines[name] for name in names)
+    return {name: lines[name] for name in names} | {"identity": manifest["identity"], "missing": manifest["missing"]}
+
+
+@pytest.mark.parametrize(("release", "said"), [("4.0.8", False), ("4.2.4", True), ("5.0.1", True)])
+def test_whether_the_store_is_migrated_is_unknown_without_brokers(
+    release: str, said: bool, monkeypatch: pytest.MonkeyPatch, root: Root
+) -> None:
+    store = RecordedStore("modular", monkeypatch)
+    for path, node in store.kazoo.nodes.items():
+        store.kazoo.nodes[path] = node.replace(b'"4.0.8"', f'"{release}"'.encode())
+    manifest, _ = store.captured(root)
+    assert manifest["pulsar_version"] == release
+    assert [entry["surface"] for entry in manifest["missing"]].count("metadata_store") == said
 
 
 @pytest.mark.parametrize(

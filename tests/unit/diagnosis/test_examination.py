@@ -43,6 +43,24 @@ def test_secrets_in_a_brokers_configuration_are_not_kept(cluster: FakeCluster) -
     assert found.dynamic == {"loadBalancerEnabled": "true"}
 
 
+def test_a_release_with_scalable_topics_is_asked_for_them_and_for_a_migration(cluster: FakeCluster) -> None:
+    assert "segments" not in examine(cluster.options()).asked
+    for broker in (cluster.first, cluster.second):
+        broker.answers("/brokers/version", "5.0.1")
+        broker.answers("/metadata/migration/status", {"phase": "COPYING"})
+        broker.answers("/scalable/retail/orders", {"reason": "HTTP 404 Not Found"}, status=404)
+    found = examine(cluster.options())
+    assert found.migration == "COPYING"
+    assert found.lacks["segments"].status == 404
+
+
+@pytest.mark.parametrize(("apart", "scheme"), [("", ""), ("zk:a:2181", ""), ("oxia://secret@o:6648/c", "oxia")])
+def test_a_configuration_store_of_its_own_is_known_by_its_scheme(cluster: FakeCluster, apart: str, scheme: str) -> None:
+    cluster.configure(cluster.first, metadataStoreUrl="zk:a:2181", configurationMetadataStoreUrl=apart)
+    answers = examine(cluster.options()).answers[cluster.first.id]
+    assert (answers.store_scheme, answers.configuration_scheme) == ("zk", scheme)
+
+
 @pytest.mark.parametrize("authorization", [True, False])
 def test_whether_the_brokers_check_permissions_is_kept(cluster: FakeCluster, authorization: bool) -> None:
     cluster.configure(cluster.first, authorizationEnabled=str(authorization).lower())
@@ -121,7 +139,7 @@ def test_without_an_admin_url_zookeeper_is_asked_alone(
     store = RecordedStore("modular", monkeypatch, **more)
 
     @contextmanager
-    def connected(connection: ZooKeeperConnection) -> Iterator[MetadataReader]:
+    def connected(connection: ZooKeeperConnection, **_: object) -> Iterator[MetadataReader]:
         yield MetadataReader(ZooKeeperStore(store.kazoo, connection))
 
     monkeypatch.setattr("pulsar_advisor.diagnosis.examination.connected", connected)

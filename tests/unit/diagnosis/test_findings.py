@@ -77,7 +77,7 @@ def test_a_healthy_cluster_is_fit_and_every_check_is_one_line() -> None:
     assert (not_ok(healthy()), diagnosis.fit, diagnosis.exit_code) == ([], True, 0)
     assert all("\n" not in row.sentence for row in diagnosis.rows)
     assert {row.check: row.sentence for row in diagnosis.rows}["surface.load_reports"] == (
-        "load reports can be read at 2 of 2 broker(s) asked (needs a super-user)"
+        "load reports can be read at 2 of 2 broker(s) asked: usage and bundles' rates (needs a super-user)"
     )
 
 
@@ -252,6 +252,21 @@ def test_metadata_in_etcd_is_warned_of() -> None:
     assert (row.check, row.status) == ("metadata_store", "warning")
 
 
+def test_a_configuration_store_of_its_own_is_named() -> None:
+    rows = {row.check: row for row in diagnose(healthy(answers=both(configuration_scheme="zk"))).rows}
+    assert rows["configuration_store"].status == "ok"
+    assert "tenants and policies in another store (zk:)" in rows["configuration_store"].sentence
+
+
+@pytest.mark.parametrize(
+    ("phase", "kind", "status"),
+    [("COPYING", "Oxia", "warning"), ("COMPLETED", "ZooKeeper", "problem"), ("COMPLETED", "Oxia", None)],
+)
+def test_what_a_migration_of_the_metadata_store_means(phase: str, kind: str, status: str | None) -> None:
+    found = healthy(migration=phase, store=StoreAnswers(None, ("b1:8080", "b2:8080"), True, kind))
+    assert [(row.check, row.status) for row in not_ok(found)] == [("metadata_store", status)] * (status is not None)
+
+
 def test_where_no_store_was_given_the_brokers_own_is_named() -> None:
     row = only(healthy(answers=both(store_scheme="oxia"), store=None))
     assert row.sentence.startswith("no metadata store was given (the brokers use oxia:)")
@@ -312,6 +327,14 @@ def test_zookeeper_alone_is_fit_for_a_capture_and_says_what_can_not_be_computed(
     assert (diagnose(found).fit, diagnose(found).exit_code) == (True, 0)
     assert only(found).check == "computable"
     assert "recommendations start from the load reports in ZooKeeper" in only(found).sentence
+
+
+def test_a_store_without_the_configuration_is_not_enough_for_a_capture() -> None:
+    store = StoreAnswers(None, ("b1:8080",), has_bundle_data=True, has_tenants=False)
+    diagnosis = diagnose(Examination({}, "prod", ("b1:8080",), "b1:8080", store=store))
+    (row,) = [row for row in diagnosis.rows if row.check == "configuration_store"]
+    assert (row.status, diagnosis.exit_code) == ("problem", 3)
+    assert "--configuration-metadata-store" in row.what_to_do
 
 
 def test_a_zookeeper_that_does_not_tell_the_cluster_is_no_way_in() -> None:
