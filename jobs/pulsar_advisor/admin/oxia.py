@@ -17,7 +17,13 @@ from pulsar_advisor.admin.secret import Secret, secret_line
 from pulsar_advisor.admin.tls_files import require_tls_files
 from pulsar_advisor.admin.user_path import UserPath
 
-_URL: Final = re.compile(r"oxia://(?P<address>(\[[0-9a-fA-F:]+\]|[\w.-]+):\d+)(/(?P<namespace>[\w.-]+))?/?")
+_ADDRESS: Final = r"(\[[0-9a-fA-F:]+\]|[\w.-]+):\d+"
+_URL: Final = re.compile(rf"oxia://(?P<address>{_ADDRESS})(/(?P<namespace>[\w.-]+))?/?", re.ASCII)
+
+
+def is_address(text: str | bytes) -> bool:
+    """Whether this is a server's `host:port`."""
+    return isinstance(text, str) and re.fullmatch(_ADDRESS, text, re.ASCII) is not None
 
 
 class OxiaConnection(BaseModel):

@@ -1,8 +1,9 @@
 """The messages that reads from Oxia need: names, numbers and types of its published protocol.
 
 Oxia's Python client has them all, but brings a compiler and a linter along. Read as protocol buffers of version 2,
-whose bytes are the same, a shard's number is sent even if it is 0, as the protocol asks for. An entry of the map of
-namespaces is a message of a key and a value on the wire.
+whose bytes are the same, a shard's number is sent even if it is 0, as the protocol asks for, and text that isn't UTF-8
+arrives as bytes. An entry of the map of namespaces is a message of a key and a value on the wire; times are signed, so
+that each fits a table.
 Source: `client.proto` of Oxia, in its Python client 0.2.1.
 """
 
@@ -35,8 +36,8 @@ _FIELDS: Final[Mapping[str, Mapping[str, tuple[int, str]]]] = {
     "GetResponse": {"status": (1, "int32"), "version": (2, "Version"), "value": (3, "bytes")},
     "Version": {
         "modifications_count": (2, "int64"),
-        "created_timestamp": (3, "fixed64"),
-        "modified_timestamp": (4, "fixed64"),
+        "created_timestamp": (3, "sfixed64"),
+        "modified_timestamp": (4, "sfixed64"),
     },
 }
 

@@ -15,11 +15,13 @@ import xxhash
 
 from pulsar_advisor.admin import oxia_messages as proto
 from pulsar_advisor.admin.metadata_store import Node, in_batches
-from pulsar_advisor.admin.oxia import OxiaConnection
+from pulsar_advisor.admin.oxia import OxiaConnection, is_address
 from pulsar_advisor.model.errors import ClusterUnreachable
 
 _SERVICE: Final = f"{proto.PACKAGE}.OxiaClient"
 _LARGEST_ANSWER_BYTES: Final = 64 << 20
+_LARGEST_CALL_BYTES: Final = 256 << 20
+"""A call has as many answers as the server likes to send."""
 _DENIED: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 
 
@@ -57,6 +59,10 @@ class OxiaStore:
             answers.cancel()
         if found is None or not found.assignments:
             raise ClusterUnreachable(f"{self._connection.name}: it has no such namespace: see metadataStoreUrl")
+        for shard in found.assignments:
+            # gRPC takes `unix:/path` and the like for servers, too.
+            if not is_address(shard.leader):
+                raise self._strange(f"it names {shard.leader!r} as the server of a shard, which is no host:port")
         self._shards = tuple(
             _Shard(
                 one.shard,
@@ -77,7 +83,9 @@ class OxiaStore:
         for some in in_batches(paths):
             asked = [(path, self._listings(path)) for path in some]
             for path, listings in asked:
-                keys = (key for answers in listings for answer in self._each(path, answers) for key in answer.keys)
+                keys = [key for answers in listings for answer in self._each(path, answers) for key in answer.keys]
+                if not all(isinstance(key, str) for key in keys):
+                    raise self._strange(f"it lists a key below {path} that is not text")
                 yield path, sorted({key.removeprefix(f"{path}/") for key in keys})
 
     def nodes(self, paths: Iterable[str]) -> Iterator[Node]:
@@ -125,9 +133,9 @@ class OxiaStore:
         found = {}
         for paths, answers in asked:
             records = [record for answer in self._each(paths[0], answers) for record in answer.gets]
-            for path, record in zip(paths, records, strict=True):
-                if record.status == proto.FOUND:
-                    found[path] = _node(path, record)
+            if len(records) != len(paths):
+                raise self._strange(f"it answered {len(records)} records where {len(paths)} were asked for")
+            found |= {path: _node(path, record) for path, record in zip(paths, records, strict=True) if _exists(record)}
         return found
 
     def _shard_of(self, key: str) -> _Shard:
@@ -137,7 +145,7 @@ class OxiaStore:
     def _ask(self, server: str, method: str, request: Any, answer: Any) -> Any:
         """A call that is under way: an iterator over its answers."""
         if server not in self._channels:
-            options = [("grpc.max_receive_message_length", _LARGEST_ANSWER_BYTES)]
+            options = [("grpc.max_receive_message_length", _LARGEST_ANSWER_BYTES), ("grpc.enable_http_proxy", 0)]
             self._channels[server] = (
                 grpc.secure_channel(server, _credentials(self._connection), options)
                 if self._connection.tls
@@ -149,10 +157,20 @@ class OxiaStore:
         return call(request, timeout=self._connection.timeout_s, metadata=self._authorization)
 
     def _each(self, path: str, answers: Any) -> Iterator[Any]:
+        size = 0
         try:
-            yield from answers
+            for answer in answers:
+                size += answer.ByteSize()
+                if size > _LARGEST_CALL_BYTES:
+                    raise self._strange(f"it answers more than {_LARGEST_CALL_BYTES:,} bytes about {path}")
+                yield answer
         except grpc.RpcError as error:
             raise self._unreachable(f"reading {path}", error) from error
+        finally:
+            answers.cancel()
+
+    def _strange(self, what: str) -> ClusterUnreachable:
+        return ClusterUnreachable(f"{self._connection.name}: {what}: check that this is the cluster's metadata store")
 
     def _unreachable(self, what: str, error: Exception) -> ClusterUnreachable:
         code = error.code() if isinstance(error, grpc.Call) else None
@@ -162,6 +180,10 @@ class OxiaStore:
         why = code.name if code is not None else "no answer"
         todo = "check host, port, firewall and certificates, then try again"
         return ClusterUnreachable(f"{self._connection.name}: {what} failed ({why}): {todo}")
+
+
+def _exists(record: Any) -> bool:
+    return bool(record.status == proto.FOUND)
 
 
 def _node(path: str, record: Any) -> Node:

@@ -1,0 +1,122 @@
+"""A metadata store that answers what it shouldn't: an error that names it, and no token for others."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+
+from pulsar_advisor.admin import oxia_store
+from pulsar_advisor.admin.metadata_store import connected
+from pulsar_advisor.admin.oxia_messages import ListResponse, ReadResponse, ShardAssignments
+from pulsar_advisor.model.errors import ClusterUnreachable
+from unit.admin.fake_oxia import NAMESPACE, FakeOxia, Record, served, with_parents
+from unit.admin.test_oxia import connection
+
+RECORDS = with_parents({"/loadbalance/brokers/b1:8080": Record(b"one")})
+NOT_TEXT = b"\x0a\x03\xff\xfe\x41"
+"""A list of one key."""
+
+
+@dataclass
+class Hostile(FakeOxia):
+    """The double, whose answers are changed as bytes."""
+
+    changed: Callable[[str, bytes], bytes] = lambda _method, answer: answer
+    times: int = 1
+
+    def _each(self, method: str, answers: Iterator[Any]) -> Iterator[Any]:
+        for answer in answers:
+            for _ in range(self.times):
+                yield self.changed(method, bytes(answer))
+
+    def assignments(self, request: Any) -> Iterator[Any]:
+        return self._each("assignments", super().assignments(request))
+
+    def list(self, request: Any) -> Iterator[Any]:
+        return self._each("list", super().list(request))
+
+    def read(self, request: Any) -> Iterator[Any]:
+        return self._each("read", super().read(request))
+
+
+def led_by(leader: str) -> Callable[[str, bytes], bytes]:
+    def change(method: str, answer: bytes) -> bytes:
+        if method != "assignments":
+            return answer
+        assignments = ShardAssignments.FromString(answer)
+        for shard in assignments.namespaces[0].value.assignments:
+            shard.leader = leader
+        return bytes(assignments.SerializeToString())
+
+    return change
+
+
+def of(method: str, other: bytes) -> Callable[[str, bytes], bytes]:
+    return lambda asked, answer: other if asked == method else answer
+
+
+def read_all(oxia: FakeOxia) -> None:
+    with connected(connection(oxia)) as reader:
+        list(reader.broker_nodes())
+
+
+@pytest.mark.parametrize("leader", ["unix:/run/other.sock", "dns://198.51.100.7/oxia:1", "", "a b:1", "host", "h:1\n"])
+def test_a_shard_is_asked_of_a_host_and_a_port_alone(leader: str) -> None:
+    with served(Hostile(RECORDS, changed=led_by(leader))) as oxia, pytest.raises(ClusterUnreachable, match="host:port"):
+        read_all(oxia)
+
+
+@pytest.mark.parametrize(
+    ("method", "answer", "says"),
+    [
+        ("list", NOT_TEXT, "a key below /loadbalance that is not text"),
+        ("list", b"\xff\xff\xff", r"reading /loadbalance failed \(INTERNAL\)"),
+        ("read", b"", "0 records where 1 were asked for"),
+        ("read", ReadResponse(gets=[{}, {}]).SerializeToString(), "2 records where 1 were asked for"),
+        ("assignments", b"\xff\xff\xff", r"asking for its shards failed \(INTERNAL\)"),
+        ("assignments", b"\x0a\x05\x0a\x03\xff\xfe\x41", "no such namespace"),
+    ],
+)
+def test_what_is_no_answer_is_an_error_with_the_stores_name(method: str, answer: bytes, says: str) -> None:
+    with (
+        served(Hostile(RECORDS, changed=of(method, answer))) as oxia,
+        pytest.raises(ClusterUnreachable, match=rf"Oxia {oxia.address}/{NAMESPACE}: .*{says}"),
+    ):
+        read_all(oxia)
+
+
+def test_a_server_that_goes_on_and_on_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oxia_store, "_LARGEST_CALL_BYTES", 1 << 20)
+    many = ListResponse(keys=[f"/loadbalance/{number:09d}" for number in range(1000)]).SerializeToString()
+    with (
+        served(Hostile(RECORDS, changed=of("list", many), times=10_000)) as oxia,
+        pytest.raises(ClusterUnreachable, match="more than 1,048,576 bytes about /loadbalance"),
+    ):
+        read_all(oxia)
+
+
+def test_proxies_of_the_environment_get_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    class Proxy(BaseHTTPRequestHandler):
+        def do_CONNECT(self) -> None:
+            asked.append(self.path)
+            self.send_error(502)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Proxy) as proxy, served(FakeOxia(RECORDS)) as oxia:
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        for name in ("grpc_proxy", "https_proxy", "http_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.server_port}")
+        monkeypatch.setenv("no_proxy", "")
+        monkeypatch.setenv("no_grpc_proxy", "")
+        read_all(oxia)
+        proxy.shutdown()
+    assert asked == []
