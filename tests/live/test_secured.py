@@ -187,7 +187,7 @@ def test_a_user_with_a_password_captures_all_and_a_wrong_password_is_one_line(
     (tmp_path / "password").write_text("another\n")
     answer = shell("capture", *shell.connection)
     (line,) = answer.err.splitlines()
-    assert (answer.code, answer.out, "are not accepted" in line) == (UNREACHABLE, "", True), answer
+    assert (answer.code, answer.out, "credentials rejected" in line) == (UNREACHABLE, "", True), answer
     assert not shell.root.exists()
 
     (tmp_path / "password").write_text(f"{PASSWORD}\n")
