@@ -1,0 +1,148 @@
+"""What brokers export for Prometheus, by name and label, and the questions that get it back.
+
+Source: Pulsar `NamespaceStatsAggregator`, `TopicStats` (stats.prometheus), `ModularLoadManagerImpl` (2.10 to 5.0), and
+`/metrics` of live 4.0.8 brokers. Rates are those of the last statistics pass, at most a minute old.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.text.nearest import nearest
+
+HOSTS: Final = {
+    "cpu_usage": "pulsar_lb_cpu_usage",
+    "memory_usage": "pulsar_lb_memory_usage",
+    "direct_memory_usage": "pulsar_lb_directMemory_usage",
+    "bandwidth_in_usage": "pulsar_lb_bandwidth_in_usage",
+    "bandwidth_out_usage": "pulsar_lb_bandwidth_out_usage",
+}
+"""Column of `columns.HOSTS` -> metric, in percent of the limit."""
+STARTED: Final = "process_start_time_seconds"
+VERSION: Final = "pulsar_version_info"
+VERSION_LABEL: Final = "version"
+
+_REPLACED: Final = "exported_"
+"""Prefix of a label that the target's own one of the same name replaced, unless the scrape honours labels."""
+_LONGEST_PATTERN: Final = 3_000
+"""Characters of a pattern: proxies refuse addresses of more than 8,000 characters."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The names that labels have on this server."""
+
+    cluster: str = "cluster"
+    namespace: str = "namespace"
+    topic: str = "topic"
+    bundle: str = "bundle"
+    instance: str = "instance"
+
+    def replaced(self, seen: Iterable[str]) -> Labels:
+        """These, with the name that Prometheus gave to those of the exporter that others replaced."""
+        exported = {name: f"{_REPLACED}{own}" for name, own in vars(self).items() if name != "instance"}
+        return replace(self, **{name: label for name, label in exported.items() if label in set(seen)})
+
+
+def labels_of(given: Sequence[str]) -> Labels:
+    """Labels by `OURS=THEIRS`, for example `instance=pod`. Raises `UsageError`."""
+    names: dict[str, str] = {}
+    for text in given:
+        ours, _, theirs = text.partition("=")
+        if ours not in vars(Labels()):
+            raise UsageError(f"--label {text}: '{ours}' isn't a label that is needed{nearest(ours, vars(Labels()))}")
+        if not re.fullmatch("[a-zA-Z_][a-zA-Z0-9_]*", theirs):
+            raise UsageError(f"--label {text}: '{theirs}' can't be the name of a label; give for example instance=pod")
+        names[ours] = theirs
+    return Labels(**names)
+
+
+@dataclass(frozen=True)
+class Level:
+    """What figures are exported of: each topic, each bundle, or each namespace."""
+
+    name: str
+    metrics: tuple[str, ...]
+    """In the order of `scraped.FIGURES`."""
+
+    def subject_label(self, labels: Labels) -> str:
+        """The label that says what a series is of."""
+        return {"topic": labels.topic, "bundle": labels.bundle, "namespace": labels.namespace}[self.name]
+
+    def matchers(self, labels: Labels) -> str:
+        """What tells series of this level from others of the same metric."""
+        return {"topic": f'{labels.topic}!=""', "bundle": f'{labels.bundle}!=""', "namespace": f'{labels.topic}=""'}[
+            self.name
+        ]
+
+
+_OF_TOPICS: Final = ("rate_in", "rate_out", "throughput_in", "throughput_out", "producers_count", "consumers_count")
+_OF_BUNDLES: Final = (
+    *("msg_rate_in", "msg_rate_out", "msg_throughput_in", "msg_throughput_out"),
+    *("producer_count", "consumer_count"),
+)
+TOPICS: Final = Level("topic", tuple(f"pulsar_{name}" for name in _OF_TOPICS))
+BUNDLES: Final = Level("bundle", tuple(f"pulsar_bundle_{name}" for name in _OF_BUNDLES))
+NAMESPACES: Final = Level("namespace", TOPICS.metrics)
+LEVELS: Final = (TOPICS, BUNDLES, NAMESPACES)
+"""Best first."""
+
+
+def selector(metric: str, labels: Labels, cluster: str, *more: str) -> str:
+    """PromQL for a metric of a cluster."""
+    return f"{metric}{{{','.join((f'{labels.cluster}={quoted(cluster)}', *more))}}}"
+
+
+def of_namespaces(level: Level, labels: Labels, namespaces: Iterable[str]) -> str:
+    """The matcher for what is of these namespaces."""
+    pattern = "|".join(re.escape(name) for name in namespaces)
+    if level is BUNDLES:
+        return f"{labels.bundle}=~{quoted(f'({pattern})/0x[^/]*')}"
+    return f"{labels.namespace}=~{quoted(pattern)}"
+
+
+def quoted(text: str) -> str:
+    """A PromQL string."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def groups(series: Mapping[str, int], most: int) -> Iterator[tuple[str, ...]]:
+    """Namespaces in the order of their bundles' names, together while they have at most `most` series."""
+    group: list[str] = []
+    number, characters = 0, 0
+    for namespace in sorted(series, key=lambda name: f"{name}/"):
+        number, characters = number + series[namespace], characters + 2 * len(namespace)
+        if group and (number > most or characters > _LONGEST_PATTERN):
+            yield tuple(group)
+            group, number, characters = [], series[namespace], 2 * len(namespace)
+        group.append(namespace)
+    if group:
+        yield tuple(group)
+
+
+def broker_of(instance: str, ids: Iterable[str]) -> str:
+    """The broker id (`host:port`) that a scrape's instance, a pod or a host stands for: of the same name, of the same
+    host, or of the same host without its domain; the instance itself if it is none or several of these."""
+    known = tuple(ids)
+    if instance in known:
+        return instance
+    for part in (_host, _first_name):
+        found = [id for id in known if part(id) == part(instance)]
+        if len(found) == 1:
+            return found[0]
+    return instance
+
+
+def _host(name: str) -> str:
+    host, colon, port = name.rpartition(":")
+    return host.lower() if colon and port.isdigit() else name.lower()
+
+
+def _first_name(name: str) -> str:
+    host = _host(name)
+    return host if re.fullmatch(r"[0-9.]+|.*[\[:].*", host) else host.partition(".")[0]

@@ -1,0 +1,189 @@
+"""What a Prometheus answers is read into figures, or refused in one line, whatever it sends."""
+
+import json
+import threading
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pytest
+from werkzeug import Request, Response
+
+from pulsar_advisor.admin import prometheus
+from pulsar_advisor.admin.prometheus import Prometheus, Question, Samples, Window, samples_of
+from pulsar_advisor.admin.read_client import UnreadableAnswer
+from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer
+from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit
+from web_server import HTTPServer
+
+START = 1_795_000_000
+WINDOW = Window(START, 60, 3)
+QUESTION = Question("pulsar_rate_in", WINDOW, ("topic", "instance"))
+URL = "http://prometheus:9090/api/v1/query_range"
+
+
+@pytest.fixture
+def server() -> Iterator[HTTPServer]:
+    with HTTPServer() as started:
+        yield started
+
+
+def client(server: HTTPServer, **manners: float) -> Prometheus:
+    connection = AdminConnection(admin_urls=(server.url_for("").rstrip("/"),), **manners)
+    return Prometheus(AdminTransport(connection, sleep=lambda _: None), now=lambda: START)
+
+
+def matrix(*values: object, topic: str = "t") -> str:
+    result = [{"metric": {"topic": topic, "instance": "a:1"}, "values": one} for one in values]
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}})
+
+
+def read(text: str) -> Samples:
+    return samples_of(Answer(200, URL, text.encode()), QUESTION)
+
+
+def figures(text: str) -> list[list[float | None]]:
+    return [[None if np.isnan(one) else one for one in row] for row in read(text).figures.tolist()]
+
+
+def test_each_series_has_a_figure_at_each_moment_that_it_was_scraped() -> None:
+    text = matrix([[START, "1.5"], [START + 120, "2"]], [], [[START + 60, "0"]])
+    assert figures(text) == [[1.5, None, 2.0], [None, None, None], [None, 0.0, None]]
+    assert read(text).labels == [("t", "a:1")] * 3
+
+
+def test_no_series_are_no_figures() -> None:
+    assert read(matrix()).figures.shape == (0, 3)
+
+
+@pytest.mark.parametrize("wrong", ["NaN", "+Inf", "-Inf", "-1"])
+def test_what_is_no_figure_is_none_and_counted(wrong: str) -> None:
+    samples = read(matrix([[START, wrong], [START + 60, "1"]]))
+    assert (np.isnan(samples.figures).tolist(), samples.unusable) == ([[True, False, True]], 1)
+
+
+def test_white_space_and_fractions_of_a_second_are_read() -> None:
+    text = matrix([[START + 60.0, "3"]]).replace(",", " ,\n ")
+    assert figures(text) == [[None, 3.0, None]]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [[START + 1, "1"]],  # between two moments
+        [[START - 60, "1"]],
+        [[START + 180, "1"]],
+        [["now", "1"]],
+        [[START, "many"]],
+        [[START, "1", "2"]],
+        [[START]],
+        [START, "1"],
+        [[START, None]],
+        [[START, [1]]],
+        [[1e300, "1"]],
+        {"0": "1"},
+        None,
+        7,
+        "],[",
+    ],
+)
+def test_other_values_are_refused(values: object) -> None:
+    with pytest.raises(UnreadableAnswer):
+        read(matrix(values))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "<html>",
+        "[]",
+        "null",
+        '{"status":"success"}',
+        '{"status":"success","data":{"result":[7]}}',
+        '{"status":"success","data":{"result":[{"metric":{"topic":7},"values":[]}]}}',
+        '{"status":"success","data":{"result":[{"values":[]}]}}',
+        matrix([[START, "1"]])[:-7],
+        "[" * 100_000,
+    ],
+)
+def test_other_answers_are_refused(text: str) -> None:
+    with pytest.raises(UnreadableAnswer):
+        read(text)
+
+
+def answer_with(server: HTTPServer, responses: Iterable[Response]) -> list[str]:
+    """Serve these one after the other; the list of what was asked for grows."""
+    left, asked = iter(responses), []
+
+    def respond(request: Request) -> Response:
+        asked.append(request.args["query"])
+        return next(left)
+
+    server.expect_request("/api/v1/query_range").respond_with_handler(respond)
+    return asked
+
+
+def test_answers_come_in_order_and_the_next_question_is_sent_meanwhile(server: HTTPServer) -> None:
+    asked = answer_with(server, (Response(matrix([[START, str(number)]])) for number in range(3)))
+    answers = client(server).answers(Question(f"q{number}", WINDOW, ()) for number in range(3))
+    assert [samples.figures[0, 0] for samples in answers] == [0, 1, 2]
+    assert asked == ["q0", "q1", "q2"]
+
+
+def test_the_reason_of_a_refusal_is_passed_on(server: HTTPServer) -> None:
+    reason = json.dumps({"status": "error", "errorType": "execution", "error": "too many samples\x1b[2J"})
+    answer_with(server, [Response(reason, 422)])
+    with pytest.raises(ClusterUnreachable, match=r"422 \(too many samples.*\); asked for pulsar_rate_in") as refused:
+        client(server).ask(QUESTION)
+    assert "\x1b" not in str(refused.value)
+
+
+def test_a_busy_server_is_asked_again(server: HTTPServer) -> None:
+    answer_with(server, [Response("", 503), Response(matrix([[START, "1"]]))])
+    assert client(server).ask(QUESTION).figures[0, 0] == 1
+
+
+def test_a_redirect_to_another_host_is_not_followed(server: HTTPServer) -> None:
+    answer_with(server, [Response("", 307, {"Location": "http://elsewhere.example/api/v1/query_range"})])
+    with pytest.raises(ClusterUnreachable, match="elsewhere"):
+        client(server).ask(QUESTION)
+
+
+def test_a_silent_server_is_given_up(server: HTTPServer) -> None:
+    stopped = threading.Event()
+
+    def silent(_: Request) -> Response:
+        def trickle() -> Iterator[bytes]:
+            yield b"{"
+            stopped.wait(5)
+            yield b"}"
+
+        return Response(trickle())
+
+    server.expect_request("/api/v1/query_range").respond_with_handler(silent)
+    with pytest.raises(ClusterUnreachable, match="no complete response"):
+        client(server, read_timeout_s=0.2).ask(QUESTION)
+    stopped.set()
+
+
+def test_ten_million_series_are_not_read_to_their_end(server: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prometheus, "LARGEST_ANSWER_BYTES", 100_000)
+    sent = []
+
+    def endless() -> Iterator[bytes]:
+        yield b'{"status":"success","data":{"result":['
+        for number in range(10_000_000):
+            sent.append(number)
+            yield b'{"metric":{"topic":"%d"},"values":[[1795000000,"1"]]},' % number * 1000
+
+    server.expect_request("/api/v1/query_range").respond_with_handler(lambda _: Response(endless()))
+    with pytest.raises(DataNotFit, match="larger than 100,000 bytes"):
+        client(server).ask(QUESTION)
+    assert len(sent) < 1000
+
+
+def test_a_clock_is_compared_to_the_second(server: HTTPServer) -> None:
+    for ahead, expected in ((1, 0), (-90, -90)):
+        text = json.dumps({"status": "success", "data": {"resultType": "scalar", "result": [START + ahead, "7"]}})
+        server.expect_oneshot_request("/api/v1/query").respond_with_data(text)
+        assert client(server).clock_ahead_s() == expected
