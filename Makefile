@@ -14,7 +14,7 @@ LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-ha
 PAGES := $(filter-out docs/checks.md docs/lint.md docs/tables.md,$(wildcard *.md docs/*.md docs/*/*.md))
 HARNESS := PYTHONPATH=tests $(BIN)/python -m harness
 
-.PHONY: help setup demo test test-full fuzz docs docs-site lint format lock wheel sbom audit bench bench-simulate bench-grid bench-engine bench-capture bench-tables bench-checks bench-ledger bench-pages bench-run up secrets cluster-up cluster-down cluster-load parity record-demo record-decisions record-permissions replay-decisions simulate-decisions clean
+.PHONY: help setup demo test test-full fuzz docs docs-site lint format lock wheel sbom audit bench bench-simulate bench-grid bench-engine bench-capture bench-tables bench-checks bench-ledger bench-pages bench-run up pin secrets cluster-up cluster-down cluster-load parity record-demo record-decisions record-permissions replay-decisions simulate-decisions clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m%s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -156,6 +156,13 @@ bench-pages: setup ## Measure the Airflow pages: 100 clusters of 3,000 snapshots
 
 up: setup ## Start Airflow on loopback with the connections of the local cluster
 	@PYTHONPATH=tests $(BIN)/python -m harness.standalone
+
+pin: ## Pull the images of docker-compose.yaml and write their digests into .env, which Compose reads
+	@touch .env; for variable in BASE_IMAGE POSTGRES_IMAGE PULSAR_IMAGE; do \
+	  tag=$$(sed -n "s/^$$variable=//p" .env.example) && docker pull --quiet "$$tag" >/dev/null \
+	    && digest=$$(docker image inspect --format '{{index .RepoDigests 0}}' "$$tag") \
+	    && sed -i "/^$$variable=/d" .env && echo "$$variable=$$tag@$${digest#*@}" | tee -a .env || exit 1; \
+	done
 
 secrets: ## Make the secrets of docker-compose.yaml that are missing, in secrets/
 	@mkdir -p secrets && chmod 700 secrets && cd secrets && umask 022; \

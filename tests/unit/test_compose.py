@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -136,6 +137,24 @@ def test_make_writes_each_secret_once_and_for_its_owner_only(tmp_path: Path) -> 
     ):
         url = values["ledger_url" if name == "ledger_database" else f"{name}_url"]
         assert url == f"postgresql+psycopg2://{user}:{values[f'{name}_password']}@{database}-database/{database}"
+
+
+def test_make_pins_the_images_of_others_by_the_digests_that_were_pulled(tmp_path: Path) -> None:
+    for file in ("Makefile", ".env.example"):
+        shutil.copy(REPOSITORY / file, tmp_path)
+    docker = tmp_path / "docker"
+    docker.write_text(
+        '#!/bin/sh\n[ "$1" != image ] || echo "anywhere/${5%:*}@sha256:$(echo "$5" | sha256sum | cut -c -64)"\n'
+    )
+    docker.chmod(0o755)
+    (tmp_path / ".env").write_text("AIRFLOW_PORT=9090\nPOSTGRES_IMAGE=postgres:16\n")
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    for _ in range(2):
+        subprocess.run(["make", "pin"], cwd=tmp_path, check=True, capture_output=True, env=environment)
+    lines = dict(line.split("=", 1) for line in (tmp_path / ".env").read_text().splitlines())
+    assert lines.pop("AIRFLOW_PORT") == "9090"
+    assert lines.keys() == {"BASE_IMAGE", "POSTGRES_IMAGE", "PULSAR_IMAGE"}
+    assert all(re.fullmatch(r"[a-z/-]+:[a-z0-9.-]+@sha256:[0-9a-f]{64}", image) for image in lines.values())
 
 
 def test_the_secrets_stay_out_of_version_control_and_of_the_image() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import BaseOperator, conf
 from airflow.sdk.exceptions import AirflowException
@@ -62,6 +62,13 @@ class PulsarCaptureOperator(BaseOperator):  # type: ignore[misc]
     def go_on(self, context: Context, event: Mapping[str, Json]) -> str:
         """The same, once the triggerer has listened; the event says what it heard."""
         return self._captured(context, event["heard"], may_defer=False)
+
+    def get_openlineage_facets_on_complete(self, _task_instance: object) -> Any:
+        """What it wrote, for Airflow's OpenLineage provider."""
+        from pulsar_advisor.storage.root import Root
+        from pulsar_advisor_airflow.lineage import lineage
+
+        return lineage("capture", Root(self.root, self.cluster))
 
     def _captured(self, context: Context, heard: Json | None, *, may_defer: bool) -> str:
         from pulsar_advisor.capture.publications import Heard

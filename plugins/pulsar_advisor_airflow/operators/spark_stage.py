@@ -82,6 +82,13 @@ class PulsarSparkStageOperator(SparkSubmitOperator):  # type: ignore[misc]
                 raise
             raise AirflowFailException(str(error)) from error
 
+    def get_openlineage_facets_on_complete(self, _task_instance: object) -> Any:
+        """What it read and wrote, for Airflow's OpenLineage provider."""
+        from pulsar_advisor.storage.root import Root
+        from pulsar_advisor_airflow.lineage import lineage
+
+        return lineage(self.stage, Root(self.root, self.cluster))
+
 
 def _flat(arguments: Sequence[Any]) -> Iterator[str]:
     for argument in arguments:
