@@ -73,7 +73,7 @@ def main(brokers: int, bundles: int, topics: int) -> None:
         print(f"{brokers:,} brokers, {bundles:,} bundles in two views, {topics:,} topics, {MASTER}")
 
         started = time.perf_counter()
-        import great_expectations  # noqa: F401
+        from pulsar_advisor.quality.library import gx  # noqa: F401
 
         spark = spark_session(MASTER, "validate", raw_bytes=RAW_BYTES)
         spark.range(1).count()

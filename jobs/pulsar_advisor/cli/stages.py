@@ -386,7 +386,7 @@ def run(
             else import_snapshot(from_archive, root)
         )
     # Java takes seconds to start, and so do these: load them meanwhile.
-    load_soon("great_expectations", _LEDGER, "pulsar_advisor.reporting.html")
+    load_soon("pulsar_advisor.quality.library", _LEDGER, "pulsar_advisor.reporting.html")
     with timed("start of Spark"):
         spark = spark_for(master, "run", root, snapshot)
     if from_archive is None:

@@ -22,10 +22,11 @@ exist. `data_docs_custom_styles.css` replaces the styles, under the name that Gr
 
 def data_docs_page(result: Validation, table: str) -> str:
     """The page of one suite as HTML that fetches nothing."""
-    import great_expectations as gx
     from great_expectations.core import ExpectationSuiteValidationResult
     from great_expectations.render.renderer import ValidationResultsPageRenderer
     from great_expectations.render.view import DefaultJinjaPageView
+
+    from pulsar_advisor.quality.library import gx
 
     outcomes = {one.check: one for one in result.results}
     mine = [

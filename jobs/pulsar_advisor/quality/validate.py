@@ -141,7 +141,7 @@ def run_suite(
     The first pass asks only which hold, which Great Expectations computes in one aggregation. The failing rows of the
     others are counted, and fetched if there are few enough to name.
     """
-    import great_expectations as gx
+    from pulsar_advisor.quality.library import gx
 
     logging.getLogger("great_expectations").setLevel(logging.WARNING)  # it logs every temporary folder
     context = gx.get_context(mode="ephemeral")

@@ -1,0 +1,27 @@
+"""Great Expectations as `gx`, imported without what only expectations that no suite has use: a third of its import."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Final
+
+_POSTPONED: Final = ("altair", "scipy.stats")
+
+
+class PostponedModule(ModuleType):
+    """Stands for a module until something uses it."""
+
+    def __getattr__(self, name: str) -> Any:
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(import_module(self.__name__), name)
+
+
+for _name in _POSTPONED:
+    sys.modules.setdefault(_name, PostponedModule(_name))
+
+import great_expectations as gx  # noqa: E402, TID253
+
+__all__ = ["gx"]
