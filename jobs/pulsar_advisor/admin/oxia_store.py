@@ -130,7 +130,7 @@ class OxiaStore:
             for shard, paths in wanted.items()
             if paths
         ]
-        found = {}
+        found: dict[str, Node] = {}
         for paths, answers in asked:
             records = [record for answer in self._each(paths[0], answers) for record in answer.gets]
             if len(records) != len(paths):
