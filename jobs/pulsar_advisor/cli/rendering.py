@@ -240,6 +240,7 @@ def verify_lines(result: VerifyResult) -> Iterator[str]:
     """Each bundle and broker of a plan: as predicted, or not."""
     for bundle in result.bundles:
         yield f"{_judgement(bundle.as_predicted)} {bundle.bundle} at {bundle.actual or 'no broker'}"
+    yield from (f"meanwhile    {change}" for change in result.segment_changes)
     if not result.usage_judged:
         yield "usage is not judged: brokers still report figures from before the run"
         return

@@ -43,6 +43,8 @@ class VerifyResult(Document):
     usage_tolerance_ratio: float
     bundles: tuple[BundleCheck, ...]
     brokers: tuple[UsageCheck, ...]
+    segment_changes: tuple[str, ...] = ()
+    """What controllers of scalable topics split or merged since the plan's snapshot, and where load went by that."""
     ledger_head: str = ""
     """The ledger's last event, `NUMBER:HASH`; this result is in it."""
 

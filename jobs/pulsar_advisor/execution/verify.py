@@ -13,6 +13,7 @@ from pulsar_advisor.execution.ledger.tables import Run, Verification, VerifiedBr
 from pulsar_advisor.execution.ledger.verifications import record_verification
 from pulsar_advisor.execution.run.preconditions import executable_steps
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
+from pulsar_advisor.model.cluster.segment_changes import segment_changes
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.load.base_load import base_load
@@ -55,11 +56,18 @@ def require_later(snapshot: str, captured_at_ms: int, run: Run, ended_at_ms: int
         )
 
 
-def verify_plan(plan: Plan, ledger: Ledger, state: ClusterState, settings: LoadBalancerSettings) -> VerifyResult:
+def verify_plan(
+    plan: Plan,
+    ledger: Ledger,
+    state: ClusterState,
+    settings: LoadBalancerSettings,
+    before: ClusterState | None = None,
+) -> VerifyResult:
     """Compare an applied plan with the cluster in a later capture, and record the result in the ledger.
 
-    Raises `Refused` if the plan was never applied, its run is still in progress, or the capture shows another cluster
-    or predates the end of the run.
+    `before`: the snapshot that the plan was made of, to name what controllers of scalable topics did since. Raises
+    `Refused` if the plan was never applied, its run is still in progress, or the capture shows another cluster or
+    predates the end of the run.
     """
     digest = digest_of(plan)
     run, ended_at_ms = settled_run(plan, ledger)
@@ -91,6 +99,7 @@ def verify_plan(plan: Plan, ledger: Ledger, state: ClusterState, settings: LoadB
         usage_tolerance_ratio=USAGE_TOLERANCE_RATIO,
         bundles=bundles,
         brokers=brokers,
+        segment_changes=tuple(one.sentence for one in segment_changes(before, state)) if before is not None else (),
         ledger_head=str(ledger.head()),
     )
 

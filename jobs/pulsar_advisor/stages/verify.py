@@ -9,6 +9,7 @@ from pulsar_advisor.execution.verify import require_later, settled_run, verify_p
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.storage.results import read_manifest
+from pulsar_advisor.storage.root import RESULT
 from pulsar_advisor.tables.settings_inputs import settings_inputs
 from pulsar_advisor.tables.state import cluster_state
 
@@ -34,7 +35,9 @@ def check_snapshot(plan: Plan, ledger: Ledger, root: Root, snapshot: str) -> Non
 def run(plan: Plan, ledger: Ledger, root: Root, snapshot: str) -> VerifyResult:
     """Compare an applied plan with a normalized snapshot; see `verify_plan`."""
     settings = resolve_settings(*settings_inputs(root, snapshot)).values
-    result = verify_plan(plan, ledger, cluster_state(root, snapshot, "fresh"), settings)
+    has_tables = (root.folder("tables/result", plan.snapshot) / RESULT).exists()
+    before = cluster_state(root, plan.snapshot) if has_tables else None
+    result = verify_plan(plan, ledger, cluster_state(root, snapshot, "fresh"), settings, before)
     found = f"not as predicted: {plain('; '.join(result.deviations))}" if result.deviations else "as predicted"
     _log.info("run %d of %s, by snapshot %s: %s", result.run, result.digest, snapshot, found)
     return result

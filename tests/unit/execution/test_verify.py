@@ -57,6 +57,18 @@ def test_a_cluster_as_predicted(ledger: Ledger, done: FakeCluster) -> None:
     }
 
 
+def test_what_the_controller_of_a_scalable_topic_did_meanwhile_is_said(ledger: Ledger, done: FakeCluster) -> None:
+    then, now = captured(done), captured(done)
+    of_topic = [f"segment://{NAMESPACE}/clicks/{part}" for part in ("0000-ffff-0", "0000-7fff-1", "8000-ffff-2")]
+    bundles = [BundleRow(NAMESPACE, "0x00000000_0xffffffff", B1)]
+    then = replace(then, topics=cluster_state([BrokerRow(B1)], bundles, topics=of_topic[:1]).topics)
+    now = replace(now, topics=cluster_state([BrokerRow(B1)], bundles, topics=of_topic[1:]).topics)
+    result = verify_plan(PLAN, ledger, now, SETTINGS, then)
+    assert len(result.segment_changes) == 1
+    assert result.segment_changes[0].startswith(f"topic://{NAMESPACE}/clicks: 1 of its segments became 2, so load went")
+    assert verify(ledger, now).segment_changes == ()
+
+
 def test_a_bundle_that_has_moved_on_deviates(ledger: Ledger, done: FakeCluster) -> None:
     done.owners[f"{NAMESPACE}/{LOWER}"] = B3
     result = verify(ledger, captured(done))

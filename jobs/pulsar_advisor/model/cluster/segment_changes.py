@@ -1,0 +1,77 @@
+"""What controllers of scalable topics did between two snapshots: which segments took over the keys of which.
+
+At any moment the active segments of a topic share its key hashes among them. So two snapshots are joined by key range,
+which also holds where segments that came and went in between have left the topic's layout.
+Source: Pulsar `SegmentTopicName`, `HashRange` (5.0.0-M1).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
+from pulsar_advisor.model.text.some_of import some_of
+
+_KEYS: Final = re.compile(r"segment://.+/([0-9a-f]{4})-[0-9a-f]{4}-[0-9]+")
+
+
+@dataclass(frozen=True)
+class SegmentChange:
+    """The segments that had some of a topic's keys, and those that have the same keys now; of each, its bundle."""
+
+    scalable_topic: str
+    before: Mapping[str, str | None]
+    after: Mapping[str, str | None]
+
+    @property
+    def sentence(self) -> str:
+        """What happened, and which bundles gave and got the load."""
+        gave, got = (sorted({one for one in of.values() if one is not None}) for of in (self.before, self.after))
+        parts = f"{len(self.before)} of its segments became {len(self.after)}"
+        return f"{self.scalable_topic}: {parts}, so load went from {some_of(gave)} to {some_of(got)}"
+
+
+def segment_changes(before: ClusterState, after: ClusterState) -> tuple[SegmentChange, ...]:
+    """The splits and merges of segments between two states, by topic and key; a topic that one lacks has none."""
+    then, now = _active(before), _active(after)
+    return tuple(change for topic in sorted(then.keys() & now.keys()) for change in _of(topic, then[topic], now[topic]))
+
+
+def _of(topic: str, then: Mapping[str, str | None], now: Mapping[str, str | None]) -> Iterable[SegmentChange]:
+    starts = sorted(_starts(then) & _starts(now))
+    groups: defaultdict[int, tuple[dict[str, str | None], dict[str, str | None]]] = defaultdict(lambda: ({}, {}))
+    for side, segments in enumerate((then, now)):
+        for name, bundle in segments.items():
+            groups[bisect_right(starts, _start(name))][side][name] = bundle
+    for _, (gone, come) in sorted(groups.items()):
+        if gone.keys() != come.keys():
+            yield SegmentChange(topic, gone, come)
+
+
+def _starts(segments: Iterable[str]) -> set[int]:
+    return {_start(name) for name in segments}
+
+
+def _start(name: str) -> int:
+    """The first key hash of a segment; one that still has an ordinary topic's name counts from the beginning."""
+    found = _KEYS.fullmatch(name)
+    return int(found[1], 16) if found else 0
+
+
+def _active(state: ClusterState) -> dict[str, dict[str, str | None]]:
+    """By scalable topic, its active segments, each with its bundle if that is known."""
+    topics, segments = state.topics, state.topics.segments
+    found: defaultdict[str, dict[str, str | None]] = defaultdict(dict)
+    for at in np.flatnonzero(segments.is_active).tolist():
+        row = int(segments.row[at])
+        bundle = int(topics.bundle[row])
+        name = None if bundle == NO_ROW else state.bundle_name(bundle)
+        found[segments.names[int(segments.scalable_topic[at])]][str(topics.names[row])] = name
+    return dict(found)
