@@ -37,23 +37,25 @@ class RestartOrder:
     """No order needs fewer, as every bundle has to leave its broker, and those of the first one twice."""
 
 
-def restart_order(room: Room, spare: Sequence[int] = ()) -> RestartOrder:
+def restart_order(room: Room, spare: Sequence[int] = (), last: int | None = None) -> RestartOrder:
     """The order in which to restart all fit brokers but the `spare` ones (rows); `room` is as the snapshot found them.
 
-    Spare brokers take bundles first, and aren't restarted.
+    Spare brokers take bundles first, and aren't restarted. One broker may have to be the `last`.
     """
-    at_first, waiting = room, [row for row in np.flatnonzero(room.fit).tolist() if row not in spare]
-    bundles = {broker: len(movable(room, broker)) for broker in waiting}
+    at_first, fit = room, [row for row in np.flatnonzero(room.fit).tolist() if row not in spare]
+    bundles = {broker: len(movable(room, broker)) for broker in fit}
+    others, kept = [row for row in fit if row != last], [row for row in fit if row == last]
     restarted = list(spare)
     restarts = []
-    while waiting:
+    while waiting := others or kept:
         turns = ((broker, turn(room, broker, restarted)) for broker in _candidates(room, waiting, bundles, restarted))
         broker, best = _first_or_best(turns)
         restarts.append(best.restart)
         restarted.append(broker)
         waiting.remove(broker)
         room = best.back
-    again = min(bundles.values(), default=0) if len(bundles) > 1 and not spare else 0
+    firsts = [bundles[row] for row in fit if row != last]
+    again = min(firsts, default=0) if len(fit) > 1 and not spare else 0
     moves, bound = sum(one.bundles for one in restarts), sum(bundles.values()) + again
     return RestartOrder(_balance_first(at_first, restarts), tuple(restarts), moves, bound)
 

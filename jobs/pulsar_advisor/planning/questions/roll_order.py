@@ -43,7 +43,8 @@ def roll_order(room: Room, leader: str | None, names: Sequence[str] = (), spare:
     if unfit := sorted({*named, *kept} - fit):
         raise UsageError(f"{some_of(unfit)} is not active, or its figures are not fit for use: capture again")
     others = [broker for broker in sorted(fit) if broker not in named] if named else kept
-    best = restart_order(room, room.rows_of(others))
+    last = room.rows_of([leader])[0] if leader is not None and leader in fit.difference(others) else None
+    best = restart_order(room, room.rows_of(others), last)
     order = named or [one.broker for one in best.restarts if one.bundles or one.stay]
     if not order:
         raise UsageError("no broker has a bundle to move: restart them one after the other")

@@ -19,6 +19,12 @@ def test_the_broker_with_the_fewest_bundles_goes_first_and_each_next_one_into_it
     assert set(second.onto) == {first.broker}
 
 
+def test_a_broker_that_has_to_be_last_is_not_the_first_though_it_has_the_fewest_bundles() -> None:
+    order = restart_order(room(cluster({"a": [10] * 4, "b": [20] * 2, "c": [10] * 3})), last=1)
+    assert [host(restart.broker) for restart in order.restarts] == ["c", "a", "b"]
+    assert (order.moves, order.moves_bound) == (12, 12)
+
+
 def test_without_room_bundles_move_again_or_stay() -> None:
     order = restart_order(room(cluster({"a": [70], "b": [70]})))
     assert [restart.stay for restart in order.restarts] == [1, 1]

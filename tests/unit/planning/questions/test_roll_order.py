@@ -15,7 +15,7 @@ A, B, C, D = (f"{name}:8080" for name in "abcd")
 def test_the_order_moves_bundles_least_often_but_for_the_leader_who_is_last() -> None:
     assert roll_order(room(cluster(THREE)), None).brokers[0] == B
     order = roll_order(room(cluster(THREE)), B)
-    assert (order.brokers[-1], order.leader) == (B, B)
+    assert (order.brokers, order.leader) == ((C, A, B), B), "of the others, the one with the fewest bundles is first"
     assert [turn.broker for turn in order.turns] == list(order.brokers)
     assert sum(turn.bundles for turn in order.turns) == 9 + order.turns[0].bundles
 
