@@ -19,7 +19,7 @@ from typing import Any, Final
 from sqlalchemy import create_engine, insert, inspect
 
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
-from pulsar_advisor.execution.ledger.chain import chained, row_hash
+from pulsar_advisor.execution.ledger.chain import chained
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.proposals import record_proposal
@@ -73,8 +73,8 @@ def _history(ledger: Ledger, digest: str, events: int) -> Iterator[Base]:
         for kind, detail, written in told:
             number += 1
             event = Event(id=number, at_ms=number, digest=digest, run_id=run_id, step_id=None, kind=kind, detail=detail)
-            event.rows = json.dumps({row.name: row_hash(row.hashed_columns) for row in written}, sort_keys=True)
-            previous = event.chain = chained(previous, event.hashed_columns)
+            event.rows = json.dumps({row.name: row.hash for row in written}, sort_keys=True)
+            previous = event.chain = chained(previous, event.hash)
             yield event
         if number >= events:
             return

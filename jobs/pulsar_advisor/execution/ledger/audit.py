@@ -27,7 +27,7 @@ from pulsar_advisor.execution.ledger.tables import (
     VerifiedBroker,
     VerifiedBundle,
 )
-from pulsar_advisor.execution.ledger.trail import EMPTY, Row, Trail, stored_rows
+from pulsar_advisor.execution.ledger.trail import EMPTY, Trail, stored_rows
 from pulsar_advisor.execution.ledger.triggers import (
     TABLES_SINCE_0005,
     TABLES_SINCE_0006,
@@ -66,8 +66,8 @@ def audit(ledger: Ledger, known: Collection[ChainHead] = ()) -> AuditResult:
                 trail.broken,
                 *(trail.unlike(stored_rows(session, table)) for table in _ROWS),
                 trail.unseen(),
-                _changed_plans(stored_rows(session, PlanRecord)),
-                _changed_summaries(session, stored_rows(session, PlanRecord)),
+                _changed_plans(_plans(session)),
+                _changed_summaries(session, _plans(session)),
                 _missing_triggers(session),
                 _not_reached(trail, known),
             )
@@ -102,21 +102,24 @@ def why_unproven(ledger: Ledger, approval: Approval) -> str | None:
         return next(found, None)
 
 
-def _changed_plans(records: Iterable[Row]) -> Iterator[str]:
+def _plans(session: Session) -> Iterator[PlanRecord]:
+    """A few at a time in memory. A document may be no text: SQLite stores whatever it was given."""
+    return iter(session.scalars(select(PlanRecord).order_by(PlanRecord.digest).execution_options(yield_per=50)))
+
+
+def _changed_plans(records: Iterable[PlanRecord]) -> Iterator[str]:
     for record in records:
-        columns = record.hashed_columns
-        if not is_sealed_as(str(columns["document"]).encode(), str(columns["digest"])):
+        if not is_sealed_as(str(record.document).encode(), record.digest):
             yield f"{record.name} holds another document than the one with that digest"
 
 
-def _changed_summaries(session: Session, records: Iterable[Row]) -> Iterator[str]:
+def _changed_summaries(session: Session, records: Iterable[PlanRecord]) -> Iterator[str]:
     """Summaries that say something else than their plan, which lists would show."""
     summaries = {summary.digest: summary for summary in session.scalars(select(PlanSummary))}
     for record in records:
-        columns = record.hashed_columns
-        summary = summaries.pop(str(columns["digest"]), None)
-        of_plan = summary_values(str(columns["document"]))
-        expected = {"cluster": columns["cluster"], "snapshot": columns["snapshot"], **of_plan}
+        summary = summaries.pop(record.digest, None)
+        of_plan = summary_values(str(record.document))
+        expected = {"cluster": record.cluster, "snapshot": record.snapshot, **of_plan}
         if summary is None:
             yield f"{record.name} has no summary"
         elif any(getattr(summary, column) != value for column, value in expected.items()):

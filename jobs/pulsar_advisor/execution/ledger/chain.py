@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -46,15 +46,33 @@ class ChainHead:
 def row_hash(row: Mapping[str, Value]) -> str:
     """SHA-256 (hex) of a row by column name. It omits NULLs, so that a column added later doesn't change the hash."""
     columns = {column: value for column, value in row.items() if value is not None}
-    # An audit asks for a few million of these. But for numbers with a fraction msgspec writes what RFC 8785 demands,
-    # as names of columns are ASCII; an integer without a canonical form gets a hash that nothing matches.
+    # But for numbers with a fraction msgspec writes what RFC 8785 demands, as names of columns are ASCII; an integer
+    # without a canonical form gets a hash that nothing matches.
     content = canonical_json(columns) if float in map(type, columns.values()) else _plain_json(columns)
     return _sha256(content)
 
 
-def chained(previous: str, event: Mapping[str, Value]) -> str:
-    """Chain hash (hex) of an event after one with chain hash `previous`; `event` is its row without the hash."""
-    return _sha256(_plain_json({"previous": previous, "event": row_hash(event)}))
+def hash_of_rows(columns: Sequence[str]) -> Callable[[Sequence[Value]], str]:
+    """The `row_hash` of rows that all have these columns, by their values in the columns' order."""
+    # An audit asks for a few million of these: as a struct a row is written in less than half of a mapping's time.
+    struct = msgspec.defstruct("Row", [(column, Value, None) for column in columns], omit_defaults=True, gc=False)
+
+    def hashed(values: Sequence[Value]) -> str:
+        if float in map(type, values):
+            return row_hash(dict(zip(columns, values, strict=True)))
+        return _sha256(_plain_json(struct(*values)))
+
+    return hashed
+
+
+class _Link(msgspec.Struct, gc=False):
+    event: str
+    previous: str
+
+
+def chained(previous: str, event: str) -> str:
+    """Chain hash (hex) of an event after one with chain hash `previous`; `event`: the hash of its row without that."""
+    return _sha256(_plain_json(_Link(event, previous)))
 
 
 _plain_json: Final = msgspec.json.Encoder(order="sorted").encode

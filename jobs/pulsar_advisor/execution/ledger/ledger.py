@@ -17,7 +17,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
 from pulsar_advisor.execution.ledger.address import without_secrets
-from pulsar_advisor.execution.ledger.chain import START, ChainHead, chained, row_hash
+from pulsar_advisor.execution.ledger.chain import START, ChainHead, chained
 from pulsar_advisor.execution.ledger.tables import Base, Event, PlanSummary
 from pulsar_advisor.execution.telemetry import log_event
 from pulsar_advisor.model.errors import StorageError
@@ -97,7 +97,7 @@ class Ledger:
         """Add an event to the chain; `rows` are written with it."""
         detail = plain(detail, keep="\n")  # topics, reasons and comments may contain anything
         session.flush()  # assigns keys to new rows
-        hashes = {row.name: row_hash(row.hashed_columns) for row in rows}
+        hashes = {row.name: row.hash for row in rows}
         last = _last_event(session)
         added = Event(
             id=last.event + 1,
@@ -109,7 +109,7 @@ class Ledger:
             detail=detail,
             rows=json.dumps(hashes, sort_keys=True),
         )
-        added.chain = chained(last.chain, added.hashed_columns)
+        added.chain = chained(last.chain, added.hash)
         session.add(added)
         session.flush()
         session.execute(update(PlanSummary).where(PlanSummary.digest == digest).values(last_event=added.id))

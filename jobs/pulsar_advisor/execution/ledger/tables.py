@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from pulsar_advisor.execution.ledger.chain import Value
+from pulsar_advisor.execution.ledger.chain import row_hash
 from pulsar_advisor.execution.throttle import ApplyThrottle, throttle_from_json
 from pulsar_advisor.planning.plans.consent import ConsentName
 
@@ -60,12 +60,16 @@ class Base(DeclarativeBase):
         """`<table>/<primary key>`: the row's name in events."""
         return "/".join((self.__tablename__, *map(str, inspect(self).mapper.primary_key_from_instance(self))))
 
+    @classmethod
+    def hashed_column_names(cls) -> tuple[str, ...]:
+        """All columns but those that change although nothing happened."""
+        return tuple(str(column.name) for column in cls.__table__.c if column.name not in cls._not_hashed)
+
     @property
-    def hashed_columns(self) -> dict[str, Value]:
-        """The row by column name, without columns that change although nothing happened."""
-        columns = inspect(type(self)).column_attrs
-        values = {attribute.columns[0].name: getattr(self, attribute.key) for attribute in columns}
-        return {column: value for column, value in values.items() if column not in self._not_hashed}
+    def hash(self) -> str:
+        """`row_hash` of these columns."""
+        keys = {attribute.columns[0].name: attribute.key for attribute in inspect(type(self)).column_attrs}
+        return row_hash({column: getattr(self, keys[column]) for column in self.hashed_column_names()})
 
 
 class PlanRecord(Base):

@@ -1,20 +1,19 @@
 """The events of a ledger, followed once from first to last, and what they say about its rows.
 
 A ledger of years has a million events, which would take gigabytes as objects of SQLAlchemy's: rows pass by as plain
-mappings, and what stays of them is one hash for each row that they wrote.
+values, and what stays of them is one hash for each row that they wrote.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
-from sqlalchemy import inspect, select
+from sqlalchemy import ColumnElement, inspect, select
 from sqlalchemy.orm import Session
 
-from pulsar_advisor.execution.ledger.chain import START, ChainHead, Value, chained, row_hash
+from pulsar_advisor.execution.ledger.chain import START, ChainHead, chained, hash_of_rows
 from pulsar_advisor.execution.ledger.tables import Base, Event
 
 EMPTY: Final = ChainHead(0, START)
@@ -24,42 +23,40 @@ _WRITTEN_ROWS: Final = msgspec.json.Decoder(dict[str, str])
 
 
 class Row(Protocol):
-    """A row of any table, with what its hash is taken of."""
+    """A row of any table."""
 
     @property
     def name(self) -> str:
         """`<table>/<primary key>`."""
 
     @property
-    def hashed_columns(self) -> dict[str, Value]:
-        """By column name."""
+    def hash(self) -> str:
+        """`row_hash` of its columns."""
 
 
-@dataclass(slots=True)
-class StoredRow:
+class StoredRow(NamedTuple):
     """A row as the database holds it."""
 
     name: str
-    hashed_columns: dict[str, Value]
+    hash: str
 
 
 def stored_rows(session: Session, table: type[Base]) -> Iterator[StoredRow]:
     """The rows of a table in the order of their keys, a few at a time in memory."""
-    (key,) = (column.name for column in inspect(table).primary_key)
-    for row in _stored(session, table):
-        name = f"{table.__tablename__}/{row[key]}"
-        for column in table._not_hashed:
-            del row[column]
-        yield StoredRow(name, row)
+    columns = table.hashed_column_names()
+    hashed = hash_of_rows(columns)
+    (key,) = (columns.index(column.name) for column in inspect(table).primary_key)
+    for values in _stored(session, table, columns):
+        yield StoredRow(f"{table.__tablename__}/{values[key]}", hashed(values))
 
 
-def _stored(session: Session, table: type[Base], *where: Any) -> Iterator[dict[str, Value]]:
-    columns = [attribute.columns[0] for attribute in inspect(table).column_attrs]
-    names = [column.name for column in columns]
-    query = select(*columns).where(*where).order_by(*inspect(table).primary_key)
-    for part in session.connection().execute(query.execution_options(yield_per=_AT_A_TIME)).partitions():
-        for values in part:
-            yield dict(zip(names, values, strict=True))
+def _stored(
+    session: Session, table: type[Base], columns: Iterable[str], *where: ColumnElement[bool]
+) -> Iterator[Sequence[Any]]:
+    query = select(*(table.__table__.c[column] for column in columns)).where(*where)
+    ordered = query.order_by(*inspect(table).primary_key).execution_options(yield_per=_AT_A_TIME)
+    for part in session.connection().execute(ordered).partitions():
+        yield from part
 
 
 class _Written(msgspec.Struct, gc=False):
@@ -82,14 +79,17 @@ class Trail:
         self.marked = {after.event: after.chain}
         self._written: dict[str, _Written] = {}
         wanted, number, previous = frozenset(marks), after.event, after.chain
-        for event in _stored(session, Event, Event.id > after.event):
-            chain = str(event.pop("chain"))
-            if chained(previous, event) != chain:
-                self.broken.append(_broken(event, number))
-            previous, number = chain, _number(event)
+        columns = Event.hashed_column_names()
+        hashed = hash_of_rows(columns)
+        place, kind, written = map(columns.index, ("id", "kind", "rows"))
+        for event in _stored(session, Event, (*columns, "chain"), Event.id > after.event):
+            *row, chain = event
+            if chained(previous, hashed(row)) != chain:
+                self.broken.append(_broken(row[place], row[kind], number))
+            previous, number = str(chain), row[place]
             if number in wanted:
-                self.marked[number] = chain
-            rows = str(event["rows"])
+                self.marked[number] = previous
+            rows = str(row[written])
             try:
                 for name, digest in _WRITTEN_ROWS.decode(rows).items():
                     self._written[name] = _Written(digest, number)
@@ -103,7 +103,7 @@ class Trail:
             written = self._written.pop(row.name, _NEVER_WRITTEN)
             if written is _NEVER_WRITTEN:
                 yield f"{row.name} was added by no event"
-            elif row_hash(row.hashed_columns) != written.row_hash:
+            elif row.hash != written.row_hash:
                 yield f"{row.name} is not as event {written.event} left it"
 
     def unseen(self) -> Iterator[str]:
@@ -112,14 +112,8 @@ class Trail:
             yield f"{name}, which event {written.event} wrote, was removed"
 
 
-def _number(event: Mapping[str, Value]) -> int:
-    number = event["id"]
-    assert isinstance(number, int), "the key of the table"
-    return number
-
-
-def _broken(event: Mapping[str, Value], number: int) -> str:
+def _broken(event: int, kind: str, before: int) -> str:
     """Gaps that the chain spans date from before the chain existed."""
-    if event["id"] != number + 1:
-        return f"event {number + 1} is missing: the next one there is has number {event['id']}"
-    return f"event {event['id']} ('{event['kind']}') was changed, moved or put in: its chain hash is another"
+    if event != before + 1:
+        return f"event {before + 1} is missing: the next one there is has number {event}"
+    return f"event {event} ('{kind}') was changed, moved or put in: its chain hash is another"

@@ -11,10 +11,11 @@ from sqlalchemy import create_engine, text
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.execution.consent.approval import standing_approval, withdraw
 from pulsar_advisor.execution.ledger.audit import audit
-from pulsar_advisor.execution.ledger.chain import ChainHead, chained
+from pulsar_advisor.execution.ledger.chain import ChainHead, chained, row_hash
 from pulsar_advisor.execution.ledger.held_run import start_run
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
+from pulsar_advisor.execution.ledger.tables import Event
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.plan import digest_of
 from unit.execution.actors import ALICE, FOUR_EYES, approved, run
@@ -132,8 +133,8 @@ def test_a_chain_that_was_written_anew_is_found_with_a_head_from_before(used: Le
     head = used.head()
     previous, changes = "", []
     for event in used.events(digest_of(PLAN)):
-        row = event.hashed_columns | {"detail": "nothing happened"}
-        previous = chained(previous, row)
+        columns = {column: getattr(event, column) for column in Event.hashed_column_names()}
+        previous = chained(previous, row_hash(columns | {"detail": "nothing happened"}))
         changes.append(f"UPDATE events SET detail = 'nothing happened', chain = '{previous}' WHERE id = {event.id}")
     behind_its_back(tmp_path, *changes)
     assert audit(used).findings == ()

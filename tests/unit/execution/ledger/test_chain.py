@@ -7,7 +7,7 @@ import hashlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_advisor.execution.ledger.chain import Value, chained, row_hash
+from pulsar_advisor.execution.ledger.chain import Value, chained, hash_of_rows, row_hash
 from pulsar_advisor.model.plans.canonical_json import canonical_json
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,20}", fullmatch=True)
@@ -31,7 +31,12 @@ def test_a_row_is_hashed_as_canonical_json_without_its_nulls(row: dict[str, Valu
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.dictionaries(NAMES, VALUES))
 def test_an_event_is_chained_to_the_one_before(previous: str, event: dict[str, Value]) -> None:
-    assert chained(previous, event) == sha256({"previous": previous, "event": row_hash(event)})
+    assert chained(previous, row_hash(event)) == sha256({"previous": previous, "event": row_hash(event)})
+
+
+@given(st.dictionaries(NAMES, VALUES))
+def test_rows_of_the_same_columns_are_hashed_like_one_row(row: dict[str, Value]) -> None:
+    assert hash_of_rows(list(row))(list(row.values())) == row_hash(row)
 
 
 def test_every_character_has_its_canonical_form() -> None:

@@ -51,7 +51,7 @@ def _chain_events(connection: sa.Connection) -> None:
     previous = START
     number = 0
     for event in connection.execute(sa.select(events).order_by(events.c.id)).mappings().all():
-        previous = chained(previous, {name: value for name, value in event.items() if name != "chain"})
+        previous = chained(previous, row_hash({name: value for name, value in event.items() if name != "chain"}))
         number = event["id"]
         connection.execute(sa.update(events).where(events.c.id == number).values(chain=previous))
     rows = {
@@ -69,4 +69,4 @@ def _chain_events(connection: sa.Connection) -> None:
         "detail": "earlier events were chained as they were found, and every row was noted",
         "rows": json.dumps(rows, sort_keys=True),
     }
-    connection.execute(sa.insert(events).values(**noted, chain=chained(previous, noted)))
+    connection.execute(sa.insert(events).values(**noted, chain=chained(previous, row_hash(noted))))
