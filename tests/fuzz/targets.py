@@ -22,9 +22,13 @@ import msgspec
 import requests
 import urllib3
 import zstandard
+from google.protobuf.message import DecodeError
 
 from pulsar_advisor.admin.body import read_body
 from pulsar_advisor.admin.oauth2 import AccessToken, ClientCredentials
+from pulsar_advisor.admin.oxia import OxiaConnection
+from pulsar_advisor.admin.oxia_messages import ListResponse, ReadResponse, ShardAssignments
+from pulsar_advisor.admin.oxia_store import OxiaStore
 from pulsar_advisor.admin.profiles import read_profiles
 from pulsar_advisor.admin.read_client import Document, ReadClient, decode
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer
@@ -66,6 +70,15 @@ LOAD = (
     b'{"cpu":{"usage":1.0,"limit":200.0},"msgRateIn":5.0,"bundleCount":3,"maxResourceUsage":0.1,"updatedAt":1795249800}'
 )
 TOP = b'{"topBundlesLoadData":[{"bundleName":"a/b/0x00000000_0xffffffff","stats":{"msgRateIn":1.0,"topics":2}}]}'
+
+
+SHARDS = ShardAssignments(
+    namespaces=[{"key": "broker", "value": {"assignments": [{"shard": 0, "leader": "127.0.0.1:6648"}]}}]
+).SerializeToString()
+CHILDREN = ListResponse(keys=["/a/b", "/a/c"]).SerializeToString()
+RECORD = ReadResponse(
+    gets=[{"status": 0, "version": {"modifications_count": 3, "created_timestamp": 1, "modified_timestamp": 2}}]
+).SerializeToString()
 
 
 @dataclass(frozen=True)
@@ -115,6 +128,44 @@ def of_the_executor(body: bytes) -> Iterator[Callable[[], object]]:
     yield lambda: cluster.anti_affinity_peers("a/b")
     yield lambda: cluster.usage_ratio(BROKER)
     yield lambda: cluster.look_up("persistent://a/b/c")
+
+
+class _Answers(Iterator[Any]):
+    """Of a call of gRPC."""
+
+    def __init__(self, answer: Any) -> None:
+        self._left = [answer]
+
+    def __next__(self) -> Any:
+        if not self._left:
+            raise StopIteration
+        return self._left.pop()
+
+    def cancel(self) -> None:
+        pass
+
+
+class AnsweringOxia(OxiaStore):
+    """Answers every call with one body."""
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__(OxiaConnection(url="oxia://127.0.0.1:6648/broker"), ())
+        self.body = body
+
+    def _ask(self, server: str, method: str, request: Any, answer: Any) -> Any:
+        return _Answers(answer.FromString(self.body))
+
+
+def of_oxia(body: bytes) -> None:
+    """What a server of Oxia answers, whatever was asked."""
+    store, led = AnsweringOxia(body), AnsweringOxia(SHARDS)
+    led.look_around()
+    led.body = body
+    for read in (store.look_around, lambda: list(led.children(["/a"])), lambda: list(led.nodes(["/a"]))):
+        try:
+            read()
+        except (AdvisorError, DecodeError):
+            continue
 
 
 def decoded(decoder: msgspec.json.Decoder[Any]) -> Callable[[bytes], Any]:
@@ -329,6 +380,7 @@ TARGETS: dict[str, Target] = {
     "top bundles": Target((TOP,), decoded(system_topics.DECODERS[system_topics.TOP_BUNDLES])),
     "reads of a capture": Target(answers(""), _all(of_the_client)),
     "reads of apply": Target(answers(""), _all(of_the_executor)),
+    "Oxia": Target((SHARDS, CHILDREN, RECORD), of_oxia),
     "error answer": Target(answers(""), lambda body: Answer(500, WHERE, body).reason.isprintable() or 1 / 0),
     "compressed body": Target(
         tuple(gzip.compress(body) for body in answers("/load-report")),

@@ -27,6 +27,8 @@ from pulsar_advisor.model.text.plain_text import plain
 POINTS: Final = 1_000_000
 """Samples that a question may ask for: 25 MB of text, about a second of one core of the server."""
 LARGEST_ANSWER_BYTES: Final = 128 << 20
+MOST_FIGURES: Final = 32 * POINTS
+"""A series without a sample is a few bytes of an answer, and a figure for each moment in memory."""
 READ_TIMEOUT_S: Final = 150.0
 """Prometheus itself gives up a question after two minutes."""
 
@@ -167,19 +169,23 @@ class Prometheus:
 
 
 def samples_of(answer: Answer, question: Question) -> Samples:
-    """Decode an answer of `query_range`. Raises `UnreadableAnswer` for anything else.
+    """Decode an answer of `query_range`. Raises `UnreadableAnswer` for anything else, `DataNotFit` for too much.
 
     Values are read as text of two columns, all series at once: a tenth of the time that a Python object each takes.
     """
     document = Document(answer.url, answer.body)
     series = decode(document, _MATRIX, decode(document, _SUCCESS).data).result
+    number = len(series), question.window.number
+    if number[0] * number[1] > MOST_FIGURES:
+        raise DataNotFit(
+            f"{answer.url} has {number[0]:,} series of {number[1]:,} moments, more than was asked for: {question.query}"
+        )
     labels = []
     for one in series:
         of_series = decode(document, _LABELS, one.metric)
         labels.append(tuple(of_series.get(name, "") for name in question.labels))
     pairs = [bytes(one.values).translate(None, b" \t\r\n") for one in series]
     counts = [0 if text == b"[]" else text.count(b"],[") + 1 for text in pairs]
-    number = len(series), question.window.number
     figures = np.full(number, np.nan)
     if not sum(counts):
         return Samples(labels, figures, 0)

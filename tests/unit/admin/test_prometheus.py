@@ -55,6 +55,13 @@ def test_no_series_are_no_figures() -> None:
     assert read(matrix()).figures.shape == (0, 3)
 
 
+def test_many_series_without_a_sample_take_no_memory() -> None:
+    many = Question("pulsar_rate_in", Window(START, 1, prometheus.MOST_FIGURES // 2), ())
+    text = matrix([], [], [])
+    with pytest.raises(DataNotFit, match="has 3 series of 16,000,000 moments, more than was asked for: pulsar_rate_in"):
+        samples_of(Answer(200, URL, text.encode()), many)
+
+
 @pytest.mark.parametrize("wrong", ["NaN", "+Inf", "-Inf", "-1"])
 def test_what_is_no_figure_is_none_and_counted(wrong: str) -> None:
     samples = read(matrix([[START, wrong], [START + 60, "1"]]))
