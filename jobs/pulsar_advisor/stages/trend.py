@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from pulsar_advisor.history.columns import INDEX
 from pulsar_advisor.history.trend import Trend, trend_of
-from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage.history import folded_days
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.days import read_day_table
@@ -29,4 +29,7 @@ def run(root: Root, days: int) -> tuple[int, Trend]:
         root.require_known()
         raise UsageError(f"no day of cluster '{root.cluster}' was folded yet: run `history fold`")
     same = [day for day in folded if day.cluster_name == folded[-1].cluster_name]
-    return len(same), trend_of(pa.concat_tables([read_day_table(root, day, "index", INDEX) for day in same]))
+    index = pa.concat_tables([read_day_table(root, day, "index", INDEX) for day in same])
+    if not len(index):
+        raise StorageError(f"the folded days of cluster '{root.cluster}' hold no snapshot: fold them again")
+    return len(same), trend_of(index)

@@ -24,7 +24,12 @@ def day_path(root: Root, day: str) -> UPath:
 def day_if_any(root: Root, day: str) -> HistoryDay | None:
     """A folded day; None if it wasn't folded yet. Raises `StorageError` for a file that can't be read."""
     path = day_path(root, day)
-    return read_document(path, HistoryDay) if path.exists() else None
+    if not path.exists():
+        return None
+    found = read_document(path, HistoryDay)
+    if found.day != day:
+        raise StorageError(f"{path} is of another day, {found.day!r}: fold the day again")
+    return found
 
 
 def folded_days(root: Root, last: int | None = None) -> tuple[list[HistoryDay], list[str]]:

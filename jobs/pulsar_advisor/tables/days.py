@@ -5,6 +5,7 @@ A day that is folded again leaves the earlier files until its new result is ther
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
@@ -22,6 +23,7 @@ from pulsar_advisor.tables.stored import check_types, stored_files
 _AGAIN: Final = "fold the day again"
 _DIGITS: Final = 12
 """Of the hash, in a file's name."""
+_NAME: Final = re.compile(rf"part-[0-9a-f]{{{_DIGITS}}}\.parquet")
 
 
 def write_day(
@@ -42,16 +44,19 @@ def read_day_table(root: Root, day: HistoryDay, table: str, schema: pa.Schema) -
     files = stored_files([file])
     check_types(files, {field.name: field.type for field in schema})
     try:
-        return files.to_table(columns=schema.names)
+        rows = files.to_table(columns=schema.names)
     except (OSError, pa.ArrowException) as error:
         raise StorageError(f"{file} can't be read as a table of a day: {error}: {_AGAIN}") from error
+    if len(rows) != day.tables[table].rows:
+        raise StorageError(f"{file} has {len(rows):,} rows, its day's result says {day.tables[table].rows:,}: {_AGAIN}")
+    return rows
 
 
 def damage(root: Root, day: HistoryDay) -> Iterator[str]:
     """The files of a day that are gone or not as they were written, each with what is wrong."""
     for table, expected in day.tables.items():
-        file = _file(root, day, table)
         try:
+            file = _file(root, day, table)
             content = read_file(file, day.MADE_BY)
         except (AdvisorError, OSError) as error:
             yield str(error)
@@ -61,7 +66,10 @@ def damage(root: Root, day: HistoryDay) -> Iterator[str]:
 
 
 def _file(root: Root, day: HistoryDay, table: str) -> UPath:
-    return root.day_folder(table, day.day) / day.tables[table].file
+    named = day.tables.get(table)
+    if named is None or not _NAME.fullmatch(named.file):  # a path would lead out of the folder
+        raise StorageError(f"{day_path(root, day.day)} names no file of table '{table}': {_AGAIN}")
+    return root.day_folder(table, day.day) / named.file
 
 
 def _write(folder: UPath, rows: pa.Table) -> FoldedTable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from contextlib import closing
 from pathlib import Path
@@ -97,6 +98,35 @@ def test_a_row_that_can_not_be_read_says_so(folder: Path, file: str, how: str) -
     assert [row.id for row in rows] == [NEW, OLD]
     assert (rows[0].verdict == "unreadable") == (file in ("validation", "recommendation"))
     assert str(folder) not in rows[0].sentence
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "says"),
+    [
+        ({"tables": {}}, 1, "names no file of table 'index'"),
+        ({"tables": {"index": {"file": "../../../../elsewhere.parquet"}}}, 1, "names no file of table 'index'"),
+        ({"tables": {"index": {"file": "part\0.parquet"}}}, 1, "names no file of table 'index'"),
+        ({"tables": {"index": {"rows": 7}}}, 1, "has 1 rows, its day's result says 7"),
+        ({"day": "../20261121"}, 2, "is of another day, '../20261121'"),
+    ],
+)
+def test_a_folded_day_is_read_from_its_own_folder_alone(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    change: dict[str, object],
+    code: int,
+    says: str,
+) -> None:
+    result = FILES["day"](folder)
+    day = json.loads(result.read_text())
+    tables = change.get("tables", day["tables"])
+    assert isinstance(tables, dict)
+    day |= change | {"tables": {name: {**day["tables"][name], **tables[name]} for name in tables}}
+    result.write_text(json.dumps(day))
+    found, said = run(ROTTEN, "trend", monkeypatch, capsys)
+    assert (found, says in said, "unexpected" in said) == (code, True, False), said
+    assert run(CLUSTERS[1], "trend", monkeypatch, capsys)[0] == 0
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS[:2])
