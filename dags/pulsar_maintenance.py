@@ -7,7 +7,6 @@ Runs every hour, for all clusters; one that fails doesn't stop the others.
 | `clusters` | lists the clusters of the registry |
 | `prune_snapshots` | removes old snapshots and what was made of them; the newest and those that plans refer to stay |
 | `restore_guard` | switches a cluster's own balancer on again, if a run left it off, or has the notifiers say so |
-| `measure_snapshot_ages` | sets the metric of each cluster's newest validated snapshot |
 | `audit_ledger` | fails if the ledger was changed, or cut off since this DAG last ran |
 
 It sends nothing else to a cluster. The approval of the run that switched the balancer off covers that it is restored.
@@ -52,7 +51,6 @@ def pulsar_maintenance() -> None:
     by_name = {"map_index_template": "{{ task.op_kwargs['cluster'] }}"}
     task(**by_name)(tasks.prune_snapshots).partial(keep_days="{{ params.keep_days }}").expand(cluster=names)
     task(on_failure_callback=guard_notifiers(), **by_name)(tasks.restore_guard).expand(cluster=names)
-    task(tasks.measure_snapshot_ages)()
     task(tasks.audit_ledger)("{{ ti.xcom_pull(task_ids='audit_ledger', include_prior_dates=True) }}")
 
 

@@ -26,10 +26,6 @@ class ClusterDidNotAnswer(AirflowException):  # type: ignore[misc]
     """The cluster, or ZooKeeper, couldn't be reached or refused access."""
 
 
-class AskAgain(AirflowException):  # type: ignore[misc]
-    """An answer that is no decision yet; the task log says what was missing."""
-
-
 class Retries(TypedDict):
     """Arguments of an operator."""
 
@@ -42,10 +38,7 @@ RETRIES: Final[Retries] = {
     "retries": 2,
     "retry_delay": timedelta(minutes=1),
     "retry_policy": ExceptionRetryPolicy(
-        [
-            RetryRule(ClusterDidNotAnswer, retry_delay=timedelta(minutes=5), reason="a restarted broker takes minutes"),
-            RetryRule(AskAgain, retry_delay=timedelta(seconds=1), reason="somebody waits to answer again"),
-        ]
+        [RetryRule(ClusterDidNotAnswer, retry_delay=timedelta(minutes=5), reason="a restarted broker takes minutes")]
     ),
 }
 """How our tasks are retried."""

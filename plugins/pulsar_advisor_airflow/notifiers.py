@@ -10,7 +10,7 @@ from airflow.sdk import BaseNotifier
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor_airflow.configuration import call_notifiers, dag_run_link, webhook, with_host
 
-Event = Literal["approval.waiting", "run.parked", "task.failed"]
+Event = Literal["approval.waiting", "run.parked", "task.failed", "snapshot.overdue"]
 
 
 class AdviceWebhook(BaseNotifier):  # type: ignore[misc]

@@ -128,6 +128,7 @@ def get_provider_info() -> Json:
         "name": "Pulsar Rebalance Advisor",
         "description": "Previews, explains and safely carries out load balancing of Apache Pulsar clusters.",
         "versions": [importlib.metadata.version("pulsar-rebalance-advisor")],
+        "integrations": [{"integration-name": "Apache Pulsar", "external-doc-url": "https://pulsar.apache.org/docs/"}],
         "connection-types": [_ADMIN, _ZOOKEEPER, _OXIA],
         "task-decorators": [
             {

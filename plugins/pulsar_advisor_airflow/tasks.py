@@ -7,7 +7,7 @@ codes 2 to 5 become failures without retry.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -273,16 +273,34 @@ def cluster_names() -> list[str]:
     return list(clusters())
 
 
-def measure_snapshot_ages() -> None:
-    """Set the metric of each cluster's newest validated snapshot, also while none is captured."""
-    from pulsar_advisor.storage.index import INDEXED, newest
+def overdue_clusters(known: Sequence[str]) -> list[str]:
+    """The clusters whose snapshots are overdue; somebody is called for those that weren't `known`.
 
-    for cluster in cluster_names():
+    Sets the metric of each cluster's newest validated snapshot. Who couldn't be called isn't among the result.
+    """
+    from pulsar_advisor_airflow.clusters import clusters
+    from pulsar_advisor_airflow.configuration import page_link, with_host
+    from pulsar_advisor_airflow.notifiers import call_people
+    from pulsar_advisor_airflow.overdue import newest_validated, why_overdue
+
+    now, found = datetime.now(UTC), []
+    for cluster in clusters().values():
         with as_airflow_errors():
-            rows = newest(_root(cluster), INDEXED)
-        validated = next((row.id for row in rows if row.verdict in ("act", "nothing")), None)
-        if validated is not None:
-            age_measured(validated, cluster)
+            newest = newest_validated(_root(cluster.name))
+        if newest is not None:
+            age_measured(newest, cluster.name)
+        if not (sentence := why_overdue(cluster.schedule, newest, now)):
+            continue
+        log.warning("%s: %s", cluster.name, sentence)
+        call = {"cluster": cluster.name, "sentence": sentence, "link": with_host(page_link("clusters", cluster.name))}
+        try:
+            if cluster.name not in known:
+                call_people("snapshot.overdue", call, get_current_context())
+        except Exception as error:  # a notifier may raise anything; the next run calls again
+            log.error("nobody could be called about %s: %s", cluster.name, error)
+        else:
+            found.append(cluster.name)
+    return found
 
 
 def prune_snapshots(cluster: str, keep_days: int) -> Json:

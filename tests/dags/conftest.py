@@ -11,6 +11,7 @@ import os
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -187,7 +188,7 @@ class Answer:
     person: str | None = "olive"
     form: Mapping[str, Any] = field(default_factory=dict)
     again: Mapping[str, Any] | None = None
-    """The form when asked again, if that is another one."""
+    """The form when asked again; without one the second answer is Reject."""
     undo: str = "Reject"
     """The same for an offer to undo the run."""
     meanwhile: Callable[[str, Any], None] = lambda _run_id, _session: None
@@ -254,7 +255,7 @@ def _respond(dag_id: str, answer: Answer | None, done: threading.Event) -> None:
     )
     with create_session() as session:
         left_by_others = {ti.id for _, ti in session.execute(waiting)}
-    asked: set[tuple[str, Any]] = set()
+    asked: Counter[str] = Counter()
     while not done.wait(0.2):
         with create_session() as session:
             for detail, ti in session.execute(waiting):
@@ -265,11 +266,12 @@ def _respond(dag_id: str, answer: Answer | None, done: threading.Event) -> None:
                     continue
                 if detail.responded_at is None:  # `dag.test()` can write a parked task's state after an early answer
                     answer.meanwhile(ti.run_id, session)
+                    asked[ti.task_id] += 1
                 detail.responded_by = answer.person and {"id": answer.person, "name": answer.person}
                 detail.responded_at = datetime.now(UTC)
-                detail.chosen_options = [answer.undo if ti.task_id == "undo.approve" else answer.option]
-                asked.add((ti.task_id, ti.id))
-                is_second = sum(task == ti.task_id for task, _ in asked) > 1
-                detail.params_input = dict(answer.again if is_second and answer.again is not None else answer.form)
+                option, form = answer.undo if ti.task_id == "undo.approve" else answer.option, answer.form
+                if asked[ti.task_id] > 1:
+                    option, form = ("Reject", {}) if answer.again is None else (option, answer.again)
+                detail.chosen_options, detail.params_input = [option], dict(form)
                 payload = detail.as_resume_event_payload(timedout=answer.person is None)
                 handle_event_submit(TriggerEvent(payload), task_instance=ti, session=session)

@@ -144,7 +144,7 @@ def test_each_cluster_has_its_dags_and_its_asset(registry: Registry) -> None:
     registry(TWO)
     lines = parsed()
     shared = [line for line in lines if "__" not in line.split()[0]]
-    assert [line.split()[0] for line in shared] == ["pulsar_maintenance"]
+    assert [line.split()[0] for line in shared] == ["pulsar_maintenance", "pulsar_watch"]
     assert [line for line in lines if "__" in line.split()[0]] == [
         "pulsar_rebalance__prod-eu ['prod-eu', 'pulsar', 'writes-to-cluster'] None",
         "pulsar_rebalance__prod-us ['prod-us', 'pulsar', 'writes-to-cluster'] None",
@@ -158,4 +158,4 @@ def test_each_cluster_has_its_dags_and_its_asset(registry: Registry) -> None:
 def test_a_task_builds_only_the_dag_it_runs(registry: Registry) -> None:
     registry(TWO)
     lines = parsed(dag="pulsar_snapshot__prod-us")
-    assert [line.split()[0] for line in lines] == ["pulsar_maintenance", "pulsar_snapshot__prod-us"]
+    assert [line.split()[0] for line in lines] == ["pulsar_maintenance", "pulsar_snapshot__prod-us", "pulsar_watch"]

@@ -359,7 +359,7 @@ def test_who_forgets_a_tick_is_asked_again_and_what_was_missing_is_recorded(unsu
 
 
 @pytest.mark.full
-def test_without_the_tick_nothing_is_written_however_often_somebody_approves(unsure: Stages, run_dag: RunDag) -> None:
+def test_without_the_tick_nothing_is_written(unsure: Stages, run_dag: RunDag) -> None:
     state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve", form=NOT_TICKED))
     assert (state, tasks["approve"], unsure.cluster.writes) == ("failed", "failed", [])
 

@@ -33,7 +33,7 @@ YES_TO_ALL = {
 def recommended(user: Callable[[str], Api]) -> dict[str, str]:
     """What `pulsar_snapshot`, and `pulsar_recommend` after it, leave behind: snapshot id and path of the report."""
     admin = user("admin")
-    wait_for(lambda: len(admin.get("/dags")["dags"]) == 4)
+    wait_for(lambda: {dag["dag_id"] for dag in admin.get("/dags")["dags"]} >= {"pulsar_snapshot", "pulsar_rebalance"})
     admin.call("PATCH", "/dags/pulsar_snapshot", {"is_paused": False}).raise_for_status()
     run = admin.trigger("pulsar_snapshot")
     assert admin.finished("pulsar_snapshot", run) == "success", admin.tasks("pulsar_snapshot", run)
@@ -63,13 +63,14 @@ def test_a_snapshot_leads_to_a_recommendation_on_exactly_that_snapshot(recommend
 def test_the_report_is_shown_to_those_who_may_see_the_dag(
     user: Callable[[str], Api], airflow: standalone.Airflow, recommended: dict[str, str]
 ) -> None:
-    page = f"{airflow.url}/pulsar-advisor/clusters/live/reports/{recommended['snapshot']}"
+    page = f"{airflow.url}/pulsar-advisor/clusters/live/reports/{recommended['snapshot']}/report.html"
     logged_in = {"Authorization": f"Bearer {user('vic').token}"}
     assert requests.get(page, timeout=30).status_code == 401
     shown = requests.get(page, headers=logged_in, timeout=30)
     assert (shown.status_code, shown.text) == (200, Path(recommended["report"]).read_text())
     for other in ("20200101T000000Z", "..%2f..%2fledger.sqlite"):
-        assert requests.get(f"{page.rpartition('/')[0]}/{other}", headers=logged_in, timeout=30).status_code == 404
+        elsewhere = page.replace(recommended["snapshot"], other)
+        assert requests.get(elsewhere, headers=logged_in, timeout=30).status_code == 404
 
 
 def test_a_form_with_a_strategy_that_does_not_exist_is_refused(user: Callable[[str], Api], recommended: object) -> None:
@@ -88,8 +89,8 @@ def test_after_a_rejection_nothing_was_written(
     assert advice["digest"] in request["subject"]
     assert user("vic").answer(run, "Approve", **YES_TO_ALL) == 403
     assert user("olive").answer(run, "Reject") == 200
-    assert user("uma").finished("pulsar_rebalance", run) == "success"
-    assert user("uma").tasks("pulsar_rebalance", run)["apply"] == "skipped"
+    assert user("uma").finished("pulsar_rebalance", run) == "failed"
+    assert user("uma").tasks("pulsar_rebalance", run)["apply"] == "upstream_failed"
     assert cluster.moves() == before
     assert approvals_of_plan(ledger, advice["digest"]) == []
     rejection = ledger.events(advice["digest"])[-1]
@@ -101,8 +102,8 @@ def test_after_a_time_out_nothing_was_written(
 ) -> None:
     before = cluster.moves()
     run = user("uma").trigger("pulsar_rebalance", digest=advice["digest"], answer_within_h=10 / 3600)
-    assert user("uma").finished("pulsar_rebalance", run) == "success"
-    assert user("uma").tasks("pulsar_rebalance", run)["apply"] == "skipped"
+    assert user("uma").finished("pulsar_rebalance", run) == "failed"
+    assert user("uma").tasks("pulsar_rebalance", run)["apply"] == "upstream_failed"
     assert cluster.moves() == before
     rejection = ledger.events(advice["digest"])[-1]
     assert (rejection.kind, rejection.detail[:17]) == ("rejected", "no answer in time")
@@ -126,7 +127,7 @@ def test_only_those_who_were_asked_may_answer(user: Callable[[str], Api], advice
     user("olive").request(run)
     assert user("admin").answer(run, "Approve", **YES_TO_ALL) == 403
     assert user("olive").answer(run, "Reject") == 200
-    assert user("uma").finished("pulsar_rebalance", run) == "success"
+    assert user("uma").finished("pulsar_rebalance", run) == "failed"
 
 
 def test_a_plan_made_on_a_fresh_snapshot_is_carried_out_after_a_named_user_approved_it(
@@ -151,10 +152,6 @@ def test_a_plan_made_on_a_fresh_snapshot_is_carried_out_after_a_named_user_appro
 
     written = cluster.moves()
     again = user("uma").trigger("pulsar_rebalance", digest=plan["digest"])
-    user("olive").request(again)
-    user("olive").answer(again, "Approve", **YES_TO_ALL)
-    # Not "success": by now `verify` judges usage too, and the load of a busy machine may have drifted.
-    user("uma").finished("pulsar_rebalance", again)
-    assert user("uma").tasks("pulsar_rebalance", again)["apply"] == "success"
-    assert user("uma").result("pulsar_rebalance", again, "apply")["outcome"] == "nothing_to_do"
+    assert user("uma").finished("pulsar_rebalance", again) == "failed"
+    assert user("uma").tasks("pulsar_rebalance", again)["propose"] == "failed"
     assert cluster.moves() == written

@@ -6,22 +6,31 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from harness import standalone
+from harness.accessibility import TELEPHONE, is_too_wide, violations
 from harness.pages import (
     PAGE_LIMIT_MS,
+    WINDOW,
     answer_request,
     open_form,
     open_request,
+    propose_this,
     read_again_until,
     send_form,
+    switch_theme,
     toggle_schedule,
 )
 from pulsar_advisor.execution.ledger.opening import open_ledger
+from pulsar_advisor.stages.report import run as write_report
+from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.plans import RECOMMENDATION, PlanReference, read_recommendation, write_plan
 from pulsar_advisor.storage.root import Root
 
 pytestmark = [pytest.mark.airflow, pytest.mark.full]
@@ -29,7 +38,22 @@ pytestmark = [pytest.mark.airflow, pytest.mark.full]
 REPOSITORY = Path(__file__).parents[2]
 EARLIER = REPOSITORY / "tests" / "data" / "earlier"
 SNAPSHOT = "20261122T093126Z"
-DIGEST = "sha256:82dfc8373b55b294df8da91c1b094caf9c44ddfb2207346ac23677238cf82f03"
+APPLIED = "sha256:82dfc8373b55b294df8da91c1b094caf9c44ddfb2207346ac23677238cf82f03"
+
+CLUSTER = "/pulsar-advisor/clusters/live"
+REPORT = f"{CLUSTER}/reports/{SNAPSHOT}"
+THEMES: tuple[Literal["dark", "light"], ...] = ("dark", "light")
+PAGES = {
+    "clusters": "/pulsar-advisor/",
+    "cluster": CLUSTER,
+    "report": REPORT,
+    "report-itself": f"{REPORT}/report.html",
+    "recommended-plan": f"{REPORT}/plans/{{advised}}",
+    "plan": f"{CLUSTER}/plans/{APPLIED}",
+    "run": f"{CLUSTER}/runs/1",
+    "not-found": f"{CLUSTER}/runs/9",
+    "not-an-address": f"{CLUSTER}/runs/none",
+}
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +63,23 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Root:
     with closing(sqlite3.connect(folder / "ledger.sqlite")) as connection:
         connection.executescript((EARLIER / "ledger.sql").read_text())
     return Root(str(folder), "live")
+
+
+@pytest.fixture(scope="module")
+def advised(root: Root) -> str:
+    """The digest of a plan that nobody proposed, and that the report, written anew, advises: the one that was applied
+    without its last step, and unsure about its first."""
+    made = read_recommendation(root, SNAPSHOT)
+    applied = PlanReference(SNAPSHOT, str(made.advice.plan), APPLIED).load(root)
+    unsure = applied.steps[0].model_copy(update={"confidence": "low"})
+    plan = write_plan(root, applied.model_copy(update={"steps": (unsure, *applied.steps[1:-1])}))
+    now = {"digest": plan.digest, "plan": plan.file}
+    combinations = (*made.combinations, replace(made.combinations[0], **now))
+    update = {"advice": made.advice.model_copy(update=now), "combinations": combinations}
+    document = made.model_copy(update=update)
+    write_file(root.folder("plans", SNAPSHOT) / RECOMMENDATION, document.content())
+    write_report(root, SNAPSHOT, dag="pulsar_rebalance")
+    return plan.digest
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +95,16 @@ def picture(request: pytest.FixtureRequest, person: Callable[[str], Page], tmp_p
         person(name).screenshot(path=tmp_path / f"{name}.png", full_page=True)
 
 
-def test_a_stranger_sees_the_login_only(browser: Browser, airflow: standalone.Airflow) -> None:
+def test_a_stranger_is_led_to_the_login_and_from_there_to_the_page(
+    browser: Browser, airflow: standalone.Airflow
+) -> None:
     page = browser.new_context(base_url=airflow.url).new_page()
-    page.goto("/dags")
+    page.goto(f"{CLUSTER}/runs/1")
     page.wait_for_url("**/auth/login**", timeout=PAGE_LIMIT_MS)
-    assert page.goto("/pulsar-advisor/").status == 401  # type: ignore[union-attr]
+    page.locator("input[name=username]").fill("vic")
+    page.locator("input[name=password]").fill(airflow.passwords["vic"])
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_contain_text("Run 1", timeout=PAGE_LIMIT_MS)
 
 
 def test_the_schedule_is_switched_on_with_one_click(person: Callable[[str], Page]) -> None:
@@ -69,29 +115,79 @@ def test_the_pages_lead_from_the_clusters_to_the_run_and_the_report(person: Call
     page = person("vic")
     page.goto("/pulsar-advisor/")
     page.get_by_role("link", name="live").first.click()
-    page.get_by_role("link", name="1", exact=True).click()
+    page.get_by_role("link", name="run 1", exact=True).click()
     expect(page.locator("h1")).to_contain_text("5 of 5 steps confirmed")
     assert page.get_by_role("button").count() == 0
-    page.goto(f"/pulsar-advisor/clusters/live/reports/{SNAPSHOT}")
-    expect(page.locator("body")).to_contain_text("broker-3:8080")
+    page.goto(REPORT)
+    expect(page.frame_locator("iframe").locator("body")).to_contain_text("broker-3:8080")
 
 
-def test_a_plan_is_proposed_with_the_form_and_rejected_by_another_person(
-    person: Callable[[str], Page], root: Root
+def test_the_reports_button_leads_to_a_proposal_whose_approval_without_a_tick_is_asked_for_again(
+    person: Callable[[str], Page], root: Root, advised: str
 ) -> None:
     proposer, approver = person("uma"), person("olive")
-    open_form(proposer)
-    proposer.locator("[name=element_digest]").fill(DIGEST)
-    run = send_form(proposer)
+    run = propose_this(proposer, REPORT)
 
     open_request(approver, run)
-    expect(approver.locator("body")).to_contain_text(DIGEST)
+    expect(approver.locator("body")).to_contain_text(advised)
+    answer_request(approver, "Approve")
+    open_request(approver, run)
     answer_request(approver, "Reject")
 
-    read_again_until(proposer, "/dags/pulsar_rebalance/runs", proposer.get_by_text("Success"))
+    read_again_until(proposer, "/dags/pulsar_rebalance/runs", proposer.get_by_text("Failed"))
     with closing(open_ledger(root.ledger_url)) as ledger:
-        rejection = ledger.events(DIGEST)[-1]
-        assert (rejection.kind, rejection.detail[:8]) == ("rejected", "by olive")
+        *_, forgotten, rejected = ledger.events(advised)
+    assert forgotten.detail == "olive approved it without ticking: Accept steps of low confidence"
+    assert (rejected.kind, rejected.detail[:8]) == ("rejected", "by olive")
+    proposer.goto(CLUSTER)
+    expect(proposer.locator("body")).to_contain_text("rejected")
+
+
+def test_a_plan_that_was_applied_is_not_proposed_again(person: Callable[[str], Page], root: Root) -> None:
+    page = person("uma")
+    page.goto(f"{CLUSTER}/plans/{APPLIED}")
+    expect(page.locator("body")).to_contain_text("It can't be proposed again")
+    assert page.get_by_role("button", name="Propose this").count() == 0
+    open_form(page)
+    page.locator("[name=element_digest]").fill(APPLIED[:16])
+    run = send_form(page)
+    read_again_until(page, run, page.get_by_text("Failed"))
+    with closing(open_ledger(root.ledger_url)) as ledger:
+        assert "run 1" in ledger.events(APPLIED)[-1].detail
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_is_wrong_with_a_page_light_dark_or_on_a_telephone(
+    name: str, person: Callable[[str], Page], advised: str, tmp_path: Path
+) -> None:
+    page = person("uma")
+    found = []
+    for theme in THEMES:
+        page.emulate_media(color_scheme=theme)
+        page.goto("/pulsar-advisor/")
+        page.evaluate("theme => localStorage.setItem('theme', theme)", theme)
+        for kind, size in (("wide", WINDOW), ("narrow", TELEPHONE)):
+            page.set_viewport_size(size)
+            page.goto(PAGES[name].format(advised=advised))
+            where = f"{theme} {kind}"
+            found += [f"{where}: {line}" for frame in page.frames for line in violations(frame)]
+            found += [f"{where}: too wide: {frame.url}" for frame in page.frames if is_too_wide(frame)]
+            page.screenshot(path=tmp_path / f"{name}-{theme}-{kind}.png", full_page=True)
+    assert found == []
+
+
+def test_the_pages_follow_airflows_switch(person: Callable[[str], Page], advised: str, tmp_path: Path) -> None:
+    page = person("vic")
+    page.goto("/plugin/pulsar-clusters")
+    framed = page.frame_locator("iframe")
+    framed.get_by_role("link", name="report").first.click()
+    report = framed.frame_locator("iframe").locator("body")
+    expect(report).to_be_visible(timeout=PAGE_LIMIT_MS)
+    for theme, paper in (("dark", "rgb(21, 24, 27)"), ("light", "rgb(253, 253, 252)")):
+        switch_theme(page, theme)
+        for shown in (framed.locator("body"), report):
+            expect(shown).to_have_css("background-color", paper)
+        page.screenshot(path=tmp_path / f"framed-{theme}.png")
 
 
 def test_the_pages_of_the_tutorial_can_be_pictured(person: Callable[[str], Page], tmp_path: Path) -> None:
@@ -107,12 +203,12 @@ def test_the_pages_of_the_tutorial_can_be_pictured(person: Callable[[str], Page]
     page.get_by_text("Goal", exact=True).first.evaluate("label => label.scrollIntoView({block: 'start'})")
     page.screenshot(path=tmp_path / "form.png")
     page.set_viewport_size({"width": 930, "height": 570})
-    page.goto("/pulsar-advisor/clusters/live")
+    page.goto(CLUSTER)
     page.screenshot(path=tmp_path / "cluster.png")
-    page.get_by_role("link", name="1", exact=True).click()
+    page.get_by_role("link", name="run 1", exact=True).click()
     expect(page.locator("h1")).to_contain_text("5 of 5 steps confirmed")
     page.screenshot(path=tmp_path / "run.png", full_page=True)
-    assert {picture.stem for picture in (REPOSITORY / "docs" / "pictures").iterdir()} == {
+    assert {picture.stem for picture in (REPOSITORY / "docs" / "pictures").glob("*.png")} == {
         picture.stem for picture in tmp_path.iterdir()
     }
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Final
 
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
 from harness.airflow_api import PARKED_S, RUN_LIMIT_S
 from harness.standalone import Airflow
 
 PAGE_LIMIT_MS: Final = 120_000
 RENEW_MS: Final = 10_000
+WINDOW: Final[ViewportSize] = {"width": 1280, "height": 900}
 
 
 def logged_in_page(browser: Browser, airflow: Airflow, name: str) -> Page:
     """The page that follows Airflow's login form."""
-    page = browser.new_context(base_url=airflow.url, viewport={"width": 1280, "height": 900}).new_page()
+    page = browser.new_context(base_url=airflow.url, viewport=WINDOW).new_page()
     page.set_default_timeout(PAGE_LIMIT_MS)
     page.goto("/")
     page.locator("input[name=username]").fill(name)
@@ -71,6 +73,20 @@ def fill_form(page: Page, section: str, **fields: str) -> None:
 def send_form(page: Page) -> str:
     """Send the form; the path of the DAG run that it triggers."""
     page.get_by_test_id("trigger-dag-submit").click()
+    return _run_shown(page)
+
+
+def propose_this(page: Page, report: str, **limits: str) -> str:
+    """Propose the plan that a report advises, with its button; the path of the DAG run that it triggers."""
+    page.goto(report)
+    page.get_by_role("link", name="Propose this").click()
+    for name, text in limits.items():
+        page.locator(f"[name={name}]").fill(text)
+    page.get_by_role("button", name="Propose this").click()
+    return _run_shown(page)
+
+
+def _run_shown(page: Page) -> str:
     page.wait_for_url("**/dags/pulsar_rebalance/runs/**")
     run = page.url[page.url.index("/dags/") :]
     leave(page)
@@ -98,3 +114,12 @@ def answer_request(page: Page, option: str) -> None:
     button = page.get_by_test_id(f"hitl-option-{option}")
     button.click()
     expect(button).to_be_disabled(timeout=PAGE_LIMIT_MS)
+
+
+def switch_theme(page: Page, theme: str) -> None:
+    """Choose Airflow's theme, in the user's menu."""
+    page.get_by_role("button", name="User").first.click()
+    page.get_by_role("menuitem", name="Appearance").click()
+    page.get_by_text("Dark Mode" if theme == "dark" else "Light Mode").click()
+    expect(page.locator("html")).to_have_class(re.compile(rf"\b{theme}\b"), timeout=PAGE_LIMIT_MS)
+    page.keyboard.press("Escape")

@@ -92,6 +92,20 @@ class Airflow:
             return False
         return all(health[part]["status"] == "healthy" for part in ("metadatabase", "scheduler", "dag_processor"))
 
+    def errors_of_tasks(self) -> dict[tuple[str, str, str], list[str]]:
+        """What tasks logged as errors, by DAG, DAG run and task."""
+        logs = self.log.parent / "logs"
+        found: dict[tuple[str, str, str], list[str]] = {}
+        for log in logs.glob("dag_id=*/run_id=*/task_id=*/**/*.log"):
+            lines = [line for line in log.read_text(encoding="utf-8").splitlines() if line.startswith("{")]
+            errors = [line for line in lines if json.loads(line).get("level") in ("error", "critical")]
+            if errors:
+                dag, run, task = (
+                    part.partition("=")[2] for part in log.relative_to(self.log.parent / "logs").parts[:3]
+                )
+                found.setdefault((dag, run, task), []).extend(errors)
+        return found
+
     def set_up(self) -> None:
         """Make the metadata database, or bring it to this release, and the pool of the Spark stages."""
         for command in (
@@ -185,6 +199,7 @@ def _environment(repository: Path, home: Path, root: Path, port: int) -> dict[st
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home / _PASSWORDS),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in USERS.items()),
         "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "600",
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
         "AIRFLOW__PULSAR_ADVISOR__CLUSTER": "live",
         "AIRFLOW__PULSAR_ADVISOR__ROOT": str(root),

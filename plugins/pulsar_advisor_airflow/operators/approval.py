@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict
@@ -15,7 +16,7 @@ from pulsar_advisor.execution.ledger.approvals import record_refusal, record_rej
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.planning.plans.consent import ConsentName, needed_consents
-from pulsar_advisor_airflow.failures import AskAgain, as_airflow_errors
+from pulsar_advisor_airflow.failures import as_airflow_errors
 from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, approval_policy, opened_ledger
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink
 from pulsar_advisor_airflow.notifiers import Call
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from pulsar_advisor.execution.ledger.ledger import Ledger
+    from pulsar_advisor.execution.person import Person
     from pulsar_advisor.execution.throttle import ApplyThrottle, ThrottleChanges
     from pulsar_advisor.model.plans.canonical_json import Json
     from pulsar_advisor.model.plans.plan import Plan
@@ -35,10 +37,6 @@ FIELD: Final[Mapping[ConsentName, str]] = {
 }
 """The form field for each consent."""
 COMMENT: Final = "comment"
-
-
-class _Unticked(Refused):
-    """An approval without a consent that the plan needs."""
 
 
 class Answer(TypedDict):
@@ -109,14 +107,16 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
 
     def execute(self, context: Context) -> None:
         """Show the plan and wait for a response. Skipped, and refused in the ledger, if no step can be carried out."""
+        from pulsar_advisor.execution.consent.approval import require_may_run
         from pulsar_advisor.execution.run.preconditions import executable_steps
         from pulsar_advisor.execution.throttle import ApplyThrottle
+        from pulsar_advisor.stages.derive import why_not_computed_here
         from pulsar_advisor.storage.root import Root
         from pulsar_advisor_airflow import approval_request
         from pulsar_advisor_airflow.configuration import report_link
 
-        throttle = ApplyThrottle(**self.throttle)
-        with as_airflow_errors(), opened_ledger(Root(self.root, self.cluster)) as ledger:
+        throttle, root = ApplyThrottle(**self.throttle), Root(self.root, self.cluster)
+        with as_airflow_errors(), opened_ledger(root) as ledger:
             plan = self._load()
             if not executable_steps(plan):
                 reasons = "; ".join(dict.fromkeys(step.not_executable_because or "" for step in plan.steps))
@@ -124,9 +124,10 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
                 record_refusal(ledger, self.plan["digest"], nothing)
                 raise AirflowSkipException(nothing)
             approver = self._approver_in(context, ledger, plan)
-            if approver is None:
-                self._refuse_if_run(ledger)
-            not_computed_here = self._why_not_computed_here(ledger, plan)
+            with self._refusals_recorded(ledger):
+                if approver is None:
+                    require_may_run(ledger, self.plan["digest"])
+                not_computed_here = why_not_computed_here(root, ledger, plan)
             left_over = [run.id for run in runs_of_plan(ledger, self.plan["digest"]) if run.state == "stopped"]
             why_a_person = "" if approver else self._approve_automatically(ledger, plan, throttle, not_computed_here)
         if approver is not None or why_a_person is None:
@@ -159,7 +160,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         shown: dict[str, str] | None = None,
         throttle: ThrottleChanges | None = None,
     ) -> Any:
-        """Record the answer in the ledger; the rest of the DAG run is skipped unless it is an approval."""
+        """Record the answer in the ledger. Fails unless it is an approval; asks again if one lacks a consent."""
         from pulsar_advisor.storage.root import Root
 
         if shown is None or throttle is None:
@@ -177,10 +178,21 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             plan = self._load()
             self._ask_for(plan)
             given = event["params_input"] or {}
-            form = {name: given.get(name) for name in self.params}  # what wasn't asked for is no consent
+            # What wasn't asked for is no consent, and what wasn't answered isn't either.
+            form = {name: given.get(name, untouched) for name, untouched in self.params.items()}
             answered = super().execute_complete(context, {**event, "params_input": form})
-            self._approve(ledger, plan, responder, context, form)
-        return answered
+            with self._refusals_recorded(ledger):
+                approver = _another_person(responder, context["dag_run"].triggering_user_name)
+                needed = [each.consent for each in needed_consents(plan)]
+                unticked = [consent.title for consent in needed if form[FIELD[consent.name]] is not True]
+                if not unticked:
+                    self._approve(ledger, plan, approver, [consent.name for consent in needed], form)
+                    context["ti"].xcom_push(key="answer", value=f"approved by {responder}")
+                    return answered
+            forgotten = f"{responder} approved it without ticking: {', '.join(unticked)}"
+            record_refusal(ledger, shown["digest"], forgotten)
+        self.log.warning("%s; asking again", forgotten)
+        return self.execute(context)  # parks the task anew; Airflow warns that it didn't call it itself
 
     def _ask_for(self, plan: Plan) -> None:
         """Have the form ask for the consents that a plan needs, and for no others."""
@@ -188,22 +200,10 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             box = Param(False, type="boolean", title=needed.consent.title)
             self.params[FIELD[needed.consent.name]] = box
 
-    def _refuse_if_run(self, ledger: Ledger) -> None:
-        from pulsar_advisor.execution.consent.approval import require_may_run
-
+    @contextmanager
+    def _refusals_recorded(self, ledger: Ledger) -> Iterator[None]:
         try:
-            require_may_run(ledger, self.plan["digest"])
-        except Refused as refused:
-            record_refusal(ledger, self.plan["digest"], str(refused))
-            raise
-
-    def _why_not_computed_here(self, ledger: Ledger, plan: Plan) -> str | None:
-        """As `derive.why_not_computed_here`; a refusal is recorded."""
-        from pulsar_advisor.stages.derive import why_not_computed_here
-        from pulsar_advisor.storage.root import Root
-
-        try:
-            return why_not_computed_here(Root(self.root, self.cluster), ledger, plan)
+            yield
         except Refused as refused:
             record_refusal(ledger, self.plan["digest"], str(refused))
             raise
@@ -242,44 +242,40 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         started_ms = context["dag_run"].start_date.timestamp() * 1000
         return approval.approver if approval.source == AUTHENTICATED_BY and approval.at_ms >= started_ms else None
 
-    def _approve(self, ledger: Ledger, plan: Plan, responder: str | None, context: Context, form: Json) -> None:
+    def _approve(
+        self, ledger: Ledger, plan: Plan, approver: Person, consents: Sequence[ConsentName], form: Json
+    ) -> None:
         from pulsar_advisor.execution.consent.approval import approve
-        from pulsar_advisor.execution.person import Person, same_person
         from pulsar_advisor.execution.throttle import ApplyThrottle
 
-        digest = self.plan["digest"]
-        proposer = context["dag_run"].triggering_user_name
-        needed = [each.consent for each in needed_consents(plan)]
-        try:
-            if responder is None:
-                raise Refused("Airflow doesn't report who approved it")
-            if proposer is None or same_person(responder, proposer):
-                raise Refused(
-                    f"{responder} may not approve what {proposer or 'somebody unknown'} proposed: "
-                    "another person has to; clear this task to ask again"
-                )
-            if lacking := [consent.title for consent in needed if form[FIELD[consent.name]] is not True]:
-                raise _Unticked(f"{responder} approved it without ticking: {', '.join(lacking)}")
-            approve(
-                ledger,
-                plan,
-                digest=digest,
-                approver=Person(responder, AUTHENTICATED_BY),
-                policy=approval_policy(self.cluster),
-                consents=[consent.name for consent in needed],
-                throttle=ApplyThrottle(**self.throttle),
-                valid_for_s=int(float(self.valid_for_h) * 3600),
-                comment=str(form.get(COMMENT) or ""),
-            )
-        except Refused as refused:
-            record_refusal(ledger, digest, str(refused))
-            if isinstance(refused, _Unticked):
-                raise AskAgain(str(refused)) from refused
-            raise
-        context["ti"].xcom_push(key="answer", value=f"approved by {responder}")
+        approve(
+            ledger,
+            plan,
+            digest=self.plan["digest"],
+            approver=approver,
+            policy=approval_policy(self.cluster),
+            consents=consents,
+            throttle=ApplyThrottle(**self.throttle),
+            valid_for_s=int(float(self.valid_for_h) * 3600),
+            comment=str(form.get(COMMENT) or ""),
+        )
 
     def _load(self) -> Plan:
         from pulsar_advisor.storage.plans import PlanReference
         from pulsar_advisor.storage.root import Root
 
         return PlanReference(**self.plan).load(Root(self.root, self.cluster))
+
+
+def _another_person(responder: str | None, proposer: str | None) -> Person:
+    """Whoever answered, if that isn't who proposed. Raises `Refused`."""
+    from pulsar_advisor.execution.person import Person, same_person
+
+    if responder is None:
+        raise Refused("Airflow doesn't report who approved it")
+    if proposer is None or same_person(responder, proposer):
+        raise Refused(
+            f"{responder} may not approve what {proposer or 'somebody unknown'} proposed: "
+            "another person has to; clear this task to ask again"
+        )
+    return Person(responder, AUTHENTICATED_BY)

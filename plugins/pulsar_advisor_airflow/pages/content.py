@@ -138,6 +138,10 @@ class ReportContent:
     """What may be proposed of a report, best first."""
 
     snapshot: str
+    advised: str | None
+    """The digest of the plan that is advised; None if nothing is worth doing."""
+    advised_state: PlanStateName | None
+    """As in `ReportOption`."""
     options: Sequence[ReportOption]
     later_run: Run | None
     """The cluster's newest run that was carried out, or is, if it began after the snapshot."""
@@ -271,12 +275,15 @@ def report_content(cluster: Cluster, snapshot: str) -> ReportContent:
     root = root_of(cluster)
     if not has_report(root, snapshot):
         raise UsageError(f"snapshot {snapshot} has no report")
-    shown = options_of(read_recommendation(root, snapshot))
+    made = read_recommendation(root, snapshot)
+    shown, advised = options_of(made), made.advice.digest
     rows = shown.rows if shown else ()
+    digests = {digest for digest in (advised, *(row.digest for row in rows)) if digest}
     with ledger_if_any() as ledger:
-        states = {} if ledger is None else _states(ledger, cluster, [row.digest for row in rows if row.digest])
+        states = {} if ledger is None else _states(ledger, cluster, sorted(digests))
         later = None if ledger is None else _later_run(ledger, cluster, snapshot)
-    return ReportContent(snapshot, [ReportOption(row, states.get(row.digest)) for row in rows], later)
+    options = [ReportOption(row, states.get(row.digest)) for row in rows]
+    return ReportContent(snapshot, advised, states.get(advised or ""), options, later)
 
 
 def plan_of_report(cluster: Cluster, snapshot: str, digest: str) -> Plan:

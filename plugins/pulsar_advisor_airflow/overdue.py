@@ -1,0 +1,32 @@
+"""Whether a cluster's snapshots come as its schedule asks."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from croniter import croniter
+
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
+from pulsar_advisor.storage.index import INDEXED, newest
+from pulsar_advisor.storage.root import Root
+
+MISSED: Final = 3
+"""Snapshots in a row: one is late by its own processing, and one may fail."""
+
+
+def newest_validated(root: Root) -> str | None:
+    """A cluster's newest snapshot that passed validation and was recommended on. Raises `AdvisorError`."""
+    return next((row.id for row in newest(root, INDEXED) if row.verdict in ("act", "nothing")), None)
+
+
+def why_overdue(schedule: str | None, validated: str | None, now: datetime) -> str:
+    """Why somebody should look; empty if a snapshot since the `MISSED` last one that was due is validated."""
+    if schedule is None:
+        return ""
+    due = croniter(schedule, now.astimezone(UTC))
+    since = [due.get_prev(datetime) for _ in range(MISSED)][-1]
+    if validated is not None and snapshot_moment(validated) >= since:
+        return ""
+    last = f"the last one is {validated}" if validated else "there is none at all"
+    return f"no validated snapshot since {since:%H:%M} UTC, though {MISSED} were due: {last}"

@@ -1,0 +1,58 @@
+"""When snapshots are overdue, and who hears of it, once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from dags import notifiers
+from dags.conftest import Stages
+from pulsar_advisor_airflow.overdue import why_overdue
+
+pytestmark = pytest.mark.airflow
+
+NOON = datetime(2026, 11, 25, 12, 0, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "validated", "overdue"),
+    [
+        ("*/15 * * * *", "20261125T113004Z", False),  # the one of 11:45 is late
+        ("*/15 * * * *", "20261125T111502Z", True),  # 45 minutes and a half
+        ("*/15 * * * *", None, True),
+        ("@daily", "20261123T000003Z", False),
+        ("@daily", "20261122T000003Z", True),
+        (None, None, False),
+    ],
+)
+def test_three_that_were_due_and_did_not_come_are_overdue(
+    schedule: str | None, validated: str | None, overdue: bool
+) -> None:
+    assert bool(why_overdue(schedule, validated, NOON)) is overdue
+
+
+def test_it_says_since_when() -> None:
+    said = why_overdue("*/15 * * * *", "20261125T111502Z", NOON)
+    assert said == "no validated snapshot since 11:30 UTC, though 3 were due: the last one is 20261125T111502Z"
+
+
+def test_somebody_is_called_once_and_again_if_the_call_failed(
+    stages: Stages, run_dag: Callable[..., tuple[str, dict[str, str]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = tmp_path / "clusters.yaml"
+    entries = [{"name": "demo", "pulsar_conn_id": "p"}, {"name": "by-hand", "pulsar_conn_id": "p", "schedule": None}]
+    registry.write_text(json.dumps({"schema": "pulsar-advisor/clusters/1", "clusters": entries}))
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", str(registry))
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", "dags.notifiers.noting_calls")
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__WEBHOOK", "https://169.254.169.254/gets-nothing")
+    monkeypatch.setattr(notifiers.Noting, "messages", [])
+    for receiver, heard in (("fails", 1), ("works", 2), ("works", 2)):
+        if receiver == "works":
+            monkeypatch.delenv("AIRFLOW__PULSAR_ADVISOR__WEBHOOK", raising=False)
+        assert run_dag("pulsar_watch")[0] == "success"
+        assert len(notifiers.Noting.messages) == heard
+    assert {message.split()[:2] == ["snapshot.overdue", "demo"] for message in notifiers.Noting.messages} == {True}
