@@ -51,7 +51,7 @@ def pulsar_maintenance() -> None:
     by_name = {"map_index_template": "{{ task.op_kwargs['cluster'] }}"}
     task(**by_name)(tasks.prune_snapshots).partial(keep_days="{{ params.keep_days }}").expand(cluster=names)
     task(on_failure_callback=guard_notifiers(), **by_name)(tasks.restore_guard).expand(cluster=names)
-    task(tasks.audit_ledger)("{{ ti.xcom_pull(task_ids='audit_ledger', include_prior_dates=True) }}")
+    task(tasks.audit_ledger)(known_head="{{ ti.xcom_pull(task_ids='audit_ledger', include_prior_dates=True) }}")
 
 
 pulsar_maintenance()

@@ -19,7 +19,7 @@ from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.failures import RETRIES
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.release import require_release
-from pulsar_advisor_airflow.run_limits import FIRST, NO_BACKFILL
+from pulsar_advisor_airflow.run_limits import NO_BACKFILL, SOON
 
 require_release("0.1.0", __file__)
 
@@ -32,12 +32,13 @@ require_release("0.1.0", __file__)
     tags=["pulsar", "maintenance"],
     allowed_run_types=NO_BACKFILL,
     dagrun_timeout=timedelta(minutes=30),
-    default_args={"owner": "pulsar-advisor", "on_failure_callback": [Call("task.failed")], **FIRST, **RETRIES},
+    default_args={"owner": "pulsar-advisor", "on_failure_callback": [Call("task.failed")], **SOON, **RETRIES},
     render_template_as_native_obj=True,
 )
 def pulsar_watch() -> None:
     """One task: it must come through when the workers are busy."""
-    task(task_id="overdue")(tasks.overdue_clusters)("{{ ti.xcom_pull(include_prior_dates=True) or [] }}")
+    known = "{{ ti.xcom_pull(task_ids='overdue', include_prior_dates=True) or [] }}"
+    task(task_id="overdue")(tasks.overdue_clusters)(known=known)
 
 
 pulsar_watch()

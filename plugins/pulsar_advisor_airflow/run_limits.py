@@ -17,6 +17,9 @@ RUN_TIMEOUT: Final = timedelta(hours=4)
 FIRST: Final[dict[str, int | str]] = {"priority_weight": 1_000, "weight_rule": "absolute"}
 """Arguments of the operators of a run that a person waits for: before those of scheduled runs."""
 
+SOON: Final[dict[str, int | str]] = {"priority_weight": 100, "weight_rule": "absolute"}
+"""The same for what calls people: before other scheduled runs."""
+
 PARK_FROM_S: Final = 60.0
 """A shorter wait isn't worth the seconds that a new task process takes to start."""
 
