@@ -16,14 +16,14 @@ from itertools import count
 from multiprocessing import get_context
 from typing import Any, Final
 
-from sqlalchemy import create_engine, insert, inspect
+from sqlalchemy import create_engine, insert, inspect, update
 
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.chain import chained
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.proposals import record_proposal
-from pulsar_advisor.execution.ledger.tables import Base, Event, Run, StepRecord
+from pulsar_advisor.execution.ledger.tables import Base, Event, PlanSummary, Run, StepRecord
 from pulsar_advisor.model.plans.plan import digest_of, seal
 from results import RESULTS, conditions, record
 from unit.execution.actors import ALICE, approved
@@ -55,6 +55,8 @@ def fill(url: str, events: int, plans: int) -> None:
         for table, values in rows.items():
             for first in range(0, len(values), IN_BULK):
                 connection.execute(insert(table), values[first : first + IN_BULK])
+        newest = {"last_event": rows[Event][-1]["id"]}
+        connection.execute(update(PlanSummary).where(PlanSummary.digest == digest_of(plan)).values(newest))
 
 
 def _history(ledger: Ledger, digest: str, events: int) -> Iterator[Base]:

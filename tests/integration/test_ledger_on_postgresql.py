@@ -27,6 +27,7 @@ from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.runs import run_by_id, runs_of_plan
 from pulsar_advisor.execution.ledger.seals import record_seal, seals_of_snapshot
+from pulsar_advisor.execution.ledger.trail import Trail
 from pulsar_advisor.model.errors import Refused, StorageError
 from pulsar_advisor.model.plans.plan import digest_of, dump_plan
 from unit.execution.actors import ALICE, approved, run, started
@@ -54,6 +55,18 @@ def test_a_plan_is_carried_out_and_a_second_apply_does_nothing(ledger: Ledger, t
     assert run(plan, ledger, cluster).outcome == "done"
     assert run(plan, ledger, cluster).outcome == "nothing_to_do"
     assert len(cluster.writes) == 2
+
+
+def test_an_audit_beside_others_sees_one_moment(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    approved(ledger, PLAN)
+
+    def trail_before_a_withdrawal(*of: object, **marks: object) -> Trail:
+        trail = Trail(*of, **marks)  # type: ignore[arg-type]
+        withdraw(ledger, digest_of(PLAN), ALICE, "not now")
+        return trail
+
+    monkeypatch.setattr("pulsar_advisor.execution.ledger.audit.Trail", trail_before_a_withdrawal)
+    assert audit(ledger).findings == ()
 
 
 def test_many_can_open_a_new_ledger_at_once(postgresql_url: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain as concatenated
 from typing import Final
 
@@ -67,7 +67,7 @@ def audit(ledger: Ledger, known: Collection[ChainHead] = ()) -> AuditResult:
                 *(trail.unlike(stored_rows(session, table)) for table in _ROWS),
                 trail.unseen(),
                 _changed_plans(_plans(session)),
-                _changed_summaries(session, _plans(session)),
+                _changed_summaries(session, _plans(session), trail.newest),
                 _missing_triggers(session),
                 _not_reached(trail, known),
             )
@@ -113,17 +113,22 @@ def _changed_plans(records: Iterable[PlanRecord]) -> Iterator[str]:
             yield f"{record.name} holds another document than the one with that digest"
 
 
-def _changed_summaries(session: Session, records: Iterable[PlanRecord]) -> Iterator[str]:
-    """Summaries that say something else than their plan, which lists would show."""
+def _changed_summaries(
+    session: Session, records: Iterable[PlanRecord], newest_event: Mapping[str, int]
+) -> Iterator[str]:
+    """Summaries that say something else than their plan and its events, which lists would show, or leave out."""
     summaries = {summary.digest: summary for summary in session.scalars(select(PlanSummary))}
     for record in records:
         summary = summaries.pop(record.digest, None)
-        of_plan = summary_values(str(record.document))
-        expected = {"cluster": record.cluster, "snapshot": record.snapshot, **of_plan}
+        expected = {
+            **{column: getattr(record, column) for column in ("cluster", "snapshot", "recorded_at_ms")},
+            **summary_values(str(record.document)),
+            "last_event": newest_event.get(record.digest, 0),
+        }
         if summary is None:
             yield f"{record.name} has no summary"
         elif any(getattr(summary, column) != value for column, value in expected.items()):
-            yield f"{summary.name} is not what its plan says"
+            yield f"{summary.name} is not what its plan and events say"
     for summary in summaries.values():
         yield f"{summary.name} is of no plan"
 

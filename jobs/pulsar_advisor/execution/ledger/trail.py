@@ -77,16 +77,19 @@ class Trail:
         self.broken: list[str] = []
         """Events that don't follow the one before, and those that don't say which rows they wrote."""
         self.marked = {after.event: after.chain}
+        self.newest: dict[str, int] = {}
+        """The number of the newest event of each plan, by digest."""
         self._written: dict[str, _Written] = {}
         wanted, number, previous = frozenset(marks), after.event, after.chain
         columns = Event.hashed_column_names()
         hashed = hash_of_rows(columns)
-        place, kind, written = map(columns.index, ("id", "kind", "rows"))
+        place, kind, plan, written = map(columns.index, ("id", "kind", "digest", "rows"))
         for event in _stored(session, Event, (*columns, "chain"), Event.id > after.event):
             *row, chain = event
             if chained(previous, hashed(row)) != chain:
                 self.broken.append(_broken(row[place], row[kind], number))
             previous, number = str(chain), row[place]
+            self.newest[row[plan]] = number
             if number in wanted:
                 self.marked[number] = previous
             rows = str(row[written])

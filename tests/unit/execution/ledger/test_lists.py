@@ -85,4 +85,4 @@ def test_a_summary_that_was_changed_is_found(proposed: Ledger, tmp_path: Path) -
     assert audit(proposed).findings == ()
     with proposed._engine.begin() as connection:
         connection.execute(text("UPDATE plan_summaries SET maximum_after = 0.01 WHERE snapshot = '20261121T083000Z'"))
-    assert audit(proposed).findings == (f"plan_summaries/{digest_of(PLANS[1])} is not what its plan says",)
+    assert audit(proposed).findings == (f"plan_summaries/{digest_of(PLANS[1])} is not what its plan and events say",)
