@@ -8,10 +8,24 @@ from pulsar_advisor.history.moment import OF_HOST, Moment
 FIRST, SECOND, THIRD = "t/n/0x00000000_0x40000000", "t/n/0x40000000_0x80000000", "t/n/0x80000000_0xffffffff"
 
 
-def moment(minute: int, owners: dict[str, str | None], *, usage: dict[str, float] | None = None) -> Moment:
-    """A snapshot in which brokers own bundles; a bundle's rate into it is 100 times its place plus the minute."""
+def moment(
+    minute: int,
+    owners: dict[str, str | None],
+    *,
+    usage: dict[str, float] | None = None,
+    started: dict[str, int] | None = None,
+    unloads: int | None = None,
+    settings: dict[str, str] | None = None,
+) -> Moment:
+    """A snapshot in which brokers own bundles; a bundle's rate into it is 100 times its place plus the minute.
+
+    `started`: when brokers say that they started (epoch ms); `unloads`: those that the leader, `b`, has counted.
+    """
     hosts = usage or {"a:8080": 0.5, "b:8080": 0.25}
-    rows = [{"id": id, "usage": ratio, "available": True, "complete": True} for id, ratio in sorted(hosts.items())]
+    rows = [
+        {"id": id, "usage": ratio, "available": True, "complete": True, "started_at_ms": (started or {}).get(id)}
+        for id, ratio in sorted(hosts.items())
+    ]
     counts = {"bundles": 0, "producers": 0, "consumers": 0}
     rates = np.array([100.0 * place + minute for place in range(len(owners))], np.float32)
     return Moment(
@@ -20,11 +34,12 @@ def moment(minute: int, owners: dict[str, str | None], *, usage: dict[str, float
         fit=True,
         failed_checks=0,
         leader="b:8080",
-        leader_unloads=None,
+        leader_unloads=unloads,
         hosts=pa.Table.from_pylist([row | counts for row in rows], OF_HOST),
         bundles=pa.array(owners, pa.string()),
         owners=pa.array(owners.values(), pa.string()),
         traffic=np.column_stack([rates, rates, rates, rates]),
         connections=np.arange(len(owners), dtype=np.uint32),
         flags=np.zeros(len(owners), np.uint8),
+        settings=settings or {},
     )

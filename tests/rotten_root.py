@@ -15,7 +15,6 @@ from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.history.columns import COLUMNS
 from pulsar_advisor.history.day import fold
-from pulsar_advisor.history.index import index_of
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.plans import write_plan
@@ -67,7 +66,7 @@ def write_folded_day(root: Root) -> None:
     """The day of the newer snapshot, folded."""
     tables = fold([moment(30, {FIRST: "a:8080"})])
     of = {"cluster": root.cluster, "cluster_name": "live", "day": DAY, "columns": COLUMNS, "snapshots": ()}
-    write_day(root, DAY, {**tables, "index": index_of(tables)}, lambda files: HistoryDay(**of, tables=files))
+    write_day(root, DAY, tables, lambda files: HistoryDay(**of, tables=files))
 
 
 def file_of(stage: str, name: str, snapshot: str = NEW) -> Callable[[Path], Path]:

@@ -26,6 +26,7 @@ from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.report import run as report
 from pulsar_advisor.stages.show import run as summary
 from pulsar_advisor.stages.trend import run as trend
@@ -120,3 +121,19 @@ def test_its_folded_day_is_whole_and_shows_what_it_did(tmp_path: Path) -> None:
     assert (days, found.fit, found.moves, found.bundles) == (1, 4, 9, (56, 56))  # nine, as its leader counted too
     assert found.busiest is not None
     assert found.busiest.now == pytest.approx(0.643, abs=0.001)
+
+
+def test_days_of_the_first_columns_get_the_causes_of_their_moves_when_they_are_folded_again(tmp_path: Path) -> None:
+    shutil.copytree(EARLIER / "days", tmp_path / "root")
+    root = Root(str(tmp_path / "root"), "recorded")
+    assert trend(root, 28)[1].causes == {}
+    fold(root, "20261124")
+    assert trend(root, 28)[1].causes == {"own": 9}
+
+
+def test_a_day_of_the_second_columns_is_whole_and_says_who_moved_bundles(tmp_path: Path) -> None:
+    shutil.copytree(EARLIER / "days-2", tmp_path / "root")
+    root = Root(str(tmp_path / "root"), "recorded")
+    [day], unreadable = folded_days(root)
+    assert (day.columns, unreadable, list(damage(root, day))) == (2, [], [])
+    assert trend(root, 28)[1].causes == {"own": 9}

@@ -93,6 +93,8 @@ for verb in (
     plans.verify,
     records.runs,
     histories.trend,
+    histories.diff,
+    histories.index,
     clusters.doctor,
     clusters.brokers,
 ):

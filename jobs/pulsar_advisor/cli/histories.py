@@ -1,11 +1,11 @@
-"""The verbs over many snapshots: history fold, show and verify, and trend."""
+"""The verbs over many snapshots: history fold, show and verify, trend, diff and index."""
 
 from __future__ import annotations
 
 from typing import Annotated, Final
 
-from pulsar_advisor.cli.options import Flag, Json, Place
-from pulsar_advisor.cli.output import Ended, log, print_json, say_lines, timed
+from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place
+from pulsar_advisor.cli.output import Ended, log, print_json, say, say_lines, timed
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.bounds import TREND_DAYS
 from pulsar_advisor.model.errors import DataNotFit
@@ -20,6 +20,7 @@ def fold(
     place: Place = Place(),
     day: str | None = None,
     all: Annotated[bool, Flag] = False,
+    ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
     """Fold the normalized snapshots of a day into tables that last; folding it again adds those that came since.
@@ -43,7 +44,7 @@ def fold(
     folded = []
     for one in days:
         with timed(f"fold {one}"):
-            folded.append(fold_day(root, one))
+            folded.append(fold_day(root, one, ledger.given(place)))
     print_json(folded) if json else say_lines(one.line for one in folded)
 
 
@@ -89,3 +90,35 @@ def trend(*, place: Place = Place(), days: int = _DAYS, json: Json = False) -> N
     root = place.open()
     read, found = read_trend(root, days)
     print_json(found) if json else say_lines(trend_lines(found, root.cluster, read))
+
+
+def diff(earlier: str, later: str = LATEST, /, *, place: Place = Place(), json: Json = False) -> None:
+    """What differs between two snapshots: who grew, what moved and why, which settings changed.
+
+    Parameters
+    ----------
+    earlier
+        A snapshot's id, or a folded day, which stands for its last snapshot.
+    later
+        The same, or 'latest'.
+    """
+    from pulsar_advisor.history.difference import difference_lines
+    from pulsar_advisor.stages.diff import run as compare
+
+    root = place.open()
+    found = compare(root, earlier, later)
+    print_json(found) if json else say_lines(difference_lines(found, root.cluster))
+
+
+def index(*, place: Place = Place(), days: int = _DAYS) -> None:
+    """Write index.html into the root: all its clusters on one page, the worst on top.
+
+    Parameters
+    ----------
+    days
+        The number of folded days of each.
+    """
+    from pulsar_advisor.stages.index import run as write_index
+
+    TREND_DAYS.check(days)
+    say(write_index(place.open(), days))

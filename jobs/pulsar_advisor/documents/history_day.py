@@ -28,6 +28,26 @@ class FoldedTable(Part):
     sha256: str
 
 
+class DaySummary(Part):
+    """A day in a few figures, so that a list of clusters reads no table."""
+
+    busiest: float | None
+    """0..1; the median, over the fit snapshots, of the busiest broker's usage; None without one."""
+    busiest_last: float | None
+    """The same of the last fit snapshot."""
+    excess: float | None
+    """0..1; the median of what the busiest broker had above the mean."""
+    brokers: Count
+    """Available ones, at last."""
+    bundles: Count
+    moves: Mapping[str, Count]
+    """Cause -> how many bundles moved for it."""
+    splits: Count
+    restarts: Count
+    settings: Count
+    """Changes of a setting."""
+
+
 class HistoryDay(Document):
     """What is kept of one day of a cluster."""
 
@@ -44,6 +64,12 @@ class HistoryDay(Document):
     """Version of the tables' columns."""
     snapshots: tuple[FoldedSnapshot, ...]
     """In order of time; the position of each is its `t` in the tables."""
+    follows: str | None = None
+    """The last snapshot before the day, with which the first one is compared; None: nothing is known of one."""
+    steps: Count = 0
+    """Steps of plans that were known to be carried out since then; they are causes of events."""
+    summary: DaySummary | None = None
+    """None in days of earlier releases."""
     tables: Mapping[str, FoldedTable]
 
     @property

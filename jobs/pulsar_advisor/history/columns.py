@@ -9,8 +9,8 @@ from typing import Final
 
 import pyarrow as pa
 
-COLUMNS: Final = 1
-"""Version of the columns that are written."""
+COLUMNS: Final = 2
+"""Version of the columns that are written; 1 had neither `settings` nor `events`."""
 
 NO_BROKER: Final = -1
 """Owner of a bundle that no broker owns."""
@@ -102,6 +102,37 @@ LOAD: Final = pa.schema(
     ]
 )
 
+SETTINGS: Final = pa.schema(
+    [
+        _column("t", pa.uint16(), "the snapshot"),
+        _column("key", pa.string(), "Pulsar's key of a setting"),
+        _column("value", pa.string(), "its value from this snapshot on; the day's first snapshot has all"),
+    ]
+)
+
+EVENTS: Final = pa.schema(
+    [
+        _column("t", pa.uint16(), "the first snapshot that shows it"),
+        _column(
+            "kind",
+            pa.string(),
+            "`move`, `split`, `namespace_born`, `namespace_gone`, `broker_joined`, `broker_lost`, `broker_restarted`, "
+            "`leader`, `setting`",
+        ),
+        _column("subject", pa.string(), "the bundle, namespace, broker or key"),
+        _column("before", pa.string(), "owner, value, or number of bundles before", nullable=True),
+        _column("after", pa.string(), "the same afterwards; of a split, the ranges of the parts", nullable=True),
+        _column(
+            "cause",
+            pa.string(),
+            "of a move or split: `own` (the leader's cycle), `plan:` and the digits of a digest, `restart` (of the "
+            "owner), `operator` (by hand: the leader counted no unload, or balancing is off), `unknown`",
+            nullable=True,
+        ),
+    ]
+)
+"""What changed since the snapshot before, across midnight too."""
+
 INDEX: Final = pa.schema(
     [
         _column("snapshot", pa.string(), "its id"),
@@ -113,8 +144,8 @@ INDEX: Final = pa.schema(
         _column("busiest", pa.float32(), "0..1; the highest usage of the available brokers, NaN without one"),
         _column("mean", pa.float32(), "0..1; their mean usage"),
         _column("deviation", pa.float32(), "0..1; the standard deviation of their usage"),
-        _column("moves", pa.int32(), "bundles with another owner than in the snapshot before, of the same day"),
-        _column("restarts", pa.int32(), "brokers that started since the snapshot before, of the same day"),
+        _column("moves", pa.int32(), "bundles with another owner than in the snapshot before"),
+        _column("restarts", pa.int32(), "brokers that restarted since the snapshot before"),
         _column("leader_changed", pa.bool_(), "whether another broker leads than in the snapshot before"),
     ]
 )
@@ -126,6 +157,8 @@ DAY_TABLES: Final = {
     "hosts": HOSTS,
     "names": NAMES,
     "load": LOAD,
+    "settings": SETTINGS,
+    "events": EVENTS,
     "index": INDEX,
 }
 """By the name of their folder."""

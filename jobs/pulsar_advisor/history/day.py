@@ -10,7 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pulsar_advisor.history.columns import BROKERS, HOSTS, LOAD, MOMENTS, NAMES
+from pulsar_advisor.history.columns import BROKERS, EVENTS, HOSTS, LOAD, MOMENTS, NAMES, SETTINGS
+from pulsar_advisor.history.events import CarriedOut, Event, events_between
+from pulsar_advisor.history.index import index_of
 from pulsar_advisor.history.moment import Moment
 from pulsar_advisor.model.errors import UsageError
 
@@ -21,16 +23,22 @@ Positions = npt.NDArray[np.int32]
 _Columns = tuple[npt.NDArray[Any], ...]
 
 
-def fold(moments: Iterable[Moment]) -> Mapping[str, pa.Table]:
+def fold(
+    moments: Iterable[Moment], before: Moment | None = None, steps: Sequence[CarriedOut] = ()
+) -> Mapping[str, pa.Table]:
     """The tables of a day by name, see `columns`, from its snapshots (at least one) in order of time.
 
-    Of each moment only the figures stay in memory: 27 bytes a bundle. Raises `UsageError` for more than
+    `before` is the last snapshot before the day, `steps` are those of plans carried out in the meantime. Of each moment
+    only the figures stay in memory: 27 bytes a bundle. Raises `UsageError` for more than
     `MOST_SNAPSHOTS`.
     """
     bundles, brokers = _Numbered(), _Numbered()
     heads: list[dict[str, Any]] = []
     hosts: list[pa.Table] = []
     loads: list[_Columns] = []
+    events: list[tuple[int, list[Event]]] = []
+    settings: list[tuple[int, str, str]] = []
+    known: Mapping[str, str] = {}
     for t, moment in enumerate(moments):
         if t == MOST_SNAPSHOTS:
             raise UsageError(f"more than {MOST_SNAPSHOTS:,} snapshots of one day can't be folded")
@@ -41,18 +49,24 @@ def fold(moments: Iterable[Moment]) -> Mapping[str, pa.Table]:
         numbers, owners = bundles.numbers(moment.bundles), brokers.numbers(moment.owners)
         times = np.full(len(numbers), t, np.uint16)
         loads.append((numbers, times, owners.astype(np.int16), *moment.traffic.T, moment.connections, moment.flags))
+        events.append((t, [] if before is None else events_between(before, moment, steps)))
+        settings += [(t, key, value) for key, value in moment.settings.items() if known.get(key) != value]
+        before, known = moment, moment.settings
     names, bundle_positions = bundles.sorted()
     ids, broker_positions = brokers.sorted()
     for head in heads:
         head["leader"] = broker_positions[head["leader"]]
     load = _load(loads, bundle_positions, broker_positions)
-    return {
+    tables = {
         "moments": pa.Table.from_pylist(heads, MOMENTS),
         "brokers": _numbered(ids, BROKERS),
         "hosts": _hosts(hosts, broker_positions),
         "names": _numbered(names, NAMES),
         "load": load,
+        "settings": pa.table(list(zip(*settings, strict=True)) or [[], [], []], SETTINGS),
+        "events": pa.Table.from_pylist([{"t": t, **vars(event)} for t, found in events for event in found], EVENTS),
     }
+    return {**tables, "index": index_of(tables)}
 
 
 _OF_MOMENT: Final = tuple(name for name in MOMENTS.names if name not in ("t", "leader"))

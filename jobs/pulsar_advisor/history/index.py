@@ -8,28 +8,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pulsar_advisor.history.columns import INDEX, NO_BROKER
+from pulsar_advisor.history.columns import INDEX
 
 Counts = npt.NDArray[np.int64]
 
 
 def index_of(tables: Mapping[str, pa.Table]) -> pa.Table:
     """The rows of a day's snapshots, in order of time."""
-    moments, hosts, load = tables["moments"], tables["hosts"], tables["load"]
+    moments, hosts, load, events = (tables[name] for name in ("moments", "hosts", "load", "events"))
     number = len(moments)
-    leader = moments["leader"].to_numpy()
+
+    def how_many(kind: str) -> Counts:
+        return np.bincount(events.filter(pc.field("kind") == kind)["t"].to_numpy(), minlength=number)
+
     columns = {
         **{name: moments[name] for name in ("snapshot", "at_ms", "fit", "failed_checks")},
         **_usage(hosts.filter(hosts["available"]), number),
         "bundles": np.bincount(load["t"].to_numpy(), minlength=number),
-        "moves": _changes(load, "bundle", "owner", number),
-        "restarts": _changes(
-            hosts.sort_by([("broker", "ascending"), ("t", "ascending")]), "broker", "started_at_ms", number
-        ),
-        "leader_changed": np.concatenate(
-            [[False], (leader[1:] != leader[:-1]) & (leader[1:] >= 0) & (leader[:-1] >= 0)]
-        ),
+        "moves": how_many("move"),
+        "restarts": how_many("broker_restarted"),
+        "leader_changed": how_many("leader") > 0,
     }
     return pa.table({name: columns[name] for name in INDEX.names}).cast(INDEX, safe=False)
 
@@ -43,15 +43,3 @@ def _usage(available: pa.Table, number: int) -> dict[str, npt.NDArray[Any]]:
         columns[name] = np.full(number, 0 if how == "count" else np.nan, np.float64)
         columns[name][found["t"].to_numpy()] = found[f"usage_{how}"].to_numpy()
     return columns
-
-
-def _changes(rows: pa.Table, of: str, what: str, number: int) -> Counts:
-    """How many of the things `of` have, at each moment, another `what` than at the moment before, both known.
-
-    `rows` are sorted by these things, then by time.
-    """
-    thing, t = rows[of].to_numpy(), rows["t"].to_numpy()
-    value = rows[what].fill_null(NO_BROKER).to_numpy()
-    known = (value[1:] >= 0) & (value[:-1] >= 0)
-    changed = (thing[1:] == thing[:-1]) & (value[1:] != value[:-1]) & known
-    return np.bincount(t[1:][changed], minlength=number)

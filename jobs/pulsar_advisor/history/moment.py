@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,7 +15,7 @@ from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.history.columns import BROKERS, HOSTS, MOVED, TRAFFIC, UNFIT
 from pulsar_advisor.model.cluster.cluster_state import Floats
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, texts_of
 from pulsar_advisor.model.load.resource_usage import weighted_maximum
 from pulsar_advisor.tables.schemas import RESOURCES
 from pulsar_advisor.tables.schemas import TRAFFIC as TABLE_TRAFFIC
@@ -63,6 +63,8 @@ class Moment:
     """(bundles, 4), in the order of `columns.TRAFFIC`; NaN where no broker reported."""
     connections: npt.NDArray[np.uint32]
     flags: npt.NDArray[np.uint8]
+    settings: Mapping[str, str]
+    """By Pulsar's keys, as its files spell the values; empty in days of the first version of the columns."""
 
 
 def moment_of(
@@ -92,6 +94,7 @@ def moment_of(
         traffic=_traffic(bundles),
         connections=_connections(bundles),
         flags=_flags(bundles, excluded),
+        settings=texts_of(settings),
     )
 
 

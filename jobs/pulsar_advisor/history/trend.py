@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pulsar_advisor.history.events import OPERATOR, OWN, PLAN, RESTART
 from pulsar_advisor.model.cluster.cluster_state import Floats
 from pulsar_advisor.model.text.some_of import count
 
@@ -18,6 +21,7 @@ FEWEST_DAYS: Final = 3
 """With a fit snapshot, for a slope."""
 _SAMPLES: Final = 400
 _SEED: Final = 1
+_IN_WORDS: Final = {OWN: "by the leader", OPERATOR: "by hand", RESTART: "by restarts"}
 _RANGE: Final = (5, 95)
 """Percentiles: a range that holds nine of ten slopes of such days."""
 
@@ -54,6 +58,9 @@ class Trend:
     slope: Slope | None
     """Of the busiest broker; None for fewer than `FEWEST_DAYS`."""
     moves: int
+    causes: Mapping[str, int]
+    """Cause of moves, as in `columns.EVENTS` -> their number; days of the first version of the columns have none."""
+    splits: int
     restarts: int
     leader_changes: int
     brokers: tuple[int, int]
@@ -61,14 +68,15 @@ class Trend:
     bundles: tuple[int, int]
 
 
-def trend_of(index: pa.Table) -> Trend:
-    """The trend of snapshots (at least one), rows of `columns.INDEX` in order of time.
+def trend_of(index: pa.Table, events: pa.Table) -> Trend:
+    """The trend of snapshots (at least one), rows of `columns.INDEX` in order of time, and of what happened meanwhile.
 
     The slope is Theil-Sen's over daily medians, so a bad day doesn't bend it; its range is that of days resampled with
     replacement, as snapshots of one day say the same thing many times.
     """
     at_ms = index["at_ms"].to_numpy()
     fit = index.filter(pc.and_(index["fit"], pc.is_finite(index["busiest"])))
+    moves = events.filter(pc.field("kind") == "move")
     busiest, mean = (fit[name].to_numpy().astype(np.float64) for name in ("busiest", "mean"))
     return Trend(
         snapshots=len(index),
@@ -76,8 +84,10 @@ def trend_of(index: pa.Table) -> Trend:
         longest_gap_ms=int(np.diff(at_ms).max(initial=0)),
         busiest=_level(busiest),
         excess=_level(busiest - mean),
-        slope=_slope(fit["at_ms"].to_numpy() // DAY_MS, busiest),
+        slope=slope_of(fit["at_ms"].to_numpy() // DAY_MS, busiest),
         moves=_sum(index["moves"]),
+        causes=dict(sorted(Counter(moves["cause"].to_pylist()).items())),
+        splits=int(pc.sum(pc.equal(events["kind"], "split")).as_py() or 0),
         restarts=_sum(index["restarts"]),
         leader_changes=_sum(index["leader_changed"]),
         brokers=(index["brokers"][0].as_py(), index["brokers"][-1].as_py()),
@@ -91,10 +101,11 @@ def trend_lines(trend: Trend, of: str, days: int) -> list[str]:
     lines = [f"{of}: {period} (longest gap {_minutes(trend.longest_gap_ms)})"]
     if trend.busiest is None or trend.excess is None:
         return [*lines, "no snapshot of these days is fit for use, so nothing can be said about its load"]
-    lines.append(f"  busiest broker   {_levels(trend.busiest)}   {_slope_text(trend.slope)}")
+    lines.append(f"  busiest broker   {_levels(trend.busiest)}   {slope_text(trend.slope)}")
     lines.append(f"  above the mean   {_levels(trend.excess)}")
-    restarts = count(trend.restarts, "restart"), count(trend.leader_changes, "change") + " of the leader"
-    lines.append(f"  within days      {count(trend.moves, 'move')}, {restarts[0]}, {restarts[1]}")
+    lines.append(f"  moves            {moves_text(trend.moves, trend.causes)}")
+    others = count(trend.splits, "split"), count(trend.restarts, "restart"), count(trend.leader_changes, "change")
+    lines.append(f"  also             {', '.join(others)} of the leader")
     for name, (first, last) in {"brokers": trend.brokers, "bundles": trend.bundles}.items():
         lines.append(f"  {name:<16} {last:,}" + (f", {first:,} at first" if first != last else ""))
     return lines
@@ -106,23 +117,29 @@ def _level(figures: Floats) -> Level | None:
     return Level(float(np.median(figures)), float(np.percentile(figures, 95)), float(figures[-1]))
 
 
-def _slope(days: npt.NDArray[np.int64], figures: Floats) -> Slope | None:
+def slope_of(days: npt.NDArray[np.int64], figures: Floats) -> Slope | None:
+    """The slope of figures (ratios) by their days, see `trend_of`; None for fewer than `FEWEST_DAYS`."""
     found = np.unique(days)
     if len(found) < FEWEST_DAYS:
         return None
     medians = np.array([np.median(figures[days == day]) for day in found])
     drawn = np.random.default_rng(_SEED).integers(0, len(found), (_SAMPLES, len(found)))
-    slopes = [slope for rows in drawn if (slope := _theil_sen(found[rows], medians[rows])) is not None]
-    lowest, highest = np.percentile(slopes, _RANGE)
-    return Slope(float(_theil_sen(found, medians) or 0.0), float(lowest), float(highest))
+    slopes = _theil_sen(found[drawn], medians[drawn])
+    lowest, highest = np.percentile(slopes[np.isfinite(slopes)], _RANGE)
+    return Slope(float(_theil_sen(found[None], medians[None])[0]), float(lowest), float(highest))
 
 
-def _theil_sen(at: npt.NDArray[np.int64], figures: Floats) -> float | None:
-    """The median slope of all pairs at different times; None without such a pair."""
-    first, second = np.triu_indices(len(at), 1)
-    apart = at[second] - at[first]
-    slopes = (figures[second] - figures[first])[apart != 0] / apart[apart != 0]
-    return float(np.median(slopes)) if len(slopes) else None
+def _theil_sen(at: npt.NDArray[np.int64], figures: Floats) -> Floats:
+    """Of each row, the median slope of all pairs at different times; NaN without such a pair."""
+    first, second = np.triu_indices(at.shape[1], 1)
+    apart = at[:, second] - at[:, first]
+    slopes = np.full(apart.shape, np.nan)
+    np.divide(figures[:, second] - figures[:, first], apart, out=slopes, where=apart != 0)
+    slopes.sort(axis=1)  # NaN last
+    number = np.isfinite(slopes).sum(axis=1)
+    rows = np.arange(len(slopes))
+    middle = slopes[rows, np.maximum(number - 1, 0) // 2] + slopes[rows, np.minimum(number // 2, apart.shape[1] - 1)]
+    return np.where(number > 0, middle / 2, np.nan)
 
 
 def _sum(column: pa.ChunkedArray) -> int:
@@ -133,11 +150,23 @@ def _levels(level: Level) -> str:
     return f"median {level.median:>6.1%}   p95 {level.high:>6.1%}   now {level.now:>6.1%}"
 
 
-def _slope_text(slope: Slope | None) -> str:
+def slope_text(slope: Slope | None) -> str:
+    """A slope for a reader."""
     if slope is None:
         return f"no slope yet: it takes {FEWEST_DAYS} days"
     points = (f"{100 * one:+.2f}" for one in (slope.per_day, slope.lowest, slope.highest))
     return "{} points/day (90 %: {} to {})".format(*points)
+
+
+def moves_text(moves: int, causes: Mapping[str, int]) -> str:
+    """The number of moves by cause; those without any, as in days of the first columns, are unexplained."""
+    plans = {cause: number for cause, number in causes.items() if cause.startswith(PLAN)}
+    named = {cause: causes.get(cause, 0) for cause in _IN_WORDS}
+    unexplained = moves - sum(plans.values()) - sum(named.values())
+    parts = [f"{number:,} {_IN_WORDS[cause]}" for cause, number in named.items() if number]
+    parts += [f"{sum(plans.values()):,} by {count(len(plans), 'plan')}"] if plans else []
+    parts += [f"{unexplained:,} unexplained"] if unexplained else []
+    return f"{moves:,}" + (f": {', '.join(parts)}" if parts else "")
 
 
 def _minutes(ms: int) -> str:

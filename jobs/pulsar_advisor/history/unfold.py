@@ -19,8 +19,11 @@ def moments_of(tables: Mapping[str, pa.Table]) -> Iterator[Moment]:
     times = load["t"].to_numpy()
     ends = np.cumsum(np.bincount(times, minlength=len(tables["moments"])))
     in_time = np.split(np.argsort(times, kind="stable"), ends[:-1])
+    settings: dict[str, str] = {}
     for head, rows in zip(tables["moments"].to_pylist(), in_time, strict=True):
         part = load.take(rows)
+        changed = tables["settings"].filter(pc.field("t") == head["t"])
+        settings = settings | dict(zip(changed["key"].to_pylist(), changed["value"].to_pylist(), strict=True))
         hosts = tables["hosts"].filter(pc.field("t") == head["t"])
         hosts = hosts.append_column("id", _named(ids, hosts["broker"]))
         yield Moment(
@@ -36,6 +39,7 @@ def moments_of(tables: Mapping[str, pa.Table]) -> Iterator[Moment]:
             traffic=np.column_stack([part[figure].to_numpy() for figure in TRAFFIC]),
             connections=part["connections"].to_numpy(),
             flags=part["flags"].to_numpy(),
+            settings=settings,
         )
 
 

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from contextlib import closing
+from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Final
 
-import pyarrow as pa
-
 from pulsar_advisor.documents.history_day import FoldedSnapshot, FoldedTable, HistoryDay
 from pulsar_advisor.documents.manifest import Manifest
-from pulsar_advisor.history.columns import COLUMNS, DAY_TABLES
+from pulsar_advisor.execution.ledger.opening import ledger_exists, open_ledger
+from pulsar_advisor.execution.ledger.steps import confirmed_steps
+from pulsar_advisor.history.columns import COLUMNS
 from pulsar_advisor.history.day import fold
-from pulsar_advisor.history.index import index_of
-from pulsar_advisor.history.moment import BROKER_COLUMNS, BUNDLE_COLUMNS, Moment, moment_of
-from pulsar_advisor.history.unfold import moments_of
+from pulsar_advisor.history.events import CarriedOut
+from pulsar_advisor.history.moment import Moment
+from pulsar_advisor.history.summary import summary_of
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.plans.plan import short
 from pulsar_advisor.model.text.some_of import count
-from pulsar_advisor.storage.history import day_if_any, day_path
+from pulsar_advisor.stages.moments import folded_moments, moment_at, normalized_moment
+from pulsar_advisor.storage.history import day_if_any, day_path, last_before
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.results import read_manifest, validation_if_any
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.storage.written import is_written, result_sha256
-from pulsar_advisor.tables.days import read_day_table, write_day
-from pulsar_advisor.tables.judged import settings_of
-from pulsar_advisor.tables.read_table import read_table
-from pulsar_advisor.tables.state import judged_view
+from pulsar_advisor.tables.days import write_day
 
 _log = logging.getLogger(__name__)
 
@@ -34,9 +36,10 @@ _AFTER: Final = "T~"
 """Sorts after every snapshot of a day."""
 
 
-def run(root: Root, day: str) -> HistoryDay:
+def run(root: Root, day: str, address: str | None = None) -> HistoryDay:
     """Fold the normalized snapshots of a day (`YYYYMMDD`, UTC) of a cluster.
 
+    `address` is that of the ledger, by default SQLite beside a local root: its plans explain moves, where there is one.
     A snapshot whose tables were removed since is taken from the day as it was folded before. Raises `UsageError` if
     there is none to fold, `Refused` while another process folds the day.
     """
@@ -47,18 +50,28 @@ def run(root: Root, day: str) -> HistoryDay:
         if not folded and not manifests:
             raise UsageError(f"cluster '{root.cluster}' has no normalized snapshot of {day}: there is nothing to fold")
         seen = {**folded, **{snapshot: _seen(root, snapshot) for snapshot in manifests}}
-        if before is not None and before.columns == COLUMNS and seen == folded:
+        name = before.cluster_name if before else _cluster_name(manifests)
+        follows = _follows(root, day, name)
+        steps = _carried_out(address or root.own_ledger_url, name, follows or min(seen), day)
+        is_as_before = before is not None and (before.columns, before.steps) == (COLUMNS, len(steps))
+        if before is not None and is_as_before and seen == folded and follows in (before.follows, None):
             return before
         _log.info("folding %s of day %s", count(len(seen), "snapshot"), day)
-        tables = fold(_moments(root, sorted(seen), manifests, before))
-        tables = {**tables, "index": index_of(tables)}
-        name = before.cluster_name if before else _cluster_name(manifests)
+        earlier = None if follows is None else moment_at(root, follows)
+        tables = fold(_moments(root, sorted(seen), manifests, before), earlier, steps)
         lease.require()
 
         def result(files: Mapping[str, FoldedTable]) -> HistoryDay:
-            snapshots = tuple(seen[snapshot] for snapshot in sorted(seen))
             return HistoryDay(
-                cluster=root.cluster, cluster_name=name, day=day, columns=COLUMNS, snapshots=snapshots, tables=files
+                cluster=root.cluster,
+                cluster_name=name,
+                day=day,
+                columns=COLUMNS,
+                snapshots=tuple(seen[snapshot] for snapshot in sorted(seen)),
+                follows=follows,
+                steps=len(steps),
+                summary=summary_of(tables["index"], tables["events"]),
+                tables=files,
             )
 
         return write_day(root, day, tables, result)
@@ -80,6 +93,32 @@ def _cluster_name(manifests: dict[str, Manifest]) -> str:
     return next((one.identity.cluster_name for one in reversed(manifests.values())), "")
 
 
+def _follows(root: Root, day: str, cluster_name: str) -> str | None:
+    """The last snapshot before a day whose tables are there, or that was folded; None without one."""
+    folded = last_before(root, day, cluster_name) or ""
+    for snapshot in takewhile(lambda one: one > folded, root.newest_first(before=day)):
+        if (
+            is_written(root, snapshot, "normalize")
+            and read_manifest(root, snapshot).identity.cluster_name == cluster_name
+        ):
+            return snapshot
+    return folded or None
+
+
+def _carried_out(address: str | None, cluster_name: str, since: str, day: str) -> list[CarriedOut]:
+    """What plans did to a cluster from a snapshot to the end of a day; nothing without a ledger."""
+    if address is None or not ledger_exists(address):
+        return []
+    end = snapshot_moment(f"{day}T235959Z") + timedelta(seconds=1)
+    with closing(open_ledger(address)) as ledger:
+        sent = confirmed_steps(ledger, cluster_name, _ms(snapshot_moment(since)), _ms(end))
+    return [CarriedOut(int(step.sent_at_ms or 0), step.bundle, short(digest)) for step, digest in sent]
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
+
+
 def _seen(root: Root, snapshot: str) -> FoldedSnapshot:
     validation = validation_if_any(root, snapshot)
     return FoldedSnapshot(
@@ -96,22 +135,6 @@ def _moments(
     """The moments of snapshots: of their tables, or as the day was folded before where those are gone."""
     kept: dict[str, Moment] = {}
     if before is not None and not manifests.keys() >= set(snapshots):
-        tables = {name: read_day_table(root, before, name, schema) for name, schema in DAY_TABLES.items()}
-        kept = {moment.snapshot: moment for moment in moments_of(tables)}
+        kept = {moment.snapshot: moment for moment in folded_moments(root, before)}
     for snapshot in snapshots:
-        yield _moment(root, manifests[snapshot]) if snapshot in manifests else kept[snapshot]
-
-
-def _moment(root: Root, manifest: Manifest) -> Moment:
-    view, snapshot = judged_view(manifest), manifest.snapshot
-
-    def rows(table: str, *columns: str) -> pa.Table:
-        return read_table(root, snapshot, table, view, list(columns))
-
-    return moment_of(
-        manifest,
-        validation_if_any(root, snapshot),
-        settings_of(root, snapshot, {}).values,
-        rows("brokers", *BROKER_COLUMNS.values()),
-        rows("bundles", *BUNDLE_COLUMNS),
-    )
+        yield normalized_moment(root, manifests[snapshot]) if snapshot in manifests else kept[snapshot]

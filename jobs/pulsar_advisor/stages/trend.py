@@ -6,7 +6,7 @@ import logging
 
 import pyarrow as pa
 
-from pulsar_advisor.history.columns import INDEX
+from pulsar_advisor.history.columns import DAY_TABLES
 from pulsar_advisor.history.trend import Trend, trend_of
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage.history import folded_days
@@ -29,7 +29,10 @@ def run(root: Root, days: int) -> tuple[int, Trend]:
         root.require_known()
         raise UsageError(f"no day of cluster '{root.cluster}' was folded yet: run `history fold`")
     same = [day for day in folded if day.cluster_name == folded[-1].cluster_name]
-    index = pa.concat_tables([read_day_table(root, day, "index", INDEX) for day in same])
+    index, events = (
+        pa.concat_tables([read_day_table(root, day, table, DAY_TABLES[table]) for day in same])
+        for table in ("index", "events")
+    )
     if not len(index):
         raise StorageError(f"the folded days of cluster '{root.cluster}' hold no snapshot: fold them again")
-    return len(same), trend_of(index)
+    return len(same), trend_of(index, events)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pulsar_advisor.documents.history_day import HistoryDay
 from pulsar_advisor.model.errors import AdvisorError, StorageError
 from pulsar_advisor.storage.results import read_document
-from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.storage.root import RESULT, Root, clusters_in
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -23,13 +23,30 @@ def day_path(root: Root, day: str) -> UPath:
 
 def day_if_any(root: Root, day: str) -> HistoryDay | None:
     """A folded day; None if it wasn't folded yet. Raises `StorageError` for a file that can't be read."""
+    return read_day(root, day) if day_path(root, day).exists() else None
+
+
+def read_day(root: Root, day: str) -> HistoryDay:
+    """A folded day. Raises `UsageError` if it wasn't folded, `StorageError` for a file that can't be read."""
     path = day_path(root, day)
-    if not path.exists():
-        return None
     found = read_document(path, HistoryDay)
     if found.day != day:
         raise StorageError(f"{path} is of another day, {found.day!r}: fold the day again")
     return found
+
+
+def days_between(root: Root, first: str, last: str) -> list[HistoryDay]:
+    """The folded days from one to another, both included. Raises as `read_day`."""
+    return [read_day(root, day) for day in _named(root) if first <= day <= last and day_path(root, day).exists()]
+
+
+def last_before(root: Root, day: str, cluster_name: str) -> str | None:
+    """The last folded snapshot of a cluster (by Pulsar's name) before a day; None without one."""
+    for name in reversed([one for one in _named(root) if one < day]):
+        found = day_if_any(root, name)
+        if found is not None and found.cluster_name == cluster_name and found.snapshots:
+            return found.snapshots[-1].id
+    return None
 
 
 def folded_days(root: Root, last: int | None = None) -> tuple[list[HistoryDay], list[str]]:
@@ -43,6 +60,11 @@ def folded_days(root: Root, last: int | None = None) -> tuple[list[HistoryDay], 
         else:
             days += [] if day is None else [day]
     return days, unreadable
+
+
+def clusters_with_history(root: Root) -> list[str]:
+    """Names of the clusters that have folded days under a root, sorted."""
+    return clusters_in(root.location / "history" / "result")
 
 
 def _named(root: Root) -> list[str]:

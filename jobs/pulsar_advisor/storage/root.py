@@ -95,12 +95,7 @@ class Root:
 
     def clusters(self) -> list[str]:
         """Names of the clusters that have snapshots under this root, sorted."""
-        parent = self.location / "raw"
-        try:
-            names = [child.name for child in parent.iterdir()] if parent.is_dir() else []
-        except OSError as error:
-            raise StorageError(f"can't list {parent}: {error.strerror or error}") from error
-        return sorted(name.removeprefix("cluster=") for name in names if name.startswith("cluster="))
+        return clusters_in(self.location / "raw")
 
     def require_known(self) -> None:
         """Raise `UsageError` if there is nothing of this cluster under the root, but of others."""
@@ -160,3 +155,13 @@ class Root:
                 "see `pulsar-advisor snapshots list`"
             )
         return snapshot
+
+
+def clusters_in(parent: Path | UPath) -> list[str]:
+    """Names of the clusters that have a folder in one of a stage or table, sorted."""
+    try:
+        names = [child.name for child in parent.iterdir()] if parent.is_dir() else []
+    except OSError as error:
+        raise StorageError(f"can't list {parent}: {error.strerror or error}") from error
+    clusters = (name.removeprefix("cluster=") for name in names if name.startswith("cluster="))
+    return sorted(filter(_CLUSTER.fullmatch, clusters))

@@ -23,6 +23,8 @@ from pulsar_advisor.tables.stored import check_types, stored_files
 _AGAIN: Final = "fold the day again"
 _DIGITS: Final = 12
 """Of the hash, in a file's name."""
+_SINCE: Final = {"settings": 2, "events": 2}
+"""Tables that came later -> the first version of the columns that has them."""
 _NAME: Final = re.compile(rf"part-[0-9a-f]{{{_DIGITS}}}\.parquet")
 
 
@@ -39,7 +41,12 @@ def write_day(
 
 
 def read_day_table(root: Root, day: HistoryDay, table: str, schema: pa.Schema) -> pa.Table:
-    """A table of a folded day, in the columns of `schema`. Raises `StorageError` if it isn't what was written."""
+    """A table of a folded day, in the columns of `schema`; empty if the day is of a version without this table.
+
+    Raises `StorageError` if it isn't what was written.
+    """
+    if day.columns < _SINCE.get(table, 0):
+        return schema.empty_table()
     file = _file(root, day, table)
     files = stored_files([file])
     check_types(files, {field.name: field.type for field in schema})

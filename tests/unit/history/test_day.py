@@ -39,9 +39,7 @@ def test_an_owner_that_never_reported_is_still_named() -> None:
 
 def test_the_tables_are_as_declared_without_a_bundle_too() -> None:
     tables = fold([moment(1, {}, usage={"a:8080": 0.5})])
-    assert {name: table.schema for name, table in tables.items()} == {
-        name: schema for name, schema in DAY_TABLES.items() if name != "index"
-    }
+    assert {name: table.schema for name, table in tables.items()} == DAY_TABLES
 
 
 def test_what_is_unfolded_folds_into_the_same_tables() -> None:

@@ -7,22 +7,20 @@ from pulsar_advisor.history.index import index_of
 
 
 def test_usage_is_that_of_the_available_brokers() -> None:
-    index = index_of(fold([moment(1, {FIRST: "a:8080"}, usage={"a:8080": 0.75, "b:8080": 0.25})]))
+    index = fold([moment(1, {FIRST: "a:8080"}, usage={"a:8080": 0.75, "b:8080": 0.25})])["index"]
     [row] = index.to_pylist()
     assert (row["brokers"], row["busiest"], row["mean"], row["deviation"]) == (2, 0.75, 0.5, 0.25)
     assert index.schema == INDEX
 
 
 def test_a_bundle_moved_if_another_broker_owns_it_than_in_the_snapshot_before() -> None:
-    index = index_of(
-        fold(
-            [
-                moment(1, {FIRST: "a:8080", SECOND: "a:8080", THIRD: None}),
-                moment(2, {FIRST: "b:8080", SECOND: "a:8080", THIRD: "a:8080"}),
-                moment(3, {FIRST: "b:8080", SECOND: None, THIRD: "b:8080"}),
-            ]
-        )
-    )
+    index = fold(
+        [
+            moment(1, {FIRST: "a:8080", SECOND: "a:8080", THIRD: None}),
+            moment(2, {FIRST: "b:8080", SECOND: "a:8080", THIRD: "a:8080"}),
+            moment(3, {FIRST: "b:8080", SECOND: None, THIRD: "b:8080"}),
+        ]
+    )["index"]
     assert index["moves"].to_pylist() == [0, 1, 1]
     assert index["bundles"].to_pylist() == [3, 3, 3]
 

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pulsar_advisor.history.columns import INDEX
-from pulsar_advisor.history.trend import DAY_MS, trend_lines, trend_of
+from pulsar_advisor.history.columns import EVENTS, INDEX
+from pulsar_advisor.history.trend import DAY_MS, Trend, trend_lines, trend_of
 
 
 def index(days: int, per_day: float, *, noise: float = 0.0, unfit: int = 0, an_hour: int = 4) -> pa.Table:
@@ -30,9 +30,15 @@ def index(days: int, per_day: float, *, noise: float = 0.0, unfit: int = 0, an_h
     return pa.table(columns).cast(INDEX, safe=False)
 
 
+def trend_of_index(rows: pa.Table, *causes: str) -> Trend:
+    """The trend of these, in which bundles moved for these causes."""
+    events = [{"t": 0, "kind": "move", "subject": "t/n/0x00000000_0x40000000", "cause": cause} for cause in causes]
+    return trend_of(rows, pa.Table.from_pylist(events, EVENTS))
+
+
 @pytest.mark.parametrize("per_day", [0.002, -0.004, 0.0])
 def test_a_planted_slope_lies_within_its_range(per_day: float) -> None:
-    slope = trend_of(index(28, per_day, noise=0.02)).slope
+    slope = trend_of_index(index(28, per_day, noise=0.02)).slope
     assert slope is not None
     assert slope.lowest <= per_day <= slope.highest
     assert slope.highest - slope.lowest < 0.002
@@ -44,13 +50,13 @@ def test_one_bad_day_does_not_bend_the_slope() -> None:
     bent = quiet.set_column(
         quiet.schema.get_field_index("busiest"), INDEX.field("busiest"), pa.array(spike, pa.float32())
     )
-    slope = trend_of(bent).slope
+    slope = trend_of_index(bent).slope
     assert slope is not None
     assert slope.per_day == 0.0
 
 
 def test_two_days_have_levels_and_no_slope_yet() -> None:
-    trend = trend_of(index(2, 0.1))
+    trend = trend_of_index(index(2, 0.1))
     assert trend.slope is None
     assert trend.busiest is not None
     assert trend.busiest.now == pytest.approx(0.6)
@@ -58,15 +64,23 @@ def test_two_days_have_levels_and_no_slope_yet() -> None:
 
 
 def test_snapshots_that_are_not_fit_count_but_say_nothing() -> None:
-    assert trend_lines(trend_of(index(1, 0.0, unfit=96)), "c", 1) == [
+    assert trend_lines(trend_of_index(index(1, 0.0, unfit=96)), "c", 1) == [
         "c: 1 day, 0 of 96 snapshots fit (longest gap 15 min)",
         "no snapshot of these days is fit for use, so nothing can be said about its load",
     ]
 
 
 def test_levels_are_of_the_busiest_broker_and_of_what_it_has_above_the_mean() -> None:
-    assert trend_lines(trend_of(index(4, 0.1)), "prod", 4)[1:4] == [
+    assert trend_lines(trend_of_index(index(4, 0.1)), "prod", 4)[1:4] == [
         "  busiest broker   median  65.0%   p95  80.0%   now  80.0%   +10.00 points/day (90 %: +10.00 to +10.00)",
         "  above the mean   median  12.5%   p95  12.5%   now  12.5%",
-        "  within days      384 moves, 0 restarts, 0 changes of the leader",
+        "  moves            384: 384 unexplained",
+    ]
+
+
+def test_moves_are_counted_by_who_made_them() -> None:
+    trend = trend_of_index(index(1, 0.0), "own", "own", "plan:c8b31b82", "plan:d9c42c93", "operator", "unknown")
+    assert trend_lines(trend, "c", 1)[3:5] == [
+        "  moves            96: 2 by the leader, 1 by hand, 2 by 2 plans, 91 unexplained",
+        "  also             0 splits, 0 restarts, 0 changes of the leader",
     ]

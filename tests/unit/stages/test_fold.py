@@ -8,6 +8,7 @@ import pytest
 import documents
 from pulsar_advisor.documents.history_day import HistoryDay
 from pulsar_advisor.history.columns import DAY_TABLES
+from pulsar_advisor.model.configuration.settings import resolve_settings, texts_of
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.trend import run as trend
@@ -49,7 +50,16 @@ def test_a_day_is_folded_once_whatever_is_asked(tmp_path: Path) -> None:
     before = files_of(root)
     assert fold(root, DAY) == day
     assert files_of(root) == before
-    assert [table.rows for table in day.tables.values()] == [1, 2, 2, 1, 1, 1]
+    assert {name: table.rows for name, table in day.tables.items()} == {
+        "moments": 1,
+        "brokers": 2,
+        "hosts": 2,
+        "names": 1,
+        "load": 1,
+        "settings": len(texts_of(resolve_settings("4.0.8", {}, {}).values)),
+        "events": 0,
+        "index": 1,
+    }
     assert list(damage(root, day)) == []
 
 
@@ -93,6 +103,30 @@ def test_another_cluster_of_the_same_name_in_paths_is_not_mixed_in(tmp_path: Pat
     fold(root, DAY)
     snapshot(tmp_path, NOON, identity={"cluster_name": "another", "broker_ids": []})
     assert [one.id for one in fold(root, DAY).snapshots] == [MORNING]
+
+
+def test_a_move_across_midnight_is_one_of_the_day_that_shows_it(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, EVENING)
+    snapshot(tmp_path, "20261122T000500Z", "b:8080")
+    [event] = read_day_table(root, fold(root, "20261122"), "events", DAY_TABLES["events"]).to_pylist()
+    assert (event["t"], event["kind"], event["before"], event["after"]) == (0, "move", "a:8080", "b:8080")
+
+
+def test_the_day_before_is_known_from_its_tables_or_folded_alike(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, EVENING)
+    snapshot(tmp_path, "20261122T000500Z", "b:8080")
+    fold(root, DAY)
+    from_tables = fold(root, "20261122")
+    shutil.rmtree(str(root.day_folder("result", "20261122")))
+    without_tables(root, EVENING)
+    assert fold(root, "20261122") == from_tables
+
+
+def test_a_day_is_folded_again_once_the_one_before_has_a_later_snapshot(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, "20261122T000500Z", "b:8080")
+    assert fold(root, "20261122").follows is None
+    snapshot(tmp_path, EVENING)
+    assert fold(root, "20261122").follows == EVENING
 
 
 def test_a_day_without_a_snapshot_has_nothing_to_fold(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sqlalchemy import ColumnElement, func, select, update
@@ -58,6 +58,23 @@ def last_confirmed_at_ms(ledger: Ledger, cluster_name: str, namespace: str) -> i
             )
         )
         return last or 0
+
+
+def confirmed_steps(ledger: Ledger, cluster_name: str, from_ms: int, until_ms: int) -> Sequence[tuple[StepRecord, str]]:
+    """The steps sent in a period that were confirmed, in any run, each with the digest of its plan, in order."""
+    with ledger.reading() as session:
+        rows = session.execute(
+            select(StepRecord, Run.digest)
+            .join(Run, Run.id == StepRecord.run_id)
+            .where(
+                Run.cluster_name == cluster_name,
+                StepRecord.state == "confirmed",
+                StepRecord.sent_at_ms >= from_ms,
+                StepRecord.sent_at_ms < until_ms,
+            )
+            .order_by(StepRecord.sent_at_ms, StepRecord.id)
+        )
+        return [(row.StepRecord, row.digest) for row in rows]
 
 
 StepValues = Mapping[str, ColumnElement[int] | str | int]

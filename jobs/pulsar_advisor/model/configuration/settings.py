@@ -399,6 +399,12 @@ def text_of(value: Scalar | tuple[str, ...]) -> str:
     return "" if value is None else str(value)
 
 
+def texts_of(settings: LoadBalancerSettings) -> dict[str, str]:
+    """All values by Pulsar's keys, as its files spell them."""
+    values = settings.model_dump(by_alias=True, exclude={"behaviour"})
+    return {key: text_of(value) for key, value in sorted(values.items())}
+
+
 def is_known(key: str, behaviour: tuple[int, int, int]) -> bool:
     """Whether a release that decides as `behaviour` has one of Pulsar's keys."""
     release = max((one for one in _defaults() if _release_number(one) <= behaviour), key=_release_number)

@@ -1,0 +1,105 @@
+"""What differs between two snapshots, however far apart: who grew, what moved and why, which settings changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pulsar_advisor.history.columns import TRAFFIC
+from pulsar_advisor.history.events import UNKNOWN, Event, events_between
+from pulsar_advisor.history.moment import Moment
+from pulsar_advisor.history.trend import moves_text
+from pulsar_advisor.model.text.some_of import count
+
+SHOWN: Final = 10
+"""Of a kind, in the lines for people."""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What a namespace or broker carried at both ends; 0 where it wasn't there."""
+
+    of: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Between two snapshots of a cluster."""
+
+    earlier: str
+    later: str
+    namespaces: Sequence[Growth]
+    """By bytes per second, in and out; the largest change first."""
+    brokers: Sequence[Growth]
+    """By usage (0..1); the largest change first."""
+    events: Sequence[Event]
+    """What is other in the later one; a move has the cause of the last one of its bundle in between."""
+
+
+def difference(earlier: Moment, later: Moment, causes: Mapping[str, str]) -> Difference:
+    """The difference of two snapshots; `causes` are those of the last known move or split of bundles in between."""
+    found = events_between(earlier, later)
+    return Difference(
+        earlier=earlier.snapshot,
+        later=later.snapshot,
+        namespaces=_growths(_bytes_by_namespace(earlier), _bytes_by_namespace(later)),
+        brokers=_growths(_usage(earlier), _usage(later)),
+        events=[
+            event if event.cause is None else replace(event, cause=causes.get(event.subject, UNKNOWN))
+            for event in found
+        ],
+    )
+
+
+def difference_lines(found: Difference, of: str) -> list[str]:
+    """The difference for a reader; `of` names the cluster."""
+    moves = [event for event in found.events if event.kind == "move"]
+    lines = [f"{of}: {found.earlier} to {found.later}"]
+    lines += _some("namespaces, by traffic", [_grown(one, 1e6, "MB/s") for one in found.namespaces])
+    lines += _some("brokers, by usage", [_grown(one, 0.01, "%") for one in found.brokers])
+    lines.append(f"  moves {moves_text(len(moves), Counter(event.cause or UNKNOWN for event in moves))}")
+    lines += _some("", [f"{one.subject}: {one.before} -> {one.after} ({one.cause})" for one in moves])
+    settings = [event for event in found.events if event.kind == "setting"]
+    lines += _some("settings", [f"{one.subject}: {one.before} -> {one.after}" for one in settings])
+    others = [event for event in found.events if event.kind not in ("move", "setting")]
+    lines += _some("also", [f"{one.kind.replace('_', ' ')} {one.subject}" for one in others])
+    return lines
+
+
+def _some(title: str, lines: Sequence[str]) -> list[str]:
+    head = [f"  {title}"] if title and lines else []
+    left = [f"    and {count(len(lines) - SHOWN, 'other')}: see --json"] if len(lines) > SHOWN else []
+    return [*head, *(f"    {line}" for line in lines[:SHOWN]), *left]
+
+
+def _grown(one: Growth, unit: float, name: str) -> str:
+    return f"{one.of}: {one.before / unit:,.2f} -> {one.after / unit:,.2f} {name}"
+
+
+def _growths(before: Mapping[str, float], after: Mapping[str, float]) -> list[Growth]:
+    names = before.keys() | after.keys()
+    found = [Growth(name, before.get(name, 0.0), after.get(name, 0.0)) for name in names]
+    return sorted(
+        (one for one in found if one.before != one.after), key=lambda one: (-abs(one.after - one.before), one.of)
+    )
+
+
+def _bytes_by_namespace(moment: Moment) -> dict[str, float]:
+    places = [TRAFFIC.index(figure) for figure in ("bytes_in", "bytes_out")]
+    both = np.nan_to_num(moment.traffic[:, places].astype(np.float64)).sum(axis=1)
+    namespaces = pc.replace_substring_regex(moment.bundles, r"/[^/]*$", "")
+    sums = pa.table({"of": namespaces, "bytes": both}).group_by("of").aggregate([("bytes", "sum")])
+    return dict(zip(sums["of"].to_pylist(), sums["bytes_sum"].to_pylist(), strict=True))
+
+
+def _usage(moment: Moment) -> dict[str, float]:
+    hosts = moment.hosts.filter(pc.and_(moment.hosts["available"], pc.is_finite(moment.hosts["usage"])))
+    return dict(zip(hosts["id"].to_pylist(), hosts["usage"].to_pylist(), strict=True))

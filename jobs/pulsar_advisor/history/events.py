@@ -1,0 +1,181 @@
+"""What happened between two snapshots, and why, as far as it can be known: who moved a bundle, what was set."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pulsar_advisor.history.moment import Moment
+from pulsar_advisor.model.cluster.bundle_range import parse_range
+
+OWN: Final = "own"
+"""The leader's own cycle: it counted at least as many unloads as moves are left."""
+OPERATOR: Final = "operator"
+"""Somebody called it by hand: the leader counted no unload, or its own balancing is off."""
+RESTART: Final = "restart"
+"""The owner of before went or restarted."""
+UNKNOWN: Final = "unknown"
+PLAN: Final = "plan:"
+"""And the first digits of the digest of the plan whose step it was."""
+
+_SEEN_LATE_MS: Final = 5 * 60 * 1000
+"""A snapshot may show what happened this long after its capture began."""
+
+
+@dataclass(frozen=True)
+class CarriedOut:
+    """A step of a plan that was confirmed."""
+
+    at_ms: int
+    """When it was sent."""
+    bundle: str
+    plan: str
+    """The first digits of its digest."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened between two snapshots."""
+
+    kind: str
+    """`move`, `split`, `namespace_born`, `namespace_gone`, `broker_joined`, `broker_lost`, `broker_restarted`,
+    `leader` or `setting`."""
+    subject: str
+    before: str | None = None
+    after: str | None = None
+    cause: str | None = None
+    """Of a move or split."""
+
+
+@dataclass(frozen=True)
+class _Host:
+    available: bool
+    started_at_ms: int | None
+
+
+def events_between(earlier: Moment, later: Moment, steps: Iterable[CarriedOut] = ()) -> list[Event]:
+    """What differs in the later of two snapshots of a cluster; `steps` may be of any time and bundle."""
+    hosts, hosts_then = _hosts(later), _hosts(earlier)
+    brokers = list(_of_brokers(hosts_then, hosts))
+    stopped = {event.subject for event in brokers if event.kind in ("broker_lost", "broker_restarted")}
+    until_ms = later.at_ms + _SEEN_LATE_MS
+    plans = {step.bundle: step.plan for step in steps if earlier.at_ms <= step.at_ms < until_ms}
+    events = [*brokers, *_of_bundles(earlier, later, stopped, plans)]
+    if earlier.leader and later.leader and earlier.leader != later.leader:
+        events.append(Event("leader", "leader", earlier.leader, later.leader))
+    settings = ((key, earlier.settings[key], later.settings[key]) for key in earlier.settings.keys() & later.settings)
+    events += (Event("setting", key, was, is_) for key, was, is_ in settings if was != is_)
+    return sorted(events, key=lambda event: (event.kind, event.subject))
+
+
+def _hosts(moment: Moment) -> dict[str, _Host]:
+    columns = (moment.hosts[name].to_pylist() for name in ("id", "available", "started_at_ms"))
+    return {id: _Host(available, started) for id, available, started in zip(*columns, strict=True)}
+
+
+def _of_brokers(before: Mapping[str, _Host], after: Mapping[str, _Host]) -> Iterable[Event]:
+    none = _Host(available=False, started_at_ms=None)
+    for id in before.keys() | after.keys():
+        was, is_ = before.get(id, none), after.get(id, none)
+        if was.available != is_.available:
+            yield Event("broker_joined" if is_.available else "broker_lost", id)
+        elif is_.available and was.started_at_ms and is_.started_at_ms and was.started_at_ms != is_.started_at_ms:
+            yield Event("broker_restarted", id)
+
+
+def _of_bundles(earlier: Moment, later: Moment, stopped: Collection[str], plans: Mapping[str, str]) -> Iterable[Event]:
+    at = pc.index_in(later.bundles, value_set=earlier.bundles)
+    owners_then = earlier.owners.take(at)
+    moved = pc.fill_null(pc.not_equal(later.owners, owners_then), False)
+    columns = (column.filter(moved).to_pylist() for column in (later.bundles, owners_then, later.owners))
+    yield from _with_causes([Event("move", *one) for one in zip(*columns, strict=True)], earlier, later, stopped, plans)
+    if at.null_count or len(later.bundles) != len(earlier.bundles):
+        new = later.bundles.filter(at.is_null()).to_pylist()
+        remain = pc.is_in(earlier.bundles, value_set=later.bundles)
+        gone = earlier.bundles.filter(pc.invert(remain)).to_pylist()
+        yield from _of_boundaries(_by_namespace(gone), _by_namespace(new), earlier, later, plans)
+
+
+def _with_causes(
+    moves: Sequence[Event], earlier: Moment, later: Moment, stopped: Collection[str], plans: Mapping[str, str]
+) -> Iterable[Event]:
+    found: list[tuple[Event, str | None]] = []
+    for move in moves:
+        cause = f"{PLAN}{plans[move.subject]}" if move.subject in plans else None
+        found.append((move, RESTART if cause is None and move.before in stopped else cause))
+    left = sum(cause is None for _, cause in found)
+    who = _who(earlier, later, left, stopped)
+    for move, cause in found:
+        yield Event(move.kind, move.subject, move.before, move.after, cause or who)
+
+
+def _who(earlier: Moment, later: Moment, moves: int, stopped: Collection[str]) -> str:
+    """Who made the moves that neither a plan nor a restart explains.
+
+    The leader counts its unloads from its start, after the owners were read: a move that a snapshot shows is counted.
+    """
+    if not _is_on(earlier, later, "loadBalancerSheddingEnabled"):
+        return OPERATOR
+    if earlier.leader != later.leader or later.leader in stopped:
+        return UNKNOWN
+    if earlier.leader_unloads is None or later.leader_unloads is None:
+        return UNKNOWN
+    counted = later.leader_unloads - earlier.leader_unloads
+    return OWN if counted >= moves else OPERATOR if counted == 0 else UNKNOWN
+
+
+def _is_on(earlier: Moment, later: Moment, switch: str) -> bool:
+    """Whether the cluster itself may have acted: not both settings were off all the time."""
+    return any(
+        all(moment.settings.get(key) != "false" for key in ("loadBalancerEnabled", switch))
+        for moment in (earlier, later)
+    )
+
+
+def _of_boundaries(
+    gone: Mapping[str, list[str]],
+    new: Mapping[str, list[str]],
+    earlier: Moment,
+    later: Moment,
+    plans: Mapping[str, str],
+) -> Iterable[Event]:
+    """Bundles are never merged, so where a namespace lost and gained bundles, those that went were split."""
+    numbers_then = Counter(_namespaces(earlier, gone.keys() | new.keys()))
+    numbers = Counter(_namespaces(later, gone.keys() | new.keys()))
+    splits = _is_on(earlier, later, "loadBalancerAutoBundleSplitEnabled")
+    for namespace in sorted(gone.keys() | new.keys()):
+        was, is_ = numbers_then[namespace], numbers[namespace]
+        if 0 < was < is_:
+            for parent in gone.get(namespace, ()):
+                plan = f"{PLAN}{plans[parent]}" if parent in plans else None
+                children = ",".join(child.rpartition("/")[2] for child in new[namespace] if _is_part(child, parent))
+                yield Event("split", parent, None, children, plan or (UNKNOWN if splits else OPERATOR))
+        else:
+            if was:
+                yield Event("namespace_gone", namespace, str(was))
+            if is_:
+                yield Event("namespace_born", namespace, None, str(is_))
+
+
+def _by_namespace(bundles: Iterable[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for bundle in sorted(bundles):
+        found.setdefault(bundle.rpartition("/")[0], []).append(bundle)
+    return found
+
+
+def _namespaces(moment: Moment, wanted: Collection[str]) -> list[str]:
+    of = pc.replace_substring_regex(moment.bundles, r"/[^/]*$", "")
+    namespaces: list[str] = of.filter(pc.is_in(of, value_set=pa.array(wanted, pa.string()))).to_pylist()
+    return namespaces
+
+
+def _is_part(child: str, parent: str) -> bool:
+    lower, upper = parse_range(child.rpartition("/")[2])
+    lowest, highest = parse_range(parent.rpartition("/")[2])
+    return lowest <= lower and upper <= highest

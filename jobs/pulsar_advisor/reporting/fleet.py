@@ -1,0 +1,87 @@
+"""The page over all clusters of a root: one self-contained HTML page without a script, the worst cluster on top."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from pulsar_advisor.model.text.plain_text import printed
+from pulsar_advisor.reporting.figures import UNKNOWN, count, percent
+
+_WIDTH, _HEIGHT, _MARGIN = 140, 28, 3
+"""Of the line of a cluster, in pixels."""
+
+
+@dataclass(frozen=True)
+class FleetRow:
+    """A cluster over some days."""
+
+    cluster: str
+    days: int
+    """Folded ones, of the period."""
+    last_day: str
+    """`YYYYMMDD`; empty without any."""
+    snapshots: int
+    fit: int
+    brokers: int
+    bundles: int
+    busiest: tuple[float | None, ...]
+    """0..1; the busiest broker's usage, of each day from the first to the last: None where no snapshot is fit."""
+    now: float | None
+    """The same of the last fit snapshot."""
+    excess: float | None
+    """0..1; what it had above the mean on the last day."""
+    slope: str
+    """Of the busiest broker, for a reader."""
+    moves: str
+    changed_settings: int
+    restarts: int
+    verdict: str
+    """What was last advised, or why nothing was."""
+    report: str | None
+    """Where its last report lies, from the page."""
+    problem: str | None = None
+    """Why less is known than there is."""
+
+
+def worst_first(rows: Sequence[FleetRow]) -> list[FleetRow]:
+    """Clusters of which nothing can be said, then by the usage of their busiest broker."""
+    return sorted(rows, key=lambda row: (row.now is not None, -(row.now or 0.0), row.cluster))
+
+
+def render_fleet(rows: Sequence[FleetRow], days: int) -> str:
+    """The page as HTML text, the same for the same rows; `days` is the length of the period."""
+    environment = Environment(
+        loader=PackageLoader("pulsar_advisor.reporting"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=printed,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(percent=percent, count=count, line=_line)
+    return environment.get_template("fleet.html").render(rows=worst_first(rows), days=days)
+
+
+def _line(values: Sequence[float | None]) -> Markup:
+    """The daily medians as a line from 0 to 100 %, or to the highest; a gap where nothing is known."""
+    top = max([1.0, *(value for value in values if value is not None)])
+    across = (_WIDTH - 2 * _MARGIN) / max(len(values) - 1, 1)
+    path, pen = [], "M"
+    for place, value in enumerate(values):
+        if value is None:
+            pen = "M"
+            continue
+        path.append(
+            f"{pen}{_MARGIN + place * across:.1f} {_HEIGHT - _MARGIN - value / top * (_HEIGHT - 2 * _MARGIN):.1f}"
+        )
+        pen = "L"
+    known = [percent(value) for value in values if value is not None]
+    label = f"from {known[0]} to {known[-1]}" if known else UNKNOWN
+    return Markup(
+        '<svg role="img" aria-label="{label}" width="{width}" height="{height}"><title>{label}</title><path '
+        'fill="none" stroke="var(--after)" stroke-width="1.5" stroke-linecap="round" d="{path}"/></svg>'
+    ).format(label=label, width=_WIDTH, height=_HEIGHT, path=" ".join(path))

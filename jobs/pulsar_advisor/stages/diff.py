@@ -1,0 +1,45 @@
+"""`diff`: what differs between two snapshots of a cluster, however far apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pulsar_advisor.history.columns import EVENTS, MOMENTS
+from pulsar_advisor.history.difference import Difference, difference
+from pulsar_advisor.model.cluster.snapshot_id import day_of, is_snapshot_id
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.stages.moments import moment_at
+from pulsar_advisor.storage.history import day_if_any, days_between
+from pulsar_advisor.storage.root import LATEST, Root
+from pulsar_advisor.tables.days import read_day_table
+
+
+def run(root: Root, earlier: str, later: str) -> Difference:
+    """Compare two snapshots, each an id, `latest`, or a day (its last folded snapshot).
+
+    Raises `UsageError` for one that isn't known, and unless the first is the earlier one.
+    """
+    first, last = _snapshot(root, earlier), _snapshot(root, later)
+    if first >= last:
+        raise UsageError(f"{first} isn't before {last}: give the earlier one first")
+    return difference(moment_at(root, first), moment_at(root, last), dict(_causes(root, first, last)))
+
+
+def _snapshot(root: Root, name: str) -> str:
+    if name == LATEST:
+        return root.resolve(LATEST)
+    if is_snapshot_id(name):
+        return name
+    day = day_if_any(root, name) if is_snapshot_id(f"{name}T000000Z") else None
+    if day is None or not day.snapshots:
+        raise UsageError(f"'{name}' is neither a snapshot id, a folded day as 20261121, nor 'latest'")
+    return day.snapshots[-1].id
+
+
+def _causes(root: Root, first: str, last: str) -> Iterator[tuple[str, str]]:
+    """The bundles that moved or were split after a snapshot and until another, each with the cause, in order."""
+    for day in days_between(root, day_of(first), day_of(last)):
+        moments = read_day_table(root, day, "moments", MOMENTS)["snapshot"].to_pylist()
+        for event in read_day_table(root, day, "events", EVENTS).to_pylist():
+            if event["cause"] is not None and first < moments[event["t"]] <= last:
+                yield event["subject"], event["cause"]

@@ -1,0 +1,83 @@
+"""`index`: one page over all clusters of a root, from their folded days and last advice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from pulsar_advisor.documents.history_day import HistoryDay
+from pulsar_advisor.history.trend import moves_text, slope_of, slope_text
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.reporting.fleet import FleetRow, render_fleet
+from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.history import clusters_with_history, folded_days
+from pulsar_advisor.storage.index import newest
+from pulsar_advisor.storage.root import Root
+
+PAGE = "index.html"
+
+
+def run(root: Root, days: int) -> str:
+    """Write the page to `index.html` of a root, whose cluster doesn't matter; its place. Raises `StorageError`."""
+    names = sorted({*root.clusters(), *clusters_with_history(root)})
+    page = root.path / PAGE
+    write_file(page, render_fleet([fleet_row(Root(root.url, name), days) for name in names], days).encode())
+    return str(page)
+
+
+def fleet_row(root: Root, days: int) -> FleetRow:
+    """A cluster, as far as its files can be read."""
+    problems: list[str] = []
+    folded: Sequence[HistoryDay] = ()
+    verdict, report = "never captured", None
+    try:
+        folded, unreadable = folded_days(root, days)
+        problems += unreadable
+        for last in newest(root, 1):
+            verdict = last.sentence
+            report = f"reports/cluster={root.cluster}/snapshot={last.id}/report.html" if last.has_report else None
+    except (AdvisorError, OSError) as error:
+        problems.append(str(error))
+    same = [day for day in folded if day.cluster_name == folded[-1].cluster_name]
+    known = {day.day: day.summary for day in same if day.summary is not None}
+    if len(known) < len(same):
+        problems.append("some days were folded by an earlier release: run `history fold --all`")
+    return _row(root.cluster, same, verdict, report, "; ".join(problems) or None)
+
+
+def _row(cluster: str, days: Sequence[HistoryDay], verdict: str, report: str | None, problem: str | None) -> FleetRow:
+    found = [(day, day.summary) for day in days if day.summary is not None]
+    fit = [(day, one.busiest, one) for day, one in found if one.busiest is not None]
+    moves: Counter[str] = Counter()
+    for _, one in found:
+        moves.update(one.moves)
+    last = fit[-1][2] if fit else None
+    by_day = {_ordinal(day): busiest for day, busiest, _ in fit}
+    ordinals = [_ordinal(day) for day in days]
+    slope = slope_of(np.array(list(by_day)), np.array(list(by_day.values())))
+    return FleetRow(
+        cluster=cluster,
+        days=len(days),
+        last_day=days[-1].day if days else "",
+        snapshots=sum(len(day.snapshots) for day in days),
+        fit=sum(one.fit for day in days for one in day.snapshots),
+        brokers=found[-1][1].brokers if found else 0,
+        bundles=found[-1][1].bundles if found else 0,
+        busiest=tuple(map(by_day.get, range(min(ordinals), max(ordinals) + 1))) if ordinals else (),
+        now=last.busiest_last if last else None,
+        excess=last.excess if last else None,
+        slope=slope_text(slope),
+        moves=moves_text(moves.total(), moves),
+        changed_settings=sum(one.settings for _, one in found),
+        restarts=sum(one.restarts for _, one in found),
+        verdict=verdict,
+        report=report,
+        problem=problem,
+    )
+
+
+def _ordinal(day: HistoryDay) -> int:
+    return snapshot_moment(f"{day.day}T000000Z").toordinal()

@@ -1,0 +1,55 @@
+"""What lasts of a snapshot, read from its tables, or from the folded day that outlives them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from pulsar_advisor.documents.history_day import HistoryDay
+from pulsar_advisor.documents.manifest import Manifest
+from pulsar_advisor.history.columns import DAY_TABLES
+from pulsar_advisor.history.moment import BROKER_COLUMNS, BUNDLE_COLUMNS, Moment, moment_of
+from pulsar_advisor.history.unfold import moments_of
+from pulsar_advisor.model.cluster.snapshot_id import day_of
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.storage.history import day_if_any
+from pulsar_advisor.storage.results import read_manifest, validation_if_any
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.written import is_written
+from pulsar_advisor.tables.days import read_day_table
+from pulsar_advisor.tables.judged import settings_of
+from pulsar_advisor.tables.read_table import read_table
+from pulsar_advisor.tables.state import judged_view
+
+
+def moment_at(root: Root, snapshot: str) -> Moment:
+    """The moment of a snapshot. Raises `UsageError` if it has no tables and no folded day holds it."""
+    if is_written(root, snapshot, "normalize"):
+        return normalized_moment(root, read_manifest(root, snapshot))
+    day = day_if_any(root, day_of(snapshot))
+    for moment in () if day is None else folded_moments(root, day):
+        if moment.snapshot == snapshot:
+            return moment
+    raise UsageError(f"snapshot {snapshot} of cluster '{root.cluster}' was neither normalized nor folded into a day")
+
+
+def folded_moments(root: Root, day: HistoryDay) -> Iterator[Moment]:
+    """The moments of a folded day, in order of time."""
+    return moments_of({name: read_day_table(root, day, name, schema) for name, schema in DAY_TABLES.items()})
+
+
+def normalized_moment(root: Root, manifest: Manifest) -> Moment:
+    """The moment of a snapshot that has tables."""
+    view, snapshot = judged_view(manifest), manifest.snapshot
+
+    def rows(table: str, *columns: str) -> pa.Table:
+        return read_table(root, snapshot, table, view, list(columns))
+
+    return moment_of(
+        manifest,
+        validation_if_any(root, snapshot),
+        settings_of(root, snapshot, {}).values,
+        rows("brokers", *BROKER_COLUMNS.values()),
+        rows("bundles", *BUNDLE_COLUMNS),
+    )

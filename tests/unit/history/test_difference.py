@@ -1,0 +1,41 @@
+"""Two snapshots differ in who carries what, what moved and why, and which settings changed."""
+
+from moments import FIRST, SECOND, THIRD, moment
+from pulsar_advisor.history.difference import Growth, difference, difference_lines
+
+A, B = "a:8080", "b:8080"
+
+
+def test_nothing_is_named_that_is_the_same() -> None:
+    found = difference(moment(1, {FIRST: A}), moment(1, {FIRST: A}), {})
+    assert (found.namespaces, found.brokers, found.events) == ([], [], [])
+
+
+def test_the_largest_change_comes_first() -> None:
+    before = moment(1, {}, usage={A: 0.5, B: 0.5})
+    found = difference(before, moment(2, {}, usage={A: 0.5625, B: 0.25}), {})
+    assert found.brokers == [Growth(B, 0.5, 0.25), Growth(A, 0.5, 0.5625)]
+
+
+def test_a_namespace_carries_what_its_bundles_do() -> None:
+    found = difference(moment(1, {FIRST: A}), moment(2, {FIRST: A, SECOND: A}), {})
+    assert found.namespaces == [Growth("t/n", 2.0, 2 * (2.0 + 102.0))]
+
+
+def test_a_move_has_the_cause_that_the_days_between_know() -> None:
+    before, after = moment(1, {FIRST: A, SECOND: A}), moment(2, {FIRST: B, SECOND: B})
+    lines = difference_lines(difference(before, after, {FIRST: "plan:c8b31b82"}), "prod")
+    assert "  moves 2: 1 by 1 plan, 1 unexplained" in lines
+    assert f"    {FIRST}: {A} -> {B} (plan:c8b31b82)" in lines
+    assert f"    {SECOND}: {A} -> {B} (unknown)" in lines
+
+
+def test_a_changed_setting_is_shown_with_both_values() -> None:
+    before, after = (moment(1, {THIRD: A}, settings={"minUnloadMessage": value}) for value in ("1000", "10"))
+    assert "    minUnloadMessage: 1000 -> 10" in difference_lines(difference(before, after, {}), "prod")
+
+
+def test_people_see_ten_of_a_kind() -> None:
+    names = [f"t/n{place}/0x00000000_0xffffffff" for place in range(12)]
+    found = difference(moment(1, dict.fromkeys(names, A)), moment(2, dict.fromkeys(names, B)), {})
+    assert "    and 2 others: see --json" in difference_lines(found, "prod")

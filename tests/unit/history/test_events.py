@@ -1,0 +1,78 @@
+"""What happened between two snapshots, and who did it as far as it can be known."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from moments import FIRST, SECOND, THIRD, moment
+from pulsar_advisor.history.events import CarriedOut, Event, events_between
+from pulsar_advisor.history.moment import Moment
+
+A, B = "a:8080", "b:8080"
+LOWER, UPPER = "t/n/0x00000000_0x20000000", "t/n/0x20000000_0x40000000"
+
+
+def causes(earlier: Moment, later: Moment, *steps: CarriedOut) -> Mapping[str, str | None]:
+    return {event.subject: event.cause for event in events_between(earlier, later, steps) if event.kind == "move"}
+
+
+def test_nothing_happened_between_equal_snapshots() -> None:
+    assert events_between(moment(1, {FIRST: A, SECOND: None}), moment(2, {FIRST: A, SECOND: None})) == []
+
+
+@pytest.mark.parametrize(("counted", "cause"), [(7, "own"), (6, "unknown"), (5, "operator")])
+def test_the_leaders_count_says_whether_its_own_cycle_moved_them(counted: int, cause: str) -> None:
+    before = moment(1, {FIRST: A, SECOND: A}, unloads=5)
+    assert causes(before, moment(2, {FIRST: B, SECOND: B}, unloads=counted)) == {FIRST: cause, SECOND: cause}
+
+
+def test_a_move_that_a_plan_made_needs_no_count() -> None:
+    before, after = moment(1, {FIRST: A, SECOND: A}, unloads=5), moment(9, {FIRST: B, SECOND: B}, unloads=6)
+    step = CarriedOut(before.at_ms + 1, FIRST, "c8b31b82")
+    assert causes(before, after, step) == {FIRST: "plan:c8b31b82", SECOND: "own"}
+
+
+def test_a_step_of_another_time_explains_nothing() -> None:
+    before, after = moment(1, {FIRST: A}, unloads=5), moment(2, {FIRST: B}, unloads=6)
+    steps = [CarriedOut(before.at_ms - 1, FIRST, "earlier"), CarriedOut(after.at_ms + 10**6, FIRST, "later")]
+    assert causes(before, after, *steps) == {FIRST: "own"}
+
+
+def test_what_a_restarted_broker_lost_moved_by_its_restart() -> None:
+    events = events_between(
+        moment(1, {FIRST: A, SECOND: B}, started={A: 1, B: 1}, unloads=5),
+        moment(2, {FIRST: B, SECOND: B}, started={A: 2, B: 1}, unloads=5),
+    )
+    assert events == [Event("broker_restarted", A), Event("move", FIRST, A, B, "restart")]
+
+
+def test_brokers_that_come_and_go_are_named() -> None:
+    events = events_between(moment(1, {}, usage={A: 0.5}), moment(2, {}, usage={B: 0.5}))
+    assert events == [Event("broker_joined", B), Event("broker_lost", A)]
+
+
+def test_a_count_of_another_process_says_nothing() -> None:
+    before = moment(1, {FIRST: A}, started={B: 1}, unloads=9)
+    assert causes(before, moment(2, {FIRST: B}, started={B: 2}, unloads=1)) == {FIRST: "unknown"}
+
+
+def test_where_the_balancer_is_off_somebody_else_moved_it() -> None:
+    off = {"loadBalancerSheddingEnabled": "false"}
+    assert causes(moment(1, {FIRST: A}, settings=off), moment(2, {FIRST: B}, settings=off)) == {FIRST: "operator"}
+
+
+def test_a_bundle_that_became_several_was_split() -> None:
+    events = events_between(moment(1, {FIRST: A, SECOND: A}), moment(2, {LOWER: A, UPPER: A, SECOND: A}))
+    assert events == [Event("split", FIRST, None, "0x00000000_0x20000000,0x20000000_0x40000000", "unknown")]
+
+
+def test_a_namespace_that_was_made_anew_was_not_split() -> None:
+    events = events_between(moment(1, {LOWER: A, UPPER: A}), moment(2, {FIRST: A, SECOND: A}))
+    assert events == [Event("namespace_born", "t/n", None, "2"), Event("namespace_gone", "t/n", "2")]
+
+
+def test_a_changed_setting_is_named_with_both_values() -> None:
+    before, after = ({"defaultNumberOfNamespaceBundles": value, "added": "x"} for value in ("4", "16"))
+    del before["added"]
+    events = events_between(moment(1, {THIRD: A}, settings=before), moment(2, {THIRD: A}, settings=after))
+    assert events == [Event("setting", "defaultNumberOfNamespaceBundles", "4", "16")]

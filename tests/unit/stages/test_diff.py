@@ -1,0 +1,45 @@
+"""Two snapshots are compared, whether their tables are there or only the folded day."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.stages.diff import run as diff
+from pulsar_advisor.stages.fold import run as fold
+from pulsar_advisor.storage.root import Root
+from written_tables import broker, bundle, written
+
+DAY = "20261121"
+MORNING, NOON = f"{DAY}T080000Z", f"{DAY}T120000Z"
+
+
+@pytest.fixture
+def moved(tmp_path: Path) -> Root:
+    """Two snapshots, between which the only bundle moved."""
+    brokers = [broker(name, cpu_usage=50.0, cpu_limit=100.0) for name in ("a:8080", "b:8080")]
+    for id, owner in ((MORNING, "a:8080"), (NOON, "b:8080")):
+        root = written(
+            tmp_path, snapshot=id, brokers=brokers, bundles=[bundle("t/n", 0, 0xFFFFFFFF, owner, moved=False)]
+        )
+    return root
+
+
+def test_a_folded_day_outlives_the_tables(moved: Root) -> None:
+    from_tables = diff(moved, MORNING, "latest")
+    assert [event.kind for event in from_tables.events] == ["move"]
+    fold(moved, DAY)
+    shutil.rmtree(str(moved.path / "tables"))
+    assert diff(moved, MORNING, DAY) == from_tables
+
+
+def test_the_earlier_one_comes_first(moved: Root) -> None:
+    with pytest.raises(UsageError, match="isn't before"):
+        diff(moved, NOON, MORNING)
+
+
+@pytest.mark.parametrize("name", ["20261101T080000Z", "20261101", "yesterday"])
+def test_a_moment_that_is_not_known_is_refused(moved: Root, name: str) -> None:
+    with pytest.raises(UsageError, match=name):
+        diff(moved, name, NOON)

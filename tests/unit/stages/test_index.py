@@ -1,0 +1,43 @@
+"""The page over all clusters of a root reads what their folded days and last advice say."""
+
+from pathlib import Path
+
+from pulsar_advisor.stages.fold import run as fold
+from pulsar_advisor.stages.index import fleet_row, run
+from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.history import day_path
+from pulsar_advisor.storage.root import Root
+from written_tables import broker, bundle, written
+
+DAY = "20261121"
+
+
+def root_with_moves(folder: Path) -> Root:
+    """Three snapshots that weren't validated; in the second, the bundle has moved."""
+    brokers = [broker(name, cpu_usage=50.0, cpu_limit=100.0) for name in ("a:8080", "b:8080")]
+    for hour, owner in ((8, "a:8080"), (12, "b:8080"), (20, "b:8080")):
+        bundles = [bundle("t/n", 0, 0xFFFFFFFF, owner, moved=False)]
+        root = written(folder, snapshot=f"{DAY}T{hour:02}0000Z", brokers=brokers, bundles=bundles)
+    return root
+
+
+def test_a_row_is_the_sum_of_its_days(tmp_path: Path) -> None:
+    root = root_with_moves(tmp_path)
+    fold(root, DAY)
+    row = fleet_row(root, 28)
+    assert (row.days, row.snapshots, row.fit, row.brokers, row.bundles) == (1, 3, 0, 2, 1)
+    assert (row.moves, row.now, row.busiest) == ("1: 1 unexplained", None, (None,))
+
+
+def test_a_cluster_that_was_never_folded_is_on_the_page(tmp_path: Path) -> None:
+    root = root_with_moves(tmp_path)
+    assert run(root, 28) == str(root.path / "index.html")
+    assert "no folded day" in (tmp_path / "index.html").read_text()
+
+
+def test_a_day_that_can_not_be_read_is_named_and_the_page_is_made(tmp_path: Path) -> None:
+    root = root_with_moves(tmp_path)
+    write_file(day_path(root, DAY), b"{}")
+    row = fleet_row(root, 28)
+    assert row.problem is not None
+    assert row.problem.startswith(f"{DAY} can't be read")
