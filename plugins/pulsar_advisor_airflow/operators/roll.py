@@ -1,0 +1,154 @@
+"""A rolling restart as a task: drains one broker after the other, and is deferred while somebody restarts it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from pulsar_advisor_airflow.configuration import option
+from pulsar_advisor_airflow.failures import as_airflow_errors
+from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, RollLink, show_links
+from pulsar_advisor_airflow.notifiers import Call
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from pulsar_advisor.documents.roll_status import RollStatus
+    from pulsar_advisor.execution.ledger.ledger import Ledger
+    from pulsar_advisor.model.plans.canonical_json import Json
+    from pulsar_advisor.model.plans.goal import Goal
+    from pulsar_advisor.model.plans.plan import Plan
+
+BACK_WITHIN_S: Final = 30.0
+"""How long a worker waits until a broker that was restarted is back, before the triggerer waits in its place."""
+LOOK_AGAIN_S: Final = 60.0
+"""How long the triggerer waits then."""
+
+
+class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
+    """Carry out an approved roll: a worker drains a broker, then the triggerer waits until somebody has restarted it.
+
+    All that is known of the roll is in the ledger, so that a try after any crash goes on where it is. The task is
+    deferred too while the roll is paused. It fails, without a retry, if a turn ended with steps left, if the approval
+    expires, or if somebody ends the roll; clearing the task continues with what is left of the turn.
+
+    :param plan: a `PlanReference` to the roll's plan, as a mapping (templated)
+    :param root: path or object-store URL of the root
+    :param cluster: name of the cluster in the root
+    :param pulsar_conn_id: connection of type `pulsar_admin`
+    :param zookeeper_conn_id: connection of type `pulsar_zookeeper`, if the metadata store needs one
+    """
+
+    template_fields: Sequence[str] = ("plan", "root", "cluster", "pulsar_conn_id", "zookeeper_conn_id")
+    operator_extra_links: ClassVar = (RollLink(), ReportLink(), PlanLink(), LedgerLink())
+
+    def __init__(
+        self,
+        *,
+        plan: Any,
+        root: str,
+        cluster: str,
+        pulsar_conn_id: str,
+        zookeeper_conn_id: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.plan = plan
+        self.root = root
+        self.cluster = cluster
+        self.pulsar_conn_id = pulsar_conn_id
+        self.zookeeper_conn_id = zookeeper_conn_id
+        self._killed: str | None = None
+
+    def on_kill(self) -> None:
+        """End the turn after its moves in flight; Airflow allows a few seconds for it."""
+        self._killed = "the task was stopped in Airflow"
+
+    def execute(self, context: Context) -> Json:
+        """The roll's digest, how many bundles it moved, and the ledger's last event."""
+        show_links(self, context)
+        return self._carried_on(context)
+
+    def go_on(self, context: Context, event: Mapping[str, Json]) -> Json:  # noqa: ARG002
+        """The same, once what the triggerer waited for has happened."""
+        return self._carried_on(context)
+
+    def _carried_on(self, context: Context) -> Json:  # noqa: RET503
+        from pulsar_advisor.execution.roll.conduct import ALL_RESTARTED
+        from pulsar_advisor.storage.plans import PlanReference
+        from pulsar_advisor.storage.root import Root
+        from pulsar_advisor_airflow.ledger import keep_head, opened_ledger
+        from pulsar_advisor_airflow.triggers.roll import RollTrigger
+
+        root = Root(self.root, self.cluster)
+        with as_airflow_errors(), opened_ledger(root) as ledger:
+            try:
+                status, look_again_s = self._turn(ledger, root, PlanReference(**self.plan).load(root), context)
+            finally:
+                keep_head(ledger)
+        if status.ended == ALL_RESTARTED:
+            return {"digest": status.digest, "moves": status.moves, "ledger_head": status.ledger_head}
+        if status.ended is not None:
+            raise AirflowFailException(f"the roll is over: {status.ended}")
+        self.log.info(status.sentence)
+        self.defer(
+            trigger=RollTrigger(self.root, self.cluster, status.digest, look_again_s), method_name=self.go_on.__name__
+        )
+
+    def _turn(self, ledger: Ledger, root: Any, plan: Plan, context: Context) -> tuple[RollStatus, float]:
+        """Where the roll is, once it was carried on as far as it goes; and how long to wait, whatever happens."""
+        from pulsar_advisor.execution.roll.conduct import NotBackYet, go_on
+        from pulsar_advisor.execution.roll.status import status_of, waits_for
+        from pulsar_advisor.model.errors import Refused
+        from pulsar_advisor.stages.roll import reached
+        from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
+        from pulsar_advisor_airflow.ledger import approval_policy, ledger_of
+
+        if waits_for(ledger, plan) is not None:  # another try, or another worker, has brought it there
+            return status_of(ledger, plan), 0.0
+
+        def turn(snapshot: str, goal: Goal) -> None:
+            self._submitted(snapshot, goal, context)
+
+        options = PulsarAdminHook(self.pulsar_conn_id, self.zookeeper_conn_id).options()
+        policy = approval_policy(self.cluster)
+        with reached(
+            plan, root, lambda: ledger_of(root), ledger, options, policy, turn, self.log.info, lambda: self._killed
+        ) as roll:
+            try:
+                result = go_on(roll, BACK_WITHIN_S)
+            except NotBackYet as not_yet:
+                self.log.info(str(not_yet))
+                return status_of(ledger, plan), LOOK_AGAIN_S
+            except Refused as refused:
+                recorded = roll.look().recorded
+                if recorded.ended is None and recorded.pause is None:
+                    if self._killed:  # another try may go on
+                        raise AirflowException(str(refused)) from refused
+                    raise
+                return status_of(ledger, plan), LOOK_AGAIN_S
+        status = status_of(ledger, plan)
+        if result is not None and result.outcome == "partial" and status.paused is None:
+            kind = AirflowException if self._killed else AirflowFailException
+            raise kind(f"{result.sentence}; clear this task to continue")
+        if status.restart is not None:
+            said = f"{status.restart} is drained: restart it, then say so"
+            Call("roll.waiting", said, broker=status.restart, digest=status.digest)(context)
+        return status, LOOK_AGAIN_S if status.paused else 0.0
+
+    def _submitted(self, snapshot: str, goal: Goal, context: Context) -> None:
+        """Have Spark make the plan of a turn, as the installation runs every stage."""
+        from pulsar_advisor_airflow.operators.spark_stage import PulsarSparkStageOperator
+
+        PulsarSparkStageOperator(
+            task_id="turn",
+            stage="turn",
+            root=self.root,
+            cluster=self.cluster,
+            snapshot=snapshot,
+            arguments=(f"--roll={self.plan['digest']}", f"--left={','.join(goal.brokers)}"),
+            spark_conn_id=option("spark_conn_id"),
+        ).execute(context)
