@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans, Integers
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Integers
 from pulsar_advisor.simulation.cluster import BUNDLES, SimulatedCluster
 from pulsar_advisor.simulation.intervals import Intervals
 from pulsar_advisor.simulation.reports import Reports
@@ -39,7 +39,10 @@ class Measuring:
         self._since_ms = np.full_like(self._since_ms, now_ms)
 
     def _sample(self, now_ms: int) -> bool:
-        at, due = _last_of(self.sampled_at_ms, self._intervals.host_usage, now_ms)
+        due = now_ms - self.sampled_at_ms >= self._intervals.host_usage
+        if not due.any():
+            return False
+        at = _last_of(self.sampled_at_ms, self._intervals.host_usage, now_ms)
         # Two samples after a change nothing of the time before it is left.
         news = due & (self.sampled_at_ms - self._intervals.host_usage < self._changed_at_ms)
         if news.any():
@@ -53,7 +56,10 @@ class Measuring:
         return bool(news.any())
 
     def _pass(self, now_ms: int) -> bool:
-        at, due = _last_of(self.passed_at_ms, self._intervals.statistics, now_ms)
+        due = now_ms - self.passed_at_ms >= self._intervals.statistics
+        if not due.any():
+            return False
+        at = _last_of(self.passed_at_ms, self._intervals.statistics, now_ms)
         news = due & (self.passed_at_ms <= self._changed_at_ms)
         self.passed_at_ms = np.where(due, at, self.passed_at_ms)
         if not news.any():
@@ -72,7 +78,6 @@ class Measuring:
         return True
 
 
-def _last_of(last_ms: Integers, interval_ms: int, now_ms: int) -> tuple[Integers, Booleans]:
-    """When each broker last did what it does once an interval, and whether that is news."""
-    times = (now_ms - last_ms) // interval_ms
-    return last_ms + times * interval_ms, times > 0
+def _last_of(last_ms: Integers, interval_ms: int, now_ms: int) -> Integers:
+    """When each broker last did what it does once an interval, if that has passed since `last_ms`."""
+    return last_ms + (now_ms - last_ms) // interval_ms * interval_ms

@@ -21,7 +21,7 @@ import numpy as np
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, Integers
 from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.model.java.maps import bundle_name_hashes, hash_map_order, string_hashes
+from pulsar_advisor.model.java.maps import bundle_name_hashes, hash_map_order, name_hashes
 from pulsar_advisor.model.strategy.decision import SplittingDecision
 from pulsar_advisor.model.strategy.memory import SplitMemory
 from pulsar_advisor.splitting.admin_split import admin_splits
@@ -65,7 +65,7 @@ def decide(
         verdicts.record(verdicts.chosen(), SplitOutcome.ONE_BROKER, known_brokers, 1)
     chosen = verdicts.chosen()
     hashes = bundle_name_hashes(
-        string_hashes(state.namespaces.names)[figures.namespace[chosen]], figures.lower[chosen], figures.upper[chosen]
+        name_hashes(state.namespaces.names)[figures.namespace[chosen]], figures.lower[chosen], figures.upper[chosen]
     )
     splits = admin_splits(state, settings, figures, verdicts, chosen[hash_map_order(hashes)])
     return SplittingDecision(splits, verdicts.outcomes(figures)), memory

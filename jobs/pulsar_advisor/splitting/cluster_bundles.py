@@ -19,7 +19,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
 )
 from pulsar_advisor.model.cluster.namespaces import bundle_namespace
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.model.java.maps import concurrent_map_order, string_hashes
+from pulsar_advisor.model.java.maps import concurrent_map_order, name_hashes
 from pulsar_advisor.model.load.load_reports import reported_bundles as reported_by_brokers
 from pulsar_advisor.model.strategy.entry import find
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption, BundleTopics, Quotas
@@ -30,7 +30,7 @@ from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, algorithm_in_for
 def reported_bundles(state: ClusterState) -> Indices:
     """Rows of the bundles with figures in their owner's report, broker by broker, in Java's iteration order."""
     reports = reported_by_brokers(state)
-    visits = [reports.of(broker) for broker in concurrent_map_order(string_hashes(state.brokers.ids))]
+    visits = [reports.of(broker) for broker in concurrent_map_order(name_hashes(state.brokers.ids))]
     return np.concatenate([*visits, np.empty(0, dtype=np.int32)])
 
 

@@ -8,7 +8,7 @@ were chosen to collide.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 import numpy as np
@@ -22,6 +22,7 @@ Sizes = npt.NDArray[np.int64]
 INITIAL_BUCKETS: Final = 16
 LOAD_FACTOR: Final = 0.75
 _EXACT_SINCE: Final = 19
+_REMEMBERED: Final = 8
 _LAST_OF_FIRST_PLANE: Final = 0xFFFF
 """Characters above it take two UTF-16 units in Java."""
 
@@ -49,6 +50,14 @@ def string_hashes(texts: Sequence[str]) -> Hashes:
         hashes[rows] = value
         for row in rows[(characters > _LAST_OF_FIRST_PLANE).any(axis=1)].tolist():
             hashes[row] = string_hash(texts[row])
+    return hashes
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def name_hashes(names: tuple[str, ...]) -> Hashes:
+    """`string_hashes` of a cluster's names, which a simulation asks for in every cycle; not to be changed."""
+    hashes = string_hashes(names)
+    hashes.flags.writeable = False
     return hashes
 
 

@@ -26,7 +26,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
 from pulsar_advisor.model.cluster.isolation_policies import isolation_of, under_policies
 from pulsar_advisor.model.cluster.namespaces import is_system_service_namespace, require_namespace
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.model.java.maps import bundle_name_hashes, concurrent_map_order, string_hashes
+from pulsar_advisor.model.java.maps import bundle_name_hashes, concurrent_map_order, name_hashes
 from pulsar_advisor.model.load.broker_load_data import fresh_records, updated
 from pulsar_advisor.model.load.next_publication import at_next_cycle
 from pulsar_advisor.model.load.recent_unloads import recently_unloaded
@@ -102,7 +102,7 @@ def extensible_load(state: ClusterState, settings: LoadBalancerSettings, now_ms:
     return ExtensibleLoad(
         now_ms=now_ms,
         broker_ids=brokers.ids,
-        stored=stored[concurrent_map_order(string_hashes(brokers.ids)[stored])].astype(np.int32),
+        stored=stored[concurrent_map_order(name_hashes(brokers.ids)[stored])].astype(np.int32),
         available=brokers.available,
         load=load,
         throughput_bytes_per_s=throughput_bytes_per_s(brokers.traffic),
@@ -132,7 +132,7 @@ def _top_of_brokers(
 
     position = state.published_load.top_position if state.published_load is not None else np.full(len(bundles), NO_ROW)
     reported = np.flatnonzero(bundles.reported & (bundles.owner != NO_ROW))
-    namespace_hashes = string_hashes(names)
+    namespace_hashes = name_hashes(names)
     by_owner = reported[np.argsort(bundles.owner[reported], kind="stable")]
     starts = np.searchsorted(bundles.owner[by_owner], np.arange(len(state.brokers) + 1))
 

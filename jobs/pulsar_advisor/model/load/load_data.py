@@ -31,7 +31,7 @@ from pulsar_advisor.model.java.maps import (
     bundle_name_hashes,
     concurrent_map_order,
     hash_map_order,
-    string_hashes,
+    name_hashes,
 )
 from pulsar_advisor.model.java.stable_order import stable_order
 from pulsar_advisor.model.load.recent_unloads import recently_unloaded
@@ -132,7 +132,7 @@ def load_data(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) 
     the grace period.
     """
     brokers, bundles = state.brokers, state.bundles
-    namespace_hashes = string_hashes(state.namespaces.names)[bundles.namespace]
+    namespace_hashes = name_hashes(state.namespaces.names)[bundles.namespace]
     service_namespace = np.array([is_never_shed(name, settings) for name in state.namespaces.names], dtype=bool)
     listed = np.flatnonzero(bundles.listed & (bundles.owner >= 0)).astype(np.int32)
     reported = np.flatnonzero(bundles.reported & (bundles.owner >= 0))
@@ -140,7 +140,7 @@ def load_data(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) 
     return assemble(
         brokers=BrokerLoad(
             ids=brokers.ids,
-            hashes=(broker_hashes := string_hashes(brokers.ids)),
+            hashes=(broker_hashes := name_hashes(brokers.ids)),
             order=_concurrent_rows(broker_hashes, brokers.reporting),
             weighted_usage=weighted_maximum(brokers.usage, brokers.limit, settings),
             overload_usage=overload_usage(brokers.usage, brokers.limit, settings),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, Indices, Integers
-from pulsar_advisor.model.java.maps import Hashes, bundle_name_hashes, concurrent_map_order, string_hashes
+from pulsar_advisor.model.java.maps import Hashes, bundle_name_hashes, concurrent_map_order, name_hashes
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ def reported_bundles(state: ClusterState) -> ReportedBundles:
     rows = np.flatnonzero(bundles.reported & (bundles.owner != NO_ROW)).astype(np.int32)
     rows = rows[np.argsort(bundles.owner[rows], kind="stable")]
     hashes = bundle_name_hashes(
-        string_hashes(state.namespaces.names)[bundles.namespace[rows]], bundles.lower[rows], bundles.upper[rows]
+        name_hashes(state.namespaces.names)[bundles.namespace[rows]], bundles.lower[rows], bundles.upper[rows]
     )
     offsets = np.searchsorted(bundles.owner[rows], np.arange(len(state.brokers) + 1)).astype(np.int64)
     order = [

@@ -18,7 +18,7 @@ import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans, ClusterState, Indices
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.model.java.maps import Hashes, hash_map_order, string_hashes
+from pulsar_advisor.model.java.maps import Hashes, hash_map_order, name_hashes
 from pulsar_advisor.model.load.resource_usage import overload_usage
 from pulsar_advisor.model.strategy.outcomes import Outcomes
 from pulsar_advisor.placement.filters import (
@@ -65,7 +65,7 @@ class CandidateSets:
         usage = overload_usage(state.brokers.usage, state.brokers.limit, settings)
         overloaded = usage > settings.load_balancer_broker_overloaded_threshold_percentage / 100
         facts = facts or placement_facts(state, settings)
-        return cls(state, settings, facts, string_hashes(state.brokers.ids), overloaded)
+        return cls(state, settings, facts, name_hashes(state.brokers.ids), overloaded)
 
     def after_moves(self, state: ClusterState, facts: PlacementFacts) -> CandidateSets:
         """The sets of a state that differs in the owners of its bundles only."""

@@ -4,7 +4,7 @@ import ast
 import json
 import re
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -41,35 +41,44 @@ def broker_id(httpserver: HTTPServer) -> str:
     return f"{httpserver.host}:{httpserver.port}"
 
 
-def sources() -> Iterator[tuple[str, ast.AST]]:
+Sources = Mapping[str, ast.AST]
+"""Path of each module in the package -> its syntax tree."""
+
+
+@pytest.fixture(scope="module")
+def sources() -> Sources:
     package = Path(pulsar_advisor.__file__).parent
-    for path in package.rglob("*.py"):
-        yield str(path.relative_to(package)), ast.parse(path.read_text(encoding="utf-8"))
+    return {str(path.relative_to(package)): ast.parse(path.read_text("utf-8")) for path in package.rglob("*.py")}
 
 
-def importers(libraries: set[str]) -> set[str]:
+def importers(libraries: set[str], sources: Sources) -> set[str]:
     return {
         name
-        for name, tree in sources()
+        for name, tree in sources.items()
         for node in ast.walk(tree)
         if (isinstance(node, ast.Import) and libraries & {alias.name.split(".")[0] for alias in node.names})
         or (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in libraries)
     }
 
 
-def test_http_is_spoken_by_the_transport_to_an_oauth2_issuer_and_to_a_webhook_alone() -> None:
-    assert importers(HTTP_LIBRARIES) == {"admin/transport.py", "admin/oauth2.py", "admin/body.py", "admin/webhook.py"}
+def test_http_is_spoken_by_the_transport_to_an_oauth2_issuer_and_to_a_webhook_alone(sources: Sources) -> None:
+    assert importers(HTTP_LIBRARIES, sources) == {
+        "admin/transport.py",
+        "admin/oauth2.py",
+        "admin/body.py",
+        "admin/webhook.py",
+    }
 
 
-def test_pulsars_client_reads_system_topics_and_publishes_only_for_the_probe() -> None:
-    using = importers({"pulsar"})
+def test_pulsars_client_reads_system_topics_and_publishes_only_for_the_probe(sources: Sources) -> None:
+    using = importers({"pulsar"}, sources)
     made = {
         name: {
             node.attr
             for node in ast.walk(tree)
             if isinstance(node, ast.Attribute) and node.attr.startswith(("create_", "subscribe", "send"))
         }
-        for name, tree in sources()
+        for name, tree in sources.items()
         if name in using
     }
     assert made == {
@@ -80,10 +89,10 @@ def test_pulsars_client_reads_system_topics_and_publishes_only_for_the_probe() -
     }
 
 
-def test_only_this_module_has_the_transport_send_anything_but_get() -> None:
+def test_only_this_module_has_the_transport_send_anything_but_get(sources: Sources) -> None:
     found = {
         name
-        for name, tree in sources()
+        for name, tree in sources.items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
@@ -97,10 +106,10 @@ def test_only_this_module_has_the_transport_send_anything_but_get() -> None:
     }
 
 
-def test_only_apply_and_a_roll_open_a_connection_for_writing() -> None:
+def test_only_apply_and_a_roll_open_a_connection_for_writing(sources: Sources) -> None:
     found = {
         name
-        for name, tree in sources()
+        for name, tree in sources.items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and "writes" in {keyword.arg for keyword in node.keywords}
     }
