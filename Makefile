@@ -6,10 +6,11 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
-RELEASE := .venv/release
+RELEASE_TOOLS := .venv/release
 SBOM := dist/pulsar-rebalance-advisor.cdx.json
 INSTALLED := .venv/.installed
 DEMO_ARCHIVE := tests/data/recorded/modular-4.0.8.tar
+DEMO_ARCHIVES_5 := $(addprefix tests/data/recorded/scalable-5.0.0-M1-,before.tar after.tar)
 LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url
 PAGES := $(filter-out docs/checks.md docs/lint.md docs/tables.md,$(wildcard *.md docs/*.md docs/*/*.md))
 HARNESS := PYTHONPATH=tests $(BIN)/python -m harness
@@ -53,9 +54,14 @@ $(INSTALLED): requirements.txt requirements-dev.txt pyproject.toml
 	touch $@; \
 	echo "setup: done in $$SECONDS s, $$took s of them for the packages"
 
-demo: setup ## Recommend on a recorded cluster: capture to report, no cluster needed
+demo: setup ## Recommend on a recorded cluster: capture to report, no cluster needed (RELEASE=5: scalable topics)
+ifeq ($(RELEASE),5)
+	@for archive in $(DEMO_ARCHIVES_5); do $(BIN)/pulsar-advisor run --root data/demo-5 --cluster demo \
+	  --from-archive $$archive --shedder all --placement all --splits || exit; done
+else
 	@$(BIN)/pulsar-advisor run --root data/demo --cluster demo --from-archive $(DEMO_ARCHIVE) \
 	  --shedder all --placement all --splits
+endif
 
 test: setup ## Run the tests, sampled: under 15 minutes on two cores
 	@$(BIN)/python tests/run_levels.py
@@ -103,24 +109,24 @@ lock: setup ## Resolve the requirements*.in files again into hashed lock files
 	$(LOCK) requirements-image.in -o requirements-image.txt
 	$(LOCK) requirements-release.in -o requirements-release.txt
 
-$(RELEASE)/.installed: requirements-release.txt $(INSTALLED)
-	@$(BIN)/uv venv -q --clear $(RELEASE)
-	@$(BIN)/uv pip install -q --python $(RELEASE)/bin/python --require-hashes -r requirements-release.txt
+$(RELEASE_TOOLS)/.installed: requirements-release.txt $(INSTALLED)
+	@$(BIN)/uv venv -q --clear $(RELEASE_TOOLS)
+	@$(BIN)/uv pip install -q --python $(RELEASE_TOOLS)/bin/python --require-hashes -r requirements-release.txt
 	@touch $@
 
 wheel: setup ## Build the wheel in dist/
 	@$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist .
 
-sbom: $(RELEASE)/.installed ## Write the bill of materials of a release, the locked packages with their hashes (CycloneDX), to dist/
+sbom: $(RELEASE_TOOLS)/.installed ## Write the bill of materials of a release, the locked packages with their hashes (CycloneDX), to dist/
 	@mkdir -p $(dir $(SBOM))
-	@$(RELEASE)/bin/python -W ignore $(RELEASE)/bin/cyclonedx-py requirements --pyproject pyproject.toml --mc-type library \
+	@$(RELEASE_TOOLS)/bin/python -W ignore $(RELEASE_TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml --mc-type library \
 	  --output-reproducible --output-file $(SBOM) requirements.txt
 	@echo "sbom: $(SBOM)"
 
-audit: $(RELEASE)/.installed ## Look for known vulnerabilities of every locked package; fails where PyPI's advisories can't be had
+audit: $(RELEASE_TOOLS)/.installed ## Look for known vulnerabilities of every locked package; fails where PyPI's advisories can't be had
 	@for lock in requirements.txt requirements-image.txt requirements-build.txt requirements-dev.txt requirements-release.txt; do \
 	  echo "audit: $$lock"; \
-	  $(RELEASE)/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off -r $$lock \
+	  $(RELEASE_TOOLS)/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off -r $$lock \
 	    || { echo "audit: $$lock has a known vulnerability, or PyPI's advisories can't be had from here: see above" >&2; exit 1; }; \
 	done
 

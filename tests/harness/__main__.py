@@ -22,6 +22,7 @@ from harness.errors import HarnessError, LoadDidNotStart
 from harness.permissions import record_permissions
 from harness.record import capture_command, record
 from harness.record_decisions import SCENARIOS, Scenario, record_decisions
+from harness.record_scalable import RECORDED, record_scalable
 from harness.skew import MARGIN_PERCENT, cpu_percents, wait_for_skew
 from harness.workload import DEFAULT_SEED, WORKLOADS
 
@@ -81,6 +82,10 @@ def _parser() -> argparse.ArgumentParser:
     recorder = commands.add_parser("record", help="capture a cluster of its own under load, for the demo")
     recorder.set_defaults(command=_record)
     recorder.add_argument("archive", type=Path, help="the tar file to write")
+
+    scalable = commands.add_parser("record-scalable", help="capture segments before and after a split and a merge")
+    scalable.set_defaults(command=lambda arguments: print(*record_scalable(arguments.folder), sep="\n"))
+    scalable.add_argument("--folder", type=Path, default=RECORDED)
 
     decisions = commands.add_parser("record-decisions", help="record what brokers decide by themselves, for the tests")
     decisions.set_defaults(command=_record_decisions)

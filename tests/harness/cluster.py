@@ -27,7 +27,7 @@ from harness.configuration import CLUSTER_NAME, READER_ROLE, SUPER_USER_ROLE, Lo
 from harness.errors import ClusterDidNotStart, LiveClusterUnavailable
 from harness.tokens import signed_token
 
-START_LIMIT_S = 120
+START_LIMIT_S = 600
 STOP_LIMIT_S = 30
 POLL_INTERVAL_S = 0.2
 LOG_TAIL_LINES = 15

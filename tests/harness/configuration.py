@@ -159,6 +159,8 @@ JVM_FLAGS = (
         )
     ),
     "-Dio.netty.tryReflectionSetAccessible=true",
+    # Else a bookie of 5.0 takes `0:0:0:0:0:0:0:1%lo` for its address on a machine with IPv6, and refuses it.
+    "-Djava.net.preferIPv4Stack=true",
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
 )

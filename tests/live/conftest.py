@@ -11,6 +11,7 @@ import pytest
 from harness.cluster import ClusterOptions, LiveCluster
 from harness.errors import LiveClusterUnavailable
 from harness.load import running_load
+from harness.scalable_load import SCALABLE_RELEASE
 from harness.skew import wait_for_skew
 
 REQUIRE_LIVE = "PULSAR_ADVISOR_REQUIRE_LIVE"
@@ -64,6 +65,13 @@ def secured_cluster(request: pytest.FixtureRequest) -> Iterator[LiveCluster]:
     options = ClusterOptions(token_authentication=True, tls=True, settings={"authenticationProviders": providers})
     with ExitStack() as running:
         yield _start(options, running, request.session)
+
+
+@pytest.fixture(scope="module")
+def pulsar_5_cluster(request: pytest.FixtureRequest) -> Iterator[LiveCluster]:
+    """Three brokers of the only release of Pulsar 5 that can be run here."""
+    with ExitStack() as running:
+        yield _start(ClusterOptions(release=SCALABLE_RELEASE), running, request.session)
 
 
 @contextmanager

@@ -4,9 +4,11 @@ Once a minute, a topic's controller splits the segment that is furthest above on
 has fewer active segments than allowed: segment load / limit > 1. Half of its key hashes then go to each of two new
 segments, whose names, and so whose bundles, are others.
 
-Not known here: consumers, as it also splits for a subscription with more of them than active segments; the policies of
-namespaces and topics that override these settings; how long ago the last split was. From 5.0.1 on it may divide a
-segment's entries into more buckets first. Source: Pulsar `AutoScalePolicyEvaluator.trySplit` (5.0.0-M1).
+Not known here: whether the topic has a controller, which begins with its first stream or checkpoint consumer or
+administrative call, while producers and queue consumers do without one (seen on 5.0.0-M1); consumers, as it also splits
+for a subscription with more of them than active segments; the policies of namespaces and topics that override these
+settings; how long ago the last split was. From 5.0.1 on it may divide a segment's entries into more buckets first.
+Source: Pulsar `AutoScalePolicyEvaluator.trySplit` (5.0.0-M1).
 """
 
 from __future__ import annotations

@@ -1,0 +1,176 @@
+"""Pulsar 5 on real brokers: segments under load that their controllers split and merge, a drain, a migrating store.
+
+One cluster for all tests, in this order; the last one leaves its metadata store blocked.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from kazoo.client import KazooClient
+
+from decisions.recording import raw_snapshot
+from harness.cluster import LiveCluster
+from harness.configuration import CLUSTER_NAME
+from harness.load import running_load
+from harness.record_scalable import (
+    AFTER,
+    BEFORE,
+    CLUSTER_OF_RECORDING,
+    COLD,
+    HOT,
+    SEGMENTS,
+    Changed,
+    scalable_topics,
+    watch_controllers,
+)
+from harness.scalable_load import LAST_HASH, Stream, create, running_streams
+from harness.shell import QUICK, Answer, Shell, plain_connection
+from harness.skew import wait_for_skew
+from live.goals import executable, full_name, judge
+from pulsar_advisor.storage.archive import export_snapshot
+from pulsar_advisor.storage.root import Root
+
+pytestmark = [pytest.mark.live, pytest.mark.full]
+
+IDLE = "topic://retail/idle/audit"
+IDLE_BUNDLE = "retail/idle/0x00000000_0xffffffff"
+DATA_NOT_FIT, REFUSED, DEVIATES, GOAL_NOT_REACHED = 3, 4, 5, 6
+MIGRATION = "/pulsar/migration-coordinator/migration"
+ARRIVES_WITHIN_S = 60
+
+
+@dataclass(frozen=True)
+class Ground:
+    """The cluster, and what its controllers changed between two snapshots."""
+
+    cluster: LiveCluster
+    shell: Shell
+    recorded: Root
+    changed: Changed
+
+    def approved(self, *words: str) -> str:
+        """The digest of the plan that these words make, once it is approved."""
+        made = self.shell(*words, "--as", "olive", "--json")
+        assert made.code in (0, GOAL_NOT_REACHED), made.err
+        document = made.document
+        digest: str = document["advice"]["digest"] if "advice" in document else document["digest"]
+        consents = ("--accept-worse", "--accept-low-confidence", "--error-budget", "50")
+        agreed = self.shell("approve", digest, "--as", "bob", *consents, *QUICK)
+        assert agreed.code == 0, agreed.err
+        return digest
+
+    def apply(self, digest: str) -> Answer:
+        return self.shell("apply", digest, *self.shell.connection, "--json")
+
+    def bring(self, bundle: str, broker: str) -> None:
+        """Move a bundle to a broker, which under the Modular manager is a wish."""
+        deadline = time.monotonic() + ARRIVES_WITHIN_S
+        while self.cluster.admin.owners(CLUSTER_NAME).get(bundle) != broker:
+            assert time.monotonic() < deadline, f"{bundle} doesn't come to {broker}"
+            self.cluster.admin.write("PUT", f"/namespaces/{bundle}/unload", params={"destinationBroker": broker})
+            time.sleep(2)
+
+    def used_elsewhere(self, broker: str) -> tuple[str, str]:
+        """A bundle that clients use on another broker, and that broker."""
+        for url, other in zip(self.cluster.admin_urls, self.cluster.broker_ids, strict=True):
+            for namespace, bundles in self.cluster.admin.read("/broker-stats/topics", url=url).items():
+                if other != broker and namespace.startswith("retail/") and bundles:
+                    return f"{namespace}/{next(iter(bundles))}", other
+        raise AssertionError("no such bundle")
+
+
+@pytest.fixture(scope="module")
+def ground(pulsar_5_cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    cluster = pulsar_5_cluster
+    if not cluster.has_cpu_skew:
+        pytest.skip("this machine doesn't permit mount namespaces, so all brokers report the host's CPU")
+    folder = tmp_path_factory.mktemp("pulsar-5")
+    with running_load(cluster), scalable_topics(cluster):
+        wait_for_skew(cluster.admin)
+        recorded = Root(str(folder), CLUSTER_OF_RECORDING)
+        changed = watch_controllers(cluster, recorded)
+        yield Ground(cluster, Shell(folder, plain_connection(cluster)), recorded, changed)
+
+
+def test_a_hot_segment_was_split_and_a_cold_pair_merged_between_two_snapshots(ground: Ground) -> None:
+    before, after = ground.changed.segments_before, ground.changed.segments_after
+    print(f"\nbefore {before}\nafter {after}")
+    assert 0 not in after[HOT]
+    assert len(after[COLD]) < SEGMENTS
+    for archive, snapshot, active in (
+        (BEFORE, ground.changed.before, before),
+        (AFTER, ground.changed.after, after),
+    ):
+        export_snapshot(ground.recorded, snapshot, ground.shell.root / archive)
+        lines = raw_snapshot(ground.recorded, snapshot).lines["segments"]
+        expected = {
+            f"{topic.replace('topic://', 'segment://')}/{descriptor}"
+            for topic, segments in active.items()
+            for descriptor in segments.values()
+        }
+        for source in {line["source"] for line in lines}:
+            captured = {
+                line["topic"] for line in lines if line["source"] == source and line["document"]["state"] == "ACTIVE"
+            }
+            assert captured == expected, source
+
+
+def test_a_drain_with_an_idle_segment_is_confirmed_and_sees_what_came_meanwhile(ground: Ground) -> None:
+    create(ground.cluster.admin, IDLE, segments=1, bundles=1)
+    with running_streams(ground.cluster, [Stream(IDLE, 0, LAST_HASH, 10)]):
+        pass  # loaded now, and no client has it any more
+    drained = ground.cluster.admin.owners(CLUSTER_NAME)[IDLE_BUNDLE]
+    judge(ground.shell)
+    digest = ground.approved("drain", drained)
+    (plan,) = [plan for plan in ground.shell.plans() if plan["digest"] == digest]
+    assert IDLE_BUNDLE in {full_name(step) for step in executable(plan, "unload")}
+
+    came, home = ground.used_elsewhere(drained)
+    ground.bring(came, drained)
+    applied = ground.apply(digest)
+    print(f"\n{applied.document['sentence']}")
+    assert {step["state"] for step in applied.document["steps"]} == {"confirmed"}, applied.out
+    assert (applied.code, applied.document["goal_outcome"]) == (GOAL_NOT_REACHED, "in part")
+    assert came in applied.document["sentence"]
+
+    ground.bring(came, home)
+    again = ground.apply(digest)
+    assert (again.code, again.document["goal_outcome"]) == (0, "reached"), again.out + again.err
+
+    verified = ground.shell("verify", digest, *ground.shell.connection)
+    print(verified.out)
+    assert verified.code in (0, DEVIATES), verified.err
+    back = ground.approved("undo", digest)
+    undone = ground.apply(back)
+    print(undone.document["sentence"])
+    assert undone.code == 0, undone.out
+
+
+def test_while_the_metadata_store_is_migrated_a_capture_says_so_and_nothing_is_applied(ground: Ground) -> None:
+    judge(ground.shell)
+    digest = ground.approved("drain", ground.cluster.broker_ids[0])
+    store = KazooClient(hosts=ground.cluster.zookeeper)
+    store.start()
+    try:
+        store.ensure_path(MIGRATION)
+        for phase in ("PREPARATION", "COPYING"):
+            store.set(MIGRATION, json.dumps({"phase": phase, "targetUrl": "oxia://127.0.0.1:6648/broker"}).encode())
+            shown = ground.cluster.admin.read("/metadata/migration/status")
+            assert shown["phase"] == phase
+            captured = ground.shell("capture", *ground.shell.connection, "--json")
+            assert captured.code == 0, captured.err
+            missing = captured.document["missing"]
+            assert [one for one in missing if f"({phase})" in one["reason"]], missing
+            applied = ground.apply(digest)
+            assert (applied.code, f"is being migrated ({phase})" in applied.err) == (REFUSED, True), applied.err
+        store.set(MIGRATION, json.dumps({"phase": "COMPLETED", "targetUrl": "oxia://127.0.0.1:6648/broker"}).encode())
+        captured = ground.shell("capture", *ground.shell.connection)
+        assert (captured.code, "is of the past" in captured.err) == (DATA_NOT_FIT, True), captured.err
+    finally:
+        store.stop()
+        store.close()
