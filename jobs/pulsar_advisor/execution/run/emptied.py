@@ -12,10 +12,10 @@ from typing import Final
 
 from pulsar_advisor.execution.clock import Clock
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
-from pulsar_advisor.execution.run.executor import STATISTICS_S
 from pulsar_advisor.execution.run.options import Interruption
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.text.some_of import some_of
+from pulsar_advisor.planning.kinds.arrivals import STATISTICS_S
 
 POLL_S: Final = 5.0
 

@@ -23,9 +23,8 @@ from pulsar_advisor.execution.run.unload import settle_unload, unload
 from pulsar_advisor.execution.run.waiting import check_interruption, parks, wait
 from pulsar_advisor.model.plans.plan import Step
 from pulsar_advisor.model.text.some_of import count
+from pulsar_advisor.planning.kinds.arrivals import STATISTICS_S
 
-STATISTICS_S: Final = 75
-"""How long a new owner may report no topics of a bundle: until its next statistics pass (60 s by default)."""
 LATE_POLL_S: Final = 3.0
 
 

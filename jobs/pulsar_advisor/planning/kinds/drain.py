@@ -7,7 +7,7 @@ no other broker is allowed, or has room.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -15,7 +15,8 @@ import numpy as np
 from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.load.resource_usage import weighted_maximum
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.planning.kinds.answers import fixed, proposal
+from pulsar_advisor.model.text.some_of import some_of
+from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, fixed, proposal
 from pulsar_advisor.planning.kinds.packing import PERCENT, packed, shortfall
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, Room
 from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS
@@ -34,14 +35,33 @@ def propose(goal: Goal, room: Room) -> Proposal:
     still = {answer.bundle for answer in staying}
     answers, after = packed(before, [row for row in rows if row not in still])
     headroom = mean_if_one_more_fails(after)
+    arrived = [
+        one.bundle for one in staying if one.outcome is BundleOutcome.NO_TOPICS and before.may_have_arrived[one.bundle]
+    ]
     return proposal(
         goal,
         after,
         [*answers, *staying],
-        {"bundles": len(rows), "mean_ratio_if_one_more_fails": headroom},
-        [*shortfall(before, answers), *without_headroom(after, headroom)],
-        why_nothing="no bundle can move" if answers else "no bundle has a loaded topic",
+        {"bundles": len(rows), "may_have_arrived": len(arrived), "mean_ratio_if_one_more_fails": headroom},
+        [*shortfall(before, answers), *_unreported(before, arrived), *without_headroom(after, headroom)],
+        why_nothing=_why_nothing(answers, arrived),
     )
+
+
+def _why_nothing(answers: Sequence[Answer], arrived: Sequence[int]) -> str:
+    if answers:
+        return "no bundle can move"
+    return "no bundle has a loaded topic that is known yet" if arrived else "no bundle has a loaded topic"
+
+
+def _unreported(room: Room, arrived: Sequence[int]) -> Iterator[str]:
+    """A sentence about the bundles (rows) that clients may use, which nobody knows yet."""
+    if arrived:
+        bundles = some_of([room.state.bundle_name(row) for row in arrived])
+        yield (
+            f"Whether clients use {bundles} isn't known: topics are there, but not reported, as of a bundle that has "
+            "just come. A snapshot a minute later shows it; so does `apply`, which looks once its steps are done."
+        )
 
 
 def mean_if_one_more_fails(room: Room) -> float | None:

@@ -40,6 +40,7 @@ from pulsar_advisor.placement.filters import (
     placement_facts,
     policy_candidates,
 )
+from pulsar_advisor.planning.kinds.arrivals import may_have_arrived
 from pulsar_advisor.planning.proposals.limits import Limits, among
 from pulsar_advisor.planning.usage.forecast import loads_of
 from pulsar_advisor.splitting.division import Division
@@ -88,6 +89,7 @@ class Room:
         # To Pulsar a broker without a CPU limit is idle; how much room it has isn't known.
         self.open = self.receives = self.fit & ~brokers.doubtful & (brokers.limit[:, CPU] > 0)
         self.excluded = np.zeros(len(bundles), dtype=np.bool_)
+        self.may_have_arrived = np.zeros(len(bundles), dtype=np.bool_)
         self.usage_at_first = weighted_maximum(brokers.usage, brokers.limit, settings)
         self.usage, self.owner, self.topics = brokers.usage.copy(), bundles.owner.copy(), brokers.topics.copy()
         self.most_at_first = brokers.usage if most_usage is None else most_usage
@@ -121,7 +123,9 @@ class Room:
         ceiling = overloaded if ceiling_ratio is None else ceiling_ratio
         base = base_load(state, history)
         settled = with_usage_of_rates(state, history, base)
-        return cls(settled, settings, base, ceiling, np.fmax(state.brokers.usage, settled.brokers.usage))
+        room = cls(settled, settings, base, ceiling, np.fmax(state.brokers.usage, settled.brokers.usage))
+        room.may_have_arrived = may_have_arrived(state, history)
+        return room
 
     def copy(self) -> Self:
         """The same room, to try other moves in."""

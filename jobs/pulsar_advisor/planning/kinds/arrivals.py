@@ -1,0 +1,47 @@
+"""Bundles that clients may use although nobody has reported it: they may have come since the last statistics pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans, ClusterState, Integers
+
+STATISTICS_S: Final = 75
+"""How long a new owner may report no topics of a bundle: until its next statistics pass (60 s by default)."""
+
+
+def may_have_arrived(state: ClusterState, history: Sequence[ClusterState]) -> Booleans:
+    """Per bundle, whether it has topics, its owner reports none of them, and no earlier state shows that it is idle.
+
+    Idle is what the same owner had a whole statistics pass before, with no topic loaded then either.
+    """
+    may = _quiet(state) & _has_topics(state)
+    owners = {state.bundle_name(row): _owner(state, row) for row in np.flatnonzero(may).tolist()}
+    idle = set[str]()
+    for earlier in history:
+        if owners and state.captured_at_ms - earlier.captured_at_ms >= STATISTICS_S * 1000:
+            was = ((earlier.bundle_name(row), row) for row in np.flatnonzero(_quiet(earlier)).tolist())
+            idle |= {name for name, row in was if name in owners and owners[name] == _owner(earlier, row)}
+    for row in np.flatnonzero(may).tolist():
+        may[row] = state.bundle_name(row) not in idle
+    return may
+
+
+def _quiet(state: ClusterState) -> Booleans:
+    quiet: Booleans = (state.bundles.owner != NO_ROW) & (state.bundles.topics <= 0)
+    return quiet
+
+
+def _has_topics(state: ClusterState) -> Booleans:
+    """Whether names of a bundle's topics are known, or not all names of its namespace are."""
+    of: Integers = state.topics.bundle[state.topics.bundle != NO_ROW]
+    listed = np.array([state.lists_topics(row) for row in range(len(state.namespaces))], dtype=np.bool_)
+    has: Booleans = (np.bincount(of, minlength=len(state.bundles)) > 0) | ~listed[state.bundles.namespace]
+    return has
+
+
+def _owner(state: ClusterState, row: int) -> str:
+    return state.brokers.ids[int(state.bundles.owner[row])]
