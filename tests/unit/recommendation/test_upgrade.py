@@ -37,23 +37,39 @@ def simulated(shedder: str, placement: str, state: ClusterState, settings: LoadB
     return simulation_score(found, cycle_scores(found))
 
 
-def test_before_is_what_simulate_says() -> None:
+def skewed(brokers: int, bundles: int) -> ClusterState:
+    """Brokers with as many bundles each, whose usage rises from 20 % to 80 %."""
+    each = bundles // brokers
+    usage = {f"b{at:03}": [(20 + 60 * at / (brokers - 1)) / each] * each for at in range(brokers)}
+    return replace(cluster(usage), pulsar_version="4.0.8")
+
+
+SIZES = [
+    pytest.param(UNEVEN, id="3 x 13"),
+    pytest.param(skewed(30, 990), id="30 x 990", marks=pytest.mark.full),
+    pytest.param(skewed(100, 10_000), id="100 x 10,000", marks=pytest.mark.full),
+]
+
+
+@pytest.mark.parametrize("state", SIZES)
+def test_before_is_what_simulate_says(state: ClusterState) -> None:
     settings = resolve_settings("4.0.8", EVERY_LOAD_COUNTS).values
     strategies = ("ThresholdShedder", "LeastLongTermMessageRate")
-    expected = [simulated(*strategies, UNEVEN, settings, seed) for seed in (5, 6)]
-    before = preview().before
+    expected = [simulated(*strategies, state, settings, seed) for seed in (5, 6)]
+    before = preview(state).before
     assert (before.shedder, before.placement) == strategies
     assert endings(before.scores) == expected
     assert expected[0].unloads > 0
 
 
-def test_after_is_what_a_cluster_does_that_has_the_values_of_5_0_set() -> None:
+@pytest.mark.parametrize("state", SIZES)
+def test_after_is_what_a_cluster_does_that_has_the_values_of_5_0_set(state: ClusterState) -> None:
     set_values = resolve_settings("5.0.1").values.model_dump(mode="json", by_alias=True)
     runtime = {key: text_of(set_values[key]) for key in SETTING_KEYS} | EVERY_LOAD_COUNTS
     settings = resolve_settings("5.0.1", runtime).values
-    upgraded = replace(UNEVEN, pulsar_version="5.0.1")
+    upgraded = replace(state, pulsar_version="5.0.1")
     expected = [simulated("AvgShedder", "AvgShedder", upgraded, settings, seed) for seed in (5, 6)]
-    assert endings(preview().after.scores) == expected
+    assert endings(preview(state).after.scores) == expected
     assert expected[0].unloads > 0
 
 
