@@ -107,7 +107,9 @@ def settings_are_read(case: Case) -> Violation | None:
     if not changed:
         return None
     keys = "it" if len(changed) == 1 else "them"
-    return Violation(f"{some_of(changed)}: neither {case.own.shedder} nor {case.own.placement} reads {keys}")
+    shedder, placement = case.own
+    who = f"neither {shedder} nor {placement} reads" if shedder != placement else f"{shedder} doesn't read"
+    return Violation(f"{some_of(changed)}: {who} {keys}")
 
 
 @rule(
