@@ -63,7 +63,7 @@ def fold(
         "hosts": _hosts(hosts, broker_positions),
         "names": _numbered(names, NAMES),
         "load": load,
-        "settings": pa.table(list(zip(*settings, strict=True)) or [[], [], []], SETTINGS),
+        "settings": pa.Table.from_pylist([dict(zip(SETTINGS.names, row, strict=True)) for row in settings], SETTINGS),
         "events": pa.Table.from_pylist([{"t": t, **vars(event)} for t, found in events for event in found], EVENTS),
     }
     return {**tables, "index": index_of(tables)}

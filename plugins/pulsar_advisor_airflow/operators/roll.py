@@ -76,7 +76,7 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
         """The same, once what the triggerer waited for has happened."""
         return self._carried_on(context)
 
-    def _carried_on(self, context: Context) -> Json:  # noqa: RET503
+    def _carried_on(self, context: Context) -> Json:
         from pulsar_advisor.execution.roll.conduct import ALL_RESTARTED
         from pulsar_advisor.storage.plans import PlanReference
         from pulsar_advisor.storage.root import Root
@@ -89,14 +89,13 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
                 status, look_again_s = self._turn(ledger, root, PlanReference(**self.plan).load(root), context)
             finally:
                 keep_head(ledger)
-        if status.ended == ALL_RESTARTED:
-            return {"digest": status.digest, "moves": status.moves, "ledger_head": status.ledger_head}
-        if status.ended is not None:
+        if status.ended is None:
+            self.log.info(status.sentence)
+            waiting = RollTrigger(self.root, self.cluster, status.digest, look_again_s)
+            self.defer(trigger=waiting, method_name=self.go_on.__name__)
+        if status.ended != ALL_RESTARTED:
             raise AirflowFailException(f"the roll is over: {status.ended}")
-        self.log.info(status.sentence)
-        self.defer(
-            trigger=RollTrigger(self.root, self.cluster, status.digest, look_again_s), method_name=self.go_on.__name__
-        )
+        return {"digest": status.digest, "moves": status.moves, "ledger_head": status.ledger_head}
 
     def _turn(self, ledger: Ledger, root: Any, plan: Plan, context: Context) -> tuple[RollStatus, float]:
         """Where the roll is, once it was carried on as far as it goes; and how long to wait, whatever happens."""

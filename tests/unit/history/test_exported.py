@@ -36,7 +36,7 @@ def test_labels_are_named_by_the_user() -> None:
     assert labels_of(["instance=pod", "cluster=pulsar_cluster"]) == Labels(instance="pod", cluster="pulsar_cluster")
 
 
-@pytest.mark.parametrize("text", ["instanc=pod", "instance", "instance=a-b", 'instance=a"', ""])
+@pytest.mark.parametrize("text", ["pods=pod", "instance", "instance=a-b", 'instance=a"', ""])
 def test_other_labels_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--label"):
         labels_of([text])
