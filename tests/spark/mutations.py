@@ -256,6 +256,15 @@ def a_topic_of_less_than_no_producers(capture: Capture) -> str:
     return str(line["topic"])
 
 
+@corruption(RECORDED, "topics.segment_in_a_layout")
+def a_loaded_segment_that_no_layout_has(capture: Capture) -> str:
+    line = capture.lines("topic_stats", namespace="retail/payments")[-1]
+    lower, upper = (int(bound, 16) for bound in line["range"].split("_"))
+    names = (f"segment://retail/payments/lost/0000-7fff-{number}" for number in itertools.count(1))
+    line["topic"] = next(name for name in names if lower <= topic_hash(name) < upper)
+    return str(line["topic"])
+
+
 @corruption(RECORDED, "bundles.topics_add_up", also=("brokers.msg_throughput_in_adds_up",))
 def throughput_in_kilobytes(capture: Capture) -> str:
     bundle = capture.bundle()

@@ -10,8 +10,8 @@ from pulsar_advisor.tables.frames import few_rows, materialized
 
 
 def facts_of_topics(topics: DataFrame) -> DataFrame:
-    """Facts: how often the topic appears, whether it was reported under the range that contains its hash, counts that
-    can't be.
+    """Facts: how often the topic appears, whether it was reported under the range that contains its hash, whether a
+    loaded segment is in its topic's layout, counts that can't be.
     """
 
     def bound(column: str) -> str:  # format_string takes ten times as long
@@ -31,6 +31,7 @@ def facts_of_topics(topics: DataFrame) -> DataFrame:
         f"if(loaded, reported_range = concat({bound('lower')}, '_', {bound('upper')}), null) "
         "as hash_is_in_reported_range",
         "if(loaded, coalesce(lower is not null, false), null) as loaded_in_a_range",
+        "if(loaded and domain = 'segment', named, null) as segment_is_in_a_layout",
         f"if(loaded, {impossible({'producers': HIGHEST_COUNT, 'coalesce(storage_size_bytes, 0)': HIGHEST_FIGURE})}, "
         "null) as impossible_counts",
     )
