@@ -228,7 +228,7 @@ def _answering(documents: Documents) -> Iterator[None]:
     kazoo = FakeKazoo({path: _encoded(node) for path, node in documents.nodes.items()}, stat=written)
 
     @contextmanager
-    def connected(connection: ZooKeeperConnection, budget: RequestBudget) -> Iterator[MetadataReader]:
+    def connected(connection: ZooKeeperConnection, budget: RequestBudget, _: object) -> Iterator[MetadataReader]:
         yield MetadataReader(ZooKeeperStore(kazoo, connection), budget)
 
     class Then(datetime):
