@@ -336,23 +336,8 @@ def audit_ledger(known_head: str | None) -> str:
     return result.head
 
 
-def report_restart(cluster: str, digest: str, broker: str) -> None:
-    """Say, as this DAG run, that the drained broker of a roll was restarted: the roll goes on once that is seen."""
-    from pulsar_advisor.execution.ledger.plans import recorded_plan
-    from pulsar_advisor.execution.person import Person
-    from pulsar_advisor.execution.roll.conduct import announce
-    from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, opened_ledger
-
-    context = get_current_context()
-    with as_airflow_errors(), opened_ledger(_root(cluster)) as ledger:
-        announce(ledger, recorded_plan(ledger, digest), broker, Person(context["dag"].dag_id, AUTHENTICATED_BY))
-
-
-def restore_guard(cluster: str, roll: Mapping[str, str] | None = None) -> None:
-    """Switch on what a run on this cluster switched off and, because it ended abnormally, never restored.
-
-    `roll` is one whose task is over, so that its next turn, if there is one, switches the balancer off again.
-    """
+def restore_guard(cluster: str) -> None:
+    """Switch on what a run on this cluster switched off and, because it ended abnormally, never restored."""
     from pulsar_advisor.execution.ledger.lists import cluster_names
     from pulsar_advisor.execution.run.guard import left_off, warning
     from pulsar_advisor.stages.apply import restore_what_was_left
@@ -361,11 +346,10 @@ def restore_guard(cluster: str, roll: Mapping[str, str] | None = None) -> None:
     from pulsar_advisor_airflow.ledger import opened_ledger
 
     with as_airflow_errors(), opened_ledger(_root(cluster)) as ledger:
-        given_up = roll["digest"] if roll else None
-        for name in sorted(name for name in cluster_names(ledger, cluster) if left_off(ledger, name, given_up)):
+        for name in sorted(name for name in cluster_names(ledger, cluster) if left_off(ledger, name)):
             connection = PulsarAdminHook(registered(cluster).pulsar_conn_id).options()
-            restore_what_was_left(name, ledger, connection.required_admin, log.warning, given_up=given_up)
-            if still := left_off(ledger, name, given_up):
+            restore_what_was_left(name, ledger, connection.required_admin, log.warning)
+            if still := left_off(ledger, name):
                 raise AirflowException("; ".join(warning(switch, name) for switch in still))
 
 

@@ -1,4 +1,4 @@
-"""A stage on Spark as a task: `normalize`, `validate`, both in one (`snapshot`), `recommend`, `simulate`, `roll`."""
+"""A stage on Spark as a task: `normalize`, `validate`, both in one (`snapshot`), `recommend`, `simulate`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,9 @@ from pulsar_advisor_airflow.links import ReportLink
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-SparkStage = Literal["normalize", "validate", "snapshot", "recommend", "simulate", "roll", "turn"]
+SparkStage = Literal["normalize", "validate", "snapshot", "recommend", "simulate"]
 
-_SEALED: Final[Mapping[SparkStage, tuple[str, ...]]] = {
-    "snapshot": ("normalize", "validate"),
-    "simulate": (),
-    "roll": ("recommend",),
-    "turn": ("normalize", "validate", "recommend"),
-}
+_SEALED: Final[Mapping[SparkStage, tuple[str, ...]]] = {"snapshot": ("normalize", "validate"), "simulate": ()}
 """The results that are sealed, where a stage isn't sealed under its own name."""
 
 

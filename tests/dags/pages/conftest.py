@@ -18,13 +18,11 @@ from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
-from pulsar_advisor.execution.roll.conduct import Roll, go_on
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from unit.execution.actors import ALICE, BOB, EVERY_CONSENT
-from unit.execution.doubles import SNAPSHOT, FakeTime, make_plan, unload_step
-from unit.execution.roll.doubles import THROTTLE, Brokers, roll_of, roll_plan, rolled
+from unit.execution.doubles import SNAPSHOT, make_plan, unload_step
 
 USERS: Final = {"admin": "admin", "olive": "user", "vic": "viewer", "eve": "user", "una": "user"}
 """Name to role. What eve and una may do differs from DAG to DAG, as in an Airflow with roles of its own."""
@@ -130,25 +128,6 @@ def started(ledger: Ledger, plan: Plan) -> HeldRun:
     held = start_run(ledger, plan, approval)
     held.sent("step-001", "PUT /unload", None)
     return held
-
-
-def drained(ledger: Ledger, cluster: str) -> Roll:
-    """A roll that alice proposed and bob approved, whose first broker is drained."""
-    pulsar = rolled(FakeTime())
-    pulsar.name = f"live of {cluster}"
-    plan = roll_plan(pulsar)
-    identity = plan.identity.model_copy(update={"cluster_name": pulsar.name})
-    plan = plan.model_copy(update={"cluster": cluster, "identity": identity})
-    propose(ledger, plan, ALICE)
-    approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=ApprovalPolicy(), throttle=THROTTLE)
-    roll = roll_of(plan, ledger, pulsar, Brokers(pulsar))
-    go_on(roll)
-    return roll
-
-
-def page_of_roll(roll: Roll) -> str:
-    """The address of a roll's page."""
-    return f"/pulsar-advisor/clusters/{roll.plan.cluster}/rolls/{roll.digest}"
 
 
 def page_of(held: HeldRun, cluster: str = "prod-eu") -> str:
