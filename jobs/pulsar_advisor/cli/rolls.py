@@ -28,7 +28,6 @@ from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.bounds import ratio, seconds
 from pulsar_advisor.model.errors import BalancerStillOff, Deviates
 from pulsar_advisor.model.plans.goal import ROLL, Goal
-from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.model.text.some_of import count, some_of
 
 if TYPE_CHECKING:
@@ -109,6 +108,7 @@ def continue_(
         from pulsar_advisor.execution.person import person_on_command_line, system_user
         from pulsar_advisor.execution.roll.conduct import announce, go_on
         from pulsar_advisor.execution.roll.status import status_of
+        from pulsar_advisor.model.plans.plan import digest_of
 
         person = person_on_command_line(as_ or system_user())
         if restarted is not None:
