@@ -297,7 +297,7 @@ def overdue_clusters(known: Sequence[str]) -> list[str]:
             if cluster.name not in known:
                 call_people("snapshot.overdue", call, get_current_context())
         except Exception as error:  # a notifier may raise anything; the next run calls again
-            log.error("nobody could be called about %s: %s", cluster.name, error)
+            log.error("could not call anyone about %s: %s", cluster.name, error)
         else:
             found.append(cluster.name)
     return found

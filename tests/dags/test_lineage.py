@@ -1,4 +1,4 @@
-"""What the stages tell Airflow's OpenLineage provider; the provider's own types are doubles here."""
+"""What Airflow's OpenLineage provider gets from the stages; the provider's types are doubles."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def diff(earlier: str, later: str = LATEST, /, *, place: Place = Place(), json: 
     Parameters
     ----------
     earlier
-        A snapshot's id, or a folded day, which stands for its last snapshot.
+        A snapshot's id, or a folded day: its last snapshot.
     later
         The same, or 'latest'.
     """

@@ -95,8 +95,7 @@ def _growths(before: Mapping[str, float], after: Mapping[str, float]) -> list[Gr
 def _bytes_by_namespace(moment: Moment) -> dict[str, float]:
     places = [TRAFFIC.index(figure) for figure in ("bytes_in", "bytes_out")]
     both = np.nan_to_num(moment.traffic[:, places].astype(np.float64)).sum(axis=1)
-    namespaces = pc.replace_substring_regex(moment.bundles, r"/[^/]*$", "")
-    sums = pa.table({"of": namespaces, "bytes": both}).group_by("of").aggregate([("bytes", "sum")])
+    sums = pa.table({"of": moment.namespaces, "bytes": both}).group_by("of").aggregate([("bytes", "sum")])
     return dict(zip(sums["of"].to_pylist(), sums["bytes_sum"].to_pylist(), strict=True))
 
 

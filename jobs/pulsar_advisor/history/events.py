@@ -170,7 +170,7 @@ def _by_namespace(bundles: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _namespaces(moment: Moment, wanted: Collection[str]) -> list[str]:
-    of = pc.replace_substring_regex(moment.bundles, r"/[^/]*$", "")
+    of = moment.namespaces
     namespaces: list[str] = of.filter(pc.is_in(of, value_set=pa.array(wanted, pa.string()))).to_pylist()
     return namespaces
 

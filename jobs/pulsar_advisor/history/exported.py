@@ -74,7 +74,7 @@ class Level:
         return {"topic": labels.topic, "bundle": labels.bundle, "namespace": labels.namespace}[self.name]
 
     def matchers(self, labels: Labels) -> str:
-        """What tells series of this level from others of the same metric."""
+        """What distinguishes series of this level from others of the same metric."""
         return {"topic": f'{labels.topic}!=""', "bundle": f'{labels.bundle}!=""', "namespace": f'{labels.topic}=""'}[
             self.name
         ]
@@ -126,8 +126,8 @@ def groups(series: Mapping[str, int], most: int) -> Iterator[tuple[str, ...]]:
 
 
 def broker_of(instance: str, ids: Iterable[str]) -> str:
-    """The broker id (`host:port`) that a scrape's instance, a pod or a host stands for: of the same name, of the same
-    host, or of the same host without its domain; the instance itself if it is none or several of these."""
+    """The broker id (`host:port`) of a scrape's instance, pod or host: one of the same name, of the same host, or of
+    the same host without its domain; the instance itself if none or several match."""
     known = tuple(ids)
     if instance in known:
         return instance

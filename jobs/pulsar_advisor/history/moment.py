@@ -66,6 +66,11 @@ class Moment:
     settings: Mapping[str, str]
     """By Pulsar's keys, as its files spell the values; empty in days of the first version of the columns."""
 
+    @property
+    def namespaces(self) -> pa.StringArray:
+        """The namespace of each bundle."""
+        return pc.replace_substring_regex(self.bundles, r"/[^/]*$", "")
+
 
 def moment_of(
     manifest: Manifest,

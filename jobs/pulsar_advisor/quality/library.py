@@ -11,7 +11,7 @@ _POSTPONED: Final = ("altair", "scipy.stats")
 
 
 class PostponedModule(ModuleType):
-    """Stands for a module until something uses it."""
+    """A placeholder for a module until something uses it."""
 
     def __getattr__(self, name: str) -> Any:
         if sys.modules.get(self.__name__) is self:

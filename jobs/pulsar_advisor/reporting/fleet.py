@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pulsar_advisor.model.text.plain_text import printed
 from pulsar_advisor.reporting.figures import UNKNOWN, count, percent
+from pulsar_advisor.reporting.page_environment import page_environment
 
 _WIDTH, _HEIGHT, _MARGIN = 140, 28, 3
 """Of the line of a cluster, in pixels."""
@@ -54,14 +53,7 @@ def worst_first(rows: Sequence[FleetRow]) -> list[FleetRow]:
 
 def render_fleet(rows: Sequence[FleetRow], days: int) -> str:
     """The page as HTML text, the same for the same rows; `days` is the length of the period."""
-    environment = Environment(
-        loader=PackageLoader("pulsar_advisor.reporting"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=printed,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment()
     environment.filters.update(percent=percent, count=count, line=_line)
     return environment.get_template("fleet.html").render(rows=worst_first(rows), days=days)
 

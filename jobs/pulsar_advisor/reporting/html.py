@@ -8,15 +8,15 @@ from collections.abc import Iterable
 from importlib.resources import files
 from typing import Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
-from pulsar_advisor.model.text.plain_text import printed
 from pulsar_advisor.reporting.chart import shared_suffix, text_alternative, tradeoff_chart, tradeoff_text, usage_chart
 from pulsar_advisor.reporting.cut import cut_for_readers
 from pulsar_advisor.reporting.figures import count, message_rate, percent, sentence, throughput
 from pulsar_advisor.reporting.futures import HEADINGS, cells
 from pulsar_advisor.reporting.page import ReportPage
+from pulsar_advisor.reporting.page_environment import page_environment
 from pulsar_advisor.reporting.steps import StepView
 from pulsar_advisor.reporting.upgrade import FINDINGS_TITLE, PINS_TITLE
 
@@ -65,14 +65,7 @@ def render_html(page: ReportPage) -> str:
 
 
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("pulsar_advisor.reporting"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=printed,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment()
     environment.filters.update(
         percent=percent,
         message_rate=message_rate,

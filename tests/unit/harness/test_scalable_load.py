@@ -1,4 +1,4 @@
-"""What the load on scalable topics is told, and what is read back of their segments."""
+"""Orders to the load on scalable topics, and what is read back of their segments."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -38,7 +38,7 @@ def lift_pause(ledger: Ledger, digest: str, person: Person) -> Sequence[Run]:
 
 
 def request_pause_of_plan(ledger: Ledger, digest: str, person: Person) -> None:
-    """Ask that no further run of what a plan stands for begins, and that one under way ends after its steps."""
+    """Ask that a roll begins no further run, and ends the current one after its steps in flight."""
     with ledger.writing() as session:
         ledger.add_event(session, digest, _PAUSE, f"by {person.name} ({person.source})")
 
@@ -58,9 +58,8 @@ def plan_pause_requested(ledger: Ledger, digest: str) -> str | None:
 
 def pause_of_plan(session: Session, digest: str) -> str | None:
     """Who asked for such a pause, in words; None without a request."""
-    turns = select(Event).where(Event.digest == digest, Event.run_id.is_(None), Event.kind.in_((_PAUSE, PAUSE_LIFTED)))
-    last = session.scalars(turns.order_by(Event.id.desc()).limit(1)).one_or_none()
-    return f"paused {last.detail}" if last is not None and last.kind == _PAUSE else None
+    last = _in_force(session, Event.digest == digest, Event.run_id.is_(None))
+    return f"paused {last.detail}" if last is not None else None
 
 
 def pause_requested(ledger: Ledger, run_id: int) -> str | None:
@@ -71,7 +70,11 @@ def pause_requested(ledger: Ledger, run_id: int) -> str | None:
 
 
 def _pause_in_force(session: Session, run_id: int) -> Event | None:
-    """The request for a pause that hasn't been lifted."""
-    turns = select(Event).where(Event.run_id == run_id, Event.kind.in_((_PAUSE, PAUSE_LIFTED, RESUMED)))
+    return _in_force(session, Event.run_id == run_id)
+
+
+def _in_force(session: Session, *of: ColumnElement[bool]) -> Event | None:
+    """The request for a pause that hasn't been lifted, nor by a resumption."""
+    turns = select(Event).where(*of, Event.kind.in_((_PAUSE, PAUSE_LIFTED, RESUMED)))
     last = session.scalars(turns.order_by(Event.id.desc()).limit(1)).one_or_none()
     return last if last is not None and last.kind == _PAUSE else None

@@ -54,7 +54,7 @@ ROUNDS: Final = 3
 """Plans that one call carries out for a broker that gets bundles while it is drained."""
 
 ALL_RESTARTED: Final = "every broker was restarted"
-"""How a roll ends that nobody ended."""
+"""Why a roll ends by itself."""
 
 _IN_WORDS: Final = {
     "planned": "not drained yet",

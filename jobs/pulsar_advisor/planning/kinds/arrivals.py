@@ -1,4 +1,4 @@
-"""Bundles that clients may use although nobody has reported it: they may have come since the last statistics pass."""
+"""Bundles that clients may use, unreported so far: they may have come since the last statistics pass."""
 
 from __future__ import annotations
 

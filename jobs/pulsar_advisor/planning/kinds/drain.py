@@ -55,7 +55,7 @@ def _why_nothing(answers: Sequence[Answer], arrived: Sequence[int]) -> str:
 
 
 def _unreported(room: Room, arrived: Sequence[int]) -> Iterator[str]:
-    """A sentence about the bundles (rows) that clients may use, which nobody knows yet."""
+    """A sentence about bundles (rows) that clients may use, unreported so far."""
     if arrived:
         bundles = some_of([room.state.bundle_name(row) for row in arrived])
         yield (
