@@ -2,9 +2,9 @@
 
     python tests/run_levels.py [--full] [LEVEL ...]
 
-A level is a folder of tests/. Without --full the tests marked `full` are left out, and several levels run at once. A
-level without tests, or one whose tests were all skipped, is reported as SKIPPED with the reason; the exit code is 0 if
-tests ran and none failed.
+A level is a folder of tests/. Without --full the tests marked `full` are left out, and the levels that mostly wait run
+beside the others. A level without tests, or one whose tests were all skipped, is reported as SKIPPED with the reason;
+the exit code is 0 if tests ran and none failed.
 """
 
 from __future__ import annotations
@@ -24,25 +24,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import IO
 
 LEVELS = ("unit", "parity", "spark", "dags", "integration", "live", "e2e")
-"""In the order they run one by one: the cheap ones, which fail most often, first."""
-
-AT_ONCE = (os.cpu_count() or 1) + 1
-"""Levels that run at a time without --full, as one of them waits. Each is one process then: a second one would start
-Java or Airflow again, compile the same code, and make again what the tests of a file share.
-"""
-LONGEST_FIRST = ("live", "unit", "spark", "integration", "dags", "parity", "e2e")
-"""The order in which they begin then: what is left at the end is short, and runs beside something."""
+"""In the order they run: the cheap ones, which fail most often, first."""
 
 PARALLEL_LEVELS = frozenset({"unit", "spark", "dags", "integration"})
-"""Levels whose tests share nothing: of a level that runs alone, each processor runs some of them. One cluster of
-brokers keeps all busy.
-"""
+"""Levels whose tests share nothing: each processor runs some of them. One cluster of brokers keeps all busy."""
 
-WAITING_LEVELS = frozenset({"live", "dags"})
+WAITING_LEVELS = ("live", "dags")
 """Levels that wait most of the time: brokers take two minutes to show their load, and Airflow looks once a second."""
 
 MEMORY = Path("/dev/shm")
@@ -101,7 +91,7 @@ def read_junit(report: Path) -> tuple[int, int, int, tuple[str, ...]]:
 
 
 def run_level(
-    level: str, tests: Path, *, full: bool, alone: bool, environment: Mapping[str, str], output: IO[str] | None = None
+    level: str, tests: Path, *, full: bool, environment: Mapping[str, str], output: IO[str] | None = None
 ) -> Outcome:
     """Run one level's folder with pytest in a process of its own; `output`: where it writes, else to the terminal."""
     folder = tests / level
@@ -113,11 +103,11 @@ def run_level(
     with tempfile.TemporaryDirectory(dir=MEMORY if in_memory else None) as scratch:
         report = Path(scratch) / "junit.xml"
         # What computes gives way to what waits, or brokers would miss their time-outs.
-        command = ["nice"] if level in PARALLEL_LEVELS - WAITING_LEVELS else []
+        command = ["nice"] if level in PARALLEL_LEVELS - set(WAITING_LEVELS) else []
         command += [sys.executable, "-m", "pytest", str(folder), f"--junitxml={report}"]
         # Without --full the generated examples are the same in every run; with it each run looks for new ones.
         command += [] if full else ["-m", "not full", "--hypothesis-profile=ci"]
-        command += ["-n", "auto", "--dist", "worksteal"] if alone and level in PARALLEL_LEVELS else []
+        command += ["-n", "auto", "--dist", "worksteal"] if level in PARALLEL_LEVELS else []
         place = {"TMPDIR": scratch} if in_memory else {}
         code = subprocess.run(
             command, env={**environment, **place}, stdout=output, stderr=output and subprocess.STDOUT, check=False
@@ -145,27 +135,20 @@ def main(arguments: Sequence[str], tests: Path = Path(__file__).parent) -> int:
     interrupted: list[int] = []
     previous = signal.signal(signal.SIGINT, lambda number, _frame: interrupted.append(number))
     asked = options.levels or LEVELS
-    at_once = 1 if options.full else min(AT_ONCE, len(asked))
-    run = partial(run_level, tests=tests, full=options.full, alone=at_once == 1, environment=os.environ)
-    printing = Lock()
-
-    def outcome_of(level: str) -> Outcome | None:
-        if interrupted or at_once == 1:
-            return None if interrupted else run(level)
-        with tempfile.TemporaryFile("w+") as said:
-            outcome = run(level, output=said)
-            said.seek(0)
-            with printing:
-                shutil.copyfileobj(said, sys.stdout)
-                sys.stdout.flush()
-        return outcome
-
+    others = [level for level in asked if options.full or level not in WAITING_LEVELS] or asked
+    beside = [level for level in WAITING_LEVELS if level in asked and level not in others]
+    run = partial(run_level, tests=tests, full=options.full, environment=os.environ)
+    outcomes: list[Outcome] = []
     try:
-        with ThreadPoolExecutor(at_once) as pool:
-            order = asked if at_once == 1 else sorted(asked, key=LONGEST_FIRST.index)
-            if at_once > 1:
-                print(f"{at_once} at a time: {', '.join(order)}; what each says comes when it ends", flush=True)
-            outcomes = [outcome for outcome in pool.map(outcome_of, order) if outcome is not None]
+        with ThreadPoolExecutor(1) as background, tempfile.TemporaryFile("w+") as said:
+            waiting = background.submit(lambda: [run(level, output=said) for level in beside if not interrupted])
+            for level in others:
+                outcomes.append(run(level))
+                if interrupted:
+                    break
+            outcomes += waiting.result()
+            said.seek(0)
+            shutil.copyfileobj(said, sys.stdout)
     finally:
         signal.signal(signal.SIGINT, previous)
 
