@@ -22,6 +22,7 @@ from pulsar_advisor.cli import (
     goals,
     guard,
     histories,
+    history_import,
     ledger,
     plans,
     records,
@@ -111,6 +112,7 @@ app.command(of_snapshots)
 
 of_history = App(name="history", help="Fold snapshots into a history that lasts; show and verify it.")
 of_history.command(histories.fold)
+of_history.command(history_import.import_days, name="import")
 of_history.command(histories.show_days, name="show")
 of_history.command(histories.verify_days, name="verify")
 app.command(of_history)

@@ -14,6 +14,7 @@ class FoldedSnapshot(Part):
 
     id: str
     manifest_sha256: str
+    """Empty for a moment of an imported day, which has no manifest."""
     validation_sha256: str | None
     """None: it was never validated."""
     fit: bool
@@ -48,6 +49,44 @@ class DaySummary(Part):
     """Changes of a setting."""
 
 
+class Gap(Part):
+    """A time of which there are no figures; both ends (epoch ms) belong to it."""
+
+    from_ms: Count
+    to_ms: Count
+
+
+class Imported(Part):
+    """How a day was had from a monitoring system that scraped the brokers, and what that leaves out."""
+
+    server: str
+    """Its address."""
+    level: str
+    """What had figures there: `topic`, `bundle` or `namespace`, whose figures are spread evenly over its bundles."""
+    step_s: Count
+    """Seconds between two moments."""
+    moments: Count
+    """That were asked for, those without figures among them."""
+    points_per_question: Count
+    """At most so many samples were asked for at once."""
+    clock_ahead_s: int
+    """Of its clock before ours; 0 for less than two seconds."""
+    snapshot: str
+    """The one whose bundle boundaries, broker ids and settings stand for those of the time."""
+    gaps: tuple[Gap, ...]
+    """When no broker's figures were scraped."""
+    unusable_samples: Count
+    """Of the load: not a number, infinite or negative."""
+    unknown_brokers: tuple[str, ...]
+    """Instances that are no broker of that snapshot, under their own names."""
+    unbounded_namespaces: tuple[str, ...]
+    """Namespaces that the snapshot lacks, each taken as one bundle."""
+    missing: tuple[str, ...]
+    """What can't be had this way."""
+    confidence: str
+    """`medium`, or `low` where owners or bundles are guesses."""
+
+
 class HistoryDay(Document):
     """What is kept of one day of a cluster."""
 
@@ -71,10 +110,13 @@ class HistoryDay(Document):
     summary: DaySummary | None = None
     """None in days of earlier releases."""
     tables: Mapping[str, FoldedTable]
+    imported: Imported | None = None
+    """Of a day, or the part of it before its first snapshot, that comes from a monitoring system."""
 
     @property
     def line(self) -> str:
         """The day in a list."""
         fit = sum(one.fit for one in self.snapshots)
         size = sum(table.bytes for table in self.tables.values())
-        return f"{self.day}: {count(len(self.snapshots), 'snapshot')}, {fit:,} fit, {size / 2**20:.1f} MiB"
+        source = f", imported by {self.imported.level}" if self.imported else ""
+        return f"{self.day}: {count(len(self.snapshots), 'snapshot')}, {fit:,} fit, {size / 2**20:.1f} MiB{source}"

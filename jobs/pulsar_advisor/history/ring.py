@@ -25,6 +25,9 @@ class Ring:
             lower, _ = parse_range(name.rpartition("/")[2])
             self._lowest.setdefault(namespace_of(name), (number, []))[1].append(lower)
 
+    def __contains__(self, namespace: str) -> bool:
+        return namespace in self._lowest
+
     def bundle_of(self, namespace: str, topic: str) -> int:
         """The number of the bundle of a topic, by its complete name. The namespace is one of the ring's."""
         first, lowest = self._lowest[namespace]

@@ -13,17 +13,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pulsar_advisor.history.columns import LOAD, MOVED, NO_BROKER, TRAFFIC
+from pulsar_advisor.history.columns import LOAD, MOVED, TRAFFIC
 
 FIGURES: Final = (*TRAFFIC, "producers", "consumers")
 """Of a bundle, in the order of the figures in this module."""
 SCRAPED: Final = pa.schema(
     [
-        *(field for field in LOAD if field.name != "connections"),
-        *(pa.field(name, pa.float32()) for name in FIGURES[len(TRAFFIC) :]),
+        *(LOAD.field(name) for name in ("bundle", "t", "flags")),
+        pa.field("owner", pa.string()),
+        *(pa.field(name, pa.float32()) for name in FIGURES),
     ]
 )
-"""Load with its connections by kind."""
+"""Load with its owners by id (null: none, or not known) and its connections by kind."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -32,8 +33,8 @@ class Exporter(NamedTuple):
     """Where a series belongs: the bundle that it is of, and the broker that exported it."""
 
     bundle: int
-    broker: int
-    """`NO_BROKER`: not known, its figures are a part of the bundle's all the same."""
+    broker: str
+    """Its id; empty: not known, the figures are a part of the bundle's all the same."""
     subject: str
     """What it is of, a topic; two series of the same bundle, broker and subject are one that was scraped twice."""
 
@@ -43,7 +44,7 @@ class Scraped:
 
     def __init__(self, moments: int) -> None:
         self._moments = moments
-        self._of: dict[int, dict[int, Floats]] = {}
+        self._of: dict[int, dict[str, Floats]] = {}
         """Bundle -> broker -> (figures and the count of series, moments)."""
 
     def add(self, figure: int, first: int, exporters: Sequence[Exporter], samples: Floats) -> None:
@@ -66,7 +67,7 @@ class Scraped:
             kept[figure, first:last] = np.where(count > 0, np.nan_to_num(before) + total, before)
             np.maximum(kept[-1, first:last], count, out=kept[-1, first:last])
 
-    def _figures(self, bundle: int, broker: int) -> Floats:
+    def _figures(self, bundle: int, broker: str) -> Floats:
         of_bundle = self._of.setdefault(bundle, {})
         if broker not in of_bundle:
             of_bundle[broker] = np.full((len(FIGURES) + 1, self._moments), np.nan)
@@ -77,12 +78,12 @@ class Scraped:
         """The rows of `SCRAPED` of these bundles, every moment of each."""
         numbers = np.fromiter(bundles, np.int32)
         figures = np.full((len(numbers), len(FIGURES), self._moments), np.nan)
-        owners = np.full((len(numbers), self._moments), NO_BROKER, np.int16)
+        owners = np.full((len(numbers), self._moments), None, object)
         flags = np.zeros((len(numbers), self._moments), np.uint8)
         for place, bundle in enumerate(numbers.tolist()):
             if (of_bundle := self._of.get(bundle)) is not None:
                 figures[place], owners[place], flags[place] = _owned(of_bundle)
-        columns: dict[str, npt.NDArray[np.generic]] = {
+        columns: dict[str, npt.NDArray[Any]] = {
             "bundle": np.repeat(numbers, self._moments),
             "t": np.tile(np.arange(self._moments, dtype=np.uint16), len(numbers)),
             "owner": owners.ravel(),
@@ -97,18 +98,20 @@ def _first_of_each(ordered: Sequence[tuple[Any, ...]]) -> list[int]:
     return [place for place, one in enumerate(ordered) if not place or one != ordered[place - 1]]
 
 
-def _owned(brokers: dict[int, Floats]) -> tuple[Floats, npt.NDArray[np.int16], npt.NDArray[np.uint8]]:
+def _owned(brokers: dict[str, Floats]) -> tuple[Floats, npt.NDArray[np.object_], npt.NDArray[np.uint8]]:
     """A bundle's figures, owner and flags at each moment.
 
     Of two brokers that export as many of its topics, the owner is the one that does so at the next moment: the series
     of the other are the last that a scrape found.
     """
-    ids = np.array(sorted(brokers), np.int16)
-    of = np.stack([brokers[broker] for broker in ids.tolist()])
+    ids = sorted(brokers)
+    of = np.stack([brokers[broker] for broker in ids])
     count = of[:, -1]
     next_count = np.concatenate([count[:, 1:], count[:, -1:]], axis=1)
-    chosen = np.lexsort((-np.arange(len(ids))[:, None].repeat(count.shape[1], 1), next_count, count), axis=0)[-1]
+    first = np.broadcast_to(-np.arange(len(ids))[:, None], count.shape)
+    chosen = np.lexsort((first, next_count, count), axis=0)[-1]
     figures = np.take_along_axis(of[:, :-1], chosen[None, None, :], axis=0)[0]
     exported = (count > 0).sum(axis=0)
-    owner = np.where(exported > 0, ids[chosen], NO_BROKER).astype(np.int16)
+    names = np.array([id or None for id in ids], object)
+    owner = np.where(exported > 0, names[chosen], np.array(None, object))
     return figures, owner, np.where(exported > 1, MOVED, 0).astype(np.uint8)

@@ -72,6 +72,7 @@ def run(root: Root, day: str, address: str | None = None) -> HistoryDay:
                 steps=len(steps),
                 summary=summary_of(tables["index"], tables["events"]),
                 tables=files,
+                imported=None if before is None else before.imported,
             )
 
         return write_day(root, day, tables, result)

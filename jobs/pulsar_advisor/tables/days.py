@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Final
 
 import pyarrow as pa
@@ -21,6 +22,8 @@ from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.stored import check_types, stored_files
 
 _AGAIN: Final = "fold the day again"
+_PARTS: Final = "import"
+"""The folder of the parts of days that are being imported."""
 _DIGITS: Final = 12
 """Of the hash, in a file's name."""
 _SINCE: Final = {"settings": 2, "events": 2}
@@ -59,6 +62,33 @@ def read_day_table(root: Root, day: HistoryDay, table: str, schema: pa.Schema) -
     return rows
 
 
+def write_part(root: Root, day: str, name: str, rows: pa.Table) -> None:
+    """Keep a part of a day's load until the day is written. Raises `StorageError`."""
+    content = pa.BufferOutputStream()
+    pq.write_table(rows, content, compression="zstd")
+    write_file(_part(root, day, name), content.getvalue().to_pybytes())
+
+
+def read_part(root: Root, day: str, name: str) -> pa.Table | None:
+    """The part of this name; None if there is none. Raises `StorageError` if it can't be read."""
+    path = _part(root, day, name)
+    if not path.exists():
+        return None
+    try:
+        return stored_files([path]).to_table()
+    except (OSError, pa.ArrowException) as error:
+        raise StorageError(f"{path} can't be read: {error}: remove it and import the day again") from error
+
+
+def remove_parts(root: Root, day: str) -> None:
+    """Remove all parts of a day that has been written, if there are any. Raises `StorageError`."""
+    folder = root.day_folder(_PARTS, day)
+    if folder.is_dir():
+        _remove_others(folder, "")
+        with suppress(OSError):  # an object store has no empty folders
+            folder.rmdir()
+
+
 def damage(root: Root, day: HistoryDay) -> Iterator[str]:
     """The files of a day that are gone or not as they were written, each with what is wrong."""
     for table, expected in day.tables.items():
@@ -70,6 +100,10 @@ def damage(root: Root, day: HistoryDay) -> Iterator[str]:
         else:
             if sha256_hex(content) != expected.sha256:
                 yield f"{file} was changed since it was written"
+
+
+def _part(root: Root, day: str, name: str) -> UPath:
+    return root.day_folder(_PARTS, day) / f"part-{name[:_DIGITS]}.parquet"
 
 
 def _file(root: Root, day: HistoryDay, table: str) -> UPath:

@@ -58,8 +58,14 @@ def test_no_series_are_no_figures() -> None:
 def test_many_series_without_a_sample_take_no_memory() -> None:
     many = Question("pulsar_rate_in", Window(START, 1, prometheus.MOST_FIGURES // 2), ())
     text = matrix([], [], [])
-    with pytest.raises(DataNotFit, match="has 3 series of 16,000,000 moments, more than was asked for: pulsar_rate_in"):
+    with pytest.raises(DataNotFit, match="has 3 series of 4,000,000 moments, more than was asked for: pulsar_rate_in"):
         samples_of(Answer(200, URL, text.encode()), many)
+
+
+def test_more_series_than_samples_that_were_asked_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prometheus, "POINTS", 2)
+    with pytest.raises(DataNotFit, match="has 3 series, more than was asked for: pulsar_rate_in"):
+        read(matrix([], [], []))
 
 
 @pytest.mark.parametrize("wrong", ["NaN", "+Inf", "-Inf", "-1"])
@@ -194,3 +200,11 @@ def test_a_clock_is_compared_to_the_second(server: HTTPServer) -> None:
         text = json.dumps({"status": "success", "data": {"resultType": "scalar", "result": [START + ahead, "7"]}})
         server.expect_oneshot_request("/api/v1/query").respond_with_data(text)
         assert client(server).clock_ahead_s() == expected
+
+
+@pytest.mark.parametrize("at_s", [0, -1, 1e300, "1795000000", None])
+def test_a_clock_that_can_not_be_right_is_refused(server: HTTPServer, at_s: object) -> None:
+    text = json.dumps({"status": "success", "data": {"resultType": "scalar", "result": [at_s, "7"]}})
+    server.expect_request("/api/v1/query").respond_with_data(text)
+    with pytest.raises(UnreadableAnswer):
+        client(server).clock_s()

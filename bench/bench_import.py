@@ -1,0 +1,126 @@
+"""Importing weeks from a real Prometheus: `bench_import.py [TOPICS DAYS STEP_S]`, by default 2,000 topics for 28 days.
+
+`promtool` makes the blocks of its database, and Debian's `prometheus` answers from them. Each figure of the import is
+that of a new process: seconds, processor time, and the highest memory; the server's processor time is beside it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import psutil
+import requests
+from bench_history import CLUSTER, measure, write_snapshots
+
+from pulsar_advisor.history.exported import HOSTS, TOPICS
+from pulsar_advisor.storage.root import Root
+
+BROKERS: Final = 30
+TOPICS_OF_NAMESPACE: Final = 40
+DAY_S: Final = 86_400
+ADDRESS: Final = "127.0.0.1:29099"
+READY_S: Final = 120
+
+
+def exposition(topics: int, moments: list[int], cluster: str) -> Iterator[str]:
+    """OpenMetrics text of the brokers' and topics' figures at these times; rates wander at random."""
+    random = np.random.default_rng(1)
+    for metric in HOSTS.values():
+        yield f"# TYPE {metric} gauge\n"
+        for broker in range(BROKERS):
+            labels = f'{{cluster="{cluster}",instance="broker-{broker:04}.example:8080"}}'
+            for at, value in zip(moments, random.uniform(10, 90, len(moments)), strict=True):
+                yield f"{metric}{labels} {value:.2f} {at}\n"
+    for metric in TOPICS.metrics:
+        yield f"# TYPE {metric} gauge\n"
+        for topic in range(topics):
+            namespace = f"tenant/ns-{topic // TOPICS_OF_NAMESPACE}"
+            labels = (
+                f'{{cluster="{cluster}",instance="broker-{topic % BROKERS:04}.example:8080",namespace="{namespace}",'
+                f'topic="persistent://{namespace}/topic-{topic}"}}'
+            )
+            rates = 50 * np.exp(np.cumsum(random.normal(0, 0.05, len(moments))))
+            yield "".join(
+                f"{metric}{labels} {rate:.3f} {at}\n" for rate, at in zip(rates.tolist(), moments, strict=True)
+            )
+    yield "# EOF\n"
+
+
+def write_blocks(folder: Path, topics: int, days: int, step_s: int, cluster: str) -> None:
+    """The database of a Prometheus with the last days; a day at a time, so that its text needs little room."""
+    today_s = int(datetime.now(UTC).timestamp()) // DAY_S * DAY_S
+    for day_s in range(today_s - days * DAY_S, today_s, DAY_S):
+        text = folder / "day.txt"
+        with text.open("w") as file:
+            file.writelines(exposition(topics, list(range(day_s, day_s + DAY_S, step_s)), cluster))
+        subprocess.run(
+            [
+                "promtool",
+                "tsdb",
+                "create-blocks-from",
+                "openmetrics",
+                "--max-block-duration=24h",
+                str(text),
+                str(folder),
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        text.unlink()
+
+
+def main(topics: int, days: int, step_s: int) -> None:
+    """Print one table."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Root(str(Path(folder) / "root"), CLUSTER)
+        write_snapshots(root, 1, BROKERS, 1)
+        database = Path(folder) / "database"
+        database.mkdir()
+        (Path(folder) / "prometheus.yml").write_text("global: {}\n")
+        write_blocks(database, topics, days, step_s, "pulsar-test")
+        command = [
+            "prometheus",
+            f"--config.file={folder}/prometheus.yml",
+            f"--storage.tsdb.path={database}",
+            "--storage.tsdb.retention.time=400d",
+            f"--web.listen-address={ADDRESS}",
+        ]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+            try:
+                wait_for(f"http://{ADDRESS}/-/ready")
+                print("| work | exit code | seconds | processor s | MiB |")
+                print("| -- | -- | -- | -- | -- |")
+                work = f"import {days} days of {topics:,} topics every {step_s} s"
+                step, address = f"{step_s}s", f"http://{ADDRESS}"
+                measure(
+                    work, root, "history", "import", "--prometheus", address, "--days", str(days + 1), "--step", step
+                )
+                used = psutil.Process(server.pid).cpu_times()
+                memory = psutil.Process(server.pid).memory_info().rss / 2**20
+                print(f"\nthe server's: {used.user + used.system:.1f} processor s, {memory:.0f} MiB at the end")
+            finally:
+                server.terminate()
+
+
+def wait_for(url: str) -> None:
+    """Return once the server is ready."""
+    for _ in range(READY_S):
+        try:
+            if requests.get(url, timeout=5).ok:
+                return
+        except requests.ConnectionError:
+            pass
+        time.sleep(1)
+    raise TimeoutError(url)
+
+
+if __name__ == "__main__":
+    main(*(int(size) for size in sys.argv[1:4] or ("2000", "28", "300")))

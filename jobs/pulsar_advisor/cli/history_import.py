@@ -1,0 +1,85 @@
+"""The verb history import."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+from cyclopts import Parameter
+
+from pulsar_advisor.cli.options import Json, Place
+from pulsar_advisor.cli.output import log, print_json, say_lines
+from pulsar_advisor.model.bounds import IMPORT_DAYS, IMPORT_STEP, seconds
+
+_DAYS: Final = 28
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class PrometheusAccess:
+    """How to authenticate to a Prometheus; none of a profile's credentials go there."""
+
+    token_file: Path | None = None
+    """File that holds the bearer token."""
+    token_env: str | None = None
+    """Name of the environment variable that holds the bearer token."""
+    basic_user: str | None = None
+    """User of basic authentication."""
+    basic_password_file: Path | None = None
+    """File that holds the user's password."""
+    tls_ca_file: Path | None = None
+    """CA certificates to trust instead of the system's."""
+    tls_cert_file: Path | None = None
+    """Client certificate."""
+    tls_key_file: Path | None = None
+    """Key of the client certificate."""
+
+
+def import_days(
+    *,
+    prometheus: str,
+    place: Place = Place(),
+    access: PrometheusAccess = PrometheusAccess(),
+    days: int = _DAYS,
+    step: str = "5m",
+    label: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    json: Json = False,
+) -> None:
+    """Fold days of the past from a Prometheus that scraped the brokers; started again, it goes on where it was.
+
+    Parameters
+    ----------
+    prometheus
+        Address of a Prometheus, or of a server with its API (Thanos, Mimir, VictoriaMetrics), with the path before
+        /api/v1.
+    days
+        The number of days, today's among them.
+    step
+        Between two moments: 1m, 5m, 15m. Not less than the interval of the scrapes.
+    label
+        A label that has another name there: OURS=THEIRS, with ours one of cluster, namespace, topic, bundle, instance;
+        repeatable. Those named exported_… are found.
+    """
+    from pydantic import ValidationError
+
+    from pulsar_advisor.admin.prometheus import READ_TIMEOUT_S, Prometheus
+    from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
+    from pulsar_advisor.history.exported import labels_of
+    from pulsar_advisor.model.errors import UsageError
+    from pulsar_advisor.model.text.problems import problems
+    from pulsar_advisor.stages.import_history import run
+
+    IMPORT_DAYS.check(days)
+    IMPORT_STEP.check(step_s := seconds(step))
+    try:
+        connection = AdminConnection.model_validate(
+            {**asdict(access), "admin_urls": (prometheus,), "read_timeout_s": READ_TIMEOUT_S}
+        )
+    except ValidationError as error:
+        raise UsageError(f"--prometheus: {problems(error)[0]}") from error
+    labels, root = labels_of(label), place.open()
+    with AdminTransport(connection) as transport:
+        server, address = Prometheus(transport), connection.admin_urls[0]
+        imported = list(run(root, server, address, days=days, step_s=step_s, labels=labels, begun=log))
+    print_json(imported) if json else say_lines([one.line for one in imported] or ["no day has figures there"])

@@ -1,0 +1,345 @@
+"""`history import`: days of the past from a Prometheus that scraped the brokers, with today's bundle boundaries.
+
+A day is asked for in parts, each written when it is there: a killed import begins again where it was.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from pulsar_advisor.admin.prometheus import POINTS, Prometheus, Question, Samples, Window
+from pulsar_advisor.documents.history_day import FoldedSnapshot, FoldedTable, HistoryDay, Imported
+from pulsar_advisor.history.columns import COLUMNS
+from pulsar_advisor.history.exported import (
+    BUNDLES,
+    HOSTS,
+    LEVELS,
+    NAMESPACES,
+    STARTED,
+    TOPICS,
+    VERSION,
+    VERSION_LABEL,
+    Labels,
+    Level,
+    broker_of,
+    groups,
+    of_namespaces,
+    selector,
+)
+from pulsar_advisor.history.exporters import Exporters
+from pulsar_advisor.history.imported import MISSING, ScrapedHosts, day_tables, gaps
+from pulsar_advisor.history.ring import Ring, namespace_of
+from pulsar_advisor.history.scraped import Scraped
+from pulsar_advisor.history.summary import summary_of
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.errors import DataNotFit, UsageError
+from pulsar_advisor.model.text.some_of import count, some_of
+from pulsar_advisor.stages.moments import moment_at
+from pulsar_advisor.storage.files import sha256_hex
+from pulsar_advisor.storage.history import day_if_any, day_path, last_before
+from pulsar_advisor.storage.lease import held
+from pulsar_advisor.storage.results import read_manifest
+from pulsar_advisor.storage.root import LATEST, Root
+from pulsar_advisor.storage.written import is_written
+from pulsar_advisor.tables.days import read_part, remove_parts, write_day, write_part
+from pulsar_advisor.tables.judged import settings_of
+from pulsar_advisor.tables.read_table import read_table
+from pulsar_advisor.tables.state import judged_view
+
+_log = logging.getLogger(__name__)
+
+DAY_S: Final = 24 * 60 * 60
+MOST_ROWS: Final = 20_000_000
+"""Of a day, bundles times moments: they take 600 MB of memory."""
+_COUNTED_S: Final = 3 * 60 * 60
+"""Series are counted over as long a time at once."""
+_HOST_MOMENTS: Final = 1_000
+"""Of broker figures asked for at once: there are at most about a thousand brokers."""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What all days are asked with."""
+
+    server: Prometheus
+    address: str
+    clock_ahead_s: int
+    cluster_name: str
+    labels: Labels
+    snapshot: str
+    bundles: tuple[str, ...]
+    broker_ids: tuple[str, ...]
+    settings: LoadBalancerSettings
+
+
+def run(
+    root: Root,
+    server: Prometheus,
+    address: str,
+    *,
+    days: int,
+    step_s: int,
+    labels: Labels,
+    begun: Callable[[str], None] = lambda _: None,
+) -> Iterator[HistoryDay]:
+    """Import the last `days` days (UTC), today's until now, oldest first; `begun` gets each before it is asked for.
+
+    A day that was folded from snapshots, or imported to its end, stays as it is and isn't asked for. `address` is the
+    server's, as it is to be named. Raises `UsageError` without a normalized snapshot, `DataNotFit` if the server knows
+    nothing of the cluster, `ClusterUnreachable` if it can't be asked.
+    """
+    source, now_s = _source(root, server, address, labels, days)
+    today_s = now_s // DAY_S * DAY_S
+    for start_s in range(today_s - (days - 1) * DAY_S, today_s + 1, DAY_S):
+        day = f"{datetime.fromtimestamp(start_s, UTC):%Y%m%d}"
+        window = Window(start_s, step_s, min(DAY_S, now_s - start_s) // step_s)
+        if not window.number:
+            continue
+        begun(day)
+        with held(day_path(root, day).parent, day, f"day {day} of cluster {root.cluster} is being imported") as lease:
+            before = day_if_any(root, day)
+            if before is not None and not _is_to_be_imported(before, window):
+                _log.info("day %s is there already: kept", day)
+                remove_parts(root, day)  # of an import that was killed once the day was written
+                yield before
+                continue
+            imported = _import_day(root, source, day, window, lease.require)
+            if imported is None:
+                _log.warning("day %s: no figures were scraped", day)
+            else:
+                yield imported
+
+
+def _source(root: Root, server: Prometheus, address: str, labels: Labels, days: int) -> tuple[_Source, int]:
+    """What days are asked with, and the server's time."""
+    root.resolve(LATEST)
+    snapshot = next((id for id in root.newest_first() if is_written(root, id, "normalize")), None)
+    if snapshot is None:
+        raise UsageError(
+            f"no snapshot of cluster '{root.cluster}' is normalized: run `normalize`; its bundles are needed"
+        )
+    manifest = read_manifest(root, snapshot)
+    now_s = int(server.clock_s())
+    once_a_day = Window(now_s - (days - 1) * DAY_S, DAY_S, days)
+    labels = _labels(server, labels, once_a_day)
+    source = _Source(
+        server=server,
+        address=address,
+        clock_ahead_s=server.clock_ahead_s(),
+        cluster_name=manifest.identity.cluster_name,
+        labels=labels,
+        snapshot=snapshot,
+        bundles=tuple(read_table(root, snapshot, "bundles", judged_view(manifest), ["bundle"])["bundle"].to_pylist()),
+        broker_ids=tuple(manifest.identity.broker_ids),
+        settings=settings_of(root, snapshot, {}).values,
+    )
+    _require_known(source, once_a_day)
+    return source, now_s
+
+
+def _labels(server: Prometheus, labels: Labels, window: Window) -> Labels:
+    """The labels by the names that series of this server have."""
+    wanted = tuple(f"exported_{name}" for name in vars(labels).values())
+    metrics = (level.metrics[0] for level in (TOPICS, BUNDLES))
+    series = server.answers(Question(f"topk(1, {metric})", window, wanted) for metric in metrics)
+    seen = {
+        name
+        for samples in series
+        for found in samples.labels
+        for name, value in zip(wanted, found, strict=True)
+        if value
+    }
+    return labels.replaced(seen)
+
+
+def _require_known(source: _Source, window: Window) -> None:
+    """Refuse a server that knows nothing of the cluster's brokers in this time."""
+    label = source.labels.cluster
+    query = f"count by ({label}) (last_over_time({HOSTS['cpu_usage']}[1d]))"
+    names = {name for (name,) in source.server.ask(Question(query, window, (label,))).labels}
+    if source.cluster_name not in names:
+        others = f"it has clusters: {some_of(names)}" if names - {""} else "it has none: does it scrape /metrics?"
+        raise DataNotFit(
+            f"{source.address} has no broker of cluster '{source.cluster_name}' in label {label}; {others}; if the "
+            "label has another name, give it with --label cluster=NAME"
+        )
+
+
+def _is_to_be_imported(before: HistoryDay, window: Window) -> bool:
+    """Whether a day that is there holds nothing but an import that ended before the window does."""
+    if before.imported is None or any(one.manifest_sha256 for one in before.snapshots):
+        return False
+    return before.imported.step_s * before.imported.moments < window.step_s * window.number
+
+
+def _import_day(
+    root: Root, source: _Source, day: str, window: Window, require: Callable[[], None]
+) -> HistoryDay | None:
+    hosts = _hosts(source, window)
+    if not hosts.scraped.any():
+        return None
+    level, series = _level(source, window)
+    seen = [subject for subject in series if level is BUNDLES]
+    namespaces = Counter[str]()
+    for subject, number in series.items():
+        namespaces[namespace_of(subject) if level is BUNDLES else subject] += number
+    ring = Ring({*source.bundles, *seen}, namespaces)
+    if not ring.names:
+        return None
+    if len(ring.names) * window.number > MOST_ROWS:
+        raise UsageError(
+            f"a day of {count(len(ring.names), 'bundle')} every {window.step_s} s is more than {MOST_ROWS:,} rows: "
+            "choose a greater --step"
+        )
+    parts = [
+        _part(root, source, day, window, level, ring, group, namespaces) for group in _groups(ring, namespaces, window)
+    ]
+    load = pa.concat_tables(parts)
+    unusable = sum(int((part.schema.metadata or {}).get(b"unusable", b"0")) for part in parts)
+    follows = last_before(root, day, source.cluster_name)
+    tables = day_tables(
+        window,
+        ring.names,
+        hosts,
+        load,
+        source.settings,
+        owners_known=level is not NAMESPACES,
+        before=None if follows is None else moment_at(root, follows),
+    )
+    require()
+
+    def result(files: Mapping[str, FoldedTable]) -> HistoryDay:
+        moments = zip(tables["moments"]["snapshot"].to_pylist(), tables["moments"]["fit"].to_pylist(), strict=True)
+        unknown = tuple(id for id in tables["brokers"]["id"].to_pylist() if id not in source.broker_ids)
+        doubtful = level is not TOPICS or unknown
+        return HistoryDay(
+            cluster=root.cluster,
+            cluster_name=source.cluster_name,
+            day=day,
+            columns=COLUMNS,
+            snapshots=tuple(
+                FoldedSnapshot(id=id, manifest_sha256="", validation_sha256=None, fit=fit) for id, fit in moments
+            ),
+            follows=follows,
+            summary=summary_of(tables["index"], tables["events"]),
+            tables=files,
+            imported=Imported(
+                server=source.address,
+                level=level.name,
+                step_s=window.step_s,
+                moments=window.number,
+                points_per_question=POINTS,
+                clock_ahead_s=source.clock_ahead_s,
+                snapshot=source.snapshot,
+                gaps=tuple(gaps(window, hosts)),
+                unusable_samples=unusable,
+                unknown_brokers=unknown,
+                unbounded_namespaces=ring.unbounded,
+                missing=MISSING,
+                confidence="low" if doubtful else "medium",
+            ),
+        )
+
+    written = write_day(root, day, tables, result)
+    remove_parts(root, day)
+    return written
+
+
+def _hosts(source: _Source, window: Window) -> ScrapedHosts:
+    hosts = ScrapedHosts(window.number)
+    labels = (source.labels.instance, VERSION_LABEL)
+    metrics = {**HOSTS, "started": STARTED, "version": VERSION}
+    asked = [(column, metric, *part) for column, metric in metrics.items() for part in window.parts(_HOST_MOMENTS)]
+    questions = (
+        Question(selector(metric, source.labels, source.cluster_name), part, labels) for _, metric, _, part in asked
+    )
+    for (column, _, first, _), samples in zip(asked, source.server.answers(questions), strict=True):
+        brokers = [broker_of(instance, source.broker_ids) for instance, _ in samples.labels]
+        if column == "version":
+            hosts.add_versions(first, brokers, [version for _, version in samples.labels], samples.figures)
+        else:
+            hosts.add(column, first, brokers, samples.figures)
+    return hosts
+
+
+def _level(source: _Source, window: Window) -> tuple[Level, Mapping[str, int]]:
+    """The best level that there are figures of, and the number of series by namespace, or by bundle."""
+    of_day = Window(window.start_s + _COUNTED_S, _COUNTED_S, -(-window.number * window.step_s // _COUNTED_S))
+    for level in LEVELS:
+        label = source.labels.bundle if level is BUNDLES else source.labels.namespace
+        figures = selector(level.metrics[0], source.labels, source.cluster_name, level.matchers(source.labels))
+        query = f"count by ({label}) (last_over_time({figures}[{_COUNTED_S}s]))"
+        samples = source.server.ask(Question(query, of_day, (label,)))
+        found = {name: int(most) for (name,), most in zip(samples.labels, _most(samples), strict=True) if most}
+        if "" in found:
+            raise DataNotFit(
+                f"{count(found[''], 'series')} of {level.metrics[0]} at {source.address} lack the label {label}: if it "
+                f"has another name, give it with --label"
+            )
+        if found:
+            return level, found
+    return TOPICS, {}
+
+
+def _most(samples: Samples) -> list[float]:
+    return [float(one) for one in np.nan_to_num(samples.figures).max(axis=1, initial=0)]
+
+
+def _groups(ring: Ring, namespaces: Mapping[str, int], window: Window) -> Iterator[tuple[str, ...]]:
+    """All namespaces of the ring, together while one question about them stays below `POINTS`."""
+    everywhere = {namespace_of(name): 0 for name in ring.names} | dict(namespaces)
+    return groups(everywhere, max(POINTS // window.number, 1))
+
+
+def _part(
+    root: Root,
+    source: _Source,
+    day: str,
+    window: Window,
+    level: Level,
+    ring: Ring,
+    group: tuple[str, ...],
+    namespaces: Mapping[str, int],
+) -> pa.Table:
+    """The load of some namespaces' bundles: as an import before this one wrote it, or asked for and written."""
+    bundles = [number for namespace in group for number in ring.bundles_of(namespace)]
+    made_of = (source.cluster_name, source.labels, level.name, window, source.broker_ids, group)
+    name = sha256_hex(repr((*made_of, [ring.names[number] for number in bundles])).encode())
+    if (before := read_part(root, day, name)) is None:
+        scraped, unusable = _asked(source, window, level, ring, group, sum(namespaces.get(one, 0) for one in group))
+        before = scraped.load(bundles).replace_schema_metadata({"unusable": str(unusable)})
+        write_part(root, day, name, before)
+    numbers = np.asarray(bundles, np.int32)
+    return before.set_column(0, before.schema.field(0), pa.array(np.repeat(numbers, window.number)))
+
+
+def _asked(
+    source: _Source, window: Window, level: Level, ring: Ring, group: tuple[str, ...], series: int
+) -> tuple[Scraped, int]:
+    """What was exported about namespaces, and how many samples of it were unusable."""
+    scraped, unusable = Scraped(window.number), 0
+    if not series:
+        return scraped, 0
+    names = source.labels
+    labels = (names.instance, names.namespace, level.subject_label(names))
+    matchers = (level.matchers(names), of_namespaces(level, names, group))
+    number = max(POINTS // series, 1)
+    asked = [(figure, *part) for figure in range(len(level.metrics)) for part in window.parts(number)]
+    questions = (
+        Question(selector(level.metrics[figure], names, source.cluster_name, *matchers), part, labels)
+        for figure, _, part in asked
+    )
+    exporters_of = Exporters(source.broker_ids, level, ring)
+    for (figure, first, _), samples in zip(asked, source.server.answers(questions), strict=True):
+        unusable += samples.unusable
+        exporters, figures = exporters_of(samples)
+        scraped.add(figure, first, exporters, figures)
+    return scraped, unusable

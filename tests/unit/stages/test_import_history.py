@@ -1,0 +1,377 @@
+"""Days of the past come from a Prometheus: owners and rates as they were, what is missing named, killed or not."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import documents
+from prometheus_double import PrometheusDouble, Value
+from pulsar_advisor.admin.prometheus import Prometheus
+from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
+from pulsar_advisor.documents.history_day import Gap, HistoryDay
+from pulsar_advisor.history import imported as imported_day
+from pulsar_advisor.history.columns import DAY_TABLES, NO_BROKER
+from pulsar_advisor.history.exported import BUNDLES, HOSTS, STARTED, TOPICS, VERSION, labels_of
+from pulsar_advisor.model.cluster.bundle_range import topic_hash
+from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, DataNotFit, UsageError
+from pulsar_advisor.stages import import_history
+from pulsar_advisor.stages.fold import run as fold
+from pulsar_advisor.storage.history import day_if_any
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.days import damage, read_day_table
+from web_server import HTTPServer
+from written_tables import SNAPSHOT, broker, bundle, written
+
+DAY_S = 86_400
+TODAY_S = 1_795_219_200
+"""Midnight of 2026-11-21."""
+NOW_S = TODAY_S + 6 * 3600
+YESTERDAY = "20261120"
+HOUR = 3600
+A, B = "a.example:8080", "b.example:8080"
+LOW, HIGH = "t/n/0x00000000_0x80000000", "t/n/0x80000000_0xffffffff"
+TOPIC_NAMES = [f"persistent://t/n/topic-{number}" for number in range(4)]
+
+
+@pytest.fixture
+def server() -> Iterator[HTTPServer]:
+    with HTTPServer() as started:
+        yield started
+
+
+def snapshot(folder: Path) -> Root:
+    """Two brokers, which own a bundle each."""
+    return written(
+        folder,
+        {"identity": {"cluster_name": cluster(), "broker_ids": [A, B]}},
+        brokers=[broker(name, cpu_usage=50.0, cpu_limit=100.0) for name in (A, B)],
+        bundles=[
+            bundle("t/n", 0, 0x80000000, A, moved=False),
+            bundle("t/n", 0x80000000, 0xFFFFFFFF, B, moved=False),
+        ],
+    )
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    return snapshot(tmp_path / "root")
+
+
+def during(value: float, *, since_s: int = 0, until_s: int = 2**40) -> Value:
+    return lambda at: value if since_s <= at < until_s else None
+
+
+def outside(gap: range, value: Value) -> Value:
+    return lambda at: None if at in gap else value(at)
+
+
+def cluster() -> str:
+    return documents.manifest().identity.cluster_name
+
+
+def double(*, topics: bool = True, **more: Any) -> PrometheusDouble:
+    """Two brokers, four topics; `a` owns the lower half of the ring, `b` the upper one."""
+    one = PrometheusDouble(NOW_S, **more)
+    for instance in (A, B):
+        for metric in HOSTS.values():
+            one.add(metric, 40 if instance == A else 20, cluster=cluster(), instance=instance)
+        one.add(STARTED, 1.7e9, cluster=cluster(), instance=instance)
+        one.add(VERSION, 1, cluster=cluster(), instance=instance, version="4.0.8")
+    for topic in TOPIC_NAMES if topics else ():
+        add_topic(one, topic, A if topic_hash(topic) < 0x80000000 else B)
+    return one
+
+
+def add_topic(one: PrometheusDouble, topic: str, instance: str, value: Value | float = 10, **labels: str) -> None:
+    for metric in TOPICS.metrics:
+        one.add(metric, value, cluster=cluster(), instance=instance, namespace="t/n", topic=topic, **labels)
+
+
+def imported(
+    root: Root, server: HTTPServer, one: PrometheusDouble, *, days: int = 2, label: tuple[str, ...] = ()
+) -> list[HistoryDay]:
+    address = one.serve(server)
+    with AdminTransport(AdminConnection(admin_urls=(address,)), sleep=lambda _: None) as transport:
+        days_of = import_history.run(
+            root,
+            Prometheus(transport, now=lambda: NOW_S),
+            "http://prometheus:9090",
+            days=days,
+            step_s=HOUR,
+            labels=labels_of(label),
+        )
+        return list(days_of)
+
+
+def load(root: Root, day: HistoryDay) -> dict[str, list[tuple[str | None, float]]]:
+    """Owner and rate of messages in of each bundle, moment by moment."""
+    rows, names, ids = (
+        read_day_table(root, day, table, DAY_TABLES[table]).to_pylist() for table in ("load", "names", "brokers")
+    )
+    found: dict[str, list[tuple[str | None, float]]] = {}
+    for row in rows:
+        owner = None if row["owner"] == NO_BROKER else ids[row["owner"]]["id"]
+        found.setdefault(names[row["bundle"]]["name"], []).append((owner, row["msg_in"]))
+    return found
+
+
+def topics_below(half: bool) -> int:
+    return sum((topic_hash(topic) < 0x80000000) == half for topic in TOPIC_NAMES)
+
+
+def files(root: Root) -> dict[str, bytes]:
+    folder = Path(root.url) / "history"
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.*") if path.is_file()}
+
+
+def test_days_have_the_owners_and_rates_that_were_exported(root: Root, server: HTTPServer) -> None:
+    one = double()
+    yesterday, today = imported(root, server, one)
+    assert (yesterday.day, len(yesterday.snapshots), len(today.snapshots)) == (YESTERDAY, 24, 6)
+    assert load(root, yesterday) == {
+        LOW: [(A, 10.0 * topics_below(True))] * 24,
+        HIGH: [(B, 10.0 * topics_below(False))] * 24,
+    }
+    assert list(damage(root, yesterday)) == []
+    assert one.most_in_flight == 1
+    assert all(snapshot.fit for snapshot in yesterday.snapshots)
+    hosts = read_day_table(root, yesterday, "hosts", DAY_TABLES["hosts"]).to_pylist()
+    assert (hosts[0]["usage"], hosts[0]["version"], hosts[0]["started_at_ms"]) == (
+        pytest.approx(0.4),
+        "4.0.8",
+        1_700_000_000_000,
+    )
+    assert yesterday.imported is not None
+    assert (yesterday.imported.level, yesterday.imported.confidence, yesterday.imported.snapshot) == (
+        "topic",
+        "medium",
+        SNAPSHOT,
+    )
+
+
+def test_a_move_is_a_change_of_owner(root: Root, server: HTTPServer) -> None:
+    one = double(topics=False)
+    noon = TODAY_S - DAY_S // 2
+    for topic in TOPIC_NAMES:
+        add_topic(one, topic, A, during(1, until_s=noon))
+        add_topic(one, topic, B, during(1, since_s=noon))
+    yesterday, _ = imported(root, server, one)
+    assert [owner for owner, _ in load(root, yesterday)[LOW]] == [A] * 12 + [B] * 12
+    index = read_day_table(root, yesterday, "index", DAY_TABLES["index"])
+    assert index["moves"].to_pylist() == [0] * 12 + [2] + [0] * 11
+    assert yesterday.summary is not None
+    assert yesterday.summary.moves == {"unknown": 2}
+
+
+def test_a_move_at_midnight_is_of_the_day_after(root: Root, server: HTTPServer) -> None:
+    one = double(topics=False)
+    for topic in TOPIC_NAMES:
+        add_topic(one, topic, A, during(1, until_s=TODAY_S))
+        add_topic(one, topic, B, during(1, since_s=TODAY_S))
+    yesterday, today = imported(root, server, one)
+    assert today.follows == yesterday.snapshots[-1].id
+    assert today.summary is not None
+    assert today.summary.moves == {"unknown": 2}
+
+
+def test_a_gap_is_named_and_has_no_moments(root: Root, server: HTTPServer) -> None:
+    one = double()
+    gap = range(TODAY_S - 20 * HOUR, TODAY_S - 17 * HOUR)
+    for series in one.series:
+        series.value = outside(gap, series.value)
+    yesterday, _ = imported(root, server, one)
+    assert yesterday.imported is not None
+    assert yesterday.imported.gaps == (Gap(from_ms=1000 * gap.start, to_ms=1000 * (gap.stop - HOUR)),)
+    assert len(yesterday.snapshots) == 21
+
+
+def test_a_moment_is_unfit_while_an_owner_reports_no_usage(root: Root, server: HTTPServer) -> None:
+    one = double()
+    one.series = [
+        series
+        for series in one.series
+        if series.labels["__name__"] not in HOSTS.values() or series.labels["instance"] == A
+    ]
+    yesterday, _ = imported(root, server, one)
+    assert not any(snapshot.fit for snapshot in yesterday.snapshots)
+
+
+def test_labels_that_a_scrape_replaced_are_found(root: Root, server: HTTPServer) -> None:
+    one = double()
+    for series in one.series:
+        labels = dict(series.labels)
+        if "namespace" in labels:
+            labels |= {"exported_namespace": labels["namespace"], "namespace": "kubernetes"}
+        series.labels = labels
+    assert load(root, imported(root, server, one)[0])[LOW][0] == (A, 10.0 * topics_below(True))
+
+
+def test_another_label_is_the_instance(root: Root, server: HTTPServer) -> None:
+    one = double()
+    for series in one.series:
+        series.labels = {**series.labels, "instance": "10.0.0.1:1", "pod": series.labels["instance"].partition(".")[0]}
+    assert load(root, imported(root, server, one, label=("instance=pod",))[0])[LOW][0][0] == A
+
+
+def test_a_broker_scraped_twice_counts_once(root: Root, server: HTTPServer) -> None:
+    one = double()
+    for topic in TOPIC_NAMES:
+        add_topic(one, topic, (A if topic_hash(topic) < 0x80000000 else B).replace("8080", "9090"), job="again")
+    assert load(root, imported(root, server, one)[0])[LOW][0] == (A, 10.0 * topics_below(True))
+
+
+def test_an_instance_that_is_no_broker_any_more_keeps_its_name(root: Root, server: HTTPServer) -> None:
+    one = double(topics=False)
+    for metric in HOSTS.values():
+        one.add(metric, 10, cluster=cluster(), instance="gone.example:8080")
+    add_topic(one, TOPIC_NAMES[0], "gone.example:8080")
+    yesterday, _ = imported(root, server, one)
+    assert yesterday.imported is not None
+    assert (yesterday.imported.unknown_brokers, yesterday.imported.confidence) == (("gone.example:8080",), "low")
+
+
+def test_without_topics_figures_come_from_bundles(root: Root, server: HTTPServer) -> None:
+    one = double(topics=False)
+    for metric in BUNDLES.metrics:
+        one.add(metric, 7, cluster=cluster(), instance=A, bundle=HIGH)
+        one.add(metric, 8, cluster=cluster(), instance=A, bundle="t/n/0x00000000_0x10000000")
+    yesterday, _ = imported(root, server, one)
+    assert yesterday.imported is not None
+    assert (yesterday.imported.level, yesterday.imported.confidence) == ("bundle", "low")
+    found = load(root, yesterday)
+    assert (found[HIGH][0], found["t/n/0x00000000_0x10000000"][0]) == ((A, 7), (A, 8))
+
+
+def test_without_bundles_figures_come_from_namespaces_in_equal_shares(root: Root, server: HTTPServer) -> None:
+    one = double(topics=False)
+    for metric in TOPICS.metrics:
+        one.add(metric, 30, cluster=cluster(), instance=A, namespace="t/n")
+        one.add(metric, 10, cluster=cluster(), instance=B, namespace="t/n")
+        one.add(metric, 3, cluster=cluster(), instance=B, namespace="t/whole")
+    yesterday, _ = imported(root, server, one)
+    assert yesterday.imported is not None
+    assert (yesterday.imported.level, yesterday.imported.unbounded_namespaces) == ("namespace", ("t/whole",))
+    found = load(root, yesterday)
+    assert (found[LOW][0], found[HIGH][0]) == ((None, 20), (None, 20))
+    assert found["t/whole/0x00000000_0xffffffff"][0] == (B, 3)
+
+
+def test_samples_that_are_no_figures_are_counted_and_left_out(root: Root, server: HTTPServer) -> None:
+    one = double(topics=False)
+    add_topic(one, TOPIC_NAMES[0], A, lambda at: "NaN" if at % (2 * HOUR) else 5)
+    yesterday, _ = imported(root, server, one)
+    assert yesterday.imported is not None
+    assert yesterday.imported.unusable_samples == 12 * len(TOPICS.metrics)
+
+
+def test_a_segment_is_of_the_bundle_of_its_whole_name(root: Root, server: HTTPServer) -> None:
+    one = double(topics=False)
+    segment = "segment://t/n/orders/0000-7fff-1"
+    add_topic(one, segment, A)
+    found = load(root, imported(root, server, one)[0])
+    assert found[LOW if topic_hash(segment) < 0x80000000 else HIGH][0] == (A, 10)
+
+
+def test_what_is_imported_stays_and_the_day_of_now_goes_on(root: Root, server: HTTPServer) -> None:
+    one = double()
+    imported(root, server, one)
+    before, one.now_s = files(root), NOW_S + 2 * HOUR
+    _yesterday, today = imported(root, server, one)
+    assert len(today.snapshots) == 8
+    assert {name: content for name, content in files(root).items() if YESTERDAY in name} == {
+        name: content for name, content in before.items() if YESTERDAY in name
+    }
+
+
+@pytest.mark.parametrize("questions", [3, 12, 18, 26])
+def test_an_import_that_was_killed_goes_on_to_the_same_bytes(
+    root: Root, server: HTTPServer, tmp_path: Path, questions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_history, "POINTS", 24)
+    namespaces = ("t/m", "t/o")
+    whole = double()
+    for name in namespaces:
+        for metric in TOPICS.metrics:
+            whole.add(
+                metric,
+                "NaN" if name == "t/m" else 2,
+                cluster=cluster(),
+                instance=A,
+                namespace=name,
+                topic=f"persistent://{name}/x",
+            )
+    whole.dies_after = questions
+    with pytest.raises(ClusterUnreachable):
+        imported(root, server, whole, days=1)
+    before = len(whole.asked)
+    whole.dies_after = None
+    imported(root, server, whole, days=1)
+    second = len(whole.asked) - before
+    copy = snapshot(tmp_path / "copy")
+    imported(copy, server, whole, days=1)
+    third = len(whole.asked) - before - second
+    assert files(root) == files(copy)
+    assert (second < third) == (questions >= 18)
+
+
+def test_a_question_asks_for_no_more_points_than_stated(
+    root: Root, server: HTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_history, "POINTS", 8)
+    one = double()
+    yesterday, _ = imported(root, server, one)
+    of_topics = [asked for asked in one.asked if asked["query"].startswith(TOPICS.metrics[0])]
+    assert {(int(asked["end"]) - int(asked["start"])) // HOUR + 1 for asked in of_topics} == {2}
+    assert len(load(root, yesterday)[LOW]) == 24
+
+
+def test_a_snapshot_joins_an_imported_day(root: Root, server: HTTPServer) -> None:
+    _, today = imported(root, server, double())
+    assert today.day == SNAPSHOT[:8]
+    day = fold(root, SNAPSHOT[:8])
+    assert [bool(one.manifest_sha256) for one in day.snapshots] == [False] * 6 + [True]
+    assert day.imported == today.imported
+    assert day_if_any(root, day.day) == imported(root, server, double(), days=1)[0]
+
+
+def test_a_server_of_other_clusters_is_refused(root: Root, server: HTTPServer) -> None:
+    one = PrometheusDouble(NOW_S)
+    one.add(HOSTS["cpu_usage"], 1, cluster="other", instance=A)
+    with pytest.raises(DataNotFit, match="it has clusters: other"):
+        imported(root, server, one)
+
+
+def test_a_server_without_brokers_is_refused(root: Root, server: HTTPServer) -> None:
+    with pytest.raises(DataNotFit, match="does it scrape /metrics"):
+        imported(root, server, PrometheusDouble(NOW_S))
+
+
+def test_a_cluster_without_snapshot_is_refused(tmp_path: Path, server: HTTPServer) -> None:
+    with pytest.raises(UsageError):
+        imported(Root(str(tmp_path), "test"), server, double())
+
+
+def test_more_instances_than_a_cluster_has_brokers_are_refused(
+    root: Root, server: HTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(imported_day, "MOST_BROKERS", 1)
+    with pytest.raises(DataNotFit, match="2 instances export figures of one day"):
+        imported(root, server, double())
+
+
+def test_a_bundle_that_is_none_is_refused(root: Root, server: HTTPServer) -> None:
+    one = double(topics=False)
+    for metric in BUNDLES.metrics:
+        one.add(metric, 7, cluster=cluster(), instance=A, bundle="t/n/all")
+    with pytest.raises(AdvisorError, match="'all' is not a bundle range"):
+        imported(root, server, one)
+
+
+def test_more_rows_than_memory_is_meant_for_are_refused(
+    root: Root, server: HTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_history, "MOST_ROWS", 40)
+    with pytest.raises(AdvisorError, match="choose a greater --step"):
+        imported(root, server, double())
