@@ -1,5 +1,4 @@
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,14 @@ TASKS = {f"combination-{number}": {"shedder": f"S{number}"} for number in (2, 0,
 
 
 @pytest.fixture
+def partitioned(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session with the partitions of a large snapshot."""
+    spark.conf.set("spark.sql.shuffle.partitions", 8)
+    yield spark
+    spark.conf.set("spark.sql.shuffle.partitions", 1)
+
+
+@pytest.fixture
 def partition() -> Callable[[Any], str]:
     """Made here, so that it travels as it is: workers can't import this module."""
 
@@ -30,37 +37,24 @@ def partition() -> Callable[[Any], str]:
 
 
 def test_each_computation_gets_a_task_of_its_own_where_there_are_partitions_enough(
-    spark: SparkSession, partition: Callable[[Any], str]
+    partitioned: SparkSession, partition: Callable[[Any], str]
 ) -> None:
-    spark.conf.set("spark.sql.shuffle.partitions", 8)
-    try:
-        answers = fan_out(spark, TASKS, partition)
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", 1)
-    assert answers == {
+    assert fan_out(partitioned, TASKS, partition) == {
         "combination-2": "S2 in task 0",
         "combination-0": "S0 in task 1",
         "combination-1": "S1 in task 2",
     }
 
 
-def test_of_a_small_snapshot_one_worker_makes_all(spark: SparkSession, partition: Callable[[Any], str]) -> None:
-    assert set(fan_out(spark, TASKS, partition).values()) == {f"S{number} in task 0" for number in range(3)}
-
-
-def test_nothing_to_compute_is_no_job(spark: SparkSession) -> None:
-    assert fan_out(spark, {}, json.dumps) == {}
-
-
 @pytest.mark.full
-def test_executors_read_the_cluster_state_themselves(spark: SparkSession, tmp_path: Path) -> None:
+def test_executors_read_the_cluster_state_themselves(partitioned: SparkSession, tmp_path: Path) -> None:
     root = Root(str(tmp_path), "test")
     snapshot = skewed_modular_cluster().write(root)
-    normalize(spark, root, snapshot)
+    normalize(partitioned, root, snapshot)
 
     def busiest(payload: Any) -> str:
         state = cluster_state(Root(payload["root"], "test"), payload["snapshot"], payload["view"])
         return state.brokers.ids[int(state.brokers.usage[:, 0].argmax())]
 
     tasks = {view: {"root": str(tmp_path), "snapshot": snapshot, "view": view} for view in ("fresh", "published")}
-    assert fan_out(spark, tasks, busiest) == dict.fromkeys(tasks, "broker-1.pulsar.test:8080")
+    assert fan_out(partitioned, tasks, busiest) == dict.fromkeys(tasks, "broker-1.pulsar.test:8080")

@@ -1,4 +1,4 @@
-"""Many independent computations on Spark's executors, in parallel as far as the snapshot's size justifies it."""
+"""Many independent computations: on Spark's executors, or in this process if the snapshot is small."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ def fan_out(spark: SparkSession, tasks: Mapping[str, T], function: Callable[[T],
     """Call `function` with every task's payload; returns task id -> result.
 
     Each call is a separate Spark task if the session has enough shuffle partitions. For a small snapshot it has only
-    one (`session`), so that one Python worker starts and makes all calls in sequence. Payloads are JSON values;
-    `function` is a module-level function (executors import it, so its module must be installed or shipped there) and
-    returns text. It reads what it needs, such as `cluster_state(...)`, on the executor itself. An exception in one call
-    ends them all. The tasks begin in the order given, the results are in it.
+    one (`session`): this process makes all calls in sequence, because a Python worker would first import and read again
+    what is here already. Payloads are JSON values; `function` is a module-level function (executors import it, so its
+    module must be installed or shipped there) and returns text. It reads what it needs, such as `cluster_state(...)`,
+    where it is called. An exception in one call ends them all. The tasks begin in the order given, the results are in
+    it.
     """
-    if not tasks:
-        return {}
     side_by_side = min(len(tasks), int(spark.conf.get(_PARTITIONS) or len(tasks)))
+    if side_by_side <= 1:
+        return {task: function(json.loads(json.dumps(payload))) for task, payload in tasks.items()}
     rows = pa.table(
         {
             "partition": pa.array([number % side_by_side for number in range(len(tasks))], pa.int32()),
