@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place
 from pulsar_advisor.cli.output import print_json, say, say_lines
+from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.storage.root import LATEST
 
 
@@ -41,11 +42,18 @@ def prune_snapshots(
     place: Place = Place(),
     keep_days: int | None = None,
     keep_count: int | None = None,
+    raw: str | None = None,
+    tables: str | None = None,
+    thin: str | None = None,
+    history: str | None = None,
     dry_run: Annotated[bool, Flag] = False,
     ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
     """Remove old snapshots and all that was made of them; the newest stays, and every one a plan refers to.
+
+    By age and number; or, where snapshots are folded into days, by what lasts how long: then nothing goes before its
+    day is over and holds it, and snapshots that an event refers to stay as long as their day.
 
     Parameters
     ----------
@@ -53,16 +61,36 @@ def prune_snapshots(
         Keep snapshots younger than this many days.
     keep_count
         Keep this many of the newest snapshots.
+    raw
+        Keep what snapshots were normalized from this long, as 3d.
+    tables
+        Keep every snapshot this long, as 14d.
+    thin
+        Of older ones keep one an interval until an age, as 1h:30d,1d:1y.
+    history
+        Keep folded days this long, as 400d.
     dry_run
         Say what would be removed; remove nothing.
     """
     from datetime import UTC, datetime
 
-    from pulsar_advisor.snapshots.retention import Retention
+    from pulsar_advisor.snapshots.retention import Retention, lifetimes
     from pulsar_advisor.stages.prune import run as prune
+    from pulsar_advisor.stages.thin import run as prune_by_age
 
-    retention = Retention(keep_days, keep_count)
-    pruned = prune(place.open(), retention, ledger.given(place), datetime.now(UTC), dry_run=dry_run)
+    given = {"raw": raw, "tables": tables, "thin": thin, "history": history}
+    ages = {name: text for name, text in given.items() if text is not None}
+    refuse_together(
+        {
+            "--keep-days or --keep-count": keep_days is not None or keep_count is not None,
+            **{f"--{name}": True for name in list(ages)[:1]},
+        }
+    )
+    root, address, now = place.open(), ledger.given(place), datetime.now(UTC)
+    if ages:
+        pruned = prune_by_age(root, lifetimes(**ages), address, now, dry_run=dry_run)
+    else:
+        pruned = prune(root, Retention(keep_days, keep_count), address, now, dry_run=dry_run)
     print_json(pruned) if json else say_lines(pruned.lines())
 
 

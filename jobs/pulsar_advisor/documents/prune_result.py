@@ -1,11 +1,14 @@
-"""The result of `snapshots prune`: which snapshots were removed, and which are kept although outdated."""
+"""The result of `snapshots prune`: what was removed, and which snapshots are kept although outdated."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import ClassVar
 
 from pulsar_advisor.documents.document import Document
+from pulsar_advisor.model.cluster.snapshot_id import day_of
+from pulsar_advisor.model.text.some_of import count
 
 
 class Pruned(Document):
@@ -24,14 +27,39 @@ class Pruned(Document):
     dry_run: bool
     unreadable: tuple[str, ...] = ()
     """Plans, by file or digest, that can't be read: the snapshots that they were made from are kept."""
+    of_events: tuple[str, ...] = ()
+    """Outdated, but the first that shows an event, or the last before it."""
+    unfolded: tuple[str, ...] = ()
+    """Outdated, but their day isn't over, or wasn't folded with them as they are now."""
+    raw_of_days: tuple[str, ...] = ()
+    """Days (`YYYYMMDD`) of whose snapshots the raw files were removed."""
+    days: tuple[str, ...] = ()
+    """Folded days that were removed."""
 
     def lines(self) -> Iterator[str]:
         """For people."""
         verb = "would remove" if self.dry_run else "removed"
-        yield from (f"{verb} {snapshot}" for snapshot in self.removed)
+        yield from (f"{verb} {snapshots}" for snapshots in _by_day(self.removed))
+        yield from (f"{verb} the raw files of day {day}" for day in self.raw_of_days)
+        yield from (f"{verb} folded day {day}" for day in self.days)
         yield from (f"{verb} what an interrupted prune left of {snapshot}" for snapshot in self.remainders)
-        yield from (f"kept {snapshot}: a plan refers to it" for snapshot in self.referred_to)
-        yield from (f"kept {snapshot}: a stage is working on it" for snapshot in self.at_work)
+        for kept, reason in (
+            (self.referred_to, "a plan refers to {it}"),
+            (self.at_work, "a stage is working on {it}"),
+            (self.of_events, "an event refers to {it}"),
+            (self.unfolded, "no folded day that is over holds {it}: run `history fold --all`"),
+        ):
+            yield from (
+                f"kept {snapshots}: {reason.format(it='them' if ' ' in snapshots else 'it')}"
+                for snapshots in _by_day(kept)
+            )
         yield from (f"can't be read: {plan}; the snapshot it was made from is kept" for plan in self.unreadable)
-        if not (self.removed or self.remainders or self.referred_to or self.at_work):
+        if not any(value for name, value in self if name not in ("dry_run", "unreadable")):
             yield "nothing to prune"
+
+
+def _by_day(snapshots: Sequence[str]) -> Iterator[str]:
+    """Each day's: the one, or their number."""
+    for day, of_day in groupby(sorted(snapshots), day_of):
+        first, *others = of_day
+        yield f"{count(1 + len(others), 'snapshot')} of {day}" if others else first

@@ -12,16 +12,16 @@ from typing import Final
 
 from pulsar_advisor.model.errors import UsageError
 
-_SECONDS_OF: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_SECONDS_OF: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "y": 365 * 86_400}
 _WHOLE_NUMBER: Final = re.compile(r"\d{1,15}", re.ASCII)
 """Longer ones are refused as such: Python can't convert every one of them."""
 
 
 def seconds(text: str) -> int:
-    """A duration such as 90s, 30m, 4h or 1d, in seconds. Raises `UsageError`."""
+    """A duration such as 90s, 30m, 4h, 1d or 1y (365 days), in seconds. Raises `UsageError`."""
     number, unit = text[:-1], text[-1:]
     if unit not in _SECONDS_OF or not _WHOLE_NUMBER.fullmatch(number):
-        raise UsageError(f"'{text}' is not a duration: give a whole number with s, m, h or d, for example 4h")
+        raise UsageError(f"'{text}' is not a duration: give a whole number with s, m, h, d or y, for example 4h")
     return int(number) * _SECONDS_OF[unit]
 
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from datetime import datetime, timedelta
-from itertools import takewhile
+from itertools import groupby, takewhile
 from typing import Final
 
 from pulsar_advisor.documents.history_day import FoldedSnapshot, FoldedTable, HistoryDay
@@ -18,8 +18,8 @@ from pulsar_advisor.history.day import fold
 from pulsar_advisor.history.events import CarriedOut
 from pulsar_advisor.history.moment import Moment
 from pulsar_advisor.history.summary import summary_of
-from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
-from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.cluster.snapshot_id import day_of, snapshot_moment
+from pulsar_advisor.model.errors import AdvisorError, UsageError
 from pulsar_advisor.model.plans.plan import short
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.stages.moments import folded_moments, moment_at, normalized_moment
@@ -76,6 +76,24 @@ def run(root: Root, day: str, address: str | None = None) -> HistoryDay:
             )
 
         return write_day(root, day, tables, result)
+
+
+def fold_until(root: Root, today: str, address: str | None = None) -> list[HistoryDay]:
+    """Fold every day before today (`YYYYMMDD`, UTC) that has a normalized snapshot.
+
+    One that can't be folded doesn't keep the others from it. Raises what kept the first of these, and as `run` does.
+    """
+    folded, failures = [], list[AdvisorError]()
+    for day, snapshots in groupby(root.snapshots(), day_of):
+        if day < today and any(is_written(root, snapshot, "normalize") for snapshot in snapshots):
+            try:
+                folded.append(run(root, day, address))
+            except AdvisorError as error:
+                _log.error("day %s can't be folded: %s", day, error)
+                failures.append(error)
+    if failures:
+        raise failures[0]
+    return folded
 
 
 def _normalized(root: Root, day: str, before: HistoryDay | None) -> dict[str, Manifest]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from datetime import datetime
 from itertools import chain
@@ -25,23 +26,37 @@ from pulsar_advisor.storage.root import Root
 
 
 def run(root: Root, retention: Retention, address: str | None, now: datetime, *, dry_run: bool) -> Pruned:
-    """Remove outdated snapshots: the raw manifest first, so that none ever exists in part, then every stage's folder.
+    """Remove outdated snapshots, see `remove`.
 
     `address` is the ledger's (see `ledger_address`), by default SQLite beside a local root.
-    Others may capture, or make and apply plans, at the same time: the manifest, the plans' references and any active
-    stage are checked again before each snapshot is removed.
     Raises `UsageError` if the snapshots that plans refer to can't be determined (see `PlanReferences`), and
     `StorageError` if the ledger can't be read or a folder can't be removed.
+    """
+    references = PlanReferences(root, address)
+    return remove(root, references, lambda existing: retention.outdated(existing, now), dry_run=dry_run)
+
+
+def remove(
+    root: Root,
+    references: PlanReferences,
+    outdated: Callable[[Sequence[str]], Collection[str]],
+    *,
+    dry_run: bool,
+) -> Pruned:
+    """Remove those of the existing snapshots that are `outdated`, unless a plan refers to them.
+
+    The raw manifest goes first, so that none ever exists in part, then every stage's folder. Others may capture, or
+    make and apply plans, at the same time: the manifest, the plans' references and any active stage are checked again
+    before each snapshot is removed. Raises `StorageError`.
     """
     stages = stage_folders(root)
     made = made_of(root, stages)  # before the manifests, so that a new snapshot is not mistaken for a remainder
     existing = root.snapshots()
-    references = PlanReferences(root, address, has_plans=PLANS in stages)
     removed: list[str] = []
     remainders: list[str] = []
     kept: list[str] = []
     at_work: list[str] = []
-    for snapshot in sorted({*made.difference(existing), *retention.outdated(existing, now)}):
+    for snapshot in sorted({*made.difference(existing), *outdated(existing)}):
         is_remainder = snapshot not in existing
         if has_manifest(root, snapshot) == is_remainder:
             continue  # imported, or removed by another process, since the listing
@@ -70,11 +85,11 @@ class PlanReferences:
 
     Includes every plan in the ledger (proposed, approved or applied), plan files with steps to apply, since those may
     be recorded in another ledger, and the snapshots that a plan's strategies learnt from.
-    Without a ledger there are none, unless the root `has_plans`: then their ledger is elsewhere, and `UsageError` is
+    Without a ledger there are none, unless the root has plans: then their ledger is elsewhere, and `UsageError` is
     raised.
     """
 
-    def __init__(self, root: Root, address: str | None, *, has_plans: bool) -> None:
+    def __init__(self, root: Root, address: str | None) -> None:
         self._root = root
         self._url = address or root.ledger_url
         self._read: dict[str, tuple[str, ...]] = {}
@@ -84,7 +99,7 @@ class PlanReferences:
         if not ledger_exists(self._url):
             if address is not None:
                 raise UsageError(f"there is no ledger at {address}: nothing was removed")
-            if has_plans:
+            if (root.path / PLANS / f"cluster={root.cluster}").is_dir():
                 raise UsageError(
                     f"{root.path} holds plans but no ledger that refers to them: name it with --ledger URL"
                 )

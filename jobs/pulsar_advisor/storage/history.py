@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from pulsar_advisor.documents.history_day import HistoryDay
 from pulsar_advisor.model.errors import AdvisorError, StorageError
+from pulsar_advisor.storage.claim import remove_folder
+from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.results import read_document
 from pulsar_advisor.storage.root import RESULT, Root, clusters_in
 
@@ -62,14 +64,42 @@ def folded_days(root: Root, last: int | None = None) -> tuple[list[HistoryDay], 
     return days, unreadable
 
 
+def days_with_files(root: Root) -> list[str]:
+    """The days that any table has files of, oldest first: those that were folded, and remainders of others."""
+    found = (name for table in _tables(root) for name in _named(root, table))
+    return sorted(set(found))
+
+
+def remove_day(root: Root, day: str) -> None:
+    """Remove a day: its result first, so that none ever exists in part. Raises `StorageError`, `Held`."""
+    with held(day_path(root, day).parent, day, f"day {day} of cluster {root.cluster} is being folded"):
+        try:
+            day_path(root, day).unlink(missing_ok=True)
+        except OSError as error:
+            raise StorageError(f"can't remove {day_path(root, day)}: {error.strerror or error}") from error
+        for table in _tables(root):
+            if table != "result":
+                remove_folder(root.day_folder(table, day))
+    remove_folder(day_path(root, day).parent)
+
+
 def clusters_with_history(root: Root) -> list[str]:
     """Names of the clusters that have folded days under a root, sorted."""
     return clusters_in(root.location / "history" / "result")
 
 
-def _named(root: Root) -> list[str]:
+def _tables(root: Root) -> list[str]:
+    """Every folder of days, that of their results too."""
+    parent = root.location / "history"
+    try:
+        return sorted(child.name for child in parent.iterdir() if child.is_dir()) if parent.is_dir() else []
+    except OSError as error:
+        raise StorageError(f"can't list {parent}: {error.strerror or error}") from error
+
+
+def _named(root: Root, table: str = "result") -> list[str]:
     """The days that have a folder, oldest first; one listing, however many there are."""
-    parent = root.day_folder("result", "").parent
+    parent = root.day_folder(table, "").parent
     try:
         names = [child.name for child in parent.iterdir()] if parent.is_dir() else []
     except OSError as error:

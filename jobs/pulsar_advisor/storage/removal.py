@@ -83,6 +83,23 @@ def remove_snapshot(root: Root, stages: Iterable[str], snapshot: str, *, is_rema
         remove_folder(root.folder(stage, snapshot))
 
 
+def has_raw_files(root: Root, snapshot: str) -> bool:
+    """Whether there is more of a raw snapshot than its manifest."""
+    return len(_children(root.folder("raw", snapshot))) > 1
+
+
+def remove_raw_files(root: Root, snapshot: str) -> None:
+    """Remove what a snapshot was normalized from; its manifest stays, so there is one. Raises `StorageError`."""
+    for child in _children(root.folder("raw", snapshot)):
+        if child.is_dir():
+            remove_folder(child)
+        elif child.name != MANIFEST:
+            try:
+                child.unlink(missing_ok=True)
+            except OSError as error:
+                raise StorageError(f"can't remove {child}: {error.strerror or error}") from error
+
+
 def _is_held(lease: UPath) -> bool:
     try:
         return is_held(read_file(lease, "prune"), age(lease))
@@ -91,7 +108,11 @@ def _is_held(lease: UPath) -> bool:
 
 
 def _folders(parent: UPath) -> list[UPath]:
+    return [child for child in _children(parent) if child.is_dir()]
+
+
+def _children(parent: UPath) -> list[UPath]:
     try:
-        return [child for child in parent.iterdir() if child.is_dir()] if parent.is_dir() else []
+        return list(parent.iterdir()) if parent.is_dir() else []
     except OSError as error:
         raise StorageError(f"can't list {parent}: {error.strerror or error}") from error

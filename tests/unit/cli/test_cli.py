@@ -164,6 +164,8 @@ def test_the_calls_of_a_capture_can_be_read_without_making_one(capsys: pytest.Ca
         (["snapshots", "import", "/nowhere.tar"], 2, "there is no archive /nowhere.tar"),
         (["snapshots", "show"], 2, "there is no snapshot of cluster 'c'"),
         (["snapshots", "prune"], 2, "give --keep-days N, --keep-count N, or both"),
+        (["snapshots", "prune", "--keep-count", "1", "--tables", "3d"], 2, "exclude each other: give only one"),
+        (["snapshots", "prune", "--raw", "3d", "--tables", "1d"], 2, "--tables of 1d is less than --raw of 3d"),
         (["brokers"], 2, "there is no snapshot of cluster 'c'"),
         (["brokers", "--watch"], 2, "no admin URL: give --admin-url"),
         (

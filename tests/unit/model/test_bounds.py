@@ -20,7 +20,7 @@ def test_a_duration_is_a_whole_number_and_its_unit(text: str, expected: int) -> 
 
 @pytest.mark.parametrize("text", ["", "s", "4", "-5s", "1.5h", "4 h", "4w", "\u0664h", "9" * 5000 + "s"])
 def test_anything_else_is_no_duration(text: str) -> None:
-    with pytest.raises(UsageError, match="is not a duration: give a whole number with s, m, h or d"):
+    with pytest.raises(UsageError, match="is not a duration: give a whole number with s, m, h, d or y"):
         seconds(text)
 
 

@@ -10,10 +10,11 @@ from pulsar_advisor.documents.history_day import HistoryDay
 from pulsar_advisor.history.columns import DAY_TABLES
 from pulsar_advisor.model.configuration.settings import resolve_settings, texts_of
 from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.stages.fold import fold_until
 from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.trend import run as trend
 from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.storage.history import day_if_any
+from pulsar_advisor.storage.history import day_if_any, folded_days
 from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.days import damage, read_day_table
 from written_tables import broker, bundle, written
@@ -178,3 +179,13 @@ def test_a_trend_is_read_from_folded_days(tmp_path: Path) -> None:
 def test_the_document_can_be_read_again(tmp_path: Path) -> None:
     day = fold(snapshot(tmp_path, MORNING), DAY)
     assert HistoryDay.parsed(day.content(), "a file") == day
+
+
+def test_days_before_today_are_folded_although_one_of_them_can_not_be(tmp_path: Path) -> None:
+    for day in ("20261118", "20261119", "20261120", DAY):
+        root = snapshot(tmp_path, f"{day}T080000Z")
+    for file in root.folder("tables/bundles", "20261118T080000Z").iterdir():  # what follows it can't be compared
+        file.write_bytes(b"rotten")
+    with pytest.raises(StorageError):
+        fold_until(root, DAY)
+    assert [day.day for day in folded_days(root)[0]] == ["20261120"]

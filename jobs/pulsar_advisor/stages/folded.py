@@ -1,0 +1,83 @@
+"""What the folded days of a cluster say about its snapshots: which may go, since their day is over and holds them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from typing import Final
+
+from pulsar_advisor.documents.history_day import HistoryDay
+from pulsar_advisor.history.columns import EVENTS
+from pulsar_advisor.history.events import OWN, UNKNOWN
+from pulsar_advisor.model.cluster.snapshot_id import day_of
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.storage.history import folded_days
+from pulsar_advisor.storage.results import read_manifest
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.written import is_written, result_sha256
+from pulsar_advisor.tables.days import read_day_table
+
+_OF_EVERY_CYCLE: Final = (OWN, UNKNOWN)
+"""Causes of moves that nearly every snapshot shows where a cluster balances itself."""
+
+_log = logging.getLogger(__name__)
+
+
+class FoldedDays:
+    """The folded days before today."""
+
+    def __init__(self, root: Root, today: str) -> None:
+        """`today` is `YYYYMMDD`, in UTC. Raises `StorageError` if the days can't be listed."""
+        self._root = root
+        days, unreadable = folded_days(root)
+        for line in unreadable:
+            _log.warning("day %s", line)
+        self._days = {day.day: day for day in days if day.day < today}
+        self._snapshots = {one.id: one for day in self._days.values() for one in day.snapshots}
+
+    @property
+    def fit(self) -> frozenset[str]:
+        """The snapshots that validation let be used."""
+        return frozenset(one.id for one in self._snapshots.values() if one.fit)
+
+    def hold(self, snapshot: str) -> bool:
+        """Whether a snapshot's day is over and was folded with it, as it is now.
+
+        One that no day can hold goes with its day: without tables, or of another cluster that had this name in paths.
+        """
+        folded, day = self._snapshots.get(snapshot), self._days.get(day_of(snapshot))
+        if day is None:
+            return False
+        if not is_written(self._root, snapshot, "normalize"):
+            return True
+        if folded is None:
+            return read_manifest(self._root, snapshot).identity.cluster_name != day.cluster_name
+        return folded.manifest_sha256 == result_sha256(
+            self._root, snapshot, "capture"
+        ) and folded.validation_sha256 == result_sha256(self._root, snapshot, "validate")
+
+    def of_events(self, snapshots: Collection[str]) -> set[str]:
+        """Those of the snapshots that are the first to show an event, or the last before it.
+
+        Moves that the cluster made by itself don't count. All that the events of a day might refer to, if they can't be
+        read.
+        """
+        asked, found = {day_of(snapshot) for snapshot in snapshots}, set[str]()
+        for day in self._days.values():
+            if {day.day, day_of(day.follows or "")} & asked:
+                found |= self._around_events(day)
+        return found.intersection(snapshots)
+
+    def _around_events(self, day: HistoryDay) -> set[str]:
+        ids = [day.follows or "", *(one.id for one in day.snapshots)]
+        try:
+            events = read_day_table(self._root, day, "events", EVENTS)
+        except AdvisorError as error:
+            _log.warning("the events of day %s can't be read, so its snapshots stay: %s", day.day, error)
+            return set(ids)
+        shown = {
+            t
+            for t, kind, cause in zip(*(events[name].to_pylist() for name in ("t", "kind", "cause")), strict=True)
+            if kind != "move" or cause not in _OF_EVERY_CYCLE
+        }
+        return {ids[place] for t in shown for place in (t, t + 1)}

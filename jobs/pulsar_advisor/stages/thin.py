@@ -1,0 +1,97 @@
+"""`snapshots prune` by lifetimes: raw files, snapshots and folded days go in turn, nothing before its day holds it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from itertools import groupby
+
+from pulsar_advisor.documents.prune_result import Pruned
+from pulsar_advisor.model.cluster.snapshot_id import day_of
+from pulsar_advisor.snapshots.retention import Lifetimes
+from pulsar_advisor.stages.folded import FoldedDays
+from pulsar_advisor.stages.prune import PlanReferences, remove
+from pulsar_advisor.storage.history import days_with_files, remove_day
+from pulsar_advisor.storage.lease import Held
+from pulsar_advisor.storage.removal import has_raw_files, is_at_work, remove_raw_files
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.written import is_written
+
+_log = logging.getLogger(__name__)
+
+
+def run(root: Root, lifetimes: Lifetimes, address: str | None, now: datetime, *, dry_run: bool) -> Pruned:
+    """Remove what has had its time, oldest first; a folded day only once none of its snapshots is left.
+
+    What a plan or an event refers to stays, see `FoldedDays.of_events`; so does what no day that is over holds.
+    `address`, and what is raised: as for `prune`.
+    """
+    references = PlanReferences(root, address)
+    folded = FoldedDays(root, f"{now:%Y%m%d}")
+    of_events: list[str] = []
+    unfolded: list[str] = []
+
+    def outdated(existing: Sequence[str]) -> Collection[str]:
+        aged = lifetimes.outdated(existing, folded.fit, now)
+        of_events.extend(sorted(folded.of_events(aged)))
+        others = [snapshot for snapshot in aged if snapshot not in of_events]
+        unfolded.extend(snapshot for snapshot in others if not folded.hold(snapshot))
+        return set(others).difference(unfolded)
+
+    pruned = remove(root, references, outdated, dry_run=dry_run)
+    left = [snapshot for snapshot in root.snapshots() if snapshot not in pruned.removed]
+    return pruned.model_copy(
+        update={
+            "of_events": tuple(of_events),
+            "unfolded": tuple(unfolded),
+            "raw_of_days": tuple(
+                _remove_raw_files(root, lifetimes.outdated_raw(left, now), references, folded, dry_run=dry_run)
+            ),
+            "days": tuple(_remove_days(root, lifetimes, left, now, dry_run=dry_run)),
+        }
+    )
+
+
+def _remove_raw_files(
+    root: Root, outdated: Sequence[str], references: PlanReferences, folded: FoldedDays, *, dry_run: bool
+) -> list[str]:
+    """The days of which raw files went: the last snapshot's of a day go last, so these alone say whether all did."""
+    staying = {*references.snapshots(), *folded.of_events(outdated)}
+
+    def may_go(snapshot: str) -> bool:
+        return (
+            snapshot not in staying
+            and is_written(root, snapshot, "normalize")
+            and folded.hold(snapshot)
+            and not is_at_work(root, ("raw", "tables/result"), snapshot)
+        )
+
+    days = []
+    for day, of_day in groupby(outdated, day_of):
+        snapshots = list(of_day)
+        last = next(filter(may_go, reversed(snapshots)), None)
+        if last is None or not has_raw_files(root, last):
+            continue
+        days.append(day)
+        for snapshot in snapshots:
+            if not dry_run and may_go(snapshot):
+                remove_raw_files(root, snapshot)
+    return days
+
+
+def _remove_days(root: Root, lifetimes: Lifetimes, left: Sequence[str], now: datetime, *, dry_run: bool) -> list[str]:
+    if lifetimes.history_s is None:
+        return []
+    needed, removed = {day_of(snapshot) for snapshot in left}, []
+    for day in lifetimes.outdated_days(days_with_files(root), now):
+        if day in needed:
+            continue
+        try:
+            if not dry_run:
+                remove_day(root, day)
+        except Held as held:
+            _log.warning("%s", held)
+        else:
+            removed.append(day)
+    return removed
