@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_advisor.execution.run.pace import sent_in_order
 from pulsar_advisor.execution.run.preconditions import executable_steps
+from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import count
@@ -24,7 +25,8 @@ STEPS_SHOWN: Final = 40
 
 def subject(plan: Plan) -> str:
     """One line with the full digest."""
-    return f"Rebalance Pulsar cluster {plain(plan.cluster)}? {digest_of(plan)}"
+    what = "Restart the brokers of" if plan.shedder == ROLL else "Rebalance"
+    return f"{what} Pulsar cluster {plain(plan.cluster)}? {digest_of(plan)}"
 
 
 def body(
@@ -82,6 +84,8 @@ def _lines(
     if why_a_person:
         yield f"- {text(why_a_person)}"
     yield f"- approved with it: {'; '.join(throttle.sentences())}"
+    if plan.shedder == ROLL and plan.goal is not None:
+        yield from _of_a_roll(plan.goal.brokers, plan.decision.figures.get("moves_of_a_bundle"))
     if sent:
         yield f"- {text(sent[0].id)} is sent first: it disturbs the fewest topics, and unless it holds, nothing follows"
     if left_out := len(plan.steps) - len(sent):
@@ -92,6 +96,22 @@ def _lines(
     if splits:
         yield from ("", "| sent | step | split | at | by | why |", "|---|---|---|---|---|---|")
         yield from _rows(splits, lambda step: f"{', '.join(map(code, step.boundaries))} | {text(step.algorithm or '')}")
+
+
+def _of_a_roll(brokers: Sequence[str], most: object) -> Iterator[str]:
+    yield f"- **one approval for the whole roll**: {', '.join(map(code, brokers))}, in this order, the leader last"
+    yield (
+        "- before each later turn the leader is asked for again, and the plan made anew on fresh figures: it must keep "
+        f"to these brokers, limits and consents, and move no bundle more than {most} times in all"
+    )
+    yield (
+        "- a drained broker waits until somebody has restarted it and says so; the next turn begins once it is healthy "
+        "and listed, and the leader knows its report"
+    )
+    yield (
+        "- it stops at a failed step beyond the budget, a changed cluster, the end of this approval, *Pause* or *End*: "
+        "then the cluster's own balancer is switched on again"
+    )
 
 
 def _rows(steps: list[tuple[int, Step]], columns: Any) -> Iterator[str]:

@@ -92,8 +92,9 @@ OPTIONS: Final[dict[str, dict[str, str | bool]]] = {
         "example": "our_notifiers.on_call",
     },
     "call_notifiers": {
-        "description": "Who is called when an approval waits, a run is parked for the first time, a task failed, "
-        "or snapshots are overdue: as advice_notifiers; the template's call holds event, cluster, sentence and link.",
+        "description": "Who is called when an approval waits, a run is parked for the first time, a drained broker "
+        "waits for its restart, a task failed, or snapshots are overdue: as advice_notifiers; the template's call "
+        "holds event, cluster, sentence and link.",
         "default": "",
         "example": "our_notifiers.pager",
     },

@@ -114,7 +114,7 @@ FORM_MACROS = {"each": each}
 """What templates about the form use."""
 
 
-def _percent_param(title: str, description: str) -> Param:
+def _percent_param(title: str, description: str, section: str = "What to recommend") -> Param:
     return Param(
         None,
         type=["null", "integer"],
@@ -122,7 +122,7 @@ def _percent_param(title: str, description: str) -> Param:
         maximum=100,
         title=title,
         description=description,
-        section="What to recommend",
+        section=section,
     )
 
 
@@ -277,7 +277,7 @@ LIMITS_OF_A_RUN = (
 )
 """Fields of the form that are limits of `ApplyThrottle` of the same name."""
 
-REBALANCE = {
+_DIGEST = {
     "digest": Param(
         None,
         type=["null", "string"],
@@ -285,6 +285,10 @@ REBALANCE = {
         title="Digest of a plan",
         description="Its first digits, as a report shows them, will do. Empty: recommend on a fresh snapshot",
     ),
+}
+
+REBALANCE = {
+    **_DIGEST,
     "undo": Param(
         False,
         type="boolean",
@@ -297,3 +301,20 @@ REBALANCE = {
     **RUN,
 }
 """The form of `pulsar_rebalance`."""
+
+ROLL = {
+    **_DIGEST,
+    "brokers": _names_param("Brokers to restart, in this order", "One per line. Empty: all, in the best order", "Roll"),
+    "spare": _names_param("Spare brokers", "One per line: they take bundles first, and are not restarted", "Roll"),
+    "ceiling_percent": _percent_param("No broker above (%)", "Empty: the overload threshold", section="Roll"),
+    **{name: RUN[name] for name in ("max_age_h", *LIMITS_OF_A_RUN, "answer_within_h", "approvers") if name != "guard"},
+    "expires_h": number_param(24, EXPIRES, "Approval valid for (hours)", "Approval", unit_s=HOUR_S),
+}
+"""The form of `pulsar_rolling_restart`. A roll always has a guard."""
+
+ROLL_ARGUMENTS = (
+    "--brokers={{ (params.brokers or []) | join(',') }}",
+    "--spare={{ (params.spare or []) | join(',') }}",
+    "--ceiling={{ params.ceiling_percent or '' }}",
+)
+"""The same for the command line of the job `roll`."""

@@ -37,11 +37,12 @@ def approval_policy(cluster: str) -> ApprovalPolicy:
 @contextmanager
 def opened_ledger(root: Root) -> Iterator[Ledger]:
     """The ledger of `[pulsar_advisor] ledger`, or SQLite in the root; closed at the end of the block."""
-    with closing(_open(root)) as ledger:
+    with closing(ledger_of(root)) as ledger:
         yield ledger
 
 
-def _open(root: Root) -> Ledger:
+def ledger_of(root: Root) -> Ledger:
+    """The same; the caller closes it."""
     from pulsar_advisor.execution.ledger.opening import open_ledger
 
     return open_ledger(option("ledger") or root.ledger_url)
@@ -51,14 +52,14 @@ def seal(root: Root, snapshot: str, *stages: str) -> None:
     """Record what stages have just written about a snapshot; see `stages.seal`."""
     from pulsar_advisor.stages.seal import seal as record
 
-    record(lambda: _open(root), root, snapshot, *stages)
+    record(lambda: ledger_of(root), root, snapshot, *stages)
 
 
 def sealing(root: Root, snapshot: str, *stages: str) -> AbstractContextManager[None]:
     """Record what stages write about a snapshot within the block; see `stages.seal`."""
     from pulsar_advisor.stages.seal import sealing as recording
 
-    return recording(lambda: _open(root), root, snapshot, *stages)
+    return recording(lambda: ledger_of(root), root, snapshot, *stages)
 
 
 def head_keepers() -> tuple[Keeper, ...]:

@@ -22,6 +22,8 @@ _FOLDERS: Final[Mapping[str, _Folders]] = {
     "validate": _Folders(("raw", "tables"), ("validation",)),
     "snapshot": _Folders(("raw",), ("tables", "validation")),
     "recommend": _Folders(("tables", "validation"), ("outcomes", "plans")),
+    "roll": _Folders(("tables", "validation"), ("outcomes", "plans")),
+    "turn": _Folders(("raw",), ("tables", "validation", "outcomes", "plans")),
     "simulate": _Folders(("tables", "validation"), ("simulations",)),
 }
 """By stage. The job's name says which one it is, and the DAG run which snapshot: a dataset is a folder of a cluster."""

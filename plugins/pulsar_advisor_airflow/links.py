@@ -1,4 +1,4 @@
-"""Extra links: the buttons *Report*, *Plan* and *Ledger* of a task, which open the advisor's pages."""
+"""Extra links: the buttons *Report*, *Plan*, *Roll* and *Ledger* of a task, which open the advisor's pages."""
 
 from __future__ import annotations
 
@@ -32,6 +32,17 @@ class PlanLink(BaseOperatorLink):  # type: ignore[misc]
         """Its address; empty if the task got no plan."""
         digest = _reference(operator).get("digest")
         return page_link("clusters", operator.cluster, "plans", digest) if digest else ""
+
+
+class RollLink(BaseOperatorLink):  # type: ignore[misc]
+    """Where the roll is that a task carries out, and what to tell it."""
+
+    name = "Roll"
+
+    def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ARG002
+        """Its address; empty if the task got no plan."""
+        digest = _reference(operator).get("digest")
+        return page_link("clusters", operator.cluster, "rolls", digest) if digest else ""
 
 
 class LedgerLink(BaseOperatorLink):  # type: ignore[misc]

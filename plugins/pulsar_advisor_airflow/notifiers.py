@@ -10,7 +10,7 @@ from airflow.sdk import BaseNotifier
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor_airflow.configuration import call_notifiers, dag_run_link, webhook, with_host
 
-Event = Literal["approval.waiting", "run.parked", "task.failed", "snapshot.overdue"]
+Event = Literal["approval.waiting", "run.parked", "roll.waiting", "task.failed", "snapshot.overdue"]
 
 
 class AdviceWebhook(BaseNotifier):  # type: ignore[misc]
@@ -37,13 +37,14 @@ class BalancerWebhook(BaseNotifier):  # type: ignore[misc]
 class Call(BaseNotifier):  # type: ignore[misc]
     """Calls somebody about a task: the notifiers of the option `call_notifiers`, and the webhook.
 
-    One that fails is logged by Airflow; the task goes on.
+    One that fails is logged by Airflow; the task goes on. `more` is sent with the sentence.
     """
 
-    def __init__(self, event: Event, sentence: str = "") -> None:
+    def __init__(self, event: Event, sentence: str = "", **more: str) -> None:
         super().__init__()
         self.event = event
         self.sentence = sentence
+        self.more = more
         call_notifiers()  # one that isn't there is an import error of the DAG
 
     def notify(self, context: Any) -> None:
@@ -55,7 +56,8 @@ class Call(BaseNotifier):  # type: ignore[misc]
         }.get(self.event, self.sentence)
         answered_at = ("tasks", ti.task_id, "required_actions") if self.event == "approval.waiting" else ()
         link = with_host(dag_run_link(ti.dag_id, ti.run_id, *answered_at))
-        call_people(self.event, {"cluster": _cluster(task), "sentence": plain(said), "link": link}, context)
+        call = {"cluster": _cluster(task), "sentence": plain(said), "link": link, **self.more}
+        call_people(self.event, call, context)
 
 
 def call_people(event: Event, call: Mapping[str, str], context: Mapping[str, Any]) -> None:

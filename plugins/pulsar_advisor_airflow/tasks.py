@@ -7,10 +7,10 @@ codes 2 to 5 become failures without retry.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
@@ -20,15 +20,19 @@ from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
 from pulsar_advisor.model.plans.canonical_json import Json
-from pulsar_advisor_airflow.assets import announce
+from pulsar_advisor_airflow.assets import announce, snapshot_validated
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.failures import as_airflow_errors
 from pulsar_advisor_airflow.metrics import age_measured, measured
 
 if TYPE_CHECKING:
     from pulsar_advisor.storage.root import Root
+    from pulsar_advisor_airflow.clusters import Cluster
 
 log = logging.getLogger(__name__)
+
+_CALLED_ABOUT: Final = "called_about"
+"""Key in the state store of a cluster's asset."""
 
 
 def require_trusted_snapshot(cluster: str, snapshot: str) -> str:
@@ -273,34 +277,39 @@ def cluster_names() -> list[str]:
     return list(clusters())
 
 
-def overdue_clusters(known: Sequence[str]) -> list[str]:
-    """The clusters whose snapshots are overdue; somebody is called for those that weren't `known`.
+def overdue_clusters() -> list[str]:
+    """The clusters whose snapshots are overdue; somebody is called once about each newest validated snapshot.
 
-    Sets the metric of each cluster's newest validated snapshot. Who couldn't be called isn't among the result.
+    Sets the metric of that snapshot. Which one people were called about is in the state store of its asset, an inlet.
     """
     from pulsar_advisor_airflow.clusters import clusters
-    from pulsar_advisor_airflow.configuration import page_link, with_host
-    from pulsar_advisor_airflow.notifiers import call_people
     from pulsar_advisor_airflow.overdue import newest_validated, why_overdue
 
     now, found = datetime.now(UTC), []
-    for cluster in clusters().values():
-        with as_airflow_errors():
-            newest = newest_validated(_root(cluster.name))
-        if newest is not None:
-            age_measured(newest, cluster.name)
-        if not (sentence := why_overdue(cluster.schedule, newest, now)):
-            continue
-        log.warning("%s: %s", cluster.name, sentence)
-        call = {"cluster": cluster.name, "sentence": sentence, "link": with_host(page_link("clusters", cluster.name))}
-        try:
-            if cluster.name not in known:
-                call_people("snapshot.overdue", call, get_current_context())
-        except Exception as error:  # a notifier may raise anything; the next run calls again
-            log.error("could not call anyone about %s: %s", cluster.name, error)
-        else:
-            found.append(cluster.name)
+    with as_airflow_errors():
+        for cluster in clusters().values():
+            if (newest := newest_validated(_root(cluster.name))) is not None:
+                age_measured(newest, cluster.name)
+            if sentence := why_overdue(cluster.schedule, newest, now):
+                log.warning("%s: %s", cluster.name, sentence)
+                found.append(cluster.name)
+                _call_once_about(cluster, newest or "none at all", sentence)
     return found
+
+
+def _call_once_about(cluster: Cluster, newest: str, sentence: str) -> None:
+    from pulsar_advisor_airflow.configuration import page_link, with_host
+    from pulsar_advisor_airflow.notifiers import call_people
+
+    context = get_current_context()
+    called = context["asset_state_store"][snapshot_validated(cluster)]
+    call = {"cluster": cluster.name, "sentence": sentence, "link": with_host(page_link("clusters", cluster.name))}
+    try:
+        if called.get(_CALLED_ABOUT) != newest:
+            call_people("snapshot.overdue", call, context)
+            called.set(_CALLED_ABOUT, newest)
+    except Exception as error:  # a notifier may raise anything; the next run calls again
+        log.error("could not call anyone about %s: %s", cluster.name, error)
 
 
 def prune_snapshots(cluster: str, keep_days: int) -> Json:
@@ -336,8 +345,23 @@ def audit_ledger(known_head: str | None) -> str:
     return result.head
 
 
-def restore_guard(cluster: str) -> None:
-    """Switch on what a run on this cluster switched off and, because it ended abnormally, never restored."""
+def report_restart(cluster: str, digest: str, broker: str) -> None:
+    """Say, as this DAG run, that the drained broker of a roll was restarted: the roll goes on once that is seen."""
+    from pulsar_advisor.execution.ledger.plans import recorded_plan
+    from pulsar_advisor.execution.person import Person
+    from pulsar_advisor.execution.roll.conduct import announce
+    from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, opened_ledger
+
+    context = get_current_context()
+    with as_airflow_errors(), opened_ledger(_root(cluster)) as ledger:
+        announce(ledger, recorded_plan(ledger, digest), broker, Person(context["dag"].dag_id, AUTHENTICATED_BY))
+
+
+def restore_guard(cluster: str, roll: Mapping[str, str] | None = None) -> None:
+    """Switch on what a run on this cluster switched off and, because it ended abnormally, never restored.
+
+    `roll` is one whose task is over, so that its next turn, if there is one, switches the balancer off again.
+    """
     from pulsar_advisor.execution.ledger.lists import cluster_names
     from pulsar_advisor.execution.run.guard import left_off, warning
     from pulsar_advisor.stages.apply import restore_what_was_left
@@ -346,10 +370,11 @@ def restore_guard(cluster: str) -> None:
     from pulsar_advisor_airflow.ledger import opened_ledger
 
     with as_airflow_errors(), opened_ledger(_root(cluster)) as ledger:
-        for name in sorted(name for name in cluster_names(ledger, cluster) if left_off(ledger, name)):
+        given_up = roll["digest"] if roll else None
+        for name in sorted(name for name in cluster_names(ledger, cluster) if left_off(ledger, name, given_up)):
             connection = PulsarAdminHook(registered(cluster).pulsar_conn_id).options()
-            restore_what_was_left(name, ledger, connection.required_admin, log.warning)
-            if still := left_off(ledger, name):
+            restore_what_was_left(name, ledger, connection.required_admin, log.warning, given_up=given_up)
+            if still := left_off(ledger, name, given_up):
                 raise AirflowException("; ".join(warning(switch, name) for switch in still))
 
 

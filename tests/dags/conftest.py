@@ -50,7 +50,7 @@ from pulsar_advisor.model.errors import Refused  # noqa: E402
 from pulsar_advisor.model.plans.plan import Plan  # noqa: E402
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root  # noqa: E402
 from states import BrokerRow, BundleRow, cluster_state  # noqa: E402
-from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, UPPER, FakeCluster, FakeTime, make_plan, unload_step  # noqa: E402
+from unit.execution.doubles import B1, B2, B3, NAMESPACE, FakeCluster, FakeTime, make_plan, unload_step  # noqa: E402
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -145,8 +145,8 @@ class Stages:
 
     def state(self, _root: Root, snapshot: str, _view: str) -> Any:
         """What `normalize` would have made of the cluster now."""
-        owners = self.cluster.owners
-        bundles = [BundleRow(NAMESPACE, text, owners[f"{NAMESPACE}/{text}"]) for text in (LOWER, UPPER)]
+        owners = sorted(self.cluster.owners.items())
+        bundles = [BundleRow(NAMESPACE, bundle.rpartition("/")[2], owner) for bundle, owner in owners]
         state = cluster_state([BrokerRow(broker) for broker in (B1, B2, B3)], bundles)
         return replace(state, snapshot=snapshot, captured_at_ms=time.time_ns() // 1_000_000)
 
@@ -206,11 +206,12 @@ def run_dag(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
         conf: Mapping[str, Any] | None = None,
         answer: Answer | None = None,
         mark_success: str | None = None,
+        folder: Path = REPOSITORY / "dags",
     ) -> tuple[str, dict[str, str]]:
-        file = REPOSITORY / "dags" / f"{dag_id.partition('__')[0]}.py"
+        file = folder / f"{dag_id.partition('__')[0]}.py"
         dag = DagBag(file).dags[dag_id]
         # `dag.test()` would parse and store all other DAGs, too, each time.
-        only_this = lambda dag_folder, **of: BundleDagBag(dag_folder=file, **of)  # noqa: E731
+        only_this = lambda dag_folder, **of: BundleDagBag(dag_folder=file, **(of | {"bundle_path": folder}))  # noqa: E731
         monkeypatch.setattr("airflow.dag_processing.dagbag.BundleDagBag", only_this)
         # A run writes its conf into these, and the next test's DAG would have it: the fields of the form are shared.
         dag.params = deepcopy(dag.params)

@@ -150,6 +150,8 @@ def test_each_cluster_has_its_dags_and_its_asset(registry: Registry) -> None:
         "pulsar_rebalance__prod-us ['prod-us', 'pulsar', 'writes-to-cluster'] None",
         "pulsar_recommend__prod-eu ['prod-eu', 'pulsar', 'recommendation'] pulsar-snapshot-validated__prod-eu",
         "pulsar_recommend__prod-us ['prod-us', 'pulsar', 'recommendation'] pulsar-snapshot-validated__prod-us",
+        "pulsar_rolling_restart__prod-eu ['prod-eu', 'pulsar', 'writes-to-cluster'] None",
+        "pulsar_rolling_restart__prod-us ['prod-us', 'pulsar', 'writes-to-cluster'] None",
         "pulsar_snapshot__prod-eu ['prod-eu', 'pulsar', 'snapshot'] */5 * * * *",
         "pulsar_snapshot__prod-us ['prod-us', 'pulsar', 'snapshot'] None",
     ]

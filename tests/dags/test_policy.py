@@ -17,11 +17,13 @@ from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
 from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
 from pulsar_advisor_airflow.operators.capture import PulsarCaptureOperator
+from pulsar_advisor_airflow.operators.roll import PulsarRollOperator
 from pulsar_advisor_airflow.operators.spark_stage import PulsarSparkStageOperator
 
 REPOSITORY = Path(__file__).parents[2]
 DAG_FILES = sorted((REPOSITORY / "dags").glob("*.py"))
 DAG_IDS = [file.stem for file in DAG_FILES]
+WRITING = {"pulsar_rebalance", "pulsar_rolling_restart"}
 HEAVY = {"altair", "great_expectations", "kazoo", "numpy", "pandas", "pulsar", "pyarrow", "pyspark", "scipy"}
 
 
@@ -48,7 +50,7 @@ def test_the_documentation_of_a_dag_names_its_tasks_or_their_groups(dags: Mappin
     assert {name for name in names if f"`{name}`" not in (dag.doc_md or "")} == set()
 
 
-@pytest.mark.parametrize("dag_id", ["pulsar_snapshot", "pulsar_recommend", "pulsar_rebalance"])
+@pytest.mark.parametrize("dag_id", ["pulsar_snapshot", "pulsar_recommend", *sorted(WRITING)])
 def test_the_documentation_of_a_clusters_dag_leads_to_its_page(dags: Mapping[str, DAG], dag_id: str) -> None:
     assert "(/pulsar-advisor/clusters/demo)" in (dags[dag_id].doc_md or "")
 
@@ -66,21 +68,23 @@ def test_a_dag_runs_once_at_a_time_and_retries_what_may_pass(dags: Mapping[str, 
 def test_a_dag_has_no_backfills_which_would_all_capture_the_present(dags: Mapping[str, DAG], dag_id: str) -> None:
     allowed = dags[dag_id].allowed_run_types
     assert allowed and "manual" in allowed and "backfill" not in allowed
-    assert ("scheduled" in allowed) == (dag_id != "pulsar_rebalance")
+    assert ("scheduled" in allowed) == (dag_id not in WRITING)
 
 
 def test_what_hangs_ends_and_what_waits_for_a_person_does_not(dags: Mapping[str, DAG]) -> None:
     for dag_id, dag in dags.items():
-        waits = [task for task in dag.tasks if isinstance(task, ApprovalOperator | PulsarApplyOperator)]
+        waits = [
+            task for task in dag.tasks if isinstance(task, ApprovalOperator | PulsarApplyOperator | PulsarRollOperator)
+        ]
         assert not [task for task in waits if task.execution_timeout]
         works = [task for task in dag.tasks if isinstance(task, PulsarSparkStageOperator | PulsarCaptureOperator)]
         assert all(task.execution_timeout for task in works)
-        assert bool(dag.dagrun_timeout) == (dag_id != "pulsar_rebalance")
+        assert bool(dag.dagrun_timeout) == (dag_id not in WRITING)
 
 
 def test_a_run_that_a_person_waits_for_goes_first(dags: Mapping[str, DAG]) -> None:
     weights = {dag_id: [task.priority_weight for task in dag.tasks] for dag_id, dag in dags.items()}
-    of_people = weights.pop("pulsar_rebalance")
+    of_people = [weight for dag_id in WRITING for weight in weights.pop(dag_id)]
     assert min(of_people) > max(sum(of_dag) for of_dag in weights.values())  # a task's, with those after it
 
 
@@ -121,15 +125,15 @@ def test_a_form_offers_what_the_registries_hold(dags: Mapping[str, DAG], dag_id:
 
 def test_tasks_carry_no_copy_of_a_form_that_each_cluster_has(dags: Mapping[str, DAG]) -> None:
     """Airflow would serialize and check every copy of every cluster's form whenever it reads the file."""
-    for dag_id in ("pulsar_recommend", "pulsar_rebalance"):
+    for dag_id in ("pulsar_recommend", *WRITING):
         assert dags[dag_id].params
         copies = [task for task in dags[dag_id].tasks if not isinstance(task, ApprovalOperator) and task.params]
         assert copies == []
 
 
 def test_only_a_person_can_start_what_writes_to_a_cluster(dags: Mapping[str, DAG]) -> None:
-    writing = {task.dag_id for task in operators(dags, PulsarApplyOperator)}
-    assert writing == {"pulsar_rebalance"}
+    writing = {task.dag_id for kind in (PulsarApplyOperator, PulsarRollOperator) for task in operators(dags, kind)}
+    assert writing == WRITING
     for dag_id in writing:
         assert dags[dag_id].schedule is None
         assert dags[dag_id].allowed_run_types == {"manual"}
@@ -146,8 +150,9 @@ def test_every_gate_rejects_when_nobody_answers(dags: Mapping[str, DAG]) -> None
         assert gate.ignore_downstream_trigger_rules
 
 
-def test_no_way_leads_to_apply_around_a_gate(dags: Mapping[str, DAG]) -> None:
-    for task in operators(dags, PulsarApplyOperator):
+@pytest.mark.parametrize("kind", [PulsarApplyOperator, PulsarRollOperator])
+def test_no_way_leads_to_the_cluster_around_a_gate(dags: Mapping[str, DAG], kind: type[BaseOperator]) -> None:
+    for task in operators(dags, kind):
         assert task.trigger_rule == "all_success"
         assert any(isinstance(upstream, PlanApprovalOperator) for upstream in task.upstream_list)
         gates = [upstream for upstream in task.upstream_list if isinstance(upstream, PlanApprovalOperator)]
@@ -163,20 +168,25 @@ def test_everything_below_apply_waits_for_it_but_what_cleans_up_or_takes_it_back
 
 
 def test_no_policy_takes_a_run_back(dags: Mapping[str, DAG]) -> None:
-    gates = {gate.task_id: gate.asks_policy for gate in operators(dags, PlanApprovalOperator)}
+    rebalance = {"pulsar_rebalance": dags["pulsar_rebalance"]}
+    gates = {gate.task_id: gate.asks_policy for gate in operators(rebalance, PlanApprovalOperator)}
     assert gates == {"approve": True, "undo.approve": False}
 
 
 def test_nothing_else_can_write_but_what_restores_a_clusters_balancer(dags: Mapping[str, DAG]) -> None:
-    """The stage `apply` is the only one that opens a connection that can write; its approval covers the restoring."""
+    """The stages `apply` and `roll` open a connection that can write; their approval covers the restoring."""
     plugin = REPOSITORY / "plugins" / "pulsar_advisor_airflow"
     importing = {
         (str(file.relative_to(plugin)), line.split(" import ")[1])
         for file in plugin.rglob("*.py")
         for line in file.read_text().splitlines()
-        if "import" in line and ("pulsar_advisor.stages.apply" in line or "cluster_writes" in line)
+        if "import" in line and any(module in line for module in ("stages.apply", "stages.roll", "cluster_writes"))
     }
-    assert importing == {("operators/apply.py", "run"), ("tasks.py", "restore_what_was_left")}
+    assert importing == {
+        ("operators/apply.py", "run"),
+        ("operators/roll.py", "reached"),
+        ("tasks.py", "restore_what_was_left"),
+    }
     restoring = {
         (dag_id, task.task_id)
         for dag_id, dag in dags.items()
@@ -190,6 +200,7 @@ def test_nothing_else_can_write_but_what_restores_a_clusters_balancer(dags: Mapp
     assert restoring == {
         ("pulsar_rebalance", "restore_guard"),
         ("pulsar_rebalance", "undo.restore_guard"),
+        ("pulsar_rolling_restart", "restore_guard"),
         ("pulsar_maintenance", "restore_guard"),
     }
 
@@ -212,6 +223,9 @@ def test_the_spark_stages_and_nothing_else_wait_in_the_configured_pool(
         ("pulsar_rebalance", "fresh.validate"),
         ("pulsar_rebalance", "fresh.recommend"),
         ("pulsar_rebalance", "after.normalize"),
+        ("pulsar_rolling_restart", "fresh.normalize"),
+        ("pulsar_rolling_restart", "fresh.validate"),
+        ("pulsar_rolling_restart", "fresh.roll"),
     }
 
 

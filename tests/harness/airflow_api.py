@@ -61,13 +61,13 @@ class Api:
             self.limit_s,
         )
 
-    def request(self, run: str) -> dict[str, Any]:
+    def request(self, run: str, dag: str = "pulsar_rebalance") -> dict[str, Any]:
         """The open request for approval of a run, once the task has been parked for a while."""
-        path = f"/dags/pulsar_rebalance/dagRuns/{run}/taskInstances/approve"
+        path = f"/dags/{dag}/dagRuns/{run}/taskInstances/approve"
 
         def parked() -> bool:
             state = self.get(path)["state"]
-            assert state not in ("failed", "upstream_failed", "skipped"), self.tasks("pulsar_rebalance", run)
+            assert state not in ("failed", "upstream_failed", "skipped"), self.tasks(dag, run)
             return state == "awaiting_input"
 
         wait_for(parked, self.limit_s)
@@ -75,8 +75,8 @@ class Api:
         detail: dict[str, Any] = self.get(f"{path}/-1/hitlDetails")
         return detail
 
-    def answer(self, run: str, option: str, **form: Any) -> int:
-        path = f"/dags/pulsar_rebalance/dagRuns/{run}/taskInstances/approve/-1/hitlDetails"
+    def answer(self, run: str, option: str, dag: str = "pulsar_rebalance", **form: Any) -> int:
+        path = f"/dags/{dag}/dagRuns/{run}/taskInstances/approve/-1/hitlDetails"
         return self.call("PATCH", path, {"chosen_options": [option], "params_input": form}).status_code
 
 

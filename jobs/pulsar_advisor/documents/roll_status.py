@@ -50,5 +50,9 @@ class RollStatus(Document):
     """Settings that could not be restored, or were left by a process that is gone: exit code 8."""
     ended: str | None
     """Why it ended; null while it hasn't."""
+    announced: str | None = None
+    """Who says that the drained broker was restarted; null without such a word."""
+    paused: str | None = None
+    """Who asked for a pause that is in force; null without one."""
     ledger_head: str = ""
     """The ledger's last event, `NUMBER:HASH`."""

@@ -1,4 +1,4 @@
-"""`roll`: the plan of each turn of a rolling restart, which it carries on, on the cluster of a connection."""
+"""`roll`: the plan of a rolling restart and of each of its turns; carries it on on the cluster of a connection."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from pulsar_advisor.execution.cluster.restart_port import LeadersView, Published
 from pulsar_advisor.execution.roll.conduct import PlanAnew, Roll
 from pulsar_advisor.execution.run.options import Interruption, undisturbed
 from pulsar_advisor.model.errors import DataNotFit
-from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.stages.capture import run as capture
 from pulsar_advisor.stages.derive import why_not_computed_here
 from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.stages.recommend import run as recommend
+from pulsar_advisor.stages.roll_order import run as roll_order
 from pulsar_advisor.stages.seal import seal, sealing
 from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.plans import PlanReference, read_recommendation
@@ -38,6 +39,20 @@ Turn = Callable[[str, "Goal"], None]
 """Makes the plan of a turn from a captured snapshot: see `run`."""
 SEALED: Final = ("normalize", "validate", "recommend")
 """The stages that a turn runs."""
+
+
+def plan(
+    spark: SparkSession,
+    root: Root,
+    snapshot: str,
+    brokers: Sequence[str] = (),
+    spare: Sequence[str] = (),
+    ceiling_ratio: float | None = None,
+) -> Recommendation:
+    """The plan of a roll, from a snapshot that was judged; the arguments are those of `stages.roll_order`."""
+    order = roll_order(root, snapshot, brokers, spare, ceiling_ratio)
+    goal = Goal(ROLL, order.brokers, None, ceiling_ratio)
+    return recommend(lambda: spark, root, snapshot, Request(goal=goal, splits=False))
 
 
 def run(spark: SparkSession, root: Root, snapshot: str, roll: Plan, left: Sequence[str]) -> Recommendation:

@@ -1,4 +1,4 @@
-"""A stage on Spark as a task: `normalize`, `validate`, both in one (`snapshot`), `recommend`, `simulate`."""
+"""A stage on Spark as a task: `normalize`, `validate`, both in one (`snapshot`), `recommend`, `simulate`, `roll`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,14 @@ from pulsar_advisor_airflow.links import ReportLink
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-SparkStage = Literal["normalize", "validate", "snapshot", "recommend", "simulate"]
+SparkStage = Literal["normalize", "validate", "snapshot", "recommend", "simulate", "roll", "turn"]
 
-_SEALED: Final[Mapping[SparkStage, tuple[str, ...]]] = {"snapshot": ("normalize", "validate"), "simulate": ()}
+_SEALED: Final[Mapping[SparkStage, tuple[str, ...]]] = {
+    "snapshot": ("normalize", "validate"),
+    "simulate": (),
+    "roll": ("recommend",),
+    "turn": ("normalize", "validate", "recommend"),
+}
 """The results that are sealed, where a stage isn't sealed under its own name."""
 
 

@@ -17,6 +17,8 @@ RECOMMENDING: Final = "pulsar_recommend"
 """Who may see a cluster's DAG of this name may see its pages."""
 WRITING: Final = "pulsar_rebalance"
 """Who may edit a cluster's DAG of this name may propose its plans, and pause and stop its runs."""
+ROLLING: Final = "pulsar_rolling_restart"
+"""Who may edit a cluster's DAG of this name may say that a broker was restarted, and pause and end its rolls."""
 
 TOKEN_LIFE_S: Final = 3600
 
@@ -55,7 +57,39 @@ def steered_by(
 
     Another site can make a browser send a form with the user's cookie, but can't read the token on our page.
     """
-    requires_access_dag(method="PUT", param_dag_id=labelled(WRITING, cluster))(request, user)
+    return _sender(WRITING, cluster, request, user, token)
+
+
+def rolled_by(
+    cluster: Annotated[Cluster, Depends(readable)],
+    request: Request,
+    user: GetUserDep,
+    token: Annotated[str, Form()] = "",
+) -> Person:
+    """As `steered_by`, for a cluster's rolls."""
+    return _sender(ROLLING, cluster, request, user, token)
+
+
+def reported_by(
+    cluster: Annotated[Cluster, Depends(readable)],
+    request: Request,
+    user: GetUserDep,
+    token: Annotated[str, Form()] = "",
+) -> Person:
+    """The same, or a program that was shown no form: its login is in a header, which no other site can have sent."""
+    if not request.headers.get("authorization", "").lower().startswith("bearer "):
+        return _sender(ROLLING, cluster, request, user, token)
+    requires_access_dag(method="PUT", param_dag_id=labelled(ROLLING, cluster))(request, user)
+    return Person(user.get_name(), AUTHENTICATED_BY)
+
+
+def may_roll(cluster: Annotated[Cluster, Depends(readable)], request: Request, user: GetUserDep) -> bool:
+    """Whether the user may say that brokers of the cluster were restarted, and pause and end its rolls."""
+    return _permits("PUT", labelled(ROLLING, cluster), request, user)
+
+
+def _sender(base: str, cluster: Cluster, request: Request, user: GetUserDep, token: str) -> Person:
+    requires_access_dag(method="PUT", param_dag_id=labelled(base, cluster))(request, user)
     page, _, _ = request.url.path.rpartition("/")
     try:
         shown = _signer().loads(token, max_age=TOKEN_LIFE_S)

@@ -25,6 +25,7 @@ from pulsar_advisor_airflow.clusters import Cluster, labelled
 from pulsar_advisor_airflow.configuration import airflow_link, page_link, report_link
 from pulsar_advisor_airflow.forms import RUN
 from pulsar_advisor_airflow.pages.access import (
+    ROLLING,
     WRITING,
     form_token,
     may_write,
@@ -47,6 +48,7 @@ from pulsar_advisor_airflow.pages.content import (
     run_of,
 )
 from pulsar_advisor_airflow.pages.dag_runs import SCHEDULED
+from pulsar_advisor_airflow.pages.rolls import rolls
 from pulsar_advisor_airflow.pages.sparkline import sparkline
 from pulsar_advisor_airflow.pages.streamed import streamed
 
@@ -71,6 +73,7 @@ pages = FastAPI(
     openapi_url=None,
     dependencies=[Depends(one_of_few)],
 )
+pages.include_router(rolls)
 answer_errors(pages)
 app = with_headers(pages)
 
@@ -103,6 +106,7 @@ templates.globals |= {
     "airflow_link": airflow_link,
     "dag_of": labelled,
     "SCHEDULED": SCHEDULED,
+    "ROLLING": ROLLING,
     "WRITING": WRITING,
     "RUN": RUN,
 }

@@ -27,6 +27,7 @@ from pulsar_advisor.execution.ledger.pauses import pause_requested
 from pulsar_advisor.execution.ledger.plan_states import PlanState, PlanStateName, states_of
 from pulsar_advisor.execution.ledger.plans import plan_record, summary_of_plan
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
+from pulsar_advisor.execution.ledger.rolls import open_roll
 from pulsar_advisor.execution.ledger.runs import is_parked, run_if_any, runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.switches import SwitchedOff
@@ -118,6 +119,8 @@ class ClusterContent:
     events: Sequence[Event] = ()
     left_off: Sequence[SwitchedOff] = ()
     """As in `ClusterLine`."""
+    roll: str | None = None
+    """The digest of a roll that was begun and isn't over."""
 
     @property
     def trend(self) -> Sequence[SnapshotLine]:
@@ -243,6 +246,7 @@ def cluster_content(cluster: Cluster, place: Place) -> ClusterContent:
             events=lists.newest_events(ledger, cluster.name, EVENTS_SHOWN),
             as_predicted={one.run: one.as_predicted for one in after.values()},
             left_off=_left_off(ledger).get(cluster.name, ()),
+            roll=open_roll(ledger, cluster.name),
         )
 
 

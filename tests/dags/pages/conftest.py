@@ -18,6 +18,7 @@ from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
+from pulsar_advisor.execution.roll.conduct import Roll
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
@@ -128,6 +129,11 @@ def started(ledger: Ledger, plan: Plan) -> HeldRun:
     held = start_run(ledger, plan, approval)
     held.sent("step-001", "PUT /unload", None)
     return held
+
+
+def page_of_roll(roll: Roll) -> str:
+    """The address of a roll's page."""
+    return f"/pulsar-advisor/clusters/{roll.plan.cluster}/rolls/{roll.digest}"
 
 
 def page_of(held: HeldRun, cluster: str = "prod-eu") -> str:

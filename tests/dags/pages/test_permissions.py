@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from dags.pages.conftest import LogIn, page_of, started, token_in, write_report
+from dags.pages.conftest import LogIn, page_of, page_of_roll, started, token_in, write_report
 from pulsar_advisor.execution.ledger.held_run import HeldRun
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import run_by_id
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.storage.root import Root
-from unit.execution.doubles import SNAPSHOT
+from unit.execution.doubles import B1, SNAPSHOT
+from unit.execution.roll.doubles import drained
 
 pytestmark = pytest.mark.airflow
 
@@ -87,6 +88,21 @@ def test_each_user_may_do_on_each_cluster_what_the_table_says(
         token = token_in(client.get(page_of(run, cluster)).text)
         sent = client.post(f"{page_of(run, cluster)}/{order}", data={"token": token})
         assert sent.status_code == may.steer
+
+
+@pytest.mark.parametrize(("user", "cluster"), TABLE)
+def test_each_user_may_do_with_each_clusters_roll_what_the_table_says(
+    server: LogIn, root: Root, ledger: Ledger, user: str, cluster: str
+) -> None:
+    client, may, roll = server(user), TABLE[user, cluster], drained(ledger, cluster)
+    assert client.get(page_of_roll(roll)).status_code == may.see
+    for order in ("restarted", "pause", "go-on", "end"):
+        token = token_in(client.get(page_of_roll(roll)).text)
+        sent = client.post(f"{page_of_roll(roll)}/{order}", data={"token": token, "broker": B1})
+        assert sent.status_code == may.steer
+    seen = roll.look().recorded
+    changed = may.steer == SEE_OTHER
+    assert (seen.announced is not None, seen.ended is not None) == (changed, changed)
 
 
 @pytest.mark.parametrize("user", ["eve", "una"])

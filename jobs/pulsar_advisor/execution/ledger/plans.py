@@ -11,7 +11,8 @@ from pulsar_advisor.execution.ledger.address import ledger_url
 from pulsar_advisor.execution.ledger.ledger import Ledger, named_errors
 from pulsar_advisor.execution.ledger.plan_summary import summary_values
 from pulsar_advisor.execution.ledger.tables import PlanRecord, PlanSummary
-from pulsar_advisor.model.plans.plan import Sealed
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.plans.plan import Plan, Sealed, load_plan
 
 
 def record_plan(ledger: Ledger, session: Session, plan: Sealed) -> PlanRecord:
@@ -36,6 +37,13 @@ def plan_record(ledger: Ledger, digest: str) -> PlanRecord | None:
     """A plan, with its document."""
     with ledger.reading() as session:
         return session.get(PlanRecord, digest)
+
+
+def recorded_plan(ledger: Ledger, digest: str) -> Plan:
+    """The plan itself. Raises `UsageError` if the ledger has none of this digest."""
+    if (record := plan_record(ledger, digest)) is None:
+        raise UsageError(f"the ledger has no plan {digest}")
+    return load_plan(record.document.encode())
 
 
 def summary_of_plan(ledger: Ledger, digest: str) -> PlanSummary | None:

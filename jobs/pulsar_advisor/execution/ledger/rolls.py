@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.ledger.held_run import is_held
@@ -172,17 +172,28 @@ def goes_on(ledger: Ledger, roll: str) -> bool:
 
 def roll_under_way(ledger: Ledger, cluster_name: str) -> str | None:
     """The digest of the roll that goes on on a cluster (Pulsar's own name), if one does."""
+    roll = _newest(ledger, Run.cluster_name == cluster_name)
+    return roll if roll is not None and goes_on(ledger, roll) else None
+
+
+def open_roll(ledger: Ledger, cluster: str) -> str | None:
+    """The digest of the newest roll of a cluster (its name in the root) that was begun, if it isn't over."""
+    roll = _newest(ledger, PlanSummary.cluster == cluster)
+    return roll if roll is not None and recorded_roll(ledger, roll).ended is None else None
+
+
+def _newest(ledger: Ledger, of_cluster: ColumnElement[bool]) -> str | None:
+    """The digest of the roll that had the newest run."""
     newest = (
         select(Run.digest)
         .join(PlanSummary, PlanSummary.digest == Run.digest)
-        .where(Run.cluster_name == cluster_name, PlanSummary.shedder == ROLL)
+        .where(of_cluster, PlanSummary.shedder == ROLL)
         .order_by(Run.id.desc())
         .limit(1)
     )
     with ledger.reading() as session:
         digest = session.scalars(newest).one_or_none()
-    roll = None if digest is None else roll_of_plan(ledger, digest)
-    return roll if roll is not None and goes_on(ledger, roll) else None
+    return None if digest is None else roll_of_plan(ledger, digest)
 
 
 def _detail(values: Mapping[str, str | int | None]) -> str:

@@ -22,7 +22,7 @@ from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.consent.turn import begin_turn
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import plan_pause_requested, request_pause_of_plan
-from pulsar_advisor.execution.ledger.plans import plan_record
+from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.ledger.rolls import (
     RecordedRoll,
     RollTurn,
@@ -43,7 +43,7 @@ from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, und
 from pulsar_advisor.execution.run.preconditions import foreign, stale
 from pulsar_advisor.model.errors import AdvisorError, Refused
 from pulsar_advisor.model.plans.goal import ROLL, Goal
-from pulsar_advisor.model.plans.plan import Plan, digest_of, load_plan, short
+from pulsar_advisor.model.plans.plan import Plan, digest_of, short
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.planning.kinds.goal import brokers_in_order
 from pulsar_advisor.planning.questions.roll_order import leader_last
@@ -277,7 +277,7 @@ def _drained(roll: Roll, seen: Progress) -> Drained:
     if (run := seen.run) is None or seen.turn.plan is None:
         return Drained(seen.turn, {}, float("inf"))
     confirmed = {name for name, record in seen.steps[run.id].items() if record.state == "confirmed"}
-    plan = _recorded_plan(roll.ledger, seen.turn.plan)
+    plan = recorded_plan(roll.ledger, seen.turn.plan)
     destinations = {
         step.bundle_name: step.destination for step in plan.steps if step.id in confirmed and step.destination
     }
@@ -285,16 +285,10 @@ def _drained(roll: Roll, seen: Progress) -> Drained:
     return Drained(seen.turn, destinations, (roll.ledger.now_ms() - ended_at_ms) / 1000)
 
 
-def _recorded_plan(ledger: Ledger, digest: str) -> Plan:
-    record = plan_record(ledger, digest)
-    assert record is not None, "a turn that was begun has its plan in the ledger"
-    return load_plan(record.document.encode())
-
-
 def _resumed(roll: Roll, seen: Progress) -> ApplyResult:
     assert seen.turn is not None and seen.turn.plan is not None, "a turn that was begun"
     roll.progress(f"the turn of {seen.turn.broker} goes on")
-    return _applied(roll, _recorded_plan(roll.ledger, seen.turn.plan), seen, resume=True)
+    return _applied(roll, recorded_plan(roll.ledger, seen.turn.plan), seen, resume=True)
 
 
 def _begun(roll: Roll, seen: Progress) -> ApplyResult | None:

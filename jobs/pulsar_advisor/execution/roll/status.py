@@ -36,8 +36,27 @@ def status_of(ledger: Ledger, roll: Plan) -> RollStatus:
         balancer_off=tuple(one.setting for one in switched_off(ledger, name) if one.setting not in left),
         still_off=left,
         ended=seen.recorded.ended,
+        announced=None if seen.recorded.announced is None else seen.recorded.announced.name,
+        paused=seen.recorded.pause,
         ledger_head=str(ledger.head()),
     )
+
+
+def waits_for(ledger: Ledger, roll: Plan) -> str | None:
+    """What a roll waits for that is for others to do, in words; None if it has to be carried on, or is over."""
+    seen = progress_of(ledger, roll)
+    approvals = approvals_of_plan(ledger, digest_of(roll))
+    if seen.recorded.ended is not None or not any(row.is_in_force(ledger.latest_ms()) for row in approvals):
+        return None
+    if seen.recorded.pause is not None:
+        return None if left_off(ledger, roll.identity.cluster_name) else f"it is {seen.recorded.pause}"
+    if seen.turn is None:
+        return None
+    if seen.state == "moving":
+        return f"another process drains {seen.turn.broker}"
+    if (broker := _to_restart(seen)) is not None:
+        return f"{broker} is drained, and waits for its restart"
+    return None
 
 
 def _to_restart(seen: Progress) -> str | None:

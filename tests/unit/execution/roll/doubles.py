@@ -140,6 +140,24 @@ def approved_roll(ledger: Ledger, cluster: FakeCluster, **changes: object) -> Pl
     return plan
 
 
+def drained(ledger: Ledger, cluster: str) -> Roll:
+    """A roll of a cluster of this name in the root, whose first broker is drained."""
+    pulsar = rolled(FakeTime())
+    pulsar.name = f"live of {cluster}"
+
+    def plan_of(left: Sequence[str]) -> Plan:
+        plan = roll_plan(pulsar, left)
+        identity = plan.identity.model_copy(update={"cluster_name": pulsar.name})
+        return plan.model_copy(update={"cluster": cluster, "identity": identity})
+
+    plan = plan_of(ORDER)
+    propose(ledger, plan, ALICE)
+    approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES, throttle=THROTTLE)
+    roll = roll_of(plan, ledger, pulsar, Brokers(pulsar), plan_anew=lambda goal: (plan_of(goal.brokers), None))
+    go_on(roll)
+    return roll
+
+
 def roll_of(plan: Plan, ledger: Ledger, cluster: FakeCluster, brokers: Brokers, **changes: object) -> Roll:
     def plan_anew(goal: Goal) -> tuple[Plan, str | None]:
         cluster.time.pass_s(1)

@@ -1,0 +1,160 @@
+"""A rolling restart as a task: drains one broker after the other, and is deferred while somebody restarts it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from pulsar_advisor_airflow.configuration import option
+from pulsar_advisor_airflow.failures import as_airflow_errors
+from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, RollLink, show_links
+from pulsar_advisor_airflow.notifiers import Call
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from pulsar_advisor.execution.ledger.ledger import Ledger
+    from pulsar_advisor.model.plans.canonical_json import Json
+    from pulsar_advisor.model.plans.goal import Goal
+    from pulsar_advisor.model.plans.plan import Plan
+    from pulsar_advisor.storage.root import Root
+
+BACK_WITHIN_S: Final = 30.0
+"""How long a worker waits until a broker that was restarted is back, before the triggerer waits in its place."""
+LOOK_AGAIN_S: Final = 60.0
+"""How long the triggerer waits at least before a worker looks once more."""
+
+
+class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
+    """Carry out an approved roll: a worker drains a broker, then the triggerer waits until somebody has restarted it.
+
+    All that is known of the roll is in the ledger, so that a try after any crash goes on where it is. The task is
+    deferred too while the roll is paused. It fails, without a retry, if a turn ended with steps left, if the approval
+    expires, or if somebody ends the roll; clearing the task continues with what is left of the turn.
+
+    :param plan: a `PlanReference` to the roll's plan, as a mapping (templated)
+    :param root: path or object-store URL of the root
+    :param cluster: name of the cluster in the root
+    :param pulsar_conn_id: connection of type `pulsar_admin`
+    :param zookeeper_conn_id: connection of type `pulsar_zookeeper`, if the metadata store needs one
+    """
+
+    template_fields: Sequence[str] = ("plan", "root", "cluster", "pulsar_conn_id", "zookeeper_conn_id")
+    operator_extra_links: ClassVar = (RollLink(), ReportLink(), PlanLink(), LedgerLink())
+
+    def __init__(
+        self,
+        *,
+        plan: Any,
+        root: str,
+        cluster: str,
+        pulsar_conn_id: str,
+        zookeeper_conn_id: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.plan = plan
+        self.root = root
+        self.cluster = cluster
+        self.pulsar_conn_id = pulsar_conn_id
+        self.zookeeper_conn_id = zookeeper_conn_id
+        self._killed: str | None = None
+
+    def on_kill(self) -> None:
+        """End the turn after its moves in flight; Airflow allows a few seconds for it."""
+        self._killed = "the task was stopped in Airflow"
+
+    def execute(self, context: Context) -> Json:
+        """The roll's digest, how many bundles it moved, and the ledger's last event."""
+        show_links(self, context)
+        return self._carried_on(context)
+
+    def go_on(self, context: Context, event: Mapping[str, Json]) -> Json:  # noqa: ARG002
+        """The same, once what the triggerer waited for has happened."""
+        return self._carried_on(context)
+
+    def _carried_on(self, context: Context) -> Json:
+        from pulsar_advisor.execution.roll.conduct import ALL_RESTARTED
+        from pulsar_advisor.execution.roll.status import status_of, waits_for
+        from pulsar_advisor.storage.plans import PlanReference
+        from pulsar_advisor.storage.root import Root
+        from pulsar_advisor_airflow.ledger import keep_head, opened_ledger
+        from pulsar_advisor_airflow.triggers.roll import RollTrigger
+
+        root = Root(self.root, self.cluster)
+        with as_airflow_errors(), opened_ledger(root) as ledger:
+            plan, at_least_s = PlanReference(**self.plan).load(root), 0.0
+            if waits_for(ledger, plan) is None:  # else another try, or another worker, has brought it there
+                try:
+                    at_least_s = self._carry_on(ledger, root, plan, context)
+                finally:
+                    keep_head(ledger)
+            status = status_of(ledger, plan)
+        if status.restart is not None:
+            said = f"{status.restart} is drained: restart it, then say so"
+            self.log.info(said)
+            Call("roll.waiting", said, broker=status.restart, digest=status.digest)(context)
+        if status.ended is None:
+            trigger = RollTrigger(self.root, self.cluster, status.digest, at_least_s)
+            self.defer(trigger=trigger, method_name=self.go_on.__name__)
+        if status.ended != ALL_RESTARTED:
+            raise AirflowFailException(f"the roll is over: {status.ended}")
+        return {"digest": status.digest, "moves": status.moves, "ledger_head": status.ledger_head}
+
+    def _carry_on(self, ledger: Ledger, root: Root, plan: Plan, context: Context) -> float:
+        """Carry the roll on as far as it goes; the seconds after which it is worth another look.
+
+        Raises if a turn could not be ended, unless somebody has paused or ended the roll.
+        """
+        from pulsar_advisor.execution.roll.conduct import NotBackYet, go_on
+        from pulsar_advisor.model.errors import Refused
+        from pulsar_advisor.stages.roll import reached
+        from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
+        from pulsar_advisor_airflow.ledger import approval_policy, ledger_of
+
+        def turn(snapshot: str, goal: Goal) -> None:
+            self._submitted(snapshot, goal, context)
+
+        with reached(
+            plan,
+            root,
+            lambda: ledger_of(root),
+            ledger,
+            PulsarAdminHook(self.pulsar_conn_id, self.zookeeper_conn_id).options(),
+            approval_policy(self.cluster),
+            turn,
+            self.log.info,
+            lambda: self._killed,
+        ) as roll:
+            try:
+                result = go_on(roll, BACK_WITHIN_S)
+            except NotBackYet as not_yet:
+                self.log.info(str(not_yet))
+                return LOOK_AGAIN_S
+            except Refused as refused:
+                why = str(refused)
+            else:
+                if result is None or result.outcome != "partial":
+                    return 0.0
+                why = f"{result.sentence}; clear this task to continue"
+            recorded = roll.look().recorded
+        if recorded.ended is None and recorded.pause is None:
+            raise (AirflowException if self._killed else AirflowFailException)(why)
+        return LOOK_AGAIN_S
+
+    def _submitted(self, snapshot: str, goal: Goal, context: Context) -> None:
+        """Have Spark make the plan of a turn, as the installation runs every stage."""
+        from pulsar_advisor_airflow.operators.spark_stage import PulsarSparkStageOperator
+
+        PulsarSparkStageOperator(
+            task_id="turn",
+            stage="turn",
+            root=self.root,
+            cluster=self.cluster,
+            snapshot=snapshot,
+            arguments=(f"--roll={self.plan['digest']}", f"--left={','.join(goal.brokers)}"),
+            spark_conn_id=option("spark_conn_id"),
+        ).execute(context)

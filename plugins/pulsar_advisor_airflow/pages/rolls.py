@@ -1,0 +1,102 @@
+"""The page of a roll: where it is, what is left, and the orders of whoever restarts its brokers or steers it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Form, Request
+from fastapi.responses import RedirectResponse, Response
+
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
+from pulsar_advisor.execution.person import Person
+from pulsar_advisor.execution.roll.conduct import announce, end, pause
+from pulsar_advisor.execution.roll.status import status_of
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.plans.goal import ROLL
+from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor_airflow.clusters import Cluster
+from pulsar_advisor_airflow.configuration import page_link
+from pulsar_advisor_airflow.pages.access import form_token, may_roll, readable, reported_by, rolled_by
+from pulsar_advisor_airflow.pages.answers import page
+from pulsar_advisor_airflow.pages.content import ledger_if_any, proposed_plan
+
+REFRESH_S: Final = 10
+"""How often the page of a roll that isn't over is read again."""
+SEE_OTHER: Final = 303
+
+rolls = APIRouter(prefix="/clusters/{cluster}/rolls/{digest}")
+
+
+@rolls.get("")
+def roll_page(
+    request: Request,
+    cluster: Annotated[Cluster, Depends(readable)],
+    digest: str,
+    writes: Annotated[bool, Depends(may_roll)],
+    token: Annotated[str, Depends(form_token)],
+) -> Response:
+    """A roll, turn by turn; until it is over the page renews itself."""
+    with _roll(cluster, digest) as (ledger, plan):
+        status = status_of(ledger, plan)
+    headers = {"Refresh": str(REFRESH_S)} if status.ended is None else {}
+    return page(request, "roll.html", headers, cluster=cluster, status=status, writes=writes, token=token)
+
+
+@rolls.post("/restarted")
+def broker_was_restarted(
+    cluster: Annotated[Cluster, Depends(readable)],
+    digest: str,
+    person: Annotated[Person, Depends(reported_by)],
+    broker: Annotated[str, Form(min_length=1)],
+) -> RedirectResponse:
+    """Somebody has restarted the drained broker: from the page's button, or from whatever restarts brokers."""
+    with _roll(cluster, digest) as (ledger, plan):
+        announce(ledger, plan, broker, person)
+    return _back(cluster, digest)
+
+
+@rolls.post("/pause")
+def pause_roll(
+    cluster: Annotated[Cluster, Depends(readable)], digest: str, person: Annotated[Person, Depends(rolled_by)]
+) -> RedirectResponse:
+    """Have it stop after its moves in flight, and begin no turn."""
+    with _roll(cluster, digest) as (ledger, plan):
+        pause(ledger, plan, person)
+    return _back(cluster, digest)
+
+
+@rolls.post("/go-on")
+def let_roll_go_on(
+    cluster: Annotated[Cluster, Depends(readable)], digest: str, person: Annotated[Person, Depends(rolled_by)]
+) -> RedirectResponse:
+    """Lift its pause."""
+    with _roll(cluster, digest) as (ledger, _):
+        lift_pause_of_plan(ledger, digest, person)
+    return _back(cluster, digest)
+
+
+@rolls.post("/end")
+def end_roll(
+    cluster: Annotated[Cluster, Depends(readable)], digest: str, person: Annotated[Person, Depends(rolled_by)]
+) -> RedirectResponse:
+    """End it for good; its task, or the hourly maintenance, switches the cluster's own balancer on again."""
+    with _roll(cluster, digest) as (ledger, plan):
+        end(ledger, plan, person)
+    return _back(cluster, digest)
+
+
+@contextmanager
+def _roll(cluster: Cluster, digest: str) -> Iterator[tuple[Ledger, Plan]]:
+    """The ledger, and the plan of a roll of the cluster. Raises `UsageError` if it has none of this digest."""
+    with ledger_if_any() as ledger:
+        plan = proposed_plan(ledger, cluster, digest)
+        if ledger is None or plan.shedder != ROLL:
+            raise UsageError(f"{digest_of(plan)} is no roll, but a plan to {plan.title}")
+        yield ledger, plan
+
+
+def _back(cluster: Cluster, digest: str) -> RedirectResponse:
+    return RedirectResponse(page_link("clusters", cluster.name, "rolls", digest), SEE_OTHER)

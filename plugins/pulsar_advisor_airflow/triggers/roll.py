@@ -1,0 +1,60 @@
+"""Waits in place of a roll's task: for somebody to restart a broker, or to lift a pause."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+POLL_S: Final = 5.0
+
+
+class RollTrigger(BaseTrigger):  # type: ignore[misc]
+    """Fires once a roll has to be carried on: somebody says that its broker was restarted, or lifted a pause.
+
+    It fires too once the roll is over, or has no approval any more. While the ledger can't be read it waits.
+
+    :param root: path or object-store URL of the root
+    :param cluster: name of the cluster in the root
+    :param digest: of the roll's plan
+    :param at_least_s: how long to wait in any case; once more by a triggerer that is started again
+    """
+
+    def __init__(self, root: str, cluster: str, digest: str, at_least_s: float = 0.0) -> None:
+        super().__init__()
+        self.root = root
+        self.cluster = cluster
+        self.digest = digest
+        self.at_least_s = at_least_s
+
+    def serialize(self) -> tuple[str, dict[str, str | float]]:
+        """The class and its arguments, from which any triggerer builds the trigger again."""
+        names = ("root", "cluster", "digest", "at_least_s")
+        return f"{__name__}.{type(self).__name__}", {name: getattr(self, name) for name in names}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """One event, when the roll has to be carried on."""
+        await asyncio.sleep(self.at_least_s)
+        said = None
+        while (why := await asyncio.to_thread(self._waits_for)) is not None:
+            if why != said:
+                self.log.info("the roll waits: %s", why)
+                said = why
+            await asyncio.sleep(POLL_S)
+        self.log.info("the roll goes on")
+        yield TriggerEvent({"digest": self.digest})
+
+    def _waits_for(self) -> str | None:
+        from pulsar_advisor.execution.ledger.plans import recorded_plan
+        from pulsar_advisor.execution.roll.status import waits_for
+        from pulsar_advisor.model.errors import AdvisorError
+        from pulsar_advisor.storage.root import Root
+        from pulsar_advisor_airflow.ledger import opened_ledger
+
+        try:
+            with opened_ledger(Root(self.root, self.cluster)) as ledger:
+                return waits_for(ledger, recorded_plan(ledger, self.digest))
+        except AdvisorError as error:
+            return str(error)

@@ -1,0 +1,99 @@
+"""The page of a roll, and the orders of whoever restarts its brokers or steers it."""
+
+from __future__ import annotations
+
+import pytest
+
+from dags.pages.conftest import LogIn, page_of_roll, token_in
+from pulsar_advisor.execution.cluster.cluster_port import Reply
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.roll.conduct import Roll
+from pulsar_advisor.storage.root import Root
+from unit.execution.doubles import B1, B2, FakeCluster
+from unit.execution.roll.doubles import Brokers, drained, go_on_after
+
+pytestmark = pytest.mark.airflow
+
+
+@pytest.fixture
+def roll(root: Root, ledger: Ledger) -> Roll:
+    return drained(ledger, "prod-eu")
+
+
+def test_the_page_says_where_a_roll_is_and_what_is_left(server: LogIn, roll: Roll) -> None:
+    answer = server("vic").get(page_of_roll(roll))
+    assert "Rolling restart: 0 of 3 brokers restarted" in answer.text
+    assert f"<code>{B1}</code> is drained: clients use nothing on it" in answer.text
+    assert "2 bundles moved; 4 moves are left, which take about" in answer.text
+    assert "<button" not in answer.text
+    assert answer.headers["refresh"] == "10"
+    of_cluster = server("vic").get("/pulsar-advisor/clusters/prod-eu").text
+    assert page_of_roll(roll) in of_cluster
+
+
+def test_whoever_restarted_the_broker_says_so_with_a_button(server: LogIn, roll: Roll) -> None:
+    client = server("olive")
+    page = client.get(page_of_roll(roll)).text
+    assert "It has been restarted" in page
+    sent = client.post(f"{page_of_roll(roll)}/restarted", data={"token": token_in(page), "broker": B1, "as": "alice"})
+    assert (sent.status_code, sent.headers["location"]) == (303, page_of_roll(roll))
+    announced = roll.look().recorded.announced
+    assert announced is not None
+    assert (announced.name, announced.source) == ("olive", "airflow")
+    assert "olive says that the drained broker was restarted" in client.get(page_of_roll(roll)).text
+
+
+def test_a_program_says_so_with_its_login_and_no_form(server: LogIn, roll: Roll) -> None:
+    assert server("olive").post(f"{page_of_roll(roll)}/restarted", data={"broker": B1}).status_code == 303
+    assert roll.look().recorded.announced is not None
+
+
+@pytest.mark.parametrize("order", ["restarted", "pause", "go-on", "end"])
+def test_another_sites_form_with_a_browsers_session_steers_nothing(server: LogIn, roll: Roll, order: str) -> None:
+    client = server("olive")
+    client.cookies.set("_token", client.headers.pop("Authorization").removeprefix("Bearer "))
+    assert client.get(page_of_roll(roll)).status_code == 200
+    assert client.post(f"{page_of_roll(roll)}/{order}", data={"broker": B1}).status_code == 403
+    seen = roll.look().recorded
+    assert (seen.announced, seen.pause, seen.ended) == (None, None, None)
+
+
+@pytest.mark.parametrize(("broker", "status"), [(B2, 409), ("broker-9", 404), ("", 422)])
+def test_a_broker_whose_turn_it_is_not_was_not_restarted_for_the_roll(
+    server: LogIn, roll: Roll, broker: str, status: int
+) -> None:
+    assert server("olive").post(f"{page_of_roll(roll)}/restarted", data={"broker": broker}).status_code == status
+    assert roll.look().recorded.announced is None
+
+
+def test_a_paused_roll_goes_on_and_one_that_was_ended_is_over(server: LogIn, roll: Roll) -> None:
+    client = server("olive")
+
+    def press(order: str) -> int:
+        token = token_in(client.get(page_of_roll(roll)).text)
+        return client.post(f"{page_of_roll(roll)}/{order}", data={"token": token}).status_code
+
+    assert press("pause") == 303
+    assert roll.look().recorded.pause == "paused by olive (airflow)"
+    assert "It is paused by olive (airflow), until somebody lets it go on" in client.get(page_of_roll(roll)).text
+    assert press("go-on") == 303
+    assert roll.look().recorded.pause is None
+    assert press("end") == 303
+    page = client.get(page_of_roll(roll)).text
+    assert "It is over: ended by olive (airflow)." in page
+    assert "<button" not in page
+
+
+def test_a_turn_that_stopped_is_named_with_what_to_do(server: LogIn, roll: Roll) -> None:
+    assert isinstance(roll.cluster, FakeCluster)
+    assert isinstance(roll.brokers, Brokers)
+    roll.brokers.restart(B1)
+    roll.cluster.replies, roll.cluster.fails = [Reply(500, "no")] * 3, True
+    go_on_after(roll, B1)
+    page = server("vic").get(page_of_roll(roll)).text
+    assert f"<code>{B2}</code> is drained in part. The task roll says why; clear it to continue" in page
+
+
+@pytest.mark.parametrize("path", ["clusters/prod-us/rolls/{}", "clusters/prod-eu/rolls/sha256:0"])
+def test_a_roll_of_another_cluster_is_not_found(server: LogIn, roll: Roll, path: str) -> None:
+    assert server("admin").get(f"/pulsar-advisor/{path.format(roll.digest)}").status_code == 404

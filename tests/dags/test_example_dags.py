@@ -1,0 +1,41 @@
+"""The example DAGs of the documentation. `tests/integration/test_wheel.py` runs `stricter_threshold` on real stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+
+from dags.conftest import Stages
+from unit.execution.doubles import B1
+from unit.execution.roll.doubles import drained
+
+pytestmark = pytest.mark.airflow
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "dags"
+
+
+@pytest.fixture(autouse=True)
+def prod_eu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cluster of the examples."""
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTER", "prod-eu")
+
+
+def test_each_example_is_a_dag_that_says_what_it_does() -> None:
+    bag = DagBag(EXAMPLES)
+    assert bag.import_errors == {}
+    assert sorted(bag.dags) == sorted(file.stem for file in EXAMPLES.glob("*.py"))
+    assert all(dag.doc_md for dag in bag.dags.values())
+
+
+def test_whoever_restarts_a_broker_says_so_to_its_roll(
+    stages: Stages, run_dag: Callable[..., tuple[str, dict[str, str]]]
+) -> None:
+    roll = drained(stages.ledger(), "prod-eu")
+    waiting = {"cluster": "prod-eu", "digest": roll.digest, "broker": B1}
+    assert run_dag("restart_broker", waiting, mark_success="restart", folder=EXAMPLES)[0] == "success"
+    announced = roll.look().recorded.announced
+    assert announced is not None
+    assert (announced.name, announced.source) == ("restart_broker", "airflow")

@@ -1,0 +1,121 @@
+"""Whole runs of `pulsar_rolling_restart`: real wiring, gate, ledger and turns; cluster and Spark are doubles."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, nullcontext
+from typing import Any
+
+import pytest
+
+from dags.conftest import Answer, Stages
+from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.plans import recorded_plan
+from pulsar_advisor.execution.ledger.rolls import open_roll
+from pulsar_advisor.execution.roll.conduct import Roll, announce, end
+from pulsar_advisor.execution.roll.status import status_of
+from pulsar_advisor.execution.run.guard import GUARDED
+from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor_airflow.triggers import roll as trigger
+from unit.execution.roll.doubles import OLIVE, ORDER, Brokers, roll_of, roll_plan, rolled
+
+pytestmark = pytest.mark.airflow
+
+RunDag = Callable[..., tuple[str, dict[str, str]]]
+FAST = {"pause_s": 0, "canary_hold_s": 1}
+
+
+@pytest.fixture
+def brokers(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> Brokers:
+    """A cluster whose brokers are restarted, and the DAG's way to it."""
+    cluster = rolled(stages.cluster.time)
+    brokers = Brokers(cluster)
+    stages.plan = roll_plan(cluster)
+    stages._roll = stages._recommend  # type: ignore[attr-defined]
+
+    @contextmanager
+    def reached(plan: Plan, *given: Any) -> Iterator[Roll]:
+        _root, _open, ledger, _options, policy, turn, progress, interruption = given
+        cluster.time.ms = max(cluster.time.ms, time.time_ns() // 1_000_000 + 60_000)
+
+        def plan_anew(goal: Goal) -> tuple[Plan, None]:
+            cluster.time.pass_s(1)
+            anew = roll_plan(cluster, goal.brokers)
+            turn(anew.snapshot, goal)
+            return anew, None
+
+        changes = {"plan_anew": plan_anew, "policy": policy, "progress": progress, "interruption": interruption}
+        yield roll_of(plan, ledger, cluster, brokers, **changes)
+
+    monkeypatch.setattr("pulsar_advisor.stages.roll.reached", reached)
+    monkeypatch.setattr("pulsar_advisor.stages.apply.AdminTransport", lambda _connection, writes: nullcontext())
+    monkeypatch.setattr("pulsar_advisor.stages.apply.AdminCluster", lambda _transport: cluster)
+    monkeypatch.setattr(trigger, "POLL_S", 0.1)
+    return brokers
+
+
+@contextmanager
+def meanwhile(stages: Stages, act: Callable[[Ledger, Plan, str], None]) -> Iterator[list[str]]:
+    """Have somebody act whenever a broker is drained; gives the brokers that were."""
+    done, drained = threading.Event(), list[str]()
+
+    def look() -> None:
+        while not done.wait(0.1):
+            with closing(stages.ledger()) as ledger:
+                if (digest := open_roll(ledger, stages.plan.cluster)) is None:
+                    continue
+                plan = recorded_plan(ledger, digest)
+                if (broker := status_of(ledger, plan).restart) is not None:
+                    drained.append(broker)
+                    act(ledger, plan, broker)
+
+    somebody = threading.Thread(target=look)
+    somebody.start()
+    try:
+        yield drained
+    finally:
+        done.set()
+        somebody.join()
+
+
+def test_every_broker_is_drained_and_restarted_under_one_approval(
+    stages: Stages, run_dag: RunDag, brokers: Brokers
+) -> None:
+    def restart(ledger: Ledger, plan: Plan, broker: str) -> None:
+        assert brokers.cluster.owned_bundles(broker) == frozenset()
+        assert set(GUARDED) <= brokers.cluster.overrides.keys()
+        brokers.restart(broker)
+        announce(ledger, plan, broker, OLIVE)
+
+    with meanwhile(stages, restart) as restarted:
+        state, tasks = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
+    assert (state, tasks["roll"], tasks["restore_guard"]) == ("success", "success", "success")
+    assert restarted == list(ORDER)
+    assert brokers.cluster.overrides == {}
+    [approval] = approvals_of_plan(stages.ledger(), digest_of(stages.plan))
+    assert (approval.approver, approval.throttle.guard) == ("olive", True)
+    assert round((approval.expires_at_ms - approval.at_ms) / 3_600_000, 2) == 24
+    turns = [call for call in stages.calls if call.startswith("turn")]
+    assert [call.rpartition("--left=")[2] for call in turns] == [",".join(ORDER[1:]), ORDER[2]]
+
+
+def test_a_roll_that_somebody_ends_fails_and_has_its_balancer_back(
+    stages: Stages, run_dag: RunDag, brokers: Brokers
+) -> None:
+    def end_it(ledger: Ledger, plan: Plan, _broker: str) -> None:
+        end(ledger, plan, OLIVE)
+
+    with meanwhile(stages, end_it):
+        state, tasks = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
+    assert (state, tasks["roll"]) == ("failed", "failed")
+    assert brokers.cluster.overrides == {}
+
+
+def test_a_rejected_roll_sends_nothing(stages: Stages, run_dag: RunDag, brokers: Brokers) -> None:
+    state, tasks = run_dag("pulsar_rolling_restart", FAST, Answer("Reject"))
+    assert (state, tasks["roll"]) == ("failed", "upstream_failed")
+    assert brokers.cluster.writes == []
