@@ -30,7 +30,7 @@ from pulsar_advisor.tables.frames import frame_of, in_few_partitions, in_one_par
 from pulsar_advisor.tables.namespaces import namespaces
 from pulsar_advisor.tables.ownership import ownership
 from pulsar_advisor.tables.problems import problems
-from pulsar_advisor.tables.raw import RawTables, spark_url
+from pulsar_advisor.tables.raw import RawTables
 from pulsar_advisor.tables.read_table import readable_files
 from pulsar_advisor.tables.reports import OF_BROKER, load_reports, reported_figures
 from pulsar_advisor.tables.schemas import (
@@ -45,6 +45,7 @@ from pulsar_advisor.tables.schemas import (
     TOPICS,
     Table,
 )
+from pulsar_advisor.tables.spark_parquet import read_parquet, write_parquet
 from pulsar_advisor.tables.state import judged_view
 from pulsar_advisor.tables.topics import topics
 
@@ -53,9 +54,6 @@ _WRITTEN_AT_ONCE: Final = 4
 
 LAST: Final = (PROBLEMS, DOCUMENTS)
 """The tables that count unreadable lines: those of topics are counted while `topics` is written."""
-
-_PARQUET: Final = {"compression": "zstd"} | {f"parquet.enable.dictionary#{name}": "false" for name in ("topic", "hash")}
-"""How tables are written: a dictionary of values that are all different would be filled in vain."""
 
 _log = logging.getLogger(__name__)
 
@@ -97,7 +95,7 @@ def bundles_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFra
     if snapshot is None:
         rows, captured_at_ms = no_rows(spark, schema), 0
     else:
-        rows = spark.read.schema(schema).parquet(spark_url(root.folder("tables/bundles", snapshot)))
+        rows = read_parquet(spark, schema, root.folder("tables/bundles", snapshot))
         captured_at_ms = int(snapshot_moment(snapshot).timestamp() * 1000)
     going_on = sf.struct(sf.lit(captured_at_ms).alias("captured_at_ms"), *GOES_ON)
     return rows.select("view", "bundle", going_on.alias("earlier"))
@@ -108,7 +106,7 @@ def brokers_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFra
     schema = BROKERS.ddl("view", "broker", *OF_BROKER)
     if snapshot is None:
         return no_rows(spark, schema)
-    rows = spark.read.schema(schema).parquet(spark_url(root.folder("tables/brokers", snapshot)))
+    rows = read_parquet(spark, schema, root.folder("tables/brokers", snapshot))
     return rows.where("view = 'published'")
 
 
@@ -239,5 +237,5 @@ def _write_one(frame: Callable[[], DataFrame], table: Table, folder: UPath) -> N
     ]
     typed = frame().select(*columns)
     placed = in_few_partitions(typed) if table.name == "topics" else in_one_partition(typed)
-    placed.write.mode("overwrite").options(**_PARQUET).parquet(spark_url(folder))
+    write_parquet(placed, folder)
     _log.info("table %s is written", table.name)

@@ -13,9 +13,9 @@ from pulsar_advisor.model.cluster.cluster_state import View
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.frames import in_few_partitions
-from pulsar_advisor.tables.raw import spark_url
 from pulsar_advisor.tables.read_table import damaged_table, read_table, readable_files
 from pulsar_advisor.tables.session import session_for_few_rows
+from pulsar_advisor.tables.spark_parquet import read_parquet
 
 _MANY_ROWS: Final = ("bundles", "topics")
 """The tables that are large if the cluster is; for a few rows, compiling a query costs more than running it."""
@@ -47,8 +47,8 @@ class SnapshotFrames:
             session = self.many if name in _MANY_ROWS else self.few
             # Spark would run a job to read the schema from the same footers.
             schema = from_arrow_schema(readable_files(self._root, self._snapshot, name).schema)
-            files = spark_url(self._root.folder(f"tables/{name}", self._snapshot))
-            self._read[name] = in_few_partitions(session.read.schema(schema).parquet(files))
+            folder = self._root.folder(f"tables/{name}", self._snapshot)
+            self._read[name] = in_few_partitions(read_parquet(session, schema, folder))
         return self._read[name]
 
     def rows(self, name: str, view: View | None = None, columns: list[str] | None = None) -> pa.Table:

@@ -37,7 +37,9 @@ ARROW: Final[Mapping[str, pa.DataType]] = {
 
 _FORMAT: Final = ds.ParquetFileFormat(
     default_fragment_scan_options=ds.ParquetFragmentScanOptions(
-        thrift_string_size_limit=LARGEST_FOOTER_BYTES, thrift_container_size_limit=_MOST_CHUNKS
+        thrift_string_size_limit=LARGEST_FOOTER_BYTES,
+        thrift_container_size_limit=_MOST_CHUNKS,
+        page_checksum_verification=True,
     )
 )
 _TAIL_BYTES: Final = 8

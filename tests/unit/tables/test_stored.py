@@ -138,6 +138,16 @@ def test_a_file_with_other_columns_than_the_first_is_refused(tmp_path: Path) -> 
     refused(one, other, match="part-1.parquet has other columns than part-0.parquet beside it")
 
 
+def test_a_page_that_is_not_as_it_was_written_is_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "rows.parquet"
+    pq.write_table(
+        pa.table({"owner": ["a:8080"]}), file, compression="none", write_page_checksum=True, write_statistics=False
+    )
+    file.write_bytes(file.read_bytes().replace(b"a:8080", b"b:8080"))
+    with pytest.raises(OSError, match="CRC"):
+        stored_files([UPath(file)]).to_table()
+
+
 def test_what_hadoop_leaves_beside_the_files_is_none_of_them(tmp_path: Path) -> None:
     for name in ("part-1.parquet", "part-0.parquet", ".part-0.parquet.crc", "_SUCCESS", "_temporary.parquet"):
         (tmp_path / name).touch()
