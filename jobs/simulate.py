@@ -23,7 +23,7 @@ if __name__ == "__main__":
     raise SystemExit(
         run_job(
             "simulate",
-            lambda spark, root, snapshot: run(spark, root, snapshot, command(*bound.args, **bound.kwargs)),
+            lambda spark, root, snapshot: run(lambda: spark, root, snapshot, command(*bound.args, **bound.kwargs)),
             others,
         )
     )

@@ -28,7 +28,7 @@ def test_the_tables_of_a_grid(spark: SparkSession, tmp_path_factory: pytest.Temp
     request = SimulationRequest(
         Request("ThresholdShedder", "configured"), grid=grid([f"{MINIMUM}=0.001,1000"]), cycles=30
     )
-    document = run(spark, root, snapshot, request)
+    document = run(lambda: spark, root, snapshot, request)
     assert (root.folder("simulations/result", snapshot) / RESULT).exists()
     acts, rests = sorted(document.scores, key=lambda score: -score.unloads)
     assert (acts.what_if, rests.what_if) == (f"{MINIMUM}=0.001", f"{MINIMUM}=1000")
@@ -57,7 +57,7 @@ def test_a_bundle_with_too_many_topics_is_split_and_its_children_are_recorded(
         what_if={"loadBalancerAutoBundleSplitEnabled": "true", "loadBalancerNamespaceBundleMaxTopics": "2"},
         cycles=2,
     )
-    [score] = run(spark, root, snapshot, request).scores
+    [score] = run(lambda: spark, root, snapshot, request).scores
     rows = pq.read_table((root.folder("simulations/splits", snapshot) / "splits.parquet").path).to_pylist()
     assert score.splits > 0
     assert len(rows) == 2 * score.splits

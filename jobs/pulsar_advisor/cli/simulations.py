@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from pulsar_advisor.cli.options import Json, Master, Place
 from pulsar_advisor.cli.output import print_json, say, say_lines, timed
-from pulsar_advisor.cli.starting import spark_for
+from pulsar_advisor.cli.starting import spark_soon
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.storage.root import LATEST
 
@@ -91,7 +91,7 @@ def simulate(
 
     check(root, snapshot, request)
     with timed("simulate"):
-        document = compute(spark_for(master, "simulate", root, snapshot), root, snapshot, request)
+        document = compute(spark_soon(master, "simulate", root, snapshot), root, snapshot, request)
     print_json(document) if json else _show(document)
 
 

@@ -264,7 +264,7 @@ def _end(recommendation: Recommendation, *, detailed_exitcode: bool) -> None:
 
 
 def _recommend(
-    spark: Callable[[], SparkSession], snapshot: str, request: Request, place: Place, ledger: LedgerPlace
+    spark: Callable[[], SparkSession | None], snapshot: str, request: Request, place: Place, ledger: LedgerPlace
 ) -> Recommendation:
     from pulsar_advisor.execution.person import person_on_command_line, system_user
     from pulsar_advisor.stages.propose import run as propose_plans

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.background import in_background
@@ -12,11 +12,21 @@ from pulsar_advisor.tables.background import in_background
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_NO_CLUSTER: Final = ("local", "sc://")
+"""Masters whose sessions compute in one task what belongs to a small snapshot."""
 
-def spark_soon(master: str, stage: str, root: Root, snapshot: str) -> Callable[[], SparkSession]:
-    """As `spark_for`. Spark starts now, while Python loads what the stage needs, unless a refusal is certain."""
+
+def spark_soon(master: str, stage: str, root: Root, snapshot: str) -> Callable[[], SparkSession | None]:
+    """As `spark_for`, for a stage that asks strategies: none for a small snapshot, unless the master is a cluster.
+
+    Spark starts now, while Python loads what the stage needs, unless a refusal is certain.
+    """
     if not (root.folder("validation", snapshot) / RESULT).exists():
         return lambda: spark_for(master, stage, root, snapshot)
+    from pulsar_advisor.tables.snapshot_size import is_small, raw_bytes
+
+    if master.startswith(_NO_CLUSTER) and is_small(raw_bytes(root, snapshot)):
+        return lambda: None
     starting = in_background(lambda: spark_for(master, stage, root, snapshot))
 
     def started() -> SparkSession:
@@ -33,7 +43,7 @@ def load_soon(*modules: str) -> None:
 
 def spark_for(master: str, stage: str, root: Root, snapshot: str) -> SparkSession:
     """A Spark session sized for this snapshot."""
-    from pulsar_advisor.tables.raw import raw_bytes
     from pulsar_advisor.tables.session import spark_session
+    from pulsar_advisor.tables.snapshot_size import raw_bytes
 
     return spark_session(master, stage, raw_bytes=raw_bytes(root, snapshot))

@@ -1,4 +1,4 @@
-"""`recommend`: computes plans, outcomes and the advice on Spark, one task per shedder with every placement strategy."""
+"""`recommend`: computes plans, outcomes and the advice, one task per shedder with every placement strategy."""
 
 from __future__ import annotations
 
@@ -53,10 +53,11 @@ def check(root: Root, snapshot: str, request: Request) -> None:
     inputs_of(root, snapshot)
 
 
-def run(spark: Callable[[], SparkSession], root: Root, snapshot: str, request: Request) -> Recommendation:
+def run(spark: Callable[[], SparkSession | None], root: Root, snapshot: str, request: Request) -> Recommendation:
     """Compute and write the plans, the outcomes and, last, `recommendation.json`; returns what it says.
 
-    `spark` gives the session, which may have to start: the simulations, which need none, run meanwhile.
+    `spark` gives the session, which may have to start: the simulations, which need none, run meanwhile. Without one,
+    this process asks the shedders.
 
     Raises `DataNotFit` without a passed validation of the same manifest, and `Refused` while another process makes
     plans of the snapshot: an answer assembled from two requests would fit neither.
@@ -99,8 +100,8 @@ def _left_alone(root: Root, snapshot: str, request: Request) -> LeftAlone:
     )
 
 
-def _scores(spark: Callable[[], SparkSession], root: Root, snapshot: str, request: Request) -> list[Score]:
-    """The scores of the plans that each shedder makes on its executor."""
+def _scores(spark: Callable[[], SparkSession | None], root: Root, snapshot: str, request: Request) -> list[Score]:
+    """The scores of the plans that each shedder makes, on its executor if there is one."""
     # Loads Java's side of Spark, for which a refusal doesn't wait.
     from pulsar_advisor.tables.fan_out import fan_out
 

@@ -1,9 +1,9 @@
-"""`simulate`: lets the cluster evolve under each combination of strategies and settings, a Spark task each."""
+"""`simulate`: lets the cluster evolve under each combination of strategies and settings, a task each."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from pydantic import TypeAdapter
@@ -41,8 +41,12 @@ def check(root: Root, snapshot: str, request: SimulationRequest) -> None:
         settings_of(root, snapshot, point)
 
 
-def run(spark: SparkSession, root: Root, snapshot: str, request: SimulationRequest) -> SimulationResult:
+def run(
+    spark: Callable[[], SparkSession | None], root: Root, snapshot: str, request: SimulationRequest
+) -> SimulationResult:
     """Simulate, write the tables and, last, `result.json`; returns what it says.
+
+    `spark` gives the session, which may have to start; without one, this process simulates.
 
     Raises `DataNotFit` without a passed validation of the same manifest or if it set too much aside, and `Refused`
     while another process simulates the snapshot.
@@ -52,7 +56,7 @@ def run(spark: SparkSession, root: Root, snapshot: str, request: SimulationReque
     check(root, snapshot, request)
     folder = root.folder(f"{FOLDER}/result", snapshot)
     with held(folder, snapshot, f"snapshot {snapshot} is being simulated") as lease:
-        answers = fan_out(spark, tasks(root, snapshot, request), simulate_combination)
+        answers = fan_out(spark(), tasks(root, snapshot, request), simulate_combination)
         rows: list[Rows] = [json.loads(answer) for answer in answers.values()]
         write_simulations(root, snapshot, rows)
         lease.require()

@@ -4,30 +4,40 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-import pyarrow as pa
-from pyspark import TaskContext
-from pyspark.sql import SparkSession
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
 
 T = TypeVar("T")
 
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
 
-def fan_out(spark: SparkSession, tasks: Mapping[str, T], function: Callable[[T], str]) -> dict[str, str]:
-    """Call `function` with every task's payload; returns task id -> result.
+def fan_out(spark: SparkSession | None, tasks: Mapping[str, T], function: Callable[[T], str]) -> dict[str, str]:
+    """Call `function` with every task's payload; returns task id -> result, in the order of the tasks.
 
-    Each call is a separate Spark task if the session has enough shuffle partitions. For a small snapshot it has only
-    one (`session`): this process makes all calls in sequence, because a Python worker would first import and read again
-    what is here already. Payloads are JSON values; `function` is a module-level function (executors import it, so its
-    module must be installed or shipped there) and returns text. It reads what it needs, such as `cluster_state(...)`,
-    where it is called. An exception in one call ends them all. The tasks begin in the order given, the results are in
-    it.
+    Each call is a separate Spark task if the session has enough shuffle partitions. Without a session, or if it has
+    only one (`session`: that of a small snapshot), this process makes all calls in sequence: a Python worker would
+    first import and read again what is here already. Payloads are JSON values; `function` is a module-level function
+    (executors import it, so its module must be installed or shipped there) and returns text. It reads what it needs,
+    such as `cluster_state(...)`, where it is called. An exception in one call ends them all.
     """
-    side_by_side = min(len(tasks), int(spark.conf.get(_PARTITIONS) or len(tasks)))
-    if side_by_side <= 1:
+    side_by_side = 1 if spark is None else min(len(tasks), int(spark.conf.get(_PARTITIONS) or len(tasks)))
+    if spark is None or side_by_side <= 1:
         return {task: function(json.loads(json.dumps(payload))) for task, payload in tasks.items()}
+    return _on_executors(spark, side_by_side, tasks, function)
+
+
+def _on_executors(
+    spark: SparkSession, side_by_side: int, tasks: Mapping[str, T], function: Callable[[T], str]
+) -> dict[str, str]:
+    """As `fan_out`; the tasks begin in the order given."""
+    # A stage that asks no executor does without them.
+    import pyarrow as pa
+    from pyspark import TaskContext
+
     rows = pa.table(
         {
             "partition": pa.array([number % side_by_side for number in range(len(tasks))], pa.int32()),

@@ -16,8 +16,8 @@ from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.storage.files import refused_by_storage
 from pulsar_advisor.storage.lease import Held
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.raw import raw_bytes
 from pulsar_advisor.tables.session import spark_session
+from pulsar_advisor.tables.snapshot_size import raw_bytes
 
 Stage = Callable[[SparkSession, Root, str], Any]
 

@@ -22,8 +22,6 @@ from upath import UPath
 from pulsar_advisor.documents.manifest import File
 from pulsar_advisor.model.errors import DataNotFit, StorageError
 from pulsar_advisor.storage.files import sha256_of_file
-from pulsar_advisor.storage.results import read_manifest
-from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.frames import in_few_partitions, materialized, no_rows
 from pulsar_advisor.tables.schemas import RESOURCES, SEGMENT_LOAD, TRAFFIC
 
@@ -166,11 +164,6 @@ def spark_url(path: UPath) -> str:
     if path.protocol in ("", "file"):
         return f"file://{path.path}"
     return f"s3a://{path.path}" if path.protocol == "s3" else str(path)
-
-
-def raw_bytes(root: Root, snapshot: str) -> int:
-    """Total size of a snapshot's raw files, compressed, by its manifest. Raises `UsageError` without a manifest."""
-    return sum(file.bytes for file in read_manifest(root, snapshot).files)
 
 
 def verify_files(folder: UPath, files: Sequence[File]) -> None:

@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.tables.class_archive import class_archive_options
 from pulsar_advisor.tables.frames import has_one_partition
+from pulsar_advisor.tables.snapshot_size import is_small
 
 CONNECT: Final = "sc://"
 """How the address of a Spark Connect server begins."""
@@ -52,9 +53,6 @@ _READING_RAW: Final = ("normalize", "run", "snapshot", "verify")
 
 _LARGE_HEAP_BYTES: Final = 80 << 20
 """Of a snapshot's raw files: more than two million topics need the whole heap."""
-
-_SMALL_SNAPSHOT_BYTES: Final = 2 << 20
-"""Of a snapshot's raw files, about fifty thousand topics. Up to it, compiling a query costs more than running it."""
 
 Setting = str | int | bool
 
@@ -131,7 +129,7 @@ def spark_session(master: str | None = "local[*]", work: str = "run", *, raw_byt
             settings |= _local(_HOT_CODE if is_long else _QUICK_START)
             if raw_bytes < _LARGE_HEAP_BYTES:
                 settings |= _MODEST
-            if raw_bytes < _SMALL_SNAPSHOT_BYTES:
+            if is_small(raw_bytes):
                 settings |= _SMALL
     for key, value in settings.items():
         if submitted(key) is None:
@@ -208,7 +206,7 @@ def server_settings(port: int) -> dict[str, Setting]:
 
 def _connected(url: str, raw_bytes: int) -> SparkSession:
     """A session on a server. Raises `UsageError` if there is none at this address."""
-    settings = _OF_SESSION | (_SMALL if raw_bytes < _SMALL_SNAPSHOT_BYTES else {})
+    settings = _OF_SESSION | (_SMALL if is_small(raw_bytes) else {})
     builder = SparkSession.builder.remote(url)
     for key, value in settings.items():
         builder = builder.config(key, value)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
 
 import pytest
-from pyspark.sql import SparkSession
 
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.planning.requests.request import Request
@@ -16,7 +14,6 @@ from pulsar_advisor.storage.plans import PLANS
 from pulsar_advisor.storage.root import Root
 
 SNAPSHOT = "20261121T083000Z"
-NO_SPARK = cast(SparkSession, None)
 
 
 def test_two_requests_about_one_snapshot_are_not_answered_at_once(
@@ -28,4 +25,4 @@ def test_two_requests_about_one_snapshot_are_not_answered_at_once(
         held(root.folder(PLANS, SNAPSHOT), SNAPSHOT, "by the other"),
         pytest.raises(Refused, match="are being made by another process"),
     ):
-        recommend.run(lambda: NO_SPARK, root, SNAPSHOT, Request())
+        recommend.run(lambda: None, root, SNAPSHOT, Request())

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
 
 import pytest
-from pyspark.sql import SparkSession
 
 from pulsar_advisor.model.errors import Refused, UsageError
 from pulsar_advisor.model.plans.plan import PlanInputs
@@ -17,7 +15,6 @@ from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import Root
 
 SNAPSHOT = "20261121T083000Z"
-NO_SPARK = cast(SparkSession, None)
 GRACE = "loadBalancerSheddingGracePeriodMinutes"
 
 
@@ -28,7 +25,7 @@ def test_one_snapshot_is_simulated_by_one_process_at_a_time(tmp_path: Path, monk
         held(root.folder("simulations/result", SNAPSHOT), SNAPSHOT, "by the other"),
         pytest.raises(Refused, match="is being simulated by another process"),
     ):
-        simulate.run(NO_SPARK, root, SNAPSHOT, SimulationRequest(Request()))
+        simulate.run(lambda: None, root, SNAPSHOT, SimulationRequest(Request()))
 
 
 def test_a_snapshot_without_tables_is_not_simulated(root: Root, recorded: str) -> None:

@@ -1,4 +1,4 @@
-"""What a small snapshot needs computed is computed in this process: no job, no Python worker."""
+"""What a small snapshot needs computed is computed in this process, with or without a session."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ SMALL = cast(SparkSession, SimpleNamespace(conf={"spark.sql.shuffle.partitions":
 TASKS = {f"combination-{number}": {"shedder": f"S{number}"} for number in (2, 0, 1)}
 
 
-def test_of_a_small_snapshot_this_process_makes_all_in_the_order_given() -> None:
-    answers = fan_out(SMALL, TASKS, lambda payload: f"{payload['shedder']} in process {os.getpid()}")
+@pytest.mark.parametrize("spark", [SMALL, None], ids=["a session with one partition", "no session"])
+def test_of_a_small_snapshot_this_process_makes_all_in_the_order_given(spark: SparkSession | None) -> None:
+    answers = fan_out(spark, TASKS, lambda payload: f"{payload['shedder']} in process {os.getpid()}")
     assert list(answers.items()) == [
         (f"combination-{number}", f"S{number} in process {os.getpid()}") for number in (2, 0, 1)
     ]

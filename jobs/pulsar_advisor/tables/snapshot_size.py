@@ -1,0 +1,22 @@
+"""How large a snapshot is: what decides how Spark is set up for it, and whether the strategies need Spark at all."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pulsar_advisor.storage.results import read_manifest
+from pulsar_advisor.storage.root import Root
+
+_SMALL_BYTES: Final = 2 << 20
+"""Of a snapshot's raw files, about fifty thousand topics. Up to it, compiling a query costs more than running it, and
+starting a Python worker more than asking the strategies."""
+
+
+def raw_bytes(root: Root, snapshot: str) -> int:
+    """Total size of a snapshot's raw files, compressed, by its manifest. Raises `UsageError` without a manifest."""
+    return sum(file.bytes for file in read_manifest(root, snapshot).files)
+
+
+def is_small(raw_bytes: int) -> bool:
+    """Whether a snapshot with raw files of this size is better served by one process than by many."""
+    return raw_bytes < _SMALL_BYTES
