@@ -30,6 +30,7 @@ from pulsar_advisor.admin.oxia import OxiaConnection
 from pulsar_advisor.admin.oxia_messages import ListResponse, ReadResponse, ShardAssignments
 from pulsar_advisor.admin.oxia_store import OxiaStore
 from pulsar_advisor.admin.profiles import read_profiles
+from pulsar_advisor.admin.prometheus import Question, Window, samples_of
 from pulsar_advisor.admin.read_client import Document, ReadClient, decode
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer
 from pulsar_advisor.admin.web_address import WebAddress
@@ -39,6 +40,7 @@ from pulsar_advisor.capture.segments import SCALABLE_TOPIC
 from pulsar_advisor.capture.service_unit_state import SERVICE_UNIT_STATE
 from pulsar_advisor.capture.topic_decoders import topic_file
 from pulsar_advisor.documents.document import Document as StageDocument
+from pulsar_advisor.documents.history_day import HistoryDay
 from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.documents.tables_result import TablesResult
@@ -324,13 +326,13 @@ def _audited(file: Path) -> object:
         return audit(ledger)
 
 
-_DOCUMENTS = (Manifest, TablesResult, Validation, Recommendation)
+_DOCUMENTS = (Manifest, TablesResult, Validation, Recommendation, HistoryDay)
 
 
 def _stage_documents() -> Iterator[tuple[type[StageDocument], bytes]]:
     """Every document that an earlier release's stages wrote into a root."""
     kinds = {schema: kind for kind in _DOCUMENTS for schema in (kind.SCHEMA, *kind.EARLIER)}
-    for path in sorted((DATA / "earlier" / "root").rglob("*.json")):
+    for path in sorted((DATA / "earlier").rglob("*.json")):
         schema = json.loads(path.read_bytes()).get("schema")
         if schema in kinds:
             yield kinds[schema], path.read_bytes()
@@ -362,6 +364,13 @@ def _named_segments(body: bytes) -> object:
     return [segment.topic("topic://t/n/clicks") for segment in decoded(SCALABLE_TOPIC)(body).segments.values()]
 
 
+SERIES = (
+    b'{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"instance":"a:8080"},'
+    b'"values":[[1795249800,"1.5"],[1795249860,"NaN"]]},{"metric":{},"values":[]}]}}'
+)
+QUESTION = Question("up", Window(1795249800, 60, 2), ("instance",))
+
+
 TARGETS: dict[str, Target] = {
     "topics": Target(answers("/broker-stats/topics"), lambda body: topic_file("b", Document(WHERE, body))),
     "metrics": Target(answers("/broker-stats/metrics"), lambda body: documents.broker_metrics(Document(WHERE, body))),
@@ -380,6 +389,7 @@ TARGETS: dict[str, Target] = {
     "top bundles": Target((TOP,), decoded(system_topics.DECODERS[system_topics.TOP_BUNDLES])),
     "reads of a capture": Target(answers(""), _all(of_the_client)),
     "reads of apply": Target(answers(""), _all(of_the_executor)),
+    "Prometheus": Target((SERIES,), lambda body: samples_of(Answer(200, WHERE, body), QUESTION)),
     "Oxia": Target((SHARDS, CHILDREN, RECORD), of_oxia),
     "error answer": Target(answers(""), lambda body: Answer(500, WHERE, body).reason.isprintable() or 1 / 0),
     "compressed body": Target(

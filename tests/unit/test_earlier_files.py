@@ -25,6 +25,7 @@ from pulsar_advisor.execution.ledger.plan_states import plan_states
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
+from pulsar_advisor.history.columns import DAY_TABLES
 from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.report import run as report
@@ -116,7 +117,7 @@ def test_its_folded_day_is_whole_and_shows_what_it_did(tmp_path: Path) -> None:
     shutil.copytree(EARLIER / "days", tmp_path / "root")
     root = Root(str(tmp_path / "root"), "recorded")
     [day], unreadable = folded_days(root)
-    assert (len(day.snapshots), unreadable, list(damage(root, day))) == (4, [], [])
+    assert (len(day.snapshots), unreadable, list(damage(root, day, DAY_TABLES))) == (4, [], [])
     days, found = trend(root, 28)
     assert (days, found.fit, found.moves, found.bundles) == (1, 4, 9, (56, 56))  # nine, as its leader counted too
     assert found.busiest is not None
@@ -135,5 +136,5 @@ def test_a_day_of_the_second_columns_is_whole_and_says_who_moved_bundles(tmp_pat
     shutil.copytree(EARLIER / "days-2", tmp_path / "root")
     root = Root(str(tmp_path / "root"), "recorded")
     [day], unreadable = folded_days(root)
-    assert (day.columns, unreadable, list(damage(root, day))) == (2, [], [])
+    assert (day.columns, unreadable, list(damage(root, day, DAY_TABLES))) == (2, [], [])
     assert trend(root, 28)[1].causes == {"own": 9}

@@ -62,15 +62,12 @@ def show_days(*, place: Place = Place(), json: Json = False) -> None:
     print_json(days) if json else say_lines([one.line for one in days] or none)
 
 
-def verify_days(*, place: Place = Place()) -> None:
-    """Compare the files of all folded days with their results; ends with exit code 3 if one was changed or is gone."""
-    from pulsar_advisor.storage.history import folded_days
-    from pulsar_advisor.tables.days import damage
+def verify_days(*, place: Place = Place(), ledger: LedgerPlace = LedgerPlace()) -> None:
+    """Compare all folded days with their hashes, in the ledger too; ends with exit code 3 if one was changed."""
+    from pulsar_advisor.stages.verify_history import run as verify
 
-    root = place.open()
-    days, unreadable = folded_days(root)
-    found = [*unreadable, *(line for day in days for line in damage(root, day))]
-    say_lines(found or [f"{count(len(days), 'day')} as written"])
+    days, found = verify(place.open(), ledger.given(place))
+    say_lines(found or [f"{count(days, 'day')} as written"])
     if found:
         raise Ended(DataNotFit.exit_code)
 

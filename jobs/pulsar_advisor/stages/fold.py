@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from datetime import datetime, timedelta
 from itertools import groupby, takewhile
 from typing import Final
 
 from pulsar_advisor.documents.history_day import FoldedSnapshot, FoldedTable, HistoryDay
 from pulsar_advisor.documents.manifest import Manifest
-from pulsar_advisor.execution.ledger.opening import ledger_exists, open_ledger
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.opening import ledger_if_any
 from pulsar_advisor.execution.ledger.steps import confirmed_steps
 from pulsar_advisor.history.columns import COLUMNS
 from pulsar_advisor.history.day import fold
@@ -19,10 +19,11 @@ from pulsar_advisor.history.events import CarriedOut
 from pulsar_advisor.history.moment import Moment
 from pulsar_advisor.history.summary import summary_of
 from pulsar_advisor.model.cluster.snapshot_id import day_of, snapshot_moment
-from pulsar_advisor.model.errors import AdvisorError, UsageError
+from pulsar_advisor.model.errors import AdvisorError, Refused, UsageError
 from pulsar_advisor.model.plans.plan import short
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.stages.moments import folded_moments, moment_at, normalized_moment
+from pulsar_advisor.stages.seal import seal_day, why_no_sealed_day
 from pulsar_advisor.storage.history import day_if_any, day_path, last_before
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.results import read_manifest, validation_if_any
@@ -39,12 +40,16 @@ _AFTER: Final = "T~"
 def run(root: Root, day: str, address: str | None = None) -> HistoryDay:
     """Fold the normalized snapshots of a day (`YYYYMMDD`, UTC) of a cluster.
 
-    `address` is that of the ledger, by default SQLite beside a local root: its plans explain moves, where there is one.
-    A snapshot whose tables were removed since is taken from the day as it was folded before. Raises `UsageError` if
-    there is none to fold, `Refused` while another process folds the day.
+    `address` is that of the ledger, by default SQLite beside a local root. Where there is one, its plans explain moves,
+    and it seals the day. A snapshot whose tables were removed since is taken from the day as it was folded before.
+    Raises `UsageError` if there is none to fold, `Refused` while another process folds the day, or if the day that was
+    folded before is none that the ledger sealed.
     """
-    with held(day_path(root, day).parent, day, f"day {day} of cluster {root.cluster} is being folded") as lease:
+    work = f"day {day} of cluster {root.cluster} is being folded"
+    with held(day_path(root, day).parent, day, work) as lease, ledger_if_any(address or root.own_ledger_url) as ledger:
         before = day_if_any(root, day)
+        if before is not None and ledger is not None and (why := why_no_sealed_day(ledger, root, day)):
+            raise Refused(f"{why}: put the day back from a backup, or remove the file to fold the snapshots left")
         folded = {} if before is None else {one.id: one for one in before.snapshots}
         manifests = _normalized(root, day, before)
         if not folded and not manifests:
@@ -52,7 +57,7 @@ def run(root: Root, day: str, address: str | None = None) -> HistoryDay:
         seen = {**folded, **{snapshot: _seen(root, snapshot) for snapshot in manifests}}
         name = before.cluster_name if before else _cluster_name(manifests)
         follows = _follows(root, day, name)
-        steps = _carried_out(address or root.own_ledger_url, name, follows or min(seen), day)
+        steps = [] if ledger is None else _carried_out(ledger, name, follows or min(seen), day)
         is_as_before = before is not None and (before.columns, before.steps) == (COLUMNS, len(steps))
         if before is not None and is_as_before and seen == folded and follows in (before.follows, None):
             return before
@@ -62,7 +67,7 @@ def run(root: Root, day: str, address: str | None = None) -> HistoryDay:
         lease.require()
 
         def result(files: Mapping[str, FoldedTable]) -> HistoryDay:
-            return HistoryDay(
+            made = HistoryDay(
                 cluster=root.cluster,
                 cluster_name=name,
                 day=day,
@@ -74,6 +79,10 @@ def run(root: Root, day: str, address: str | None = None) -> HistoryDay:
                 tables=files,
                 imported=None if before is None else before.imported,
             )
+            is_ours = any(one.manifest_sha256 for one in made.snapshots)
+            if ledger is not None and is_ours:  # an import may still add to a day that has only imported moments
+                seal_day(ledger, root, made)
+            return made
 
         return write_day(root, day, tables, result)
 
@@ -124,13 +133,10 @@ def _follows(root: Root, day: str, cluster_name: str) -> str | None:
     return folded or None
 
 
-def _carried_out(address: str | None, cluster_name: str, since: str, day: str) -> list[CarriedOut]:
-    """What plans did to a cluster from a snapshot to the end of a day; nothing without a ledger."""
-    if address is None or not ledger_exists(address):
-        return []
+def _carried_out(ledger: Ledger, cluster_name: str, since: str, day: str) -> list[CarriedOut]:
+    """What plans did to a cluster from a snapshot to the end of a day."""
     end = snapshot_moment(f"{day}T235959Z") + timedelta(seconds=1)
-    with closing(open_ledger(address)) as ledger:
-        sent = confirmed_steps(ledger, cluster_name, _ms(snapshot_moment(since)), _ms(end))
+    sent = confirmed_steps(ledger, cluster_name, _ms(snapshot_moment(since)), _ms(end))
     return [CarriedOut(int(step.sent_at_ms or 0), step.bundle, short(digest)) for step, digest in sent]
 
 

@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from pulsar_advisor.documents.history_day import HistoryDay
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.seals import record_seal, seals_of_snapshot, why_not_as_sealed
 from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.storage.files import sha256_hex, sha256_of_file
+from pulsar_advisor.storage.history import day_path
 from pulsar_advisor.storage.plans import read_recommendation
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.storage.written import is_written, result_sha256
@@ -60,6 +63,20 @@ def require_as_sealed(ledger: Ledger, root: Root, snapshot: str, *stages: str) -
     found = [(stage, result_sha256(root, snapshot, stage)) for stage in stages]
     reasons = [why_not_as_sealed(seals, snapshot, stage, sha256) for stage, sha256 in found]
     return next(filter(None, reasons), None)
+
+
+def seal_day(ledger: Ledger, root: Root, day: HistoryDay) -> None:
+    """Record a folded day before it is written: if that fails, the one of before has its own seal."""
+    record_seal(ledger, root.cluster, day.day, day.MADE_BY, sha256_hex(day.content()), ())
+
+
+def why_no_sealed_day(ledger: Ledger, root: Root, day: str) -> str | None:
+    """Why a folded day isn't one that was recorded; None if it is, or if none of this day ever was."""
+    sealed = {one.sha256 for one in seals_of_snapshot(ledger, root.cluster, day)}
+    path = day_path(root, day)
+    if not sealed or sha256_of_file(path) in sealed:
+        return None
+    return f"{path} was changed since: the ledger has seals of this day, but none of this file"
 
 
 def _listed(root: Root, snapshot: str) -> list[str]:

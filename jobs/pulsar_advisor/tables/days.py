@@ -6,7 +6,7 @@ A day that is folded again leaves the earlier files until its new result is ther
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -16,7 +16,7 @@ from upath import UPath
 
 from pulsar_advisor.documents.history_day import FoldedTable, HistoryDay
 from pulsar_advisor.model.errors import AdvisorError, StorageError
-from pulsar_advisor.storage.files import read_file, sha256_hex, write_file
+from pulsar_advisor.storage.files import sha256_hex, sha256_of_file, write_file
 from pulsar_advisor.storage.history import day_path
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.stored import check_types, stored_files
@@ -51,6 +51,8 @@ def read_day_table(root: Root, day: HistoryDay, table: str, schema: pa.Schema) -
     if day.columns < _SINCE.get(table, 0):
         return schema.empty_table()
     file = _file(root, day, table)
+    if why := _difference(file, day.tables[table]):
+        raise StorageError(f"{why}: {_AGAIN}")
     files = stored_files([file])
     check_types(files, {field.name: field.type for field in schema})
     try:
@@ -89,17 +91,26 @@ def remove_parts(root: Root, day: str) -> None:
             folder.rmdir()
 
 
-def damage(root: Root, day: HistoryDay) -> Iterator[str]:
-    """The files of a day that are gone or not as they were written, each with what is wrong."""
-    for table, expected in day.tables.items():
+def damage(root: Root, day: HistoryDay, tables: Iterable[str]) -> Iterator[str]:
+    """What is wrong with each table of a day that is gone or not as it was written; `tables` are all there are."""
+    for table in tables:
+        if day.columns < _SINCE.get(table, 0):
+            continue
         try:
-            file = _file(root, day, table)
-            content = read_file(file, day.MADE_BY)
-        except (AdvisorError, OSError) as error:
-            yield str(error)
-        else:
-            if sha256_hex(content) != expected.sha256:
-                yield f"{file} was changed since it was written"
+            why = _difference(_file(root, day, table), day.tables[table])
+        except AdvisorError as error:
+            why = str(error)
+        if why is not None:
+            yield why
+
+
+def _difference(file: UPath, written: FoldedTable) -> str | None:
+    """What is wrong with a file; None if it is as it was written."""
+    try:
+        is_as_written = sha256_of_file(file) == written.sha256
+    except OSError as error:
+        return f"{file} can't be read: {error.strerror or error}"
+    return None if is_as_written else f"{file} was changed since it was written"
 
 
 def _part(root: Root, day: str, name: str) -> UPath:

@@ -3,20 +3,26 @@
 import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+from upath import UPath
 
 import documents
+from moments import FIRST, moment
 from pulsar_advisor.documents.history_day import HistoryDay
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.history.columns import DAY_TABLES
+from pulsar_advisor.history.day import fold as fold_tables
 from pulsar_advisor.model.configuration.settings import resolve_settings, texts_of
-from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.model.errors import Refused, StorageError, UsageError
 from pulsar_advisor.stages.fold import fold_until
 from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.trend import run as trend
+from pulsar_advisor.stages.verify_history import run as verify
 from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.storage.history import day_if_any, folded_days
+from pulsar_advisor.storage.history import day_if_any, day_path, folded_days
 from pulsar_advisor.storage.root import RESULT, Root
-from pulsar_advisor.tables.days import damage, read_day_table
+from pulsar_advisor.tables.days import damage, read_day_table, write_day
 from written_tables import broker, bundle, written
 
 DAY = "20261121"
@@ -61,7 +67,7 @@ def test_a_day_is_folded_once_whatever_is_asked(tmp_path: Path) -> None:
         "events": 0,
         "index": 1,
     }
-    assert list(damage(root, day)) == []
+    assert list(damage(root, day, DAY_TABLES)) == []
 
 
 def test_the_view_that_was_judged_is_kept(tmp_path: Path) -> None:
@@ -151,7 +157,7 @@ def test_a_writer_that_dies_before_the_result_leaves_the_day_of_before(
         fold(root, DAY)
     monkeypatch.undo()
     assert day_if_any(root, DAY) == before
-    assert list(damage(root, before)) == []
+    assert list(damage(root, before, DAY_TABLES)) == []
     assert len(fold(root, DAY).snapshots) == 2
 
 
@@ -161,10 +167,66 @@ def test_a_changed_or_missing_file_is_found(tmp_path: Path) -> None:
     load, hosts = (root.day_folder(table, DAY) / day.tables[table].file for table in ("load", "hosts"))
     load.write_bytes(b"")
     hosts.unlink()
-    assert [line.split(" ", 1)[1] for line in damage(root, day)] == [
-        "does not exist: run `history fold` first",
-        "was changed since it was written",
+    days, found = verify(root)
+    assert (days, [line.split(" ", 1)[1] for line in found]) == (
+        1,
+        ["can't be read: No such file or directory", "was changed since it was written"],
+    )
+
+
+def test_a_table_that_the_result_does_not_name_is_found(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, MORNING)
+    day = fold(root, DAY)
+    fewer = {name: table for name, table in day.tables.items() if name != "events"}
+    write_file(day_path(root, DAY), day.model_copy(update={"tables": fewer}).content())
+    assert [line.split(" ", 1)[1] for line in verify(root)[1]] == [
+        "names no file of table 'events': fold the day again"
     ]
+
+
+def test_a_table_that_was_changed_is_not_read(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, MORNING)
+    day = fold(root, DAY)
+    file = root.day_folder("index", DAY) / day.tables["index"].file
+    pq.write_table(pq.read_table(str(file)), str(file), compression="none")
+    with pytest.raises(StorageError, match="was changed since it was written: fold the day again"):
+        trend(root, 28)
+
+
+def test_a_day_that_was_rewritten_with_its_result_is_found_and_not_folded_on(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, MORNING)
+    open_ledger(root.ledger_url).close()
+    day = fold(root, DAY)
+    assert verify(root) == (1, [])
+    without_tables(root, MORNING)
+    rewritten = fold_tables([moment(30, {FIRST: "b:8080"})])
+    write_day(root, DAY, rewritten, lambda files: day.model_copy(update={"tables": files}))
+    snapshot(tmp_path, NOON)
+    [found] = verify(root)[1]
+    assert found.endswith("the ledger has seals of this day, but none of this file")
+    with pytest.raises(Refused, match="put the day back from a backup"):
+        fold(root, DAY)
+
+
+def test_a_fold_that_dies_between_seal_and_result_leaves_a_day_that_was_sealed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = snapshot(tmp_path, MORNING)
+    open_ledger(root.ledger_url).close()
+    fold(root, DAY)
+    snapshot(tmp_path, NOON)
+
+    def dies(path: UPath, content: bytes) -> None:
+        if path.name == RESULT:
+            raise StorageError("disk full")
+        write_file(path, content)
+
+    monkeypatch.setattr("pulsar_advisor.tables.days.write_file", dies)
+    with pytest.raises(StorageError, match="disk full"):
+        fold(root, DAY)
+    monkeypatch.undo()
+    assert verify(root) == (1, [])
+    assert len(fold(root, DAY).snapshots) == 2
 
 
 def test_a_trend_is_read_from_folded_days(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_days_have_the_owners_and_rates_that_were_exported(root: Root, server: H
         LOW: [(A, 10.0 * topics_below(True))] * 24,
         HIGH: [(B, 10.0 * topics_below(False))] * 24,
     }
-    assert list(damage(root, yesterday)) == []
+    assert list(damage(root, yesterday, DAY_TABLES)) == []
     assert one.most_in_flight == 1
     assert all(snapshot.fit for snapshot in yesterday.snapshots)
     hosts = read_day_table(root, yesterday, "hosts", DAY_TABLES["hosts"]).to_pylist()

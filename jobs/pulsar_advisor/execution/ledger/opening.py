@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -82,12 +82,20 @@ def ledger_exists(url: str) -> bool:
     return not _is_file(parsed) or Path(str(parsed.database)).exists()
 
 
-def head_of(url: str | None) -> str | None:
-    """The last event of the ledger at an address, as `NUMBER:HASH`; None if there is no ledger: none is created."""
+@contextmanager
+def ledger_if_any(url: str | None) -> Iterator[Ledger | None]:
+    """The ledger at an address, open within the block; None if there is none: none is created."""
     if url is None or not ledger_exists(url):
-        return None
+        yield None
+        return
     with closing(open_ledger(url)) as ledger:
-        return str(ledger.head())
+        yield ledger
+
+
+def head_of(url: str | None) -> str | None:
+    """The last event of the ledger at an address, as `NUMBER:HASH`; None if there is no ledger."""
+    with ledger_if_any(url) as ledger:
+        return None if ledger is None else str(ledger.head())
 
 
 def _is_file(url: URL) -> bool:
