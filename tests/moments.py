@@ -1,9 +1,12 @@
 """What lasts of a snapshot, in a few words."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
 from pulsar_advisor.history.moment import OF_HOST, Moment
+from pulsar_advisor.history.policies import OF_MOMENT
 
 FIRST, SECOND, THIRD = "t/n/0x00000000_0x40000000", "t/n/0x40000000_0x80000000", "t/n/0x80000000_0xffffffff"
 
@@ -16,10 +19,12 @@ def moment(
     started: dict[str, int] | None = None,
     unloads: int | None = None,
     settings: dict[str, str] | None = None,
+    policies: Sequence[tuple[str, str, str]] = (),
 ) -> Moment:
     """A snapshot in which brokers own bundles; a bundle's rate into it is 100 times its place plus the minute.
 
-    `started`: when brokers say that they started (epoch ms); `unloads`: those that the leader, `b`, has counted.
+    `started`: when brokers say that they started (epoch ms); `unloads`: those that the leader, `b`, has counted;
+    `policies`: rows of `OF_MOMENT`, sorted.
     """
     hosts = usage or {"a:8080": 0.5, "b:8080": 0.25}
     rows = [
@@ -42,4 +47,5 @@ def moment(
         connections=np.arange(len(owners), dtype=np.uint32),
         flags=np.zeros(len(owners), np.uint8),
         settings=settings or {},
+        policies=pa.Table.from_pylist([dict(zip(OF_MOMENT.names, row, strict=True)) for row in policies], OF_MOMENT),
     )

@@ -138,3 +138,12 @@ def test_a_day_of_the_second_columns_is_whole_and_says_who_moved_bundles(tmp_pat
     [day], unreadable = folded_days(root)
     assert (day.columns, unreadable, list(damage(root, day, DAY_TABLES))) == (2, [], [])
     assert trend(root, 28)[1].causes == {"own": 9}
+
+
+def test_a_day_of_the_third_columns_is_whole_and_says_who_moved_bundles(tmp_path: Path) -> None:
+    shutil.copytree(EARLIER / "days-3", tmp_path / "root")
+    root = Root(str(tmp_path / "root"), "recorded")
+    [day], unreadable = folded_days(root)
+    assert (day.columns, unreadable, list(damage(root, day, DAY_TABLES))) == (3, [], [])
+    assert trend(root, 28)[1].causes == {"own": 9}
+    assert fold(root, "20261124") == day

@@ -9,8 +9,8 @@ from typing import Final
 
 import pyarrow as pa
 
-COLUMNS: Final = 2
-"""Version of the columns that are written; 1 had neither `settings` nor `events`."""
+COLUMNS: Final = 3
+"""Version of the columns that are written; 2 had no `policies`, 1 neither `settings` nor `events`."""
 
 NO_BROKER: Final = -1
 """Owner of a bundle that no broker owns."""
@@ -110,6 +110,21 @@ SETTINGS: Final = pa.schema(
     ]
 )
 
+POLICIES: Final = pa.schema(
+    [
+        _column("t", pa.uint16(), "the snapshot"),
+        _column("kind", pa.string(), "`isolation_policy`, `replication` or `anti_affinity`"),
+        _column("subject", pa.string(), "the policy's name, or the namespace"),
+        _column(
+            "value",
+            pa.string(),
+            "RFC 8785 JSON, clusters, or a group, from this snapshot on; the day's first snapshot has all; null: gone",
+            nullable=True,
+        ),
+    ]
+)
+"""Without a row they aren't known."""
+
 EVENTS: Final = pa.schema(
     [
         _column("t", pa.uint16(), "the first snapshot that shows it"),
@@ -117,7 +132,7 @@ EVENTS: Final = pa.schema(
             "kind",
             pa.string(),
             "`move`, `split`, `namespace_born`, `namespace_gone`, `broker_joined`, `broker_lost`, `broker_restarted`, "
-            "`leader`, `setting`",
+            "`leader`, `setting`, `isolation_policy`, `replication`, `anti_affinity`",
         ),
         _column("subject", pa.string(), "the bundle, namespace, broker or key"),
         _column("before", pa.string(), "owner, value, or number of bundles before", nullable=True),
@@ -126,7 +141,8 @@ EVENTS: Final = pa.schema(
             "cause",
             pa.string(),
             "of a move or split: `own` (the leader's cycle), `plan:` and the digits of a digest, `restart` (of the "
-            "owner), `operator` (by hand: the leader counted no unload, or balancing is off), `unknown`",
+            "owner), `operator` (by hand: the leader counted no unload, or balancing is off), `unknown`; of a policy: "
+            "`operator`",
             nullable=True,
         ),
     ]
@@ -158,6 +174,7 @@ DAY_TABLES: Final = {
     "names": NAMES,
     "load": LOAD,
     "settings": SETTINGS,
+    "policies": POLICIES,
     "events": EVENTS,
     "index": INDEX,
 }

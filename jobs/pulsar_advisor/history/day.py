@@ -10,10 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pulsar_advisor.history.columns import BROKERS, EVENTS, HOSTS, LOAD, MOMENTS, NAMES, SETTINGS
+from pulsar_advisor.history.columns import BROKERS, EVENTS, HOSTS, LOAD, MOMENTS, NAMES, POLICIES, SETTINGS
 from pulsar_advisor.history.events import CarriedOut, Event, events_between
 from pulsar_advisor.history.index import index_of
 from pulsar_advisor.history.moment import Moment
+from pulsar_advisor.history.policies import UNKNOWN, changes
 from pulsar_advisor.model.errors import UsageError
 
 MOST_SNAPSHOTS: Final = 2**16 - 1
@@ -38,7 +39,9 @@ def fold(
     loads: list[_Columns] = []
     events: list[tuple[int, list[Event]]] = []
     settings: list[tuple[int, str, str]] = []
+    policies: list[tuple[int, str, str, str | None]] = []
     known: Mapping[str, str] = {}
+    known_policies = UNKNOWN
     for t, moment in enumerate(moments):
         if t == MOST_SNAPSHOTS:
             raise UsageError(f"more than {MOST_SNAPSHOTS:,} snapshots of one day can't be folded")
@@ -51,7 +54,8 @@ def fold(
         loads.append((numbers, times, owners.astype(np.int16), *moment.traffic.T, moment.connections, moment.flags))
         events.append((t, [] if before is None else events_between(before, moment, steps)))
         settings += [(t, key, value) for key, value in moment.settings.items() if known.get(key) != value]
-        before, known = moment, moment.settings
+        policies += [(t, one.kind, one.subject, one.after) for one in changes(known_policies, moment.policies)]
+        before, known, known_policies = moment, moment.settings, moment.policies
     names, bundle_positions = bundles.sorted()
     ids, broker_positions = brokers.sorted()
     for head in heads:
@@ -63,7 +67,8 @@ def fold(
         "hosts": _hosts(hosts, broker_positions),
         "names": _numbered(names, NAMES),
         "load": load,
-        "settings": pa.Table.from_pylist([dict(zip(SETTINGS.names, row, strict=True)) for row in settings], SETTINGS),
+        "settings": _table(settings, SETTINGS),
+        "policies": _table(policies, POLICIES),
         "events": pa.Table.from_pylist([{"t": t, **vars(event)} for t, found in events for event in found], EVENTS),
     }
     return {**tables, "index": index_of(tables)}
@@ -100,6 +105,10 @@ def _with(table: pa.Table, **columns: npt.NDArray[Any]) -> pa.Table:
     for name, values in columns.items():
         table = table.append_column(name, pa.array(values))
     return table
+
+
+def _table(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
 
 
 def _hosts(moments: Sequence[pa.Table], positions: Positions) -> pa.Table:

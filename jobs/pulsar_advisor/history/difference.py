@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pulsar_advisor.history.columns import TRAFFIC
 from pulsar_advisor.history.events import UNKNOWN, Event, events_between
 from pulsar_advisor.history.moment import Moment
+from pulsar_advisor.history.policies import KINDS
 from pulsar_advisor.history.trend import moves_text
 from pulsar_advisor.model.text.some_of import count
 
@@ -53,7 +54,7 @@ def difference(earlier: Moment, later: Moment, causes: Mapping[str, str]) -> Dif
         namespaces=_growths(_bytes_by_namespace(earlier), _bytes_by_namespace(later)),
         brokers=_growths(_usage(earlier), _usage(later)),
         events=[
-            event if event.cause is None else replace(event, cause=causes.get(event.subject, UNKNOWN))
+            replace(event, cause=causes.get(event.subject, UNKNOWN)) if event.kind in ("move", "split") else event
             for event in found
         ],
     )
@@ -69,7 +70,9 @@ def difference_lines(found: Difference, of: str) -> list[str]:
     lines += _some("", [f"{one.subject}: {one.before} -> {one.after} ({one.cause})" for one in moves])
     settings = [event for event in found.events if event.kind == "setting"]
     lines += _some("settings", [f"{one.subject}: {one.before} -> {one.after}" for one in settings])
-    others = [event for event in found.events if event.kind not in ("move", "setting")]
+    policies = [event for event in found.events if event.kind in KINDS]
+    lines += _some("policies", [f"{one.kind} {one.subject}: {one.before} -> {one.after}" for one in policies])
+    others = [event for event in found.events if event.kind not in ("move", "setting", *KINDS)]
     lines += _some("also", [f"{one.kind.replace('_', ' ')} {one.subject}" for one in others])
     return lines
 

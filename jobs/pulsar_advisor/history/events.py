@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pulsar_advisor.history.moment import Moment
+from pulsar_advisor.history.policies import changes_by_hand
 from pulsar_advisor.model.cluster.bundle_range import parse_range
 
 OWN: Final = "own"
 """The leader's own cycle: it counted at least as many unloads as moves are left."""
 OPERATOR: Final = "operator"
-"""Somebody called it by hand: the leader counted no unload, or its own balancing is off."""
+"""Somebody called it by hand: the leader counted no unload, or its own balancing is off. Policies change only so."""
 RESTART: Final = "restart"
 """The owner of before went or restarted."""
 UNKNOWN: Final = "unknown"
@@ -44,12 +45,12 @@ class Event:
 
     kind: str
     """`move`, `split`, `namespace_born`, `namespace_gone`, `broker_joined`, `broker_lost`, `broker_restarted`,
-    `leader` or `setting`."""
+    `leader`, `setting`, `isolation_policy`, `replication` or `anti_affinity`."""
     subject: str
     before: str | None = None
     after: str | None = None
     cause: str | None = None
-    """Of a move or split."""
+    """Of a move, split or policy."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ def events_between(earlier: Moment, later: Moment, steps: Iterable[CarriedOut] =
         events.append(Event("leader", "leader", earlier.leader, later.leader))
     settings = ((key, earlier.settings[key], later.settings[key]) for key in earlier.settings.keys() & later.settings)
     events += (Event("setting", key, was, is_) for key, was, is_ in settings if was != is_)
+    events += (Event(*change, cause=OPERATOR) for change in changes_by_hand(earlier.policies, later.policies))
     return sorted(events, key=lambda event: (event.kind, event.subject))
 
 

@@ -21,6 +21,7 @@ from pulsar_advisor.history.columns import (
     MOMENTS,
     NAMES,
     NO_BROKER,
+    POLICIES,
     SETTINGS,
     TRAFFIC,
 )
@@ -147,6 +148,7 @@ def day_tables(
             LOAD,
         ).combine_chunks(),
         "settings": SETTINGS.empty_table(),
+        "policies": POLICIES.empty_table(),
     }
     tables["events"] = _events(moments_of(tables), before)
     return {**tables, "index": index_of(tables)}

@@ -65,6 +65,8 @@ class Moment:
     flags: npt.NDArray[np.uint8]
     settings: Mapping[str, str]
     """By Pulsar's keys, as its files spell the values; empty in days of the first version of the columns."""
+    policies: pa.Table
+    """In the columns of `policies.OF_MOMENT`, sorted."""
 
     @property
     def namespaces(self) -> pa.StringArray:
@@ -78,6 +80,7 @@ def moment_of(
     settings: LoadBalancerSettings,
     brokers: pa.Table,
     bundles: pa.Table,
+    policies: pa.Table,
 ) -> Moment:
     """What lasts of a snapshot; `brokers` and `bundles` are its tables in the view that was judged.
 
@@ -100,6 +103,7 @@ def moment_of(
         connections=_connections(bundles),
         flags=_flags(bundles, excluded),
         settings=texts_of(settings),
+        policies=policies,
     )
 
 

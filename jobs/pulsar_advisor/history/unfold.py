@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from pulsar_advisor.history.columns import NO_BROKER, TRAFFIC
 from pulsar_advisor.history.moment import OF_HOST, Moment
+from pulsar_advisor.history.policies import UNKNOWN, after_changes
 
 
 def moments_of(tables: Mapping[str, pa.Table]) -> Iterator[Moment]:
@@ -20,10 +21,12 @@ def moments_of(tables: Mapping[str, pa.Table]) -> Iterator[Moment]:
     ends = np.cumsum(np.bincount(times, minlength=len(tables["moments"])))
     in_time = np.split(np.argsort(times, kind="stable"), ends[:-1])
     settings: dict[str, str] = {}
+    policies = UNKNOWN
     for head, rows in zip(tables["moments"].to_pylist(), in_time, strict=True):
         part = load.take(rows)
         changed = tables["settings"].filter(pc.field("t") == head["t"])
         settings = settings | dict(zip(changed["key"].to_pylist(), changed["value"].to_pylist(), strict=True))
+        policies = after_changes(policies, tables["policies"].filter(pc.field("t") == head["t"]))
         hosts = tables["hosts"].filter(pc.field("t") == head["t"])
         hosts = hosts.append_column("id", _named(ids, hosts["broker"]))
         yield Moment(
@@ -40,6 +43,7 @@ def moments_of(tables: Mapping[str, pa.Table]) -> Iterator[Moment]:
             connections=part["connections"].to_numpy(),
             flags=part["flags"].to_numpy(),
             settings=settings,
+            policies=policies,
         )
 
 

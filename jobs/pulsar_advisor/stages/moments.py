@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import pyarrow as pa
 
@@ -10,7 +11,9 @@ from pulsar_advisor.documents.history_day import HistoryDay
 from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.history.columns import DAY_TABLES
 from pulsar_advisor.history.moment import BROKER_COLUMNS, BUNDLE_COLUMNS, Moment, moment_of
+from pulsar_advisor.history.policies import ISOLATION_COLUMNS, NAMESPACE_COLUMNS, UNKNOWN, policies_of
 from pulsar_advisor.history.unfold import moments_of
+from pulsar_advisor.model.cluster.cluster_state import View
 from pulsar_advisor.model.cluster.snapshot_id import day_of
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.storage.history import day_if_any
@@ -21,6 +24,9 @@ from pulsar_advisor.tables.days import read_day_table
 from pulsar_advisor.tables.judged import settings_of
 from pulsar_advisor.tables.read_table import read_table
 from pulsar_advisor.tables.state import judged_view
+
+_POLICIES: Final = "isolation_policies"
+"""A surface of a capture."""
 
 
 def moment_at(root: Root, snapshot: str) -> Moment:
@@ -43,13 +49,17 @@ def normalized_moment(root: Root, manifest: Manifest) -> Moment:
     """The moment of a snapshot that has tables."""
     view, snapshot = judged_view(manifest), manifest.snapshot
 
-    def rows(table: str, *columns: str) -> pa.Table:
+    def rows(table: str, *columns: str, view: View | None = None) -> pa.Table:
         return read_table(root, snapshot, table, view, list(columns))
 
     return moment_of(
         manifest,
         validation_if_any(root, snapshot),
         settings_of(root, snapshot, {}).values,
-        rows("brokers", *BROKER_COLUMNS.values()),
-        rows("bundles", *BUNDLE_COLUMNS),
+        rows("brokers", *BROKER_COLUMNS.values(), view=view),
+        rows("bundles", *BUNDLE_COLUMNS, view=view),
+        # Those that couldn't be read would look as if somebody had removed them.
+        UNKNOWN
+        if any(one.surface == _POLICIES for one in (*manifest.missing, *manifest.failures))
+        else policies_of(rows("namespaces", *NAMESPACE_COLUMNS), rows("policies", *ISOLATION_COLUMNS)),
     )

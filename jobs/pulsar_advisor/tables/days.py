@@ -26,7 +26,7 @@ _PARTS: Final = "import"
 """The folder of the parts of days that are being imported."""
 _DIGITS: Final = 12
 """Of the hash, in a file's name."""
-_SINCE: Final = {"settings": 2, "events": 2}
+_SINCE: Final = {"settings": 2, "events": 2, "policies": 3}
 """Tables that came later -> the first version of the columns that has them."""
 _NAME: Final = re.compile(rf"part-[0-9a-f]{{{_DIGITS}}}\.parquet")
 

@@ -37,6 +37,16 @@ def test_an_owner_that_never_reported_is_still_named() -> None:
     assert lines(tables["hosts"], "t", "broker", "usage") == [(0, 0, 0.5), (0, 1, 0.25)]
 
 
+def test_a_policy_is_kept_where_it_changes() -> None:
+    us, grouped = [("replication", "t/n", "us")], [("anti_affinity", "t/n", "group"), ("replication", "t/n", "us")]
+    tables = fold(moment(minute, {}, policies=policies) for minute, policies in enumerate((us, us, grouped, us)))
+    assert lines(tables["policies"], "t", "kind", "subject", "value") == [
+        (0, "replication", "t/n", "us"),
+        (2, "anti_affinity", "t/n", "group"),
+        (3, "anti_affinity", "t/n", None),
+    ]
+
+
 def test_the_tables_are_as_declared_without_a_bundle_too() -> None:
     tables = fold([moment(1, {}, usage={"a:8080": 0.5})])
     assert {name: table.schema for name, table in tables.items()} == DAY_TABLES
@@ -45,9 +55,13 @@ def test_the_tables_are_as_declared_without_a_bundle_too() -> None:
 def test_what_is_unfolded_folds_into_the_same_tables() -> None:
     tables = fold(
         [
-            moment(1, {FIRST: "a:8080", SECOND: None}),
-            moment(2, {THIRD: "b:8080"}, usage={"b:8080": 0.75}),
-            moment(3, {}),
+            moment(
+                1,
+                {FIRST: "a:8080", SECOND: None},
+                policies=[("replication", "t/m", "us"), ("replication", "t/n", "us")],
+            ),
+            moment(2, {THIRD: "b:8080"}, usage={"b:8080": 0.75}, policies=[("replication", "t/n", "eu,us")]),
+            moment(3, {}, policies=[("replication", "t/n", "eu,us")]),
             moment(4, {THIRD: "gone:8080", FIRST: "a:8080"}),
         ]
     )

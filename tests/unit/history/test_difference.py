@@ -35,6 +35,11 @@ def test_a_changed_setting_is_shown_with_both_values() -> None:
     assert "    minUnloadMessage: 1000 -> 10" in difference_lines(difference(before, after, {}), "prod")
 
 
+def test_a_changed_policy_is_shown_with_both_values() -> None:
+    us, eu = (moment(1, {THIRD: A}, policies=[("replication", "t/n", value)]) for value in ("us", "eu"))
+    assert "    replication t/n: us -> eu" in difference_lines(difference(us, eu, {}), "prod")
+
+
 def test_people_see_ten_of_a_kind() -> None:
     names = [f"t/n{place}/0x00000000_0xffffffff" for place in range(12)]
     found = difference(moment(1, dict.fromkeys(names, A)), moment(2, dict.fromkeys(names, B)), {})

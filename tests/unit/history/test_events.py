@@ -76,3 +76,27 @@ def test_a_changed_setting_is_named_with_both_values() -> None:
     del before["added"]
     events = events_between(moment(1, {THIRD: A}, settings=before), moment(2, {THIRD: A}, settings=after))
     assert events == [Event("setting", "defaultNumberOfNamespaceBundles", "4", "16")]
+
+
+REPLICATED = ("replication", "t/n", "us")
+
+
+def test_a_policy_that_changed_was_changed_by_hand() -> None:
+    before = moment(1, {THIRD: A}, policies=[("isolation_policy", "shop", "{}"), REPLICATED])
+    after = moment(2, {THIRD: A}, policies=[("anti_affinity", "t/n", "group"), ("replication", "t/n", "eu,us")])
+    assert events_between(before, after) == [
+        Event("anti_affinity", "t/n", None, "group", "operator"),
+        Event("isolation_policy", "shop", "{}", None, "operator"),
+        Event("replication", "t/n", "us", "eu,us", "operator"),
+    ]
+
+
+def test_the_policies_of_a_namespace_that_comes_or_goes_did_not_change() -> None:
+    before = moment(1, {THIRD: A}, policies=[REPLICATED])
+    after = moment(2, {THIRD: A}, policies=[("anti_affinity", "t/m", "group"), ("replication", "t/m", "us")])
+    assert events_between(before, after) == []
+
+
+def test_policies_that_were_not_known_did_not_change() -> None:
+    known, unknown = moment(1, {THIRD: A}, policies=[REPLICATED]), moment(2, {THIRD: A})
+    assert events_between(unknown, known) == events_between(known, unknown) == []

@@ -10,6 +10,7 @@ from upath import UPath
 import documents
 from moments import FIRST, moment
 from pulsar_advisor.documents.history_day import HistoryDay
+from pulsar_advisor.documents.manifest import Missing
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.history.columns import DAY_TABLES
 from pulsar_advisor.history.day import fold as fold_tables
@@ -64,6 +65,7 @@ def test_a_day_is_folded_once_whatever_is_asked(tmp_path: Path) -> None:
         "names": 1,
         "load": 1,
         "settings": len(texts_of(resolve_settings("4.0.8", {}, {}).values)),
+        "policies": 0,
         "events": 0,
         "index": 1,
     }
@@ -74,6 +76,33 @@ def test_the_view_that_was_judged_is_kept(tmp_path: Path) -> None:
     root = snapshot(tmp_path, MORNING)
     [row] = read_day_table(root, fold(root, DAY), "load", DAY_TABLES["load"]).to_pylist()
     assert (row["msg_in"], row["owner"]) == (7.0, 0)
+
+
+def test_policies_are_read_from_the_tables_and_a_change_is_an_event(tmp_path: Path) -> None:
+    def at(id: str, manifest: dict[str, object] | None = None, **of_policy: object) -> Root:
+        policy = {
+            "position": 0,
+            "name": "shop",
+            "namespaces": ["t/.*"],
+            "primary": ["a.*"],
+            "secondary": [],
+            **of_policy,
+        }
+        namespace = {"namespace": "t/n", "replication_clusters": ["us", "eu"], "anti_affinity_group": None}
+        rows = {"brokers": [broker("a:8080")], "namespaces": [namespace], "policies": [policy]}
+        return written(tmp_path, manifest, snapshot=id, **rows)
+
+    at(MORNING)
+    root = at(NOON, secondary=["b.*"])
+    at(EVENING, {"missing": [Missing(surface="isolation_policies", broker=None, reason="refused")]}, primary=[])
+    day = fold(root, DAY)
+    rows = read_day_table(root, day, "policies", DAY_TABLES["policies"]).to_pylist()
+    assert [(row["t"], row["subject"]) for row in rows if row["value"]] == [(0, "shop"), (0, "t/n"), (1, "shop")]
+    assert rows[1]["value"] == "us,eu"
+    [event] = read_day_table(root, day, "events", DAY_TABLES["events"]).to_pylist()
+    assert (event["kind"], event["subject"], event["cause"]) == ("isolation_policy", "shop", "operator")
+    assert '"secondary":[]' in event["before"]
+    assert '"secondary":["b.*"]' in event["after"]
 
 
 def test_a_snapshot_is_fit_only_if_it_was_validated_and_passed(tmp_path: Path) -> None:
