@@ -110,11 +110,12 @@ of_snapshots.command(snapshots.import_, name="import")
 app.command(of_snapshots)
 
 
-of_history = App(name="history", help="Fold snapshots into a history that lasts; show and verify it.")
+of_history = App(name="history", help="Fold snapshots into a history that lasts; show, verify and export it.")
 of_history.command(histories.fold)
 of_history.command(history_import.import_days, name="import")
 of_history.command(histories.show_days, name="show")
 of_history.command(histories.verify_days, name="verify")
+of_history.command(histories.export_days, name="export")
 app.command(of_history)
 
 

@@ -1,4 +1,4 @@
-"""The verbs over many snapshots: history fold, show and verify, trend, diff and index."""
+"""The verbs over many snapshots: history fold, show, verify and export, trend, diff and index."""
 
 from __future__ import annotations
 
@@ -70,6 +70,24 @@ def verify_days(*, place: Place = Place(), ledger: LedgerPlace = LedgerPlace()) 
     say_lines(found or [f"{count(days, 'day')} as written"])
     if found:
         raise Ended(DataNotFit.exit_code)
+
+
+def export_days(
+    folder: str, /, *, place: Place = Place(), pseudonyms: Annotated[bool, Flag] = False, json: Json = False
+) -> None:
+    """Copy all folded days into another root, where trend, diff and index show them.
+
+    Parameters
+    ----------
+    folder
+        The other root: a path or an object-store URL.
+    pseudonyms
+        Number the cluster, tenants, namespaces, brokers and policies; settings, releases and times stay.
+    """
+    from pulsar_advisor.stages.export_history import run as export
+
+    written = list(export(place.open(), folder, pseudonyms=pseudonyms))
+    print_json(written) if json else say_lines(day.line for day in written)
 
 
 def trend(*, place: Place = Place(), days: int = _DAYS, json: Json = False) -> None:

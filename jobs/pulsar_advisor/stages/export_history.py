@@ -1,0 +1,57 @@
+"""`history export`: copies folded days into another root, for somebody else, under other names if that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import pyarrow as pa
+
+from pulsar_advisor.documents.history_day import FoldedTable, HistoryDay, Imported
+from pulsar_advisor.history.columns import DAY_TABLES
+from pulsar_advisor.history.pseudonyms import Pseudonyms, pseudonyms_of
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.storage.history import days_between
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.days import read_day_table, write_day
+
+_ALL: Final = ("00000000", "99999999")
+_CLUSTER: Final = "cluster"
+"""What the cluster is called under a pseudonym, also in paths."""
+
+
+def run(root: Root, to: str, *, pseudonyms: bool) -> Iterator[HistoryDay]:
+    """Write all folded days of a cluster into the root `to`, oldest first; yields each once it is there.
+
+    Raises `UsageError` if no day was folded, or if `to` has days of this cluster: their pseudonyms may be others;
+    `StorageError` for a day that isn't as it was written.
+    """
+    target, days = Root(to, _CLUSTER if pseudonyms else root.cluster), days_between(root, *_ALL)
+    if not days:
+        raise UsageError(f"no day of cluster '{root.cluster}' was folded yet: run `history fold`")
+    if days_between(target, *_ALL):
+        raise UsageError(f"{target.path} has days of cluster '{target.cluster}': choose another folder, or remove them")
+    names = pseudonyms_of(_tables(root, day) for day in days) if pseudonyms else None
+    for day in days:
+        yield _write(target, day, _tables(root, day), names)
+
+
+def _write(target: Root, day: HistoryDay, tables: Mapping[str, pa.Table], names: Pseudonyms | None) -> HistoryDay:
+    called: dict[str, object] = {"cluster": target.cluster}
+    if names is not None:
+        tables, called["cluster_name"] = names.renamed(tables), target.cluster
+        called["imported"] = None if day.imported is None else _without_names(day.imported)
+
+    def result(files: Mapping[str, FoldedTable]) -> HistoryDay:
+        return day.model_copy(update={**called, "tables": files})
+
+    return write_day(target, day.day, tables, result)
+
+
+def _without_names(imported: Imported) -> Imported:
+    """How a day was imported, but for what names a server, brokers or namespaces."""
+    return imported.model_copy(update={"server": "", "unknown_brokers": (), "unbounded_namespaces": ()})
+
+
+def _tables(root: Root, day: HistoryDay) -> dict[str, pa.Table]:
+    return {name: read_day_table(root, day, name, schema) for name, schema in DAY_TABLES.items() if name in day.tables}

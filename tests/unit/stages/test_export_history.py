@@ -1,0 +1,57 @@
+"""Folded days are copied into another root, where they show the same, under other names if that is asked for."""
+
+from pathlib import Path
+
+import pytest
+
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.stages.export_history import run as export
+from pulsar_advisor.stages.fold import run as fold
+from pulsar_advisor.stages.trend import run as trend
+from pulsar_advisor.stages.verify_history import run as verify
+from pulsar_advisor.storage.root import Root
+from written_tables import broker, bundle, written
+
+DAYS = ("20261121", "20261122")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    usage = {"cpu_usage": 50.0, "cpu_limit": 100.0}
+    for day, owner in zip(DAYS, ("secret-a:8080", "secret-b:8080"), strict=True):
+        root = written(
+            tmp_path / "root",
+            snapshot=f"{day}T080000Z",
+            brokers=[broker(name, owned_bundles=1, **usage) for name in ("secret-a:8080", "secret-b:8080")],
+            bundles=[bundle("secret/n", 0, 0xFFFFFFFF, owner, moved=False)],
+        )
+        fold(root, day)
+    return root
+
+
+def test_an_exported_history_shows_the_same(root: Root, tmp_path: Path) -> None:
+    written = list(export(root, str(tmp_path / "other"), pseudonyms=False))
+    assert [day.day for day in written] == list(DAYS)
+    other = Root(str(tmp_path / "other"), root.cluster)
+    assert verify(other) == (2, [])
+    assert trend(other, 28) == trend(root, 28)
+
+
+def test_under_pseudonyms_nobody_is_named_and_the_same_happened(root: Root, tmp_path: Path) -> None:
+    list(export(root, str(tmp_path / "other"), pseudonyms=True))
+    other = Root(str(tmp_path / "other"), "cluster")
+    assert trend(other, 28)[1].moves == trend(root, 28)[1].moves == 1
+    files = [path for path in (tmp_path / "other").rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if b"secret" in path.read_bytes() or f"cluster={root.cluster}" in path.parts]
+
+
+def test_what_is_there_is_not_mixed_with_what_is_exported(root: Root, tmp_path: Path) -> None:
+    list(export(root, str(tmp_path / "other"), pseudonyms=True))
+    with pytest.raises(UsageError, match="has days of cluster 'cluster': choose another folder"):
+        list(export(root, str(tmp_path / "other"), pseudonyms=True))
+
+
+def test_without_a_folded_day_there_is_nothing_to_export(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="run `history fold`"):
+        list(export(Root(str(tmp_path), "test"), str(tmp_path / "other"), pseudonyms=False))
