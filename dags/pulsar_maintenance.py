@@ -1,11 +1,10 @@
-"""# Maintenance of the advisor's files and ledger
+"""# Maintenance of the guard and the ledger
 
 Runs every hour, for all clusters; one that fails doesn't stop the others.
 
 | task | what it does |
 |---|---|
 | `clusters` | lists the clusters of the registry |
-| `prune_snapshots` | removes old snapshots and what was made of them; the newest and those that plans refer to stay |
 | `restore_guard` | switches a cluster's own balancer on again, if a run left it off, or has the notifiers say so |
 | `audit_ledger` | fails if the ledger was changed, or cut off since this DAG last ran |
 
@@ -16,11 +15,9 @@ from __future__ import annotations
 
 from airflow.sdk import dag, task
 
-from pulsar_advisor.model.bounds import KEEP_DAYS
 from pulsar_advisor_airflow import tasks
-from pulsar_advisor_airflow.configuration import guard_notifiers, option
+from pulsar_advisor_airflow.configuration import guard_notifiers
 from pulsar_advisor_airflow.failures import RETRIES
-from pulsar_advisor_airflow.forms import number_param
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.release import require_release
 from pulsar_advisor_airflow.run_limits import NO_BACKFILL, RUN_TIMEOUT, STAGE_TIMEOUT
@@ -42,14 +39,12 @@ require_release("0.1.0", __file__)
         "execution_timeout": STAGE_TIMEOUT,
         **RETRIES,
     },
-    params={"keep_days": number_param(int(option("keep_days")), KEEP_DAYS, "Keep snapshots for (days)", "Retention")},
     render_template_as_native_obj=True,
 )
 def pulsar_maintenance() -> None:
-    """Retention and guard for each cluster, and the audit of the ledger."""
+    """The guard of each cluster, and the audit of the ledger."""
     names = task(task_id="clusters")(tasks.cluster_names)()
     by_name = {"map_index_template": "{{ task.op_kwargs['cluster'] }}"}
-    task(**by_name)(tasks.prune_snapshots).partial(keep_days="{{ params.keep_days }}").expand(cluster=names)
     task(on_failure_callback=guard_notifiers(), **by_name)(tasks.restore_guard).expand(cluster=names)
     task(tasks.audit_ledger)(known_head="{{ ti.xcom_pull(task_ids='audit_ledger', include_prior_dates=True) }}")
 

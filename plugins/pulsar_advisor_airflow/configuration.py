@@ -123,12 +123,11 @@ OPTIONS: Final[dict[str, dict[str, str | bool]]] = {
         "default": "",
         "example": "s3://audit-with-retention/heads,log",
     },
-    "keep_days": {
-        "description": "For how many days pulsar_maintenance keeps snapshots; those that a plan refers to, and the "
-        "newest, stay.",
-        "type": "integer",
-        "default": "30",
-        "example": "90",
+    "retention": {
+        "description": "How long pulsar_history keeps raw files, snapshots and folded days: the options of `snapshots "
+        "prune`. What a plan refers to, and the newest snapshot, stay.",
+        "default": "--tables 30d --history 400d",
+        "example": "--raw 3d --tables 14d --thin 1h:30d,1d:1y --history 400d",
     },
 }
 """In the format of a provider's `config` section; each option is also `AIRFLOW__PULSAR_ADVISOR__<NAME>`."""

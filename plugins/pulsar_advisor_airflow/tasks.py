@@ -54,13 +54,17 @@ def require_trusted_snapshot(cluster: str, snapshot: str) -> str:
 
 def snapshot_to_recommend_on() -> str:
     """The snapshot of the latest asset event that triggered the DAG run, or the one named in its form."""
-    context = get_current_context()
-    events = [event for events in context["triggering_asset_events"].values() for event in events]
-    if events:
-        return str(events[-1].extra["snapshot"])
-    if named := context["params"]["snapshot"]:
+    if snapshots := _triggering_snapshots():
+        return snapshots[-1]
+    if named := get_current_context()["params"]["snapshot"]:
         return str(named)
     raise AirflowFailException("name a snapshot: a manual run has no asset event that names one")
+
+
+def _triggering_snapshots() -> list[str]:
+    """Those of the asset events that triggered the DAG run, the latest last."""
+    events = get_current_context()["triggering_asset_events"].values()
+    return [str(event.extra["snapshot"]) for of_asset in events for event in of_asset]
 
 
 def lint(cluster: str, snapshot: str) -> list[Json]:
@@ -312,10 +316,30 @@ def _call_once_about(cluster: Cluster, newest: str, sentence: str) -> None:
         log.error("could not call anyone about %s: %s", cluster.name, error)
 
 
-def prune_snapshots(cluster: str, keep_days: int) -> Json:
-    """Remove a cluster's snapshots older than this, except the newest and those that a plan refers to."""
-    from pulsar_advisor.snapshots.retention import Retention
-    from pulsar_advisor.stages.prune import run as prune
+def append_to_history(cluster: str) -> list[str]:
+    """Fold the snapshots that triggered the DAG run, if any did, into the tables of their days; returns these."""
+    from pulsar_advisor.model.cluster.snapshot_id import day_of
+    from pulsar_advisor.stages.fold import run as fold
+
+    days = sorted({day_of(snapshot) for snapshot in _triggering_snapshots()})
+    with as_airflow_errors():
+        return [fold(_root(cluster), day, option("ledger") or None).line for day in days]
+
+
+def seal_history(cluster: str) -> list[str]:
+    """Fold what came late into the days before today; returns them. Skipped in a run that a snapshot triggered."""
+    from pulsar_advisor.stages.fold import fold_until
+
+    if _triggering_snapshots():
+        raise AirflowSkipException("days are sealed at night")
+    with as_airflow_errors():
+        return [day.line for day in fold_until(_root(cluster), f"{datetime.now(UTC):%Y%m%d}", option("ledger") or None)]
+
+
+def thin_history(cluster: str, retention: str) -> Json:
+    """Remove what has had its time of a cluster's raw files, snapshots and folded days; see `stages.thin`."""
+    from pulsar_advisor.snapshots.retention import lifetimes_of
+    from pulsar_advisor.stages.thin import run as thin
     from pulsar_advisor_airflow.ledger import opened_ledger
 
     root = _root(cluster)
@@ -323,7 +347,15 @@ def prune_snapshots(cluster: str, keep_days: int) -> Json:
         with opened_ledger(root):
             pass  # before the first proposal there is none, and nothing is removed without one
         address = option("ledger") or root.ledger_url
-        return as_json(prune(root, Retention(keep_days), address, datetime.now(UTC), dry_run=False))
+        return as_json(thin(root, lifetimes_of(retention), address, datetime.now(UTC), dry_run=False))
+
+
+def write_index() -> str:
+    """Write the page over all clusters of the root; returns its location."""
+    from pulsar_advisor.stages.index import DAYS, run
+
+    with as_airflow_errors():
+        return run(_root("any"), DAYS)
 
 
 def audit_ledger(known_head: str | None) -> str:

@@ -20,7 +20,9 @@ from airflow.dag_processing.dagbag import DagBag
 bag = DagBag(sys.argv[1])
 assert bag.import_errors == {}, bag.import_errors
 for dag_id, dag in sorted(bag.dags.items()):
-    schedule = [asset.name for asset in dag.schedule] if isinstance(dag.schedule, list) else [dag.schedule]
+    known = getattr(dag.schedule, "asset_condition", None)
+    assets = dag.schedule if isinstance(dag.schedule, list) else known.objects if known else []
+    schedule = [asset.name for asset in assets] or [dag.schedule]
     print(dag_id, sorted(dag.tags), *schedule)
 """
 TWO = """
@@ -146,6 +148,8 @@ def test_each_cluster_has_its_dags_and_its_asset(registry: Registry) -> None:
     shared = [line for line in lines if "__" not in line.split()[0]]
     assert [line.split()[0] for line in shared] == ["pulsar_maintenance", "pulsar_watch"]
     assert [line for line in lines if "__" in line.split()[0]] == [
+        "pulsar_history__prod-eu ['history', 'prod-eu', 'pulsar'] pulsar-snapshot-validated__prod-eu",
+        "pulsar_history__prod-us ['history', 'prod-us', 'pulsar'] pulsar-snapshot-validated__prod-us",
         "pulsar_rebalance__prod-eu ['prod-eu', 'pulsar', 'writes-to-cluster'] None",
         "pulsar_rebalance__prod-us ['prod-us', 'pulsar', 'writes-to-cluster'] None",
         "pulsar_recommend__prod-eu ['prod-eu', 'pulsar', 'recommendation'] pulsar-snapshot-validated__prod-eu",

@@ -50,7 +50,7 @@ def test_the_documentation_of_a_dag_names_its_tasks_or_their_groups(dags: Mappin
     assert {name for name in names if f"`{name}`" not in (dag.doc_md or "")} == set()
 
 
-@pytest.mark.parametrize("dag_id", ["pulsar_snapshot", "pulsar_recommend", *sorted(WRITING)])
+@pytest.mark.parametrize("dag_id", ["pulsar_snapshot", "pulsar_recommend", "pulsar_history", *sorted(WRITING)])
 def test_the_documentation_of_a_clusters_dag_leads_to_its_page(dags: Mapping[str, DAG], dag_id: str) -> None:
     assert "(/pulsar-advisor/clusters/demo)" in (dags[dag_id].doc_md or "")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -17,7 +18,9 @@ from pulsar_advisor.storage.history import clusters_with_history, folded_days
 from pulsar_advisor.storage.index import newest
 from pulsar_advisor.storage.root import Root
 
-PAGE = "index.html"
+PAGE: Final = "index.html"
+DAYS: Final = 28
+"""Folded days of each cluster that are shown, unless one asks for others."""
 
 
 def run(root: Root, days: int) -> str:

@@ -1,0 +1,109 @@
+"""Whole runs of `pulsar_history`: what a snapshot appends, and what a night seals, removes and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from dags.conftest import Stages
+from pulsar_advisor.model.cluster.snapshot_id import day_of, snapshot_id
+from pulsar_advisor.storage.history import folded_days
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor_airflow import tasks
+from written_tables import broker, bundle, written
+
+pytestmark = pytest.mark.airflow
+
+RunDag = Callable[..., tuple[str, dict[str, str]]]
+
+
+def ago(**time: int) -> str:
+    return snapshot_id(datetime.now(UTC) - timedelta(**time))
+
+
+@pytest.fixture
+def root(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> Root:
+    """The root of the cluster that `written` writes."""
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTER", "test")
+    return Root(stages.root.url, "test")
+
+
+def snapshot(root: Root, id: str) -> str:
+    brokers = [broker("a:8080", cpu_usage=50.0, cpu_limit=100.0)]
+    written(Path(root.url), snapshot=id, brokers=brokers, bundles=[bundle("t/n", 0, 0xFFFFFFFF, "a:8080", moved=False)])
+    return id
+
+
+def triggered_by(monkeypatch: pytest.MonkeyPatch, *snapshots: str) -> None:
+    """The task runs because of these snapshots."""
+    events = [SimpleNamespace(extra={"snapshot": each}) for each in snapshots]
+    monkeypatch.setattr(tasks, "get_current_context", lambda: {"triggering_asset_events": {"asset": events}})
+
+
+def test_a_night_folds_the_days_before_removes_what_is_old_and_writes_the_page(root: Root, run_dag: RunDag) -> None:
+    old, yesterday, now = (snapshot(root, ago(days=days)) for days in (40, 1, 0))
+    state, ended = run_dag("pulsar_history")
+    assert (state, set(ended.values())) == ("success", {"success"})
+    assert root.snapshots() == [yesterday, now]
+    assert [day.day for day in folded_days(root)[0]] == [day_of(old), day_of(yesterday)]
+    assert (root.path / "index.html").exists()
+
+
+def test_what_is_kept_is_as_configured(root: Root, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__RETENTION", "--tables 2d --thin 1d:30d --history 60d")
+    gone, kept, newest = (snapshot(root, ago(days=days)) for days in (40, 5, 0))
+    assert run_dag("pulsar_history")[0] == "success"
+    assert root.snapshots() == [kept, newest]
+    assert day_of(gone) in [day.day for day in folded_days(root)[0]]
+
+
+def test_a_retention_that_says_nothing_fails_and_removes_nothing(
+    root: Root, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__RETENTION", "30d")
+    old = snapshot(root, ago(days=40))
+    snapshot(root, ago(days=0))
+    state, ended = run_dag("pulsar_history")
+    assert (state, ended["seal"], ended["thin"]) == ("failed", "success", "failed")
+    assert old in root.snapshots()
+
+
+def test_nothing_is_thinned_before_all_days_are_sealed(root: Root, run_dag: RunDag) -> None:
+    old = snapshot(root, ago(days=40))
+    broken = snapshot(root, ago(days=39))
+    snapshot(root, ago(days=0))
+    for file in root.folder("tables/bundles", broken).iterdir():
+        file.write_bytes(b"rotten")
+    state, ended = run_dag("pulsar_history")
+    assert (state, ended["seal"], ended["thin"]) == ("failed", "failed", "upstream_failed")
+    assert [day.day for day in folded_days(root)[0]] == [day_of(old)]
+    assert old in root.snapshots()
+
+
+def test_a_snapshot_is_appended_to_its_day_and_nothing_else_happens(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    yesterday, now = (snapshot(root, ago(days=days)) for days in (1, 0))
+    triggered_by(monkeypatch, now)
+    assert len(tasks.append_to_history("test")) == 1
+    assert [day.day for day in folded_days(root)[0]] == [day_of(now)]
+    with pytest.raises(AirflowSkipException):
+        tasks.seal_history("test")
+    triggered_by(monkeypatch, yesterday, now)
+    tasks.append_to_history("test")
+    assert [day.day for day in folded_days(root)[0]] == [day_of(yesterday), day_of(now)]
+
+
+def test_a_snapshot_that_is_gone_again_is_no_reason_to_try_again(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    triggered_by(monkeypatch, ago(days=0))
+    with pytest.raises(AirflowFailException, match="nothing to fold"):
+        tasks.append_to_history("test")
+
+
+def test_a_cluster_that_was_never_captured_has_quiet_nights(root: Root, run_dag: RunDag) -> None:
+    assert run_dag("pulsar_history")[0] == "success"
