@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -27,12 +27,13 @@ def run(root: Root, days: int) -> str:
     """Write the page to `index.html` of a root, whose cluster doesn't matter; its place. Raises `StorageError`."""
     names = sorted({*root.clusters(), *clusters_with_history(root)})
     page = root.path / PAGE
-    write_file(page, render_fleet([fleet_row(Root(root.url, name), days) for name in names], days).encode())
+    rows = [fleet_row(Root(root.url, name), days, _report) for name in names]
+    write_file(page, render_fleet(rows, days).encode())
     return str(page)
 
 
-def fleet_row(root: Root, days: int) -> FleetRow:
-    """A cluster, as far as its files can be read."""
+def fleet_row(root: Root, days: int, report_at: Callable[[str, str], str]) -> FleetRow:
+    """A cluster, as far as its files can be read; `report_at` is the link to the report of a cluster and snapshot."""
     problems: list[str] = []
     folded: Sequence[HistoryDay] = ()
     verdict, report = "never captured", None
@@ -41,7 +42,7 @@ def fleet_row(root: Root, days: int) -> FleetRow:
         problems += unreadable
         for last in newest(root, 1):
             verdict = last.sentence
-            report = f"reports/cluster={root.cluster}/snapshot={last.id}/report.html" if last.has_report else None
+            report = report_at(root.cluster, last.id) if last.has_report else None
     except (AdvisorError, OSError) as error:
         problems.append(str(error))
     same = [day for day in folded if day.cluster_name == folded[-1].cluster_name]
@@ -49,6 +50,11 @@ def fleet_row(root: Root, days: int) -> FleetRow:
     if len(known) < len(same):
         problems.append("some days were folded by an earlier release: run `history fold --all`")
     return _row(root.cluster, same, verdict, report, "; ".join(problems) or None)
+
+
+def _report(cluster: str, snapshot: str) -> str:
+    """From the page to a report."""
+    return f"reports/cluster={cluster}/snapshot={snapshot}/report.html"
 
 
 def _row(cluster: str, days: Sequence[HistoryDay], verdict: str, report: str | None, problem: str | None) -> FleetRow:

@@ -110,13 +110,18 @@ async def one_of_few(user: GetUserDep) -> AsyncIterator[None]:
 
 
 def page(request: Request, template: str, headers: Mapping[str, str] | None = None, **content: Any) -> Response:
-    """A page, or an empty answer if the browser already has exactly this one."""
-    text = templates.get_template(template).render(**content).encode()
+    """A page of ours, see `kept`."""
+    return kept(request, templates.get_template(template).render(**content), headers)
+
+
+def kept(request: Request, html: str, headers: Mapping[str, str] | None = None) -> Response:
+    """HTML that a browser may keep; an empty answer if it already has exactly this."""
+    text = html.encode()
     tag = f'"{sha256(text).hexdigest()[:32]}"'
-    kept = {"Cache-Control": KEPT, "ETag": tag, "Vary": "Authorization, Cookie", **(headers or {})}
+    answered = {"Cache-Control": KEPT, "ETag": tag, "Vary": "Authorization, Cookie", **(headers or {})}
     if tag in request.headers.get("if-none-match", ""):
-        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=kept)
-    return HTMLResponse(text, headers=kept)
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=answered)
+    return HTMLResponse(text, headers=answered)
 
 
 def answer_errors(app: FastAPI) -> None:

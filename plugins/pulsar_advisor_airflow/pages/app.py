@@ -20,7 +20,9 @@ from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.plan import Plan, load_plan, short
 from pulsar_advisor.reporting.figures import moment
+from pulsar_advisor.reporting.fleet import render_fleet
 from pulsar_advisor.reporting.html import SCRIPT_SHA256
+from pulsar_advisor.stages.index import DAYS
 from pulsar_advisor_airflow.clusters import Cluster, labelled
 from pulsar_advisor_airflow.configuration import airflow_link, page_link, report_link
 from pulsar_advisor_airflow.forms import RUN
@@ -33,11 +35,12 @@ from pulsar_advisor_airflow.pages.access import (
     steered_by,
     visible,
 )
-from pulsar_advisor_airflow.pages.answers import answer_errors, one_of_few, page, templates, with_headers
+from pulsar_advisor_airflow.pages.answers import answer_errors, kept, one_of_few, page, templates, with_headers
 from pulsar_advisor_airflow.pages.content import (
     Place,
     cluster_content,
     cluster_lines,
+    fleet_rows,
     ledger_if_any,
     plan_content,
     plan_of_report,
@@ -132,6 +135,12 @@ def _place(
 def clusters_page(request: Request, seen: Annotated[list[Cluster], Depends(visible)]) -> Response:
     """The clusters that the user may see."""
     return page(request, "clusters.html", lines=cluster_lines(seen))
+
+
+@pages.get("/index")
+def index_page(request: Request, seen: Annotated[list[Cluster], Depends(visible)]) -> Response:
+    """The last weeks of the clusters that the user may see: the page that `pulsar-advisor index` writes."""
+    return kept(request, render_fleet(fleet_rows(seen), DAYS))
 
 
 @pages.get("/clusters/{cluster}")

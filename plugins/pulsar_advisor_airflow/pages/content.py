@@ -39,12 +39,15 @@ from pulsar_advisor.execution.run.preconditions import executable_steps
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError, Refused, UsageError
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of, load_plan
+from pulsar_advisor.reporting.fleet import FleetRow
 from pulsar_advisor.reporting.options import OptionRow, options_of
+from pulsar_advisor.stages.index import DAYS, fleet_row
 from pulsar_advisor.storage.index import has_report, newest
 from pulsar_advisor.storage.plans import PlanReference, read_recommendation
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow.clusters import Cluster
-from pulsar_advisor_airflow.configuration import option
+from pulsar_advisor_airflow.configuration import option, report_link
+from pulsar_advisor_airflow.pages.answers import without_places
 from pulsar_advisor_airflow.pages.dag_runs import NewestRun, newest_runs
 from pulsar_advisor_airflow.pages.snapshot_lines import ShownVerdict, SnapshotLine, began_after, snapshot_lines
 
@@ -219,6 +222,17 @@ def cluster_lines(clusters: Sequence[Cluster]) -> list[ClusterLine]:
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
         lines = list(pool.map(line, clusters))
     return sorted((replace(line, left_off=off.get(line.cluster.name, ())) for line in lines), key=_urgency)
+
+
+def fleet_rows(clusters: Sequence[Cluster]) -> list[FleetRow]:
+    """The last weeks of clusters, from their folded days."""
+
+    def row(cluster: Cluster) -> FleetRow:
+        found = fleet_row(root_of(cluster), DAYS, report_link)
+        return found if found.problem is None else replace(found, problem=without_places(found.problem))
+
+    with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
+        return list(pool.map(row, clusters))
 
 
 def cluster_content(cluster: Cluster, place: Place) -> ClusterContent:

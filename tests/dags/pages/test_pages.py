@@ -327,6 +327,20 @@ def test_pages_escape_what_others_wrote_and_run_one_script_ours(server: LogIn, r
         assert directives(answer)["script-src"] == [hash_of_script(answer.text)]
 
 
+def test_the_last_weeks_of_all_clusters_are_a_page_of_ours(server: LogIn, root: Root) -> None:
+    write_file(root.day_folder("result", "20261120") / RESULT, b"{")
+    assert 'href="/pulsar-advisor/index"' in server("vic").get("/pulsar-advisor/").text
+    answer = server("vic").get("/pulsar-advisor/index")
+    assert (answer.status_code, directives(answer)["default-src"]) == (200, ["'none'"])
+    assert "2 Pulsar clusters, their last 28 days" in answer.text
+    assert f'href="/pulsar-advisor/clusters/prod-eu/reports/{SNAPSHOT}"' in answer.text
+    assert "20261120 can&#39;t be read" in answer.text
+    assert root.url not in answer.text
+    assert HOSTILE not in answer.text
+    assert not set(DECEPTIVE[:2] + DECEPTIVE[-1]) & set(answer.text)
+    assert "<script" not in answer.text
+
+
 def test_a_report_has_no_part_in_airflows_origin(server: LogIn, root: Root) -> None:
     answer = server("vic").get(f"{REPORT}/report.html")
     assert HOSTILE in answer.text

@@ -115,10 +115,12 @@ def test_the_form_that_one_cluster_showed_steers_no_other(
     assert [run_by_id(ledger, run.id).state for run in runs.values()] == ["active", "active"]
 
 
-def test_the_list_has_the_clusters_that_a_user_may_see(server: LogIn, runs: dict[str, Any]) -> None:
-    page = server("una").get("/pulsar-advisor/").text
-    assert "prod-us" in page
-    assert "prod-eu" not in page
+def test_the_lists_have_the_clusters_that_a_user_may_see(server: LogIn, runs: dict[str, Any]) -> None:
+    for path in ("", "index"):
+        page = server("una").get(f"/pulsar-advisor/{path}").text
+        assert "prod-us" in page
+        assert "prod-eu" not in page
+    assert server("").get("/pulsar-advisor/index").status_code == LOG_IN
 
 
 def test_buttons_are_shown_to_those_who_may_press_them(server: LogIn, runs: dict[str, HeldRun]) -> None:

@@ -24,7 +24,7 @@ def root_with_moves(folder: Path) -> Root:
 def test_a_row_is_the_sum_of_its_days(tmp_path: Path) -> None:
     root = root_with_moves(tmp_path)
     fold(root, DAY)
-    row = fleet_row(root, 28)
+    row = fleet_row(root, 28, "/{}/{}".format)
     assert (row.days, row.snapshots, row.fit, row.brokers, row.bundles) == (1, 3, 0, 2, 1)
     assert (row.moves, row.now, row.busiest) == ("1: 1 unexplained", None, (None,))
 
@@ -38,6 +38,6 @@ def test_a_cluster_that_was_never_folded_is_on_the_page(tmp_path: Path) -> None:
 def test_a_day_that_can_not_be_read_is_named_and_the_page_is_made(tmp_path: Path) -> None:
     root = root_with_moves(tmp_path)
     write_file(day_path(root, DAY), b"{}")
-    row = fleet_row(root, 28)
+    row = fleet_row(root, 28, "/{}/{}".format)
     assert row.problem is not None
     assert row.problem.startswith(f"{DAY} can't be read")
