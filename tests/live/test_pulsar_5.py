@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pytest
@@ -29,8 +30,9 @@ from harness.record_scalable import (
     watch_controllers,
 )
 from harness.scalable_load import LAST_HASH, Stream, create, running_streams
+from harness.sensor import Machine
 from harness.shell import QUICK, Answer, Shell, plain_connection
-from harness.skew import wait_for_skew
+from harness.skew import wait_for_skew, wait_until_settled
 from live.goals import executable, full_name, judge
 from pulsar_advisor.storage.archive import export_snapshot
 from pulsar_advisor.storage.root import Root
@@ -52,6 +54,8 @@ class Ground:
     shell: Shell
     recorded: Root
     changed: Changed
+    skewed_load: ExitStack
+    """Ends the load of the topics that aren't scalable."""
 
     def approved(self, *words: str) -> str:
         """The digest of the plan that these words make, once it is approved."""
@@ -90,11 +94,12 @@ def ground(pulsar_5_cluster: LiveCluster, tmp_path_factory: pytest.TempPathFacto
     if not cluster.has_cpu_skew:
         pytest.skip("this machine doesn't permit mount namespaces, so all brokers report the host's CPU")
     folder = tmp_path_factory.mktemp("pulsar-5")
-    with running_load(cluster), scalable_topics(cluster):
+    with ExitStack() as skewed_load, scalable_topics(cluster):
+        skewed_load.enter_context(running_load(cluster))
         wait_for_skew(cluster.admin)
         recorded = Root(str(folder), CLUSTER_OF_RECORDING)
         changed = watch_controllers(cluster, recorded)
-        yield Ground(cluster, Shell(folder, plain_connection(cluster)), recorded, changed)
+        yield Ground(cluster, Shell(folder, plain_connection(cluster)), recorded, changed, skewed_load)
 
 
 def test_a_hot_segment_was_split_and_a_cold_pair_merged_between_two_snapshots(ground: Ground) -> None:
@@ -124,6 +129,8 @@ def test_a_drain_with_an_idle_segment_is_confirmed_and_sees_what_came_meanwhile(
     create(ground.cluster.admin, IDLE, segments=1, bundles=1)
     with running_streams(ground.cluster, [Stream(IDLE, 0, LAST_HASH, 10)]):
         pass  # loaded now, and no client has it any more
+    ground.skewed_load.close()  # two brokers have no room for all of it
+    wait_until_settled(ground.cluster.admin, dict.fromkeys(ground.cluster.admin.urls, Machine()))
     drained = ground.cluster.admin.owners(CLUSTER_NAME)[IDLE_BUNDLE]
     judge(ground.shell)
     digest = ground.approved("drain", drained)
