@@ -64,7 +64,7 @@ def rolling_restart_dag(cluster: Cluster) -> None:
         place = place_of(cluster)
         # Native templates would make a number of digits such as 123e45.
         digest = "sha256:{{ (params.digest or '') | replace('sha256:', '') }}"
-        given = task(multiple_outputs=False)(tasks.plan_by_digest)(place.cluster, digest)
+        given = task(multiple_outputs=False)(tasks.plan_by_digest)(place.cluster, digest, roll=True)
         with TaskGroup("fresh") as fresh:
             snapshot = trusted_snapshot(place)
             made = task(task_id="plan", multiple_outputs=False)(tasks.advised_plan)(place.cluster, snapshot)

@@ -169,12 +169,20 @@ def _advised_changes(root: Root, snapshot: str) -> frozenset[tuple[Any, ...]]:
     )
 
 
-def plan_by_digest(cluster: str, digest: str) -> dict[str, str]:
-    """The plan whose digest begins as given in the form."""
+def plan_by_digest(cluster: str, digest: str, *, roll: bool = False) -> dict[str, str]:
+    """The plan whose digest begins as given in the form. Fails if it is a roll where none is asked for, or no roll."""
+    from pulsar_advisor.model.errors import UsageError
+    from pulsar_advisor.model.plans.goal import ROLL
     from pulsar_advisor.storage.plans import find_plan
 
+    root = _root(cluster)
     with as_airflow_errors():
-        return asdict(find_plan(_root(cluster), digest))
+        found = find_plan(root, digest)
+        plan = found.load(root)
+        if (plan.shedder == ROLL) != roll:
+            dag = "pulsar_rebalance" if roll else "pulsar_rolling_restart"
+            raise UsageError(f"{found.digest} is {'no' if roll else 'a'} roll: trigger {dag} with it")
+        return asdict(found)
 
 
 def undo_plan(cluster: str, digest: str, pulsar_conn_id: str) -> dict[str, str]:

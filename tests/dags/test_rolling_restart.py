@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager, nullcontext
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 
 from dags.conftest import Answer, Stages
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
@@ -20,7 +21,10 @@ from pulsar_advisor.execution.roll.status import status_of
 from pulsar_advisor.execution.run.guard import GUARDED
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.storage.plans import write_plan
+from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.triggers import roll as trigger
+from unit.execution.doubles import make_plan, unload_step
 from unit.execution.roll.doubles import OLIVE, ORDER, Brokers, roll_of, roll_plan, rolled
 
 pytestmark = pytest.mark.airflow
@@ -92,8 +96,8 @@ def test_every_broker_is_drained_and_restarted_under_one_approval(
         announce(ledger, plan, broker, OLIVE)
 
     with meanwhile(stages, restart) as restarted:
-        state, tasks = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
-    assert (state, tasks["roll"], tasks["restore_guard"]) == ("success", "success", "success")
+        state, states = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
+    assert (state, states["roll"], states["restore_guard"]) == ("success", "success", "success")
     assert restarted == list(ORDER)
     assert brokers.cluster.overrides == {}
     [approval] = approvals_of_plan(stages.ledger(), digest_of(stages.plan))
@@ -110,12 +114,21 @@ def test_a_roll_that_somebody_ends_fails_and_has_its_balancer_back(
         end(ledger, plan, OLIVE)
 
     with meanwhile(stages, end_it):
-        state, tasks = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
-    assert (state, tasks["roll"]) == ("failed", "failed")
+        state, states = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
+    assert (state, states["roll"]) == ("failed", "failed")
     assert brokers.cluster.overrides == {}
 
 
 def test_a_rejected_roll_sends_nothing(stages: Stages, run_dag: RunDag, brokers: Brokers) -> None:
-    state, tasks = run_dag("pulsar_rolling_restart", FAST, Answer("Reject"))
-    assert (state, tasks["roll"]) == ("failed", "upstream_failed")
+    state, states = run_dag("pulsar_rolling_restart", FAST, Answer("Reject"))
+    assert (state, states["roll"]) == ("failed", "upstream_failed")
     assert brokers.cluster.writes == []
+
+
+@pytest.mark.parametrize(("roll", "its_own"), [(True, "pulsar_rebalance"), (False, "pulsar_rolling_restart")])
+def test_the_digest_of_a_plan_of_the_other_kind_is_led_to_its_own_dag(
+    stages: Stages, brokers: Brokers, roll: bool, its_own: str
+) -> None:
+    plan = write_plan(stages.root, make_plan([unload_step()]) if roll else stages.plan)
+    with pytest.raises(AirflowFailException, match=f"trigger {its_own} with it"):
+        tasks.plan_by_digest("demo", plan.digest, roll=roll)

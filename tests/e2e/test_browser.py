@@ -32,6 +32,7 @@ from pulsar_advisor.stages.report import run as write_report
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.plans import RECOMMENDATION, PlanReference, read_recommendation, write_plan
 from pulsar_advisor.storage.root import Root
+from unit.execution.roll.doubles import drained
 
 pytestmark = [pytest.mark.airflow, pytest.mark.full]
 
@@ -160,7 +161,11 @@ def test_a_plan_that_was_applied_is_not_proposed_again(person: Callable[[str], P
 def test_nothing_is_wrong_with_a_page_light_dark_or_on_a_telephone(
     name: str, person: Callable[[str], Page], advised: str, tmp_path: Path
 ) -> None:
-    page = person("uma")
+    assert wrong_with(person("uma"), PAGES[name].format(advised=advised), tmp_path / name) == []
+
+
+def wrong_with(page: Page, path: str, pictures: Path) -> list[str]:
+    """What is wrong with a page, and where; pictures of it are left behind."""
     found = []
     for theme in THEMES:
         page.emulate_media(color_scheme=theme)
@@ -168,12 +173,12 @@ def test_nothing_is_wrong_with_a_page_light_dark_or_on_a_telephone(
         page.evaluate("theme => localStorage.setItem('theme', theme)", theme)
         for kind, size in (("wide", WINDOW), ("narrow", TELEPHONE)):
             page.set_viewport_size(size)
-            page.goto(PAGES[name].format(advised=advised))
+            page.goto(path)
             where = f"{theme} {kind}"
             found += [f"{where}: {line}" for frame in page.frames for line in violations(frame)]
             found += [f"{where}: too wide: {frame.url}" for frame in page.frames if is_too_wide(frame)]
-            page.screenshot(path=tmp_path / f"{name}-{theme}-{kind}.png", full_page=True)
-    assert found == []
+            page.screenshot(path=f"{pictures}-{theme}-{kind}.png", full_page=True)
+    return found
 
 
 def test_the_pages_follow_airflows_switch(person: Callable[[str], Page], advised: str, tmp_path: Path) -> None:
@@ -219,3 +224,21 @@ def test_a_viewer_cannot_trigger(person: Callable[[str], Page]) -> None:
     page.get_by_role("button", name="Trigger").first.click()
     page.get_by_test_id("trigger-dag-submit").click()
     expect(page.locator("body")).to_contain_text("Forbidden", timeout=PAGE_LIMIT_MS)
+
+
+def test_nothing_is_wrong_with_the_page_of_a_roll_nor_with_its_buttons(
+    person: Callable[[str], Page], root: Root, tmp_path: Path
+) -> None:
+    with closing(open_ledger(root.ledger_url)) as ledger:
+        roll = drained(ledger, "live")
+        page, path = person("uma"), f"{CLUSTER}/rolls/{roll.digest}"
+        assert wrong_with(page, path, tmp_path / "roll") == []
+        for button, said in (
+            ("It has been restarted", "uma says that the drained broker was restarted"),
+            ("Pause", "It is paused by uma"),
+            ("Go on", "uma says that the drained broker was restarted"),
+            ("End for good", "It is over: ended by uma"),
+        ):
+            page.get_by_role("button", name=button).click()
+            expect(page.locator("body")).to_contain_text(said, timeout=PAGE_LIMIT_MS)
+        assert wrong_with(page, path, tmp_path / "roll-over") == []

@@ -38,6 +38,7 @@ from pulsar_advisor.execution.run.pace import sent_in_order
 from pulsar_advisor.execution.run.preconditions import executable_steps
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError, Refused, UsageError
+from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of, load_plan
 from pulsar_advisor.reporting.fleet import FleetRow
 from pulsar_advisor.reporting.options import OptionRow, options_of
@@ -382,6 +383,8 @@ def _steps_as_sent(plan: Plan, throttle: ApplyThrottle, first: int) -> Part[tupl
 
 
 def _why_not(ledger: Ledger | None, plan: Plan, digest: str) -> str:
+    if plan.shedder == ROLL:
+        return "it is a rolling restart: trigger pulsar_rolling_restart with its digest"
     if not executable_steps(plan):
         return "no step of it can be carried out"
     try:
