@@ -8,6 +8,8 @@ from types import ModuleType
 from typing import Any, Final
 
 _POSTPONED: Final = ("altair", "scipy.stats")
+_LEFT_OUT: Final = "pyspark.ml.feature"
+"""Spark's machine learning, for histograms; Great Expectations does without if it can't be imported."""
 
 
 class PostponedModule(ModuleType):
@@ -22,6 +24,11 @@ class PostponedModule(ModuleType):
 for _name in _POSTPONED:
     sys.modules.setdefault(_name, PostponedModule(_name))
 
+_is_hidden = sys.modules.setdefault(_LEFT_OUT, None) is None  # type: ignore[arg-type]  # an import of it fails
+
 import great_expectations as gx  # noqa: E402, TID253
+
+if _is_hidden:
+    del sys.modules[_LEFT_OUT]
 
 __all__ = ["gx"]
