@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -34,9 +34,9 @@ FIRST: Final = datetime(2026, 11, 1, tzinfo=UTC)
 CLUSTER: Final = "bench"
 
 
-def write_snapshots(root: Root, number: int, brokers: int, bundles: int) -> None:
+def write_snapshots(root: Root, number: int, brokers: int, names: Sequence[str]) -> None:
     """Normalized and validated snapshots of one day, evenly spaced."""
-    for place, columns in enumerate(_snapshots(number, brokers, bundles)):
+    for place, columns in enumerate(_snapshots(number, brokers, names)):
         snapshot = snapshot_id(FIRST + place * timedelta(days=1) / number)
         write_file(root.folder("raw", snapshot) / MANIFEST, documents.manifest(snapshot=snapshot).content())
         write_file(root.folder("tables/result", snapshot) / RESULT, documents.tables_result().content())
@@ -55,10 +55,10 @@ def write_snapshots(root: Root, number: int, brokers: int, bundles: int) -> None
             pq.write_table(pa.table(arrays), path, compression="zstd")
 
 
-def _snapshots(number: int, brokers: int, bundles: int) -> Iterator[dict[str, dict[str, object]]]:
+def _snapshots(number: int, brokers: int, names: Sequence[str]) -> Iterator[dict[str, dict[str, object]]]:
     random = np.random.default_rng(1)
     ids = np.array([f"broker-{place:04}.example:8080" for place in range(brokers)])
-    names = [f"tenant/ns-{place % 500}/{format_range(place, place + 1)}" for place in range(bundles)]
+    bundles = len(names)
     owner, rate = random.integers(0, brokers, bundles), random.lognormal(3, 1, bundles)
     for _ in range(number):
         rate *= random.lognormal(0, 0.05, bundles)
@@ -103,7 +103,8 @@ def main(snapshots: int, brokers: int, bundles: int, days: int) -> None:
     """Print one table."""
     with tempfile.TemporaryDirectory() as folder:
         root = Root(folder, CLUSTER)
-        write_snapshots(root, snapshots, brokers, bundles)
+        names = [f"tenant/ns-{place % 500}/{format_range(place, place + 1)}" for place in range(bundles)]
+        write_snapshots(root, snapshots, brokers, names)
         print("| work | exit code | seconds | processor s | MiB |")
         print("| -- | -- | -- | -- | -- |")
         size = f"{snapshots} snapshots of {brokers:,} brokers and {bundles:,} bundles"

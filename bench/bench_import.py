@@ -1,7 +1,8 @@
 """Importing weeks from a real Prometheus: `bench_import.py [TOPICS DAYS STEP_S]`, by default 2,000 topics for 28 days.
 
-`promtool` makes the blocks of its database, and Debian's `prometheus` answers from them. Each figure of the import is
-that of a new process: seconds, processor time, and the highest memory; the server's processor time is beside it.
+`promtool` makes the blocks of its database, and Debian's `prometheus` answers from them. A broker exports the topics of
+its bundles, of which one in fifty has another owner each day. Each figure of the import is that of a new process:
+seconds, processor time, and the highest memory; the server's are below it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -21,18 +23,33 @@ import requests
 from bench_history import CLUSTER, measure, write_snapshots
 
 from pulsar_advisor.history.exported import HOSTS, TOPICS
+from pulsar_advisor.history.ring import Ring
+from pulsar_advisor.model.cluster.bundle_range import FULL_UPPER_BOUND, format_range
+from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.storage.root import Root
 
 BROKERS: Final = 30
 TOPICS_OF_NAMESPACE: Final = 40
+BUNDLES_OF_NAMESPACE: Final = 8
+ONE_MOVES_OF: Final = 50
 DAY_S: Final = 86_400
 ADDRESS: Final = "127.0.0.1:29099"
 READY_S: Final = 120
 
 
-def exposition(topics: int, moments: list[int], cluster: str) -> Iterator[str]:
-    """OpenMetrics text of the brokers' and topics' figures at these times; rates wander at random."""
-    random = np.random.default_rng(1)
+def bundles_of(topics: int) -> Ring:
+    """The bundles of the topics' namespaces."""
+    width = 2**32 // BUNDLES_OF_NAMESPACE
+    ends = [min(width * place, FULL_UPPER_BOUND) for place in range(BUNDLES_OF_NAMESPACE + 1)]
+    ranges = [format_range(*pair) for pair in pairwise(ends)]
+    namespaces = [f"tenant/ns-{number}" for number in range(-(-topics // TOPICS_OF_NAMESPACE))]
+    return Ring([f"{namespace}/{range_}" for namespace in namespaces for range_ in ranges], ())
+
+
+def exposition(topics: int, ring: Ring, moments: list[int], cluster: str) -> Iterator[str]:
+    """OpenMetrics text of the brokers' and topics' figures at these times of a day; rates wander at random."""
+    day = moments[0] // DAY_S
+    random = np.random.default_rng(day)
     for metric in HOSTS.values():
         yield f"# TYPE {metric} gauge\n"
         for broker in range(BROKERS):
@@ -43,10 +60,11 @@ def exposition(topics: int, moments: list[int], cluster: str) -> Iterator[str]:
         yield f"# TYPE {metric} gauge\n"
         for topic in range(topics):
             namespace = f"tenant/ns-{topic // TOPICS_OF_NAMESPACE}"
-            labels = (
-                f'{{cluster="{cluster}",instance="broker-{topic % BROKERS:04}.example:8080",namespace="{namespace}",'
-                f'topic="persistent://{namespace}/topic-{topic}"}}'
-            )
+            name = f"persistent://{namespace}/topic-{topic}"
+            bundle = ring.bundle_of(namespace, name)
+            owner = (bundle if bundle % ONE_MOVES_OF else day) % BROKERS
+            instance = f"broker-{owner:04}.example:8080"
+            labels = f'{{cluster="{cluster}",instance="{instance}",namespace="{namespace}",topic="{name}"}}'
             rates = 50 * np.exp(np.cumsum(random.normal(0, 0.05, len(moments))))
             yield "".join(
                 f"{metric}{labels} {rate:.3f} {at}\n" for rate, at in zip(rates.tolist(), moments, strict=True)
@@ -54,13 +72,13 @@ def exposition(topics: int, moments: list[int], cluster: str) -> Iterator[str]:
     yield "# EOF\n"
 
 
-def write_blocks(folder: Path, topics: int, days: int, step_s: int, cluster: str) -> None:
+def write_blocks(folder: Path, topics: int, ring: Ring, days: int, step_s: int, cluster: str) -> None:
     """The database of a Prometheus with the last days; a day at a time, so that its text needs little room."""
     today_s = int(datetime.now(UTC).timestamp()) // DAY_S * DAY_S
     for day_s in range(today_s - days * DAY_S, today_s, DAY_S):
         text = folder / "day.txt"
         with text.open("w") as file:
-            file.writelines(exposition(topics, list(range(day_s, day_s + DAY_S, step_s)), cluster))
+            file.writelines(exposition(topics, ring, list(range(day_s, day_s + DAY_S, step_s)), cluster))
         subprocess.run(
             [
                 "promtool",
@@ -80,12 +98,12 @@ def write_blocks(folder: Path, topics: int, days: int, step_s: int, cluster: str
 def main(topics: int, days: int, step_s: int) -> None:
     """Print one table."""
     with tempfile.TemporaryDirectory() as folder:
-        root = Root(str(Path(folder) / "root"), CLUSTER)
-        write_snapshots(root, 1, BROKERS, 1)
+        root, ring = Root(str(Path(folder) / "root"), CLUSTER), bundles_of(topics)
+        write_snapshots(root, 1, BROKERS, ring.names)
         database = Path(folder) / "database"
         database.mkdir()
         (Path(folder) / "prometheus.yml").write_text("global: {}\n")
-        write_blocks(database, topics, days, step_s, "pulsar-test")
+        write_blocks(database, topics, ring, days, step_s, "pulsar-test")
         command = [
             "prometheus",
             f"--config.file={folder}/prometheus.yml",
@@ -98,7 +116,7 @@ def main(topics: int, days: int, step_s: int) -> None:
                 wait_for(f"http://{ADDRESS}/-/ready")
                 print("| work | exit code | seconds | processor s | MiB |")
                 print("| -- | -- | -- | -- | -- |")
-                work = f"import {days} days of {topics:,} topics every {step_s} s"
+                work = f"import {count(days, 'day')} of {topics:,} topics every {step_s} s"
                 step, address = f"{step_s}s", f"http://{ADDRESS}"
                 measure(
                     work, root, "history", "import", "--prometheus", address, "--days", str(days + 1), "--step", step

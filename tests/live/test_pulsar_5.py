@@ -152,7 +152,7 @@ def test_a_drain_with_an_idle_segment_is_confirmed_and_sees_what_came_meanwhile(
     verified = ground.shell("verify", digest, *ground.shell.connection)
     print(verified.out)
     assert verified.code in (0, DEVIATES), verified.err
-    back = ground.approved("undo", digest)
+    back = ground.approved("undo", digest, *ground.shell.connection)
     undone = ground.apply(back)
     print(undone.document["sentence"])
     assert undone.code == 0, undone.out
