@@ -45,9 +45,16 @@ def topic(name: str, lower: int | None, **more: Any) -> Row:
 CLUSTER_SURFACES = ("settings", "isolation_policies", "failure_domains", "topic_names", "partitioned_topics")
 
 
-def written(folder: Path, manifest: Row | None = None, *, snapshot: str = SNAPSHOT, **rows: Sequence[Row]) -> Root:
+def written(
+    folder: Path,
+    manifest: Row | None = None,
+    *,
+    cluster: str = "test",
+    snapshot: str = SNAPSHOT,
+    **rows: Sequence[Row],
+) -> Root:
     """A root with a normalized snapshot, or with one more; tables that aren't named have no rows."""
-    root = Root(str(folder), "test")
+    root = Root(str(folder), cluster)
     for table in TABLES:
         schema = pa.schema([(column.name, ARROW[column.type]) for column in table.columns])
         path = Path(str(root.folder(f"tables/{table.name}", snapshot))) / "part-0.parquet"

@@ -1,4 +1,4 @@
-"""The three jobs on a Spark cluster that isn't ours, a master and a worker on loopback: the package travels as a zip.
+"""The jobs on a Spark cluster that isn't ours, a master and a worker on loopback: the package travels as a zip.
 
 Driver and executors run a Python that has everything of requirements-executor.txt but not this package.
 """
@@ -12,15 +12,17 @@ import sysconfig
 import venv
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from harness.standalone_spark import SPARK_HOME, running_spark, spark_environment
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.read_table import read_table
 from pulsar_advisor.tables.schemas import TABLES
 from snapshots import skewed_modular_cluster
+from written_tables import broker, bundle, written
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]
 
@@ -37,7 +39,7 @@ class Standalone:
     python: Path
     package: Path
 
-    def submit(self, stage: str, root: Root, snapshot: str, master: str | None = None) -> None:
+    def submit(self, job: str, master: str | None, *arguments: str) -> None:
         command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", master or self.master]
         settings = {
             "spark.driver.host": "127.0.0.1",
@@ -47,8 +49,7 @@ class Standalone:
         }
         command += [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
         command += ["--executor-memory", "1g", "--driver-memory", "1g"]
-        command += ["--py-files", str(self.package), str(JOBS / f"{stage}.py")]
-        command += ["--root", root.url, "--cluster", root.cluster, "--snapshot", snapshot, *STAGES[stage]]
+        command += ["--py-files", str(self.package), str(JOBS / f"{job}.py"), *arguments]
         python = str(self.python)
         done = subprocess.run(
             command,
@@ -97,7 +98,8 @@ def carried_out(folder: Path, cluster: Standalone, master: str | None = None) ->
     root = Root(str(folder), "test")
     snapshot = skewed_modular_cluster().write(root)
     for stage in STAGES:
-        cluster.submit(stage, root, snapshot, master)
+        place = ("--root", root.url, "--cluster", root.cluster)
+        cluster.submit(stage, master, *place, "--snapshot", snapshot, *STAGES[stage])
     return Line(root, snapshot)
 
 
@@ -124,3 +126,23 @@ def test_results_and_plans_are_the_same_byte_for_byte(on_cluster: Line, on_one_m
     assert on_cluster.files("plans")
     for stage in ("tables/result", "plans"):
         assert on_cluster.files(stage) == on_one_machine.files(stage)
+
+
+def test_days_of_all_clusters_are_folded_into_the_same_bytes(standalone: Standalone, tmp_path: Path) -> None:
+    days = ("20261120", "20261121", "20261122")
+    for folder in ("cluster", "local"):
+        for cluster, day in product(("eu", "us"), days):
+            owner = bundle("t/n", 0, 0xFFFFFFFF, f"{day}:8080", moved=False)
+            rows = {"brokers": [broker(f"{day}:8080", owned_bundles=1)], "bundles": [owner]}
+            written(tmp_path / folder, cluster=cluster, snapshot=f"{day}T080000Z", **rows)
+    for folder, master in (("cluster", None), ("local", "local[2]")):
+        standalone.submit("fold", master, "--root", str(tmp_path / folder), "--before", days[2])
+    there, here = (
+        {
+            path.relative_to(tmp_path / folder): path.read_bytes()
+            for path in (tmp_path / folder).rglob("history/*/*/*/*")
+        }
+        for folder in ("cluster", "local")
+    )
+    assert len([path for path in here if path.name == RESULT]) == 4
+    assert there == here

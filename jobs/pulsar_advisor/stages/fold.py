@@ -93,16 +93,24 @@ def fold_until(root: Root, today: str, address: str | None = None) -> list[Histo
     One that can't be folded doesn't keep the others from it. Raises what kept the first of these, and as `run` does.
     """
     folded, failures = [], list[AdvisorError]()
-    for day, snapshots in groupby(root.snapshots(), day_of):
-        if day < today and any(is_written(root, snapshot, "normalize") for snapshot in snapshots):
-            try:
-                folded.append(run(root, day, address))
-            except AdvisorError as error:
-                _log.error("day %s can't be folded: %s", day, error)
-                failures.append(error)
+    for day in days_before(root, today):
+        try:
+            folded.append(run(root, day, address))
+        except AdvisorError as error:
+            _log.error("day %s can't be folded: %s", day, error)
+            failures.append(error)
     if failures:
         raise failures[0]
     return folded
+
+
+def days_before(root: Root, today: str) -> list[str]:
+    """The days before today (`YYYYMMDD`, UTC) that have a normalized snapshot."""
+    return [
+        day
+        for day, snapshots in groupby(root.snapshots(), day_of)
+        if day < today and any(is_written(root, snapshot, "normalize") for snapshot in snapshots)
+    ]
 
 
 def _normalized(root: Root, day: str, before: HistoryDay | None) -> dict[str, Manifest]:

@@ -41,8 +41,8 @@ def run_job(name: str, stage: Stage, arguments: Sequence[str] | None = None) -> 
         help="Spark master, or sc://HOST:PORT of a Spark Connect server; default: the master spark-submit was given",
     )
     options = parser.parse_args(arguments)
-    _log_stages(name)
-    try:
+
+    def made() -> None:
         root = Root(options.root, options.cluster)
         snapshot = root.resolve(options.snapshot)
         spark = spark_session(options.master, name, raw_bytes=raw_bytes(root, snapshot))
@@ -50,6 +50,15 @@ def run_job(name: str, stage: Stage, arguments: Sequence[str] | None = None) -> 
             _once_free(name, lambda: stage(spark, root, snapshot))
         finally:
             spark.stop()
+
+    return exit_code_of(name, made)
+
+
+def exit_code_of(name: str, work: Callable[[], Any]) -> int:
+    """Do the work of a job, with what its stages log on stderr. 0, or the code of its error, a line on stderr too."""
+    _log_stages(name)
+    try:
+        work()
     except OSError as error:
         sys.stderr.write(f"{name}: {refused_by_storage(error)}\n")
         return AdvisorError.exit_code
