@@ -60,6 +60,6 @@ def normalized_moment(root: Root, manifest: Manifest) -> Moment:
         rows("bundles", *BUNDLE_COLUMNS, view=view),
         # Those that couldn't be read would look as if somebody had removed them.
         UNKNOWN
-        if any(one.surface == _POLICIES for one in (*manifest.missing, *manifest.failures))
+        if _POLICIES in {*(one.surface for one in manifest.missing), *(one.surface for one in manifest.failures)}
         else policies_of(rows("namespaces", *NAMESPACE_COLUMNS), rows("policies", *ISOLATION_COLUMNS)),
     )
