@@ -237,16 +237,18 @@ def test_a_day_that_was_rewritten_with_its_result_is_found_and_not_folded_on(tmp
         fold(root, DAY)
 
 
-def test_a_fold_that_dies_between_seal_and_result_leaves_a_day_that_was_sealed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("written_before", range(len(DAY_TABLES) + 1))
+def test_a_fold_that_dies_at_any_write_leaves_the_day_of_before_whole_and_sealed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written_before: int
 ) -> None:
     root = snapshot(tmp_path, MORNING)
     open_ledger(root.ledger_url).close()
-    fold(root, DAY)
-    snapshot(tmp_path, NOON)
+    before = fold(root, DAY)
+    snapshot(tmp_path, NOON, "b:8080")
+    left = iter(range(written_before))
 
     def dies(path: UPath, content: bytes) -> None:
-        if path.name == RESULT:
+        if next(left, None) is None:
             raise StorageError("disk full")
         write_file(path, content)
 
@@ -254,8 +256,9 @@ def test_a_fold_that_dies_between_seal_and_result_leaves_a_day_that_was_sealed(
     with pytest.raises(StorageError, match="disk full"):
         fold(root, DAY)
     monkeypatch.undo()
-    assert verify(root) == (1, [])
+    assert (day_if_any(root, DAY), verify(root)) == (before, (1, []))
     assert len(fold(root, DAY).snapshots) == 2
+    assert verify(root) == (1, [])
 
 
 def test_a_trend_is_read_from_folded_days(tmp_path: Path) -> None:
