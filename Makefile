@@ -15,7 +15,7 @@ LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-ha
 PAGES := $(filter-out docs/checks.md docs/lint.md docs/tables.md,$(wildcard *.md docs/*.md docs/*/*.md))
 HARNESS := PYTHONPATH=tests $(BIN)/python -m harness
 
-.PHONY: help setup demo test test-full fuzz docs docs-site lint format lock wheel sbom audit bench bench-simulate bench-grid bench-engine bench-capture bench-tables bench-checks bench-ledger bench-pages bench-run up pin secrets cluster-up cluster-down cluster-load parity record-demo record-decisions record-permissions replay-decisions simulate-decisions clean
+.PHONY: help setup demo test test-full fuzz docs docs-site lint format lock wheel sbom audit bench bench-simulate bench-grid bench-engine bench-capture bench-tables bench-checks bench-ledger bench-pages bench-scheduler bench-run up pin secrets cluster-up cluster-down cluster-load parity record-demo record-decisions record-permissions replay-decisions simulate-decisions clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m%s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -156,6 +156,9 @@ bench-tables: setup ## Measure normalize at a million topics and at ten million
 
 bench-checks: setup ## Time the checks on 100,000 bundles and a million topics
 	@$(BIN)/python bench/bench_checks.py
+
+bench-scheduler: setup ## Simulate Airflow's scheduler with 500 clusters (CLUSTERS=, QUARTERS= of an hour): does an operator's run wait?
+	@PYTHONPATH=tests $(BIN)/python bench/bench_scheduler.py $(or $(CLUSTERS),500) $(or $(QUARTERS),96)
 
 bench-pages: setup ## Measure the Airflow pages: 100 clusters of 3,000 snapshots and 1,000 plans, 16 viewers
 	@PYTHONPATH=tests $(BIN)/python bench/bench_pages.py $(SIZE)
