@@ -46,6 +46,7 @@ def test_tasks_write_what_one_process_writes(spark: SparkSession, tmp_path: Path
         (name, day, 0) for name in NAMES for day in DAYS[:2]
     ]
     assert history(tmp_path / "tasks") == history(tmp_path / "one")
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "1"  # as whoever lent the session has it
 
 
 def test_a_day_that_can_not_be_folded_keeps_no_other_from_it(spark: SparkSession, tmp_path: Path) -> None:

@@ -50,9 +50,8 @@ def run(spark: SparkSession, roots: Iterable[Root], today: str, address: str | N
         for root in roots
         for day in days_before(root, today)
     }
-    if tasks:
-        spark.conf.set("spark.sql.shuffle.partitions", len(tasks))  # a task each, however small the snapshots
-    return [Folded(**json.loads(answer)) for answer in fan_out(spark, tasks, fold_task).values()]
+    answers = fan_out(spark, tasks, fold_task, most=len(tasks))  # a task each, however small the snapshots
+    return [Folded(**json.loads(answer)) for answer in answers.values()]
 
 
 def fold_task(task: FoldTask) -> str:
