@@ -33,9 +33,12 @@ STEPS: Final = 50
 IN_BULK: Final = 50_000
 MEASURED: Final = """
 import resource, sys, time
-from pulsar_advisor.cli import exit_code
+from pulsar_advisor.cli import main
 began = time.monotonic()
-code = exit_code(sys.argv[1:])
+try:
+    main()
+except SystemExit as ended:
+    code = ended.code
 usage = resource.getrusage(resource.RUSAGE_SELF)
 used_s = usage.ru_utime + usage.ru_stime
 print(f"{code} {time.monotonic() - began:.1f} {used_s:.1f} {usage.ru_maxrss // 1024}", file=sys.stderr)

@@ -22,9 +22,9 @@ def fan_out(
 
     Each call is a separate Spark task, if the session has enough shuffle partitions or `most` allows more. Without a
     session, or if it has only one (`session`: that of a small snapshot), this process makes all calls in sequence: a
-    Python worker would first import and read again what is here already. Payloads are JSON values; `function` is a module-level function
-    (executors import it, so its module must be installed or shipped there) and returns text. It reads what it needs,
-    such as `cluster_state(...)`, where it is called. An exception in one call ends them all.
+    Python worker would first import and read again what is here already. Payloads are JSON values; `function` is a
+    module-level function (executors import it, so its module must be installed or shipped there) and returns text. It
+    reads what it needs, such as `cluster_state(...)`, where it is called. An exception in one call ends them all.
     """
     side_by_side = 1 if spark is None else min(len(tasks), most or int(spark.conf.get(_PARTITIONS) or len(tasks)))
     if spark is None or side_by_side <= 1:

@@ -97,7 +97,7 @@ def why_unproven(ledger: Ledger, approval: Approval) -> str | None:
             () if len(rows) > 2 else (f"{approval.digest} was never proposed",),
             trail.broken,
             _changed_plans([record]),
-            trail.unlike(rows),
+            trail.unlike((row.name, row.hash) for row in rows),
         )
         return next(found, None)
 

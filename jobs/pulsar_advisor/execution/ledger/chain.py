@@ -5,10 +5,10 @@ Anyone with write access to the database can also compute a new chain; only a he
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Final, Self
 
 import msgspec
@@ -49,20 +49,20 @@ def row_hash(row: Mapping[str, Value]) -> str:
     # But for numbers with a fraction msgspec writes what RFC 8785 demands, as names of columns are ASCII; an integer
     # without a canonical form gets a hash that nothing matches.
     content = canonical_json(columns) if float in map(type, columns.values()) else _plain_json(columns)
-    return _sha256(content)
+    return sha256(content).hexdigest()
 
 
-def hash_of_rows(columns: Sequence[str]) -> Callable[[Sequence[Value]], str]:
-    """The `row_hash` of rows that all have these columns, by their values in the columns' order."""
-    # An audit asks for a few million of these: as a struct a row is written in less than half of a mapping's time.
+def hashes_of(columns: Sequence[str], fractions: bool) -> Callable[[Iterable[Sequence[Value]]], list[str]]:
+    """The `row_hash`es of rows that all have these columns, by their values in the columns' order.
+
+    `fractions`: whether a column may hold numbers with a fraction.
+    """
+    if fractions:
+        return lambda rows: [row_hash(dict(zip(columns, values, strict=True))) for values in rows]
+    # An audit asks for a few million of these: as a struct a row is written in less than half of a mapping's time, and
+    # a call of a function for each row would take as long as its hash.
     struct = msgspec.defstruct("Row", [(column, Value, None) for column in columns], omit_defaults=True, gc=False)
-
-    def hashed(values: Sequence[Value]) -> str:
-        if float in map(type, values):
-            return row_hash(dict(zip(columns, values, strict=True)))
-        return _sha256(_plain_json(struct(*values)))
-
-    return hashed
+    return lambda rows: [sha256(_plain_json(struct(*values))).hexdigest() for values in rows]
 
 
 class _Link(msgspec.Struct, gc=False):
@@ -72,11 +72,7 @@ class _Link(msgspec.Struct, gc=False):
 
 def chained(previous: str, event: str) -> str:
     """Chain hash (hex) of an event after one with chain hash `previous`; `event`: the hash of its row without that."""
-    return _sha256(_plain_json(_Link(event, previous)))
+    return sha256(_plain_json(_Link(event, previous))).hexdigest()
 
 
 _plain_json: Final = msgspec.json.Encoder(order="sorted").encode
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

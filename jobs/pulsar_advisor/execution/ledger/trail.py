@@ -7,66 +7,42 @@ values, and what stays of them is one hash for each row that they wrote.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final
 
 import msgspec
-from sqlalchemy import ColumnElement, inspect, select
+from sqlalchemy import ColumnElement, Float, inspect, select
 from sqlalchemy.orm import Session
 
-from pulsar_advisor.execution.ledger.chain import START, ChainHead, chained, hash_of_rows
+from pulsar_advisor.execution.ledger.chain import START, ChainHead, chained, hashes_of
 from pulsar_advisor.execution.ledger.tables import Base, Event
 
 EMPTY: Final = ChainHead(0, START)
 
-_AT_A_TIME: Final = 5_000
+_AT_A_TIME: Final = 200
+"""More rows than these leave the processor's cache before they are hashed."""
+
 _WRITTEN_ROWS: Final = msgspec.json.Decoder(dict[str, str])
 
-
-class Row(Protocol):
-    """A row of any table."""
-
-    @property
-    def name(self) -> str:
-        """`<table>/<primary key>`."""
-
-    @property
-    def hash(self) -> str:
-        """`row_hash` of its columns."""
+NameAndHash = tuple[str, str]
+"""Of a row: `<table>/<primary key>`, and the `row_hash` of its columns."""
 
 
-class StoredRow(NamedTuple):
-    """A row as the database holds it."""
-
-    name: str
-    hash: str
-
-
-def stored_rows(session: Session, table: type[Base]) -> Iterator[StoredRow]:
-    """The rows of a table in the order of their keys, a few at a time in memory."""
+def stored_rows(session: Session, table: type[Base]) -> Iterator[NameAndHash]:
+    """The rows of a table as the database holds them, in the order of their keys, a few at a time in memory."""
     columns = table.hashed_column_names()
-    hashed = hash_of_rows(columns)
+    fractions = any(isinstance(column.type, Float) for column in table.__table__.c)
+    hashes = hashes_of(columns, fractions)
     (key,) = (columns.index(column.name) for column in inspect(table).primary_key)
-    for values in _stored(session, table, columns):
-        yield StoredRow(f"{table.__tablename__}/{values[key]}", hashed(values))
+    for rows in _stored(session, table, columns):
+        yield from zip((f"{table.__tablename__}/{row[key]}" for row in rows), hashes(rows), strict=True)
 
 
 def _stored(
     session: Session, table: type[Base], columns: Iterable[str], *where: ColumnElement[bool]
-) -> Iterator[Sequence[Any]]:
+) -> Iterator[Sequence[Sequence[Any]]]:
     query = select(*(table.__table__.c[column] for column in columns)).where(*where)
     ordered = query.order_by(*inspect(table).primary_key).execution_options(yield_per=_AT_A_TIME)
-    for part in session.connection().execute(ordered).partitions():
-        yield from part
-
-
-class _Written(msgspec.Struct, gc=False):
-    """What the last event that wrote a row left of it. A million of these would keep the garbage collector busy."""
-
-    row_hash: str
-    event: int
-
-
-_NEVER_WRITTEN: Final = _Written("", 0)
+    return session.connection().execute(ordered).partitions()
 
 
 class Trail:
@@ -79,40 +55,49 @@ class Trail:
         self.marked = {after.event: after.chain}
         self.newest: dict[str, int] = {}
         """The number of the newest event of each plan, by digest."""
-        self._written: dict[str, _Written] = {}
-        wanted, number, previous = frozenset(marks), after.event, after.chain
+        # What the last event that wrote a row left of it, in two dictionaries: a million pairs would keep the garbage
+        # collector busy.
+        self._hashes: dict[str, str] = {}
+        self._events: dict[str, int] = {}
+        self.head = after
+        wanted = frozenset(marks)
         columns = Event.hashed_column_names()
-        hashed = hash_of_rows(columns)
+        hashes = hashes_of(columns, fractions=False)
         place, kind, plan, written = map(columns.index, ("id", "kind", "digest", "rows"))
-        for event in _stored(session, Event, (*columns, "chain"), Event.id > after.event):
-            *row, chain = event
-            if chained(previous, hashed(row)) != chain:
-                self.broken.append(_broken(row[place], row[kind], number))
-            previous, number = str(chain), row[place]
-            self.newest[row[plan]] = number
-            if number in wanted:
-                self.marked[number] = previous
-            rows = str(row[written])
-            try:
-                for name, digest in _WRITTEN_ROWS.decode(rows).items():
-                    self._written[name] = _Written(digest, number)
-            except msgspec.MsgspecError:
-                self.broken.append(f"event {number} does not say which rows it wrote: '{rows[:40]}'")
-        self.head: Final = ChainHead(number, previous)
+        for part in _stored(session, Event, (*columns, "chain"), Event.id > after.event):
+            # By column: a call for each event would take as long as what it calls.
+            *values, chains = zip(*part, strict=True)
+            numbers = values[place]
+            links = (self.head.chain, *map(str, chains))
+            expected = list(map(chained, links, hashes(zip(*values, strict=True))))
+            if expected != list(chains):
+                befores = (self.head.event, *numbers)
+                of_each = zip(numbers, values[kind], befores, expected, chains, strict=False)
+                self.broken += (_broken(*event) for *event, link, stored in of_each if link != stored)
+            self.newest.update(zip(values[plan], numbers, strict=True))
+            self.marked.update((number, links[numbers.index(number) + 1]) for number in wanted.intersection(numbers))
+            self.head = ChainHead(numbers[-1], links[-1])
+            for number, rows in zip(numbers, map(str, values[written]), strict=True):
+                try:
+                    for name, row_hash in _WRITTEN_ROWS.decode(rows).items():
+                        self._hashes[name] = row_hash
+                        self._events[name] = number
+                except msgspec.MsgspecError:
+                    self.broken.append(f"event {number} does not say which rows it wrote: '{rows[:40]}'")
 
-    def unlike(self, rows: Iterable[Row]) -> Iterator[str]:
+    def unlike(self, rows: Iterable[NameAndHash]) -> Iterator[str]:
         """Rows that differ from what the last event that wrote them left; they count as seen."""
-        for row in rows:
-            written = self._written.pop(row.name, _NEVER_WRITTEN)
-            if written is _NEVER_WRITTEN:
-                yield f"{row.name} was added by no event"
-            elif row.hash != written.row_hash:
-                yield f"{row.name} is not as event {written.event} left it"
+        for name, row_hash in rows:
+            written = self._hashes.pop(name, None)
+            if written is None:
+                yield f"{name} was added by no event"
+            elif row_hash != written:
+                yield f"{name} is not as event {self._events[name]} left it"
 
     def unseen(self) -> Iterator[str]:
         """Rows that events wrote and that were not seen."""
-        for name, written in self._written.items():
-            yield f"{name}, which event {written.event} wrote, was removed"
+        for name in self._hashes:
+            yield f"{name}, which event {self._events[name]} wrote, was removed"
 
 
 def _broken(event: int, kind: str, before: int) -> str:
