@@ -8,6 +8,8 @@ Runs every hour, for all clusters; one that fails doesn't stop the others.
 | `restore_guard` | switches a cluster's own balancer on again, if a run left it off, or has the notifiers say so |
 | `audit_ledger` | fails if the ledger was changed, or cut off since this DAG last ran |
 
+The state store of the asset `pulsar-ledger` keeps the ledger's head for the next run's audit.
+
 It sends nothing else to a cluster. The approval of the run that switched the balancer off covers that it is restored.
 """
 
@@ -16,6 +18,7 @@ from __future__ import annotations
 from airflow.sdk import dag, task
 
 from pulsar_advisor_airflow import tasks
+from pulsar_advisor_airflow.assets import audited_ledger
 from pulsar_advisor_airflow.configuration import guard_notifiers
 from pulsar_advisor_airflow.failures import RETRIES
 from pulsar_advisor_airflow.notifiers import Call
@@ -46,7 +49,7 @@ def pulsar_maintenance() -> None:
     names = task(task_id="clusters")(tasks.cluster_names)()
     by_name = {"map_index_template": "{{ task.op_kwargs['cluster'] }}"}
     task(on_failure_callback=guard_notifiers(), **by_name)(tasks.restore_guard).expand(cluster=names)
-    task(tasks.audit_ledger)(known_head="{{ ti.xcom_pull(task_ids='audit_ledger', include_prior_dates=True) }}")
+    task(inlets=[audited_ledger()])(tasks.audit_ledger)()
 
 
 pulsar_maintenance()

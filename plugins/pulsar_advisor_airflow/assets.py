@@ -35,6 +35,11 @@ def verified(cluster: Cluster) -> Asset:
     return _named("verified", cluster)
 
 
+def audited_ledger() -> Asset:
+    """The ledger that all clusters share. It has no events; its state store keeps the head of the last audit."""
+    return Asset("pulsar-ledger", "pulsar-advisor://ledger")
+
+
 def announce(context: Context, **extra: str | int | None) -> None:
     """Give the events of a task's assets their extra."""
     for outlet in context["task"].outlets:

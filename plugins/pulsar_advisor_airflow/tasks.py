@@ -20,7 +20,7 @@ from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
 from pulsar_advisor.model.plans.canonical_json import Json
-from pulsar_advisor_airflow.assets import announce, snapshot_validated
+from pulsar_advisor_airflow.assets import announce, audited_ledger, snapshot_validated
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.failures import as_airflow_errors
 from pulsar_advisor_airflow.metrics import age_measured, measured
@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 
 _CALLED_ABOUT: Final = "called_about"
 """Key in the state store of a cluster's asset."""
+_HEAD: Final = "head"
+"""Key in the state store of the ledger's asset."""
 
 
 def require_trusted_snapshot(cluster: str, snapshot: str) -> str:
@@ -366,20 +368,26 @@ def write_index() -> str:
         return run(_root("any"), DAYS)
 
 
-def audit_ledger(known_head: str | None) -> str:
-    """The ledger's head, which is kept, if the ledger is as it was written and holds the events of earlier heads."""
+def audit_ledger() -> str:
+    """The ledger's head, which is kept, if the ledger is as it was written and holds the events of earlier heads.
+
+    The last head is in the state store of the ledger's asset, an inlet, whatever run it was kept by.
+    """
     from pulsar_advisor.execution.ledger.audit import audit
     from pulsar_advisor.execution.ledger.chain import ChainHead
     from pulsar_advisor.execution.ledger.heads import keep, kept
     from pulsar_advisor.storage.root import Root
     from pulsar_advisor_airflow.ledger import head_keepers, opened_ledger
 
+    known = get_current_context()["asset_state_store"][audited_ledger()]
     with as_airflow_errors(), opened_ledger(Root(option("root"), "any")) as ledger:
         keepers = head_keepers()
+        known_head = known.get(_HEAD)
         result = audit(ledger, [*([ChainHead.parse(known_head)] if known_head else []), *kept(keepers)])
     log.info(result.compared)
     if result.findings:
         raise AirflowFailException(f"the ledger is not as it was written: {'; '.join(result.findings)}")
+    known.set(_HEAD, result.head)
     if failures := keep(ChainHead.parse(result.head), keepers):
         raise AirflowException("; ".join(failures))
     return result.head

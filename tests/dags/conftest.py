@@ -207,6 +207,8 @@ def run_dag(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
         answer: Answer | None = None,
         mark_success: str | None = None,
         folder: Path = REPOSITORY / "dags",
+        *,
+        has_logical_date: bool = True,
     ) -> tuple[str, dict[str, str]]:
         file = folder / f"{dag_id.partition('__')[0]}.py"
         dag = DagBag(file).dags[dag_id]
@@ -222,7 +224,8 @@ def run_dag(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
         responder = threading.Thread(target=_respond_or_interrupt, args=(dag_id, answer, done))
         responder.start()
         try:
-            dag_run = dag.test(run_conf=dict(conf or {}), mark_success_pattern=mark_success)
+            at = datetime.now(UTC) if has_logical_date else None
+            dag_run = dag.test(logical_date=at, run_conf=dict(conf or {}), mark_success_pattern=mark_success)
         finally:
             done.set()
             responder.join()

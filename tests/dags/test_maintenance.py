@@ -55,12 +55,12 @@ def reached(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def never_run_before(database: None) -> None:
     """The heads that runs of other tests have left belong to other ledgers."""
-    from airflow.models.xcom import XComModel
+    from airflow.models.asset_state_store import AssetStateStoreModel
     from airflow.utils.session import create_session
     from sqlalchemy import delete
 
     with create_session() as session:
-        session.execute(delete(XComModel).where(XComModel.dag_id == "pulsar_maintenance"))
+        session.execute(delete(AssetStateStoreModel))
 
 
 def left_off(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,10 +133,13 @@ def test_the_audit_keeps_the_head_and_compares_the_ledger_with_all_that_were_kep
     assert (state, tasks["audit_ledger"]) == ("failed", "failed")
 
 
-def test_a_ledger_that_was_cut_off_since_the_last_run_fails_the_audit(stages: Stages, run_dag: RunDag) -> None:
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_a_ledger_that_was_cut_off_since_the_last_run_fails_the_audit(
+    stages: Stages, run_dag: RunDag, by_hand: bool
+) -> None:
     with closing(stages.ledger()) as ledger:
         propose(ledger, stages.plan, ALICE)
-    assert run_dag("pulsar_maintenance")[0] == "success"
+    assert run_dag("pulsar_maintenance", has_logical_date=not by_hand)[0] == "success"
     Path(stages.root.ledger_url.removeprefix("sqlite:///")).unlink()
-    state, tasks = run_dag("pulsar_maintenance")
+    state, tasks = run_dag("pulsar_maintenance", has_logical_date=not by_hand)
     assert (state, tasks["audit_ledger"]) == ("failed", "failed")
