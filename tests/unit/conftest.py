@@ -9,11 +9,13 @@ import pytest
 from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.root import Root
 from unit.capture.fake_cluster import FakeCluster, fake_cluster
+from unit.properties import SAMPLED
 
 # A test says what is right, not how fast: on a busy machine any example may take long.
 hypothesis.settings.register_profile("untimed", deadline=None)
 if hypothesis.settings.get_current_profile_name() == "default":
     hypothesis.settings.load_profile("untimed")
+hypothesis.settings.register_profile(SAMPLED, hypothesis.settings.get_profile("ci"), max_examples=25)
 
 RECORDED = Path(__file__).parents[1] / "data/recorded/modular-4.0.8.tar"
 

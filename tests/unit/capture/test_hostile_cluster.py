@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from pulsar_advisor.capture.surfaces import LONGEST_STATISTICS_INTERVAL_S, BrokerFacts, oldest_release
@@ -17,6 +17,7 @@ from pulsar_advisor.stages.capture import take_snapshot as capture
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.admin.mutated import answers, mutated
 from unit.capture.fake_cluster import FakeCluster, Silence, fake_cluster
+from unit.properties import examples
 
 PATHS = (
     *("/broker-stats/load-report", "/broker-stats/topics", "/brokers/version", "/brokers/configuration/runtime"),
@@ -41,7 +42,7 @@ def captured(cluster: FakeCluster) -> dict[str, Any]:
 
 
 @given(path=st.sampled_from(PATHS), body=mutated(answers("")))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_answer_ends_a_capture_in_anything_but_a_snapshot_or_one_of_our_errors(
     shared: FakeCluster, path: str, body: bytes
 ) -> None:

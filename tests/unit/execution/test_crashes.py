@@ -11,7 +11,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import event
 
@@ -40,6 +40,7 @@ from unit.execution.doubles import (
     wide_plan,
     widen,
 )
+from unit.properties import examples
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,7 @@ def test_a_call_whose_effect_is_still_to_come_is_waited_for(case: Case, instant:
 
 
 @pytest.mark.parametrize("case", [ONE_BY_ONE, IN_WAVES], ids=["one by one", "in waves"])
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(data=st.data())
 def test_any_row_of_crashes_is_survived(case: Case, data: st.DataObject) -> None:
     kills = data.draw(st.lists(st.integers(1, instants_of(case)), max_size=4))

@@ -4,7 +4,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import documents
@@ -17,6 +17,7 @@ from pulsar_advisor.simulation.scores import Ending
 from pulsar_advisor.simulation.trials import Comparison, Trial
 from unit.any_cluster import Rows, rows
 from unit.lint.cases import case
+from unit.properties import examples
 
 HERE = Path(__file__).parent
 
@@ -28,7 +29,7 @@ def test_warnings_come_first() -> None:
     assert {"idle_broker_is_noticed", "new_namespaces_get_bundles_for_all_brokers"} <= {one.rule for one in found}
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     rows(),
     st.sampled_from(get_args(LoadManagerKind)),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.placement.registry import PLACEMENTS, load
 from states import cluster_state
 from unit.any_cluster import Rows, rows
+from unit.properties import examples
 
 every_placement = pytest.mark.parametrize("name", [placement.name for placement in PLACEMENTS])
 releases = st.sampled_from(["2.11.0", "3.0.7", "4.0.8", "4.2.4", "5.0.1"])
@@ -18,7 +19,7 @@ releases = st.sampled_from(["2.11.0", "3.0.7", "4.0.8", "4.2.4", "5.0.1"])
 
 @every_placement
 @given(of=rows().filter(lambda of: bool(of[1])), release=releases, data=st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_somebody_among_the_candidates_is_eligible_and_explained_as_such(
     name: str, of: Rows, release: str, data: st.DataObject
 ) -> None:

@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, reject, settings
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
@@ -22,6 +22,7 @@ from pulsar_advisor.planning.usage.forecast import usage_ratios
 from pulsar_advisor.shedding.registry import SHEDDERS
 from states import BrokerRow, BundleRow, cluster_state, without_base
 from unit.any_cluster import Rows, coherent_rows, orderly, rows
+from unit.properties import examples
 
 EAGER = {
     "loadBalancerBrokerOverloadedThresholdPercentage": "50",
@@ -65,7 +66,7 @@ def shuffled(brokers: Sequence[BrokerRow], bundles: Sequence[BundleRow], seed: i
 
 @every_shedder
 @given(of=rows() | coherent_rows(), placement=placement)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_the_same_input_in_any_order_of_rows_gives_the_same_bytes(shedder: str, of: Rows, placement: str) -> None:
     brokers, bundles = of
     first = dump_plan(plan_of(shedder, placement, cluster_state(brokers, bundles)))
@@ -74,7 +75,7 @@ def test_the_same_input_in_any_order_of_rows_gives_the_same_bytes(shedder: str, 
 
 @every_shedder
 @given(of=rows() | coherent_rows(), placement=placement)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_a_plan_of_any_figures_has_a_digest_and_only_steps_the_cluster_could_take(
     shedder: str, of: Rows, placement: str
 ) -> None:
@@ -97,7 +98,7 @@ def test_a_plan_of_any_figures_has_a_digest_and_only_steps_the_cluster_could_tak
 
 
 @given(of=rows() | coherent_rows(), placement=placement)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_every_unload_of_the_strategy_of_ours_can_be_carried_out(of: Rows, placement: str) -> None:
     plan = plan_of("MinimalMoveShedder", placement, cluster_state(*of))
     assert [step.not_executable_because for step in plan.steps if step.action == "unload" and not step.executable] == []
@@ -105,7 +106,7 @@ def test_every_unload_of_the_strategy_of_ours_can_be_carried_out(of: Rows, place
 
 @every_shedder
 @given(of=rows(orderly) | coherent_rows(), placement=placement)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_a_forecast_loses_no_message_no_byte_and_no_bundle(shedder: str, of: Rows, placement: str) -> None:
     predicted = plan_of(shedder, placement, cluster_state(*of)).predicted
     before, after = predicted.before.brokers.values(), predicted.after.brokers.values()
@@ -117,7 +118,7 @@ def test_a_forecast_loses_no_message_no_byte_and_no_bundle(shedder: str, of: Row
 
 
 @given(of=coherent_rows())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_the_strategy_of_ours_lifts_nobody_above_the_busiest_it_found(of: Rows) -> None:
     state = cluster_state(*of)
     request = Request(shedder="MinimalMoveShedder", placement="LeastLongTermMessageRate", splits=False, seed=7)

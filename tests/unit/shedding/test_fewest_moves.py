@@ -6,11 +6,12 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW
 from pulsar_advisor.shedding.fewest_moves import Balancing, counting_bound, few_moves, fewest_moves
+from unit.properties import examples
 from unit.shedding.balancings import PERCENT, problem, problems
 
 
@@ -31,7 +32,7 @@ def fewest_by_trying_all(balancing: Balancing) -> int | None:
 
 
 @given(problems())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_a_small_cluster_gets_the_optimum_and_knows_it(balancing: Balancing) -> None:
     best, moves = fewest_by_trying_all(balancing), fewest_moves(balancing)
     assert (moves.reached, moves.least) == (best is not None, best)
@@ -40,7 +41,7 @@ def test_a_small_cluster_gets_the_optimum_and_knows_it(balancing: Balancing) -> 
 
 
 @given(problems(), st.lists(st.integers(1, 50), min_size=6, max_size=6))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_where_bundles_cost_the_cheapest_moves_are_found(balancing: Balancing, costs: list[int]) -> None:
     priced = replace(balancing, cost=np.array(costs[: len(balancing.source)], dtype=np.int64))
     best, moves = fewest_by_trying_all(priced), fewest_moves(priced)
@@ -57,7 +58,7 @@ def test_a_bundle_goes_only_where_it_may() -> None:
 
 
 @given(problems())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_the_heuristic_never_claims_more_than_it_has(balancing: Balancing) -> None:
     best, moves = fewest_by_trying_all(balancing), few_moves(balancing)
     if best is None:
@@ -68,7 +69,7 @@ def test_the_heuristic_never_claims_more_than_it_has(balancing: Balancing) -> No
 
 
 @given(problems())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_no_bundle_goes_where_it_may_not_and_no_broker_gives_more_than_it_may(balancing: Balancing) -> None:
     for moves in (few_moves(balancing), fewest_moves(balancing)):
         goes = moves.destination != NO_ROW

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, reject, settings
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
@@ -19,6 +19,7 @@ from pulsar_advisor.shedding.registry import SHEDDERS, load
 from states import cluster_state
 from unit.any_cluster import coherent_rows, orderly, unruly
 from unit.any_cluster import rows as rows_of
+from unit.properties import examples
 
 RELEASES = ("2.11.0", "3.0.7", "4.0.8", "4.2.4", "5.0.1")
 EAGER = {
@@ -64,7 +65,7 @@ every_shedder = pytest.mark.parametrize("name", [shedder.name for shedder in SHE
 
 @every_shedder
 @given(state=clusters(), release=st.sampled_from(RELEASES))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_what_is_chosen_is_explained_as_chosen_and_nothing_else_is(
     name: str, release: str, state: ClusterState
 ) -> None:
@@ -77,7 +78,7 @@ def test_what_is_chosen_is_explained_as_chosen_and_nothing_else_is(
 
 @every_shedder
 @given(state=clusters(), release=st.sampled_from(RELEASES))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_everything_looked_at_has_one_answer(name: str, release: str, state: ClusterState) -> None:
     decision = decide(name, release, state)
     for outcomes in (decision.brokers, decision.bundles):
@@ -86,7 +87,7 @@ def test_everything_looked_at_has_one_answer(name: str, release: str, state: Clu
 
 @every_shedder
 @given(state=clusters(orderly), release=st.sampled_from(RELEASES))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_what_is_chosen_reports_and_was_not_unloaded_within_the_grace_period(
     name: str, release: str, state: ClusterState
 ) -> None:
@@ -100,7 +101,7 @@ def test_what_is_chosen_reports_and_was_not_unloaded_within_the_grace_period(
 
 @every_shedder
 @given(state=clusters(), release=st.sampled_from(RELEASES))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_bundles_leave_the_broker_that_owns_them(name: str, release: str, state: ClusterState) -> None:
     decision = decide(name, release, state)
     assert state.bundles.owner[decision.bundle].tolist() == decision.source.tolist()
@@ -109,7 +110,7 @@ def test_bundles_leave_the_broker_that_owns_them(name: str, release: str, state:
 
 @every_shedder
 @given(state=clusters(), release=st.sampled_from(RELEASES))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_the_same_cluster_gets_the_same_answer(name: str, release: str, state: ClusterState) -> None:
     one, other = decide(name, release, state), decide(name, release, state)
     for first, second in ((one.bundles, other.bundles), (one.brokers, other.brokers)):

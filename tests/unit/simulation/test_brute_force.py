@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW
@@ -12,13 +12,14 @@ from pulsar_advisor.simulation.advance import advanced
 from pulsar_advisor.simulation.cluster import SimulatedCluster
 from pulsar_advisor.simulation.reports import after_change, first_reports
 from pulsar_advisor.simulation.simulate import simulate
+from unit.properties import examples
 from unit.simulation.brute_force import INTERVALS, LIMIT, MINUTE_MS, SETTINGS, Broker, BruteCluster, own_namespaces
 
 OVERLOADED = 0.85
 MARGIN = 0.05
 
 
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(st.data())
 def test_what_the_leader_has_received_after_moves_and_changes_of_load(data: st.DataObject) -> None:
     number = data.draw(st.integers(2, 4))
@@ -51,7 +52,7 @@ def test_what_the_leader_has_received_after_moves_and_changes_of_load(data: st.D
             assert reports.short_term[bundle, 0] == pytest.approx(brute.short_term[bundle].value)
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(st.data())
 def test_overload_shedder_cycle_by_cycle(data: st.DataObject) -> None:
     number = data.draw(st.integers(2, 4))

@@ -8,7 +8,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, reject
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy
@@ -22,6 +21,7 @@ from pulsar_advisor.simulation.load import Load, replayed
 from pulsar_advisor.simulation.simulate import Simulation, simulate
 from states import cluster_state
 from unit.any_cluster import OVERLAPPING, RANGES, Rows, coherent_rows
+from unit.properties import examples
 from unit.simulation.clusters import all_by_messages, cluster, settings
 
 LEAST_RATE = "LeastLongTermMessageRate"
@@ -214,7 +214,7 @@ shedder = st.sampled_from([entry.name for entry in SHEDDERS])
 placement = st.sampled_from([entry.name for entry in PLACEMENTS])
 APART = {OVERLAPPING[1]: RANGES[1]}
 """Ranges of bundles that overlap with others, and those that don't: names distinguish children."""
-any_combination = examples(deadline=None, max_examples=8, suppress_health_check=list(HealthCheck))
+any_combination = examples(8, suppress_health_check=list(HealthCheck))
 
 
 def simulated(

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
@@ -15,6 +15,7 @@ from pulsar_advisor.model.strategy.memory import SplitMemory
 from pulsar_advisor.splitting.steady_splits import steady_splits
 from states import cluster_state
 from unit.any_cluster import Rows, rows
+from unit.properties import examples
 
 EAGER = {"loadBalancerNamespaceBundleMaxMsgRate": "10", "loadBalancerNamespaceBundleMaxTopics": "2"}
 
@@ -23,7 +24,7 @@ every_manager = pytest.mark.parametrize("manager", ["modular", "simple", "extens
 
 @every_manager
 @given(of=rows(), release=st.sampled_from(["2.11.0", "4.0.8", "4.2.4"]))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_every_bundle_looked_at_has_one_answer_and_what_is_split_is_explained_as_chosen(
     manager: LoadManagerKind, of: Rows, release: str
 ) -> None:
@@ -38,7 +39,7 @@ def test_every_bundle_looked_at_has_one_answer_and_what_is_split_is_explained_as
 
 @every_manager
 @given(of=rows())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_boundaries_part_the_bundle_into_children_that_are_not_empty(manager: LoadManagerKind, of: Rows) -> None:
     state = cluster_state(*of, load_manager=manager)
     for split in steady_splits(state, resolve_settings("4.0.8", EAGER).values, SplitMemory()).decision.splits:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 
@@ -20,6 +20,7 @@ from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.plan import digest_of
 from unit.execution.actors import ALICE, FOUR_EYES, approved, run
 from unit.execution.doubles import FakeCluster, FakeTime, make_plan, split_step, unload_step
+from unit.properties import examples
 
 PLAN = make_plan([unload_step(), split_step()])
 
@@ -169,7 +170,7 @@ def test_a_guard_that_is_gone_or_weaker_is_found(used: Ledger, tmp_path: Path, c
 
 
 @given(st.data())
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(10, suppress_health_check=[HealthCheck.too_slow])
 def test_no_single_value_can_be_changed_unnoticed(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:

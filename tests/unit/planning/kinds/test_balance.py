@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.plans.goal import Goal
 from unit.planning.kinds.clusters import cluster, executable, moved, planned
+from unit.properties import examples
 
 CLOSE = 2e-5
 
@@ -32,7 +33,7 @@ def test_without_a_target_a_tenth_above_the_mean_is_enough() -> None:
     sizes=st.lists(st.lists(st.integers(1, 30), max_size=3), min_size=2, max_size=3),
     target=st.integers(20, 80),
 )
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_no_choice_of_bundles_of_busy_brokers_is_smaller(sizes: list[list[int]], target: int) -> None:
     plan = planned(cluster({f"b{n}": own for n, own in enumerate(sizes)}), Goal("balance", (), target / 100))
     loads = [sum(own) for own in sizes]

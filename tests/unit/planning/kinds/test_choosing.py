@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Indices
 from pulsar_advisor.planning.kinds.choosing import _without_needless
 from pulsar_advisor.shedding.fewest_moves import Balancing, few_moves
+from unit.properties import examples
 from unit.shedding.balancings import problems
 
 
@@ -20,7 +21,7 @@ def without_needless_by_trying_each(problem: Balancing, destination: Indices) ->
     return destination
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(problems())
 def test_a_move_is_left_out_if_every_broker_is_within_its_ceiling_without_it(problem: Balancing) -> None:
     moves = few_moves(problem)

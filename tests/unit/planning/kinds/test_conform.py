@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
@@ -10,6 +10,7 @@ from pulsar_advisor.model.cluster.isolation_policies import isolation_of
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.placement.filters import placement_facts, policy_candidates
 from unit.planning.kinds.clusters import SETTINGS, cluster, executable, moved, planned
+from unit.properties import examples
 
 CONFORM = Goal("conform")
 
@@ -61,7 +62,7 @@ def test_a_cluster_that_conforms_needs_no_plan() -> None:
     policy_of=st.lists(st.sampled_from(["", "p", "q"]), min_size=6, max_size=6),
     primaries=st.tuples(st.sets(st.sampled_from("abcd")), st.sets(st.sampled_from("abcd"))),
 )
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_afterwards_every_bundle_is_allowed_where_it_is_or_no_broker_is(
     owners: list[str], policy_of: list[str], primaries: tuple[set[str], set[str]]
 ) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import Goal
 from unit.planning.kinds.clusters import SETTINGS, cluster, executable, host, moved, planned, proposed
+from unit.properties import examples
 
 DRAIN_A = Goal("drain", ("a",))
 
@@ -153,7 +154,7 @@ sizes = st.lists(st.integers(1, 40), max_size=4)
 
 
 @given(a=sizes, b=sizes, c=sizes, d=sizes, ceiling=st.sampled_from([0.5, 0.7, 0.85]))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_it_fits_if_and_only_if_it_can(a: list[int], b: list[int], c: list[int], d: list[int], ceiling: float) -> None:
     """Against every distribution of at most four bundles over three brokers, but for what packing greedily misses."""
     state = cluster({"a": a, "b": b, "c": c, "d": d})

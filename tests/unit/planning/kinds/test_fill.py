@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
@@ -11,6 +11,7 @@ from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.requests.request import Request
 from unit.planning.kinds.clusters import SETTINGS, cluster, executable, host, planned
+from unit.properties import examples
 
 TEN_BUSY = {**{f"b{number}": [4.0] * 20 for number in range(10)}, "new": []}
 
@@ -74,7 +75,7 @@ def test_one_large_bundle_is_not_passed_around() -> None:
 
 
 @given(sizes=st.lists(st.lists(st.integers(1, 30), max_size=5), min_size=1, max_size=4))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_the_filled_broker_ends_within_the_mean_and_no_broker_above_the_busiest(sizes: list[list[int]]) -> None:
     state = cluster({**{f"b{number}": own for number, own in enumerate(sizes)}, "new": []})
     plan = planned(state, Goal("fill", ("new",)))

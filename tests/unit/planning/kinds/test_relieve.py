@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.planning.kinds.goal_outcome import goal_outcome
 from unit.planning.kinds.clusters import cluster, executable, moved, planned
+from unit.properties import examples
 
 CLOSE = 2e-5
 """Rounding of loads to whole parts per million."""
@@ -108,7 +109,7 @@ def test_one_broker_at_a_time() -> None:
     others=st.lists(st.integers(0, 80), min_size=1, max_size=2),
     target=st.integers(5, 80),
 )
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_no_choice_disturbs_fewer_clients(sizes: list[int], number: list[int], others: list[int], target: int) -> None:
     """Against every choice of bundles and every distribution of them."""
     hosts = ["b", "c"][: len(others)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.errors import UsageError
@@ -13,6 +13,7 @@ from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.planning.kinds.goal_outcome import goal_outcome
 from pulsar_advisor.planning.plans.consent import needed_consents
 from unit.planning.kinds.clusters import cluster, executable, host, moved, planned
+from unit.properties import examples
 
 THREE = {"a": [10] * 4, "b": [20] * 2, "c": [10] * 3}
 
@@ -79,7 +80,7 @@ def test_the_highest_usage_of_any_turn_is_what_needs_consent() -> None:
     sizes=st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=4), min_size=2, max_size=4),
     spare=st.booleans(),
 )
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_made_anew_before_each_turn_a_roll_moves_no_bundle_more_often_than_it_foretold(
     sizes: list[list[int]], spare: bool
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
@@ -15,6 +15,7 @@ from pulsar_advisor.planning.proposals.limits import Limits, unloads_within
 from pulsar_advisor.planning.proposals.proposal import Move
 from states import BrokerRow, BundleRow, cluster_state
 from unit.planning.kinds.clusters import cluster, executable, host, moved, planned
+from unit.properties import examples
 
 IDS = ("a:8080", "b:8080", "c:8080")
 
@@ -94,7 +95,7 @@ def test_numbers_out_of_bounds_are_refused(wrong: dict[str, int]) -> None:
     barred=st.sets(st.sampled_from(["b0", "b1", "b2"])),
     most=st.integers(0, 5),
 )
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_no_step_touches_an_excluded_broker_or_exceeds_a_limit(
     sizes: list[list[int]], barred: set[str], most: int
 ) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.planning.questions.restart_order import restart_order
 from unit.planning.kinds.clusters import cluster, host, room
+from unit.properties import examples
 
 
 def test_the_broker_with_the_fewest_bundles_goes_first_and_each_next_one_into_its_room() -> None:
@@ -48,7 +49,7 @@ def test_on_an_overloaded_cluster_the_first_advice_is_to_balance_or_to_add_a_bro
 
 
 @given(sizes=st.lists(st.lists(st.integers(1, 5), max_size=4), min_size=1, max_size=4))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_with_room_for_everything_no_order_is_better(sizes: list[list[int]]) -> None:
     """All of the load is at most 80 %: any broker could take it."""
     order = restart_order(room(cluster({f"b{number}": own for number, own in enumerate(sizes)})))

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.load.base_load import BaseLoad
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.planning.questions.scale import Scale, scale
 from unit.planning.kinds.clusters import SETTINGS, cluster, room
+from unit.properties import examples
 
 
 def scaled(
@@ -103,7 +104,7 @@ def test_nothing_is_enough_by_figures_that_are_doubted() -> None:
     target=st.sampled_from([0.3, 0.5, 0.85]),
     follows_messages=st.booleans(),
 )
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_no_number_is_enough_that_could_not_take_all_of_it(
     sizes: list[list[int]], target: float, follows_messages: bool
 ) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
@@ -16,6 +16,7 @@ from pulsar_advisor.planning.usage.hot_topics import HotTopic, hot_topics
 from pulsar_advisor.shedding.minimal_move_shedder import TARGET_OF_MEAN
 from states import BrokerRow, BundleRow, cluster_state
 from unit.planning.kinds.clusters import SETTINGS
+from unit.properties import examples
 
 RATE = 10.0
 
@@ -77,7 +78,7 @@ def test_without_the_load_of_topics_nothing_is_claimed() -> None:
 
 
 @given(st.lists(st.lists(st.integers(1, 30), max_size=3), min_size=1, max_size=3))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_no_distribution_gets_below_the_hottest_topic(shares: list[list[int]]) -> None:
     sizes = [size for own in shares for size in own]
     mean = sum(sizes) / len(shares)

@@ -7,7 +7,6 @@ from itertools import product
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import CPU, ClusterState
@@ -17,6 +16,7 @@ from pulsar_advisor.planning.usage.lower_bound import lowest_maximum
 from pulsar_advisor.simulation.cluster import SimulatedCluster
 from states import BrokerRow, BundleRow, cluster_state
 from unit.any_cluster import RANGES
+from unit.properties import examples
 
 SETTINGS = resolve_settings("4.0.8").values
 
@@ -75,7 +75,7 @@ def test_without_a_broker_there_is_no_bound() -> None:
 rates = st.lists(st.integers(1, 40).map(float), max_size=2)
 
 
-@examples(max_examples=30)
+@examples(30)
 @given(st.tuples(rates, rates, rates))
 def test_no_assignment_of_whole_bundles_is_below_it(each: tuple[list[float], ...]) -> None:
     state = cluster(dict(zip("abc", each, strict=True)))
