@@ -199,9 +199,13 @@ class AdminTransport:
         writes: bool = False,
         budget: RequestBudget | None = None,
         arrive: Callable[[int], None] | None = None,
+        compressed: bool = True,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """`arrive` gets the size of every piece of a body, in the thread that reads it, and may block that thread."""
+        """`arrive` gets the size of every piece of a body, in the thread that reads it, and may block that thread.
+
+        `compressed`: whether bodies may come so, which is less to send but more work for the server.
+        """
         self.connection = connection
         self._budget = budget or RequestBudget()
         self._arrive = arrive
@@ -212,6 +216,8 @@ class AdminTransport:
         self._hosts = {WebAddress.parse(url).host for url in connection.admin_urls}
         self._lock = threading.Lock()
         self._session = _session(connection)
+        if not compressed:
+            self._session.headers["Accept-Encoding"] = "identity"
         self.authorization = (
             connection.authorization
             if connection.oauth2 is None

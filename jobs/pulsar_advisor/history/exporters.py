@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 
-import numpy as np
-
-from pulsar_advisor.admin.prometheus import Samples
 from pulsar_advisor.history.exported import BUNDLES, NAMESPACES, Level, broker_of
 from pulsar_advisor.history.ring import Ring, namespace_of
-from pulsar_advisor.history.scraped import Exporter, Floats
+from pulsar_advisor.history.scraped import Exporter, Places
 from pulsar_advisor.model.errors import DataNotFit
 
 
@@ -21,20 +18,21 @@ class Exporters:
         self._level = level
         self._ring = ring
         self._numbers = {name: number for number, name in enumerate(ring.names)}
+        self._last: tuple[Sequence[tuple[str, ...]], Places] | None = None
         self._broker = lru_cache(maxsize=None)(lambda instance: broker_of(instance, broker_ids))
 
-    def __call__(self, samples: Samples) -> tuple[list[Exporter], Floats]:
-        """Where series belong, with their samples. Their labels are instance, namespace, and what they are of.
+    def places(self, labels: Sequence[tuple[str, ...]]) -> Places:
+        """Where series belong, by their labels: instance, namespace, and what they are of.
 
         Those of a namespace count in equal shares for each of its bundles; if it has several, nothing says who owns
         which. Raises `DataNotFit` for series that weren't asked for.
         """
-        if not samples.labels:
-            return [], samples.figures
+        if self._last is not None and self._last[0] == labels:  # as with each figure of the same topics
+            return self._last[1]
         exporters: list[Exporter] = []
-        places: list[int] = []
+        series: list[int] = []
         shares: list[float] = []
-        for place, (instance, namespace, subject) in enumerate(samples.labels):
+        for number, (instance, namespace, subject) in enumerate(labels):
             broker = self._broker(instance)
             if self._level is BUNDLES:
                 namespace = namespace_of(subject)
@@ -44,11 +42,13 @@ class Exporters:
                 bundles = self._ring.bundles_of(namespace)
                 owner, of = ("", broker) if len(bundles) > 1 else (broker, namespace)
                 exporters += [Exporter(bundle, owner, of) for bundle in bundles]
-                places += [place] * len(bundles)
+                series += [number] * len(bundles)
                 shares += [1 / len(bundles)] * len(bundles)
             else:
-                number = self._numbers[subject] if self._level is BUNDLES else self._ring.bundle_of(namespace, subject)
-                exporters.append(Exporter(number, broker, subject))
-                places.append(place)
+                bundle = self._numbers[subject] if self._level is BUNDLES else self._ring.bundle_of(namespace, subject)
+                exporters.append(Exporter(bundle, broker, subject))
+                series.append(number)
                 shares.append(1)
-        return exporters, samples.figures[places] * np.array(shares)[:, None]
+        found = Places(exporters, series, shares)
+        self._last = (labels, found)
+        return found

@@ -47,6 +47,8 @@ MISSING: Final = (
 """What brokers don't export."""
 MOST_BROKERS: Final = 5_000
 _PERCENT: Final = 100.0
+_NEVER: Final = -1
+"""When a broker started that isn't there."""
 _OF_BOUNDARIES: Final = ("split", "namespace_born", "namespace_gone")
 """Events that can't be known: all moments have the bundles of another time."""
 
@@ -150,7 +152,7 @@ def day_tables(
         "settings": SETTINGS.empty_table(),
         "policies": POLICIES.empty_table(),
     }
-    tables["events"] = _events(moments_of(tables), before)
+    tables["events"] = _events(tables, before)
     return {**tables, "index": index_of(tables)}
 
 
@@ -162,13 +164,25 @@ def gaps(window: Window, hosts: ScrapedHosts) -> Iterator[Gap]:
         yield Gap(from_ms=1000 * from_s, to_ms=1000 * to_s)
 
 
-def _events(moments: Iterable[Moment], before: Moment | None) -> pa.Table:
+def _events(tables: Mapping[str, pa.Table], before: Moment | None) -> pa.Table:
+    changed = {0, *_changed(tables)}
     found: list[dict[str, Any]] = []
-    for t, moment in enumerate(moments):
-        events = [] if before is None else events_between(before, moment)
+    around = sorted({*changed, *(t - 1 for t in changed if t)})
+    for t, moment in zip(around, moments_of(tables, set(around)), strict=True):
+        events = [] if before is None or t not in changed else events_between(before, moment)
         found += ({"t": t, **vars(event)} for event in events if event.kind not in _OF_BOUNDARIES)
         before = moment
     return pa.Table.from_pylist(found, EVENTS)
+
+
+def _changed(tables: Mapping[str, pa.Table]) -> Iterable[int]:
+    """The moments with other owners, or other brokers or starts of brokers, than the moment before."""
+    number, hosts = len(tables["moments"]), tables["hosts"]
+    owners = tables["load"]["owner"].to_numpy().reshape(-1, number)
+    started = np.full((len(tables["brokers"]), number), _NEVER)
+    started[hosts["broker"].to_numpy(), hosts["t"].to_numpy()] = pc.fill_null(hosts["started_at_ms"], 0).to_numpy()
+    differ = [(one[:, 1:] != one[:, :-1]).any(axis=0) for one in (owners, started)]
+    return (np.flatnonzero(np.logical_or(*differ)) + 1).tolist()
 
 
 def _connections(load: pa.Table) -> npt.NDArray[np.uint32]:

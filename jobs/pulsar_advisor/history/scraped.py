@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pulsar_advisor.history.columns import LOAD, MOVED, TRAFFIC
+from pulsar_advisor.history.columns import LOAD, MOVED, NO_BROKER, TRAFFIC
 
 FIGURES: Final = (*TRAFFIC, "producers", "consumers")
 """Of a bundle, in the order of the figures in this module."""
@@ -39,58 +39,88 @@ class Exporter(NamedTuple):
     """What it is of, a topic; two series of the same bundle, broker and subject are one that was scraped twice."""
 
 
+class Places:
+    """Where the series of an answer belong, in an order that doesn't depend on the answer's."""
+
+    def __init__(self, exporters: Sequence[Exporter], series: Sequence[int], shares: Sequence[float]) -> None:
+        """For each exporter the series that is its, and the share of the series' figures that it has."""
+        order = sorted(range(len(exporters)), key=exporters.__getitem__)
+        ordered = [exporters[place] for place in order]
+        self._series = np.array([series[place] for place in order], np.int64)
+        self._shares = np.array([shares[place] for place in order])[:, None]
+        self._once = _first_of_each(ordered)
+        keys = [ordered[place][:2] for place in self._once]
+        self._together = _first_of_each(keys)
+        self.keys = [keys[place] for place in self._together]
+        """The bundles with their brokers, each once, in order."""
+
+    def sums(self, samples: Floats) -> tuple[Floats, Floats]:
+        """For each of `keys` at each moment, the sum of its series' samples and the number of those that are there."""
+        series = np.fmax.reduceat(samples[self._series] * self._shares, self._once)
+        there = np.isfinite(series)
+        counts = np.add.reduceat(there, self._together, dtype=np.float64)
+        return np.add.reduceat(np.where(there, series, 0.0), self._together), counts
+
+
 class Scraped:
     """What was exported about some bundles over the moments of a window."""
 
     def __init__(self, moments: int) -> None:
         self._moments = moments
-        self._of: dict[int, dict[str, Floats]] = {}
-        """Bundle -> broker -> (figures and the count of series, moments)."""
+        self._rows: dict[tuple[int, str], int] = {}
+        """A bundle and a broker -> its row of `_figures`."""
+        self._figures = np.empty((0, len(FIGURES) + 1, moments))
+        """The figures, and the count of series."""
 
-    def add(self, figure: int, first: int, exporters: Sequence[Exporter], samples: Floats) -> None:
-        """Series (each at its place in `exporters`) of one of `FIGURES`, from the moment `first` on; NaN: no sample."""
-        if not exporters:
+    def add(self, figure: int, first: int, places: Places, samples: Floats) -> None:
+        """The series of one of `FIGURES`, all of them, from the moment `first` on; NaN: no sample."""
+        if not places.keys:
             return
-        order = sorted(range(len(exporters)), key=exporters.__getitem__)
-        ordered = [exporters[place] for place in order]
-        once = _first_of_each(ordered)
-        series = np.fmax.reduceat(samples[order], once)
-        keys = [ordered[place][:2] for place in once]
-        together = _first_of_each(keys)
-        there = np.isfinite(series)
-        counts = np.add.reduceat(there, together, dtype=np.float64)
-        sums = np.add.reduceat(np.where(there, series, 0.0), together)
-        last = first + samples.shape[1]
-        for place, count, total in zip(together, counts, sums, strict=True):
-            kept = self._figures(*keys[place])
-            before = kept[figure, first:last]
-            kept[figure, first:last] = np.where(count > 0, np.nan_to_num(before) + total, before)
-            np.maximum(kept[-1, first:last], count, out=kept[-1, first:last])
+        sums, counts = places.sums(samples)
+        rows, last = self._rows_of(places.keys), first + samples.shape[1]
+        self._figures[rows, figure, first:last] = np.where(counts > 0, sums, np.nan)
+        self._figures[rows, -1, first:last] = np.maximum(self._figures[rows, -1, first:last], counts)
 
-    def _figures(self, bundle: int, broker: str) -> Floats:
-        of_bundle = self._of.setdefault(bundle, {})
-        if broker not in of_bundle:
-            of_bundle[broker] = np.full((len(FIGURES) + 1, self._moments), np.nan)
-            of_bundle[broker][-1] = 0
-        return of_bundle[broker]
+    def _rows_of(self, keys: Iterable[tuple[int, str]]) -> npt.NDArray[np.int64]:
+        rows = np.array([self._rows.setdefault(key, len(self._rows)) for key in keys])
+        if more := len(self._rows) - len(self._figures):
+            new = np.full((more, len(FIGURES) + 1, self._moments), np.nan)
+            new[:, -1] = 0
+            self._figures = np.concatenate([self._figures, new])
+        return rows
 
     def load(self, bundles: Iterable[int]) -> pa.Table:
         """The rows of `SCRAPED` of these bundles, every moment of each."""
         numbers = np.fromiter(bundles, np.int32)
-        figures = np.full((len(numbers), len(FIGURES), self._moments), np.nan)
-        owners = np.full((len(numbers), self._moments), None, object)
+        figures = np.full((len(numbers), len(FIGURES), self._moments), np.nan, np.float32)
+        owners = np.full((len(numbers), self._moments), NO_BROKER, np.int32)
         flags = np.zeros((len(numbers), self._moments), np.uint8)
-        for place, bundle in enumerate(numbers.tolist()):
-            if (of_bundle := self._of.get(bundle)) is not None:
-                figures[place], owners[place], flags[place] = _owned(of_bundle)
-        columns: dict[str, npt.NDArray[Any]] = {
+        ids = sorted({broker for _, broker in self._rows} - {""})
+        number_of = {"": NO_BROKER} | {id: number for number, id in enumerate(ids)}
+        exported: dict[int, list[tuple[int, int]]] = {}
+        for (bundle, broker), row in sorted(self._rows.items()):
+            exported.setdefault(bundle, []).append((row, number_of[broker]))
+        places = {bundle: place for place, bundle in enumerate(numbers.tolist())}
+        alone = [(places[bundle], *of[0]) for bundle, of in exported.items() if len(of) == 1]
+        if alone:
+            place, row, broker = np.array(alone).T
+            figures[place] = self._figures[row, :-1]
+            owners[place] = np.where(self._figures[row, -1] > 0, broker[:, None], NO_BROKER)
+        for bundle, of in exported.items():
+            if len(of) > 1:
+                rows, brokers = np.array(of).T
+                figures[places[bundle]], owners[places[bundle]], flags[places[bundle]] = _owned(
+                    self._figures[rows], brokers
+                )
+        owner = owners.ravel()
+        columns: dict[str, Any] = {
             "bundle": np.repeat(numbers, self._moments),
             "t": np.tile(np.arange(self._moments, dtype=np.uint16), len(numbers)),
-            "owner": owners.ravel(),
             "flags": flags.ravel(),
+            "owner": pa.array(ids, pa.string()).take(pa.array(owner, mask=owner == NO_BROKER)),
             **{name: figures[:, place].ravel() for place, name in enumerate(FIGURES)},
         }
-        return pa.table([pa.array(columns[name]) for name in SCRAPED.names], SCRAPED.names).cast(SCRAPED, safe=False)
+        return pa.table([columns[name] for name in SCRAPED.names], SCRAPED)
 
 
 def _first_of_each(ordered: Sequence[tuple[Any, ...]]) -> list[int]:
@@ -98,20 +128,19 @@ def _first_of_each(ordered: Sequence[tuple[Any, ...]]) -> list[int]:
     return [place for place, one in enumerate(ordered) if not place or one != ordered[place - 1]]
 
 
-def _owned(brokers: dict[str, Floats]) -> tuple[Floats, npt.NDArray[np.object_], npt.NDArray[np.uint8]]:
-    """A bundle's figures, owner and flags at each moment.
+def _owned(
+    exported: Floats, brokers: npt.NDArray[np.int64]
+) -> tuple[Floats, npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """A bundle's figures, owner and flags at each moment, from what each of these brokers exported.
 
     Of two brokers that export as many of its topics, the owner is the one that does so at the next moment: the series
     of the other are the last that a scrape found.
     """
-    ids = sorted(brokers)
-    of = np.stack([brokers[broker] for broker in ids])
-    count = of[:, -1]
+    count = exported[:, -1]
     next_count = np.concatenate([count[:, 1:], count[:, -1:]], axis=1)
-    first = np.broadcast_to(-np.arange(len(ids))[:, None], count.shape)
+    first = np.broadcast_to(-np.arange(len(brokers))[:, None], count.shape)
     chosen = np.lexsort((first, next_count, count), axis=0)[-1]
-    figures = np.take_along_axis(of[:, :-1], chosen[None, None, :], axis=0)[0]
-    exported = (count > 0).sum(axis=0)
-    names = np.array([id or None for id in ids], object)
-    owner = np.where(exported > 0, names[chosen], np.array(None, object))
-    return figures, owner, np.where(exported > 1, MOVED, 0).astype(np.uint8)
+    figures = np.take_along_axis(exported[:, :-1], chosen[None, None, :], axis=0)[0]
+    number = (count > 0).sum(axis=0)
+    owner = np.where(number > 0, brokers[chosen], NO_BROKER)
+    return figures, owner, np.where(number > 1, MOVED, 0).astype(np.uint8)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,21 +14,21 @@ from pulsar_advisor.history.moment import OF_HOST, Moment
 from pulsar_advisor.history.policies import UNKNOWN, after_changes
 
 
-def moments_of(tables: Mapping[str, pa.Table]) -> Iterator[Moment]:
-    """The moments that `fold` made the tables of a day of, in order of time."""
+def moments_of(tables: Mapping[str, pa.Table], wanted: Container[int] | None = None) -> Iterator[Moment]:
+    """The moments that `fold` made the tables of a day of, in order of time: all, or those at these positions."""
     load = tables["load"]
     names, ids = (tables[table].column(1).combine_chunks() for table in ("names", "brokers"))
-    times = load["t"].to_numpy()
-    ends = np.cumsum(np.bincount(times, minlength=len(tables["moments"])))
-    in_time = np.split(np.argsort(times, kind="stable"), ends[:-1])
+    number = len(tables["moments"])
+    in_time = {name: _in_time(tables[name], number) for name in ("load", "hosts", "settings", "policies")}
     settings: dict[str, str] = {}
     policies = UNKNOWN
-    for head, rows in zip(tables["moments"].to_pylist(), in_time, strict=True):
-        part = load.take(rows)
-        changed = tables["settings"].filter(pc.field("t") == head["t"])
+    for t, head in enumerate(tables["moments"].to_pylist()):
+        changed = tables["settings"].take(in_time["settings"][t])
         settings = settings | dict(zip(changed["key"].to_pylist(), changed["value"].to_pylist(), strict=True))
-        policies = after_changes(policies, tables["policies"].filter(pc.field("t") == head["t"]))
-        hosts = tables["hosts"].filter(pc.field("t") == head["t"])
+        policies = after_changes(policies, tables["policies"].take(in_time["policies"][t]))
+        if wanted is not None and t not in wanted:
+            continue
+        part, hosts = load.take(in_time["load"][t]), tables["hosts"].take(in_time["hosts"][t])
         hosts = hosts.append_column("id", _named(ids, hosts["broker"]))
         yield Moment(
             snapshot=head["snapshot"],
@@ -45,6 +46,12 @@ def moments_of(tables: Mapping[str, pa.Table]) -> Iterator[Moment]:
             settings=settings,
             policies=policies,
         )
+
+
+def _in_time(rows: pa.Table, number: int) -> list[npt.NDArray[np.int64]]:
+    """The positions of the rows of each of so many moments."""
+    times = rows["t"].to_numpy()
+    return np.split(np.argsort(times, kind="stable"), np.cumsum(np.bincount(times, minlength=number))[:-1])
 
 
 def _named(names: pa.Array, positions: pa.ChunkedArray) -> pa.Array:

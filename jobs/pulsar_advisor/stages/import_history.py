@@ -337,9 +337,8 @@ def _asked(
         Question(selector(level.metrics[figure], names, source.cluster_name, *matchers), part, labels)
         for figure, _, part in asked
     )
-    exporters_of = Exporters(source.broker_ids, level, ring)
+    exporters = Exporters(source.broker_ids, level, ring)
     for (figure, first, _), samples in zip(asked, source.server.answers(questions), strict=True):
         unusable += samples.unusable
-        exporters, figures = exporters_of(samples)
-        scraped.add(figure, first, exporters, figures)
+        scraped.add(figure, first, exporters.places(samples.labels), samples.figures)
     return scraped, unusable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final
 
 import pyarrow as pa
@@ -34,15 +34,16 @@ def moment_at(root: Root, snapshot: str) -> Moment:
     if is_written(root, snapshot, "normalize"):
         return normalized_moment(root, read_manifest(root, snapshot))
     day = day_if_any(root, day_of(snapshot))
-    for moment in () if day is None else folded_moments(root, day):
-        if moment.snapshot == snapshot:
-            return moment
+    ids = [] if day is None else [one.id for one in day.snapshots]
+    if day is not None and snapshot in ids:
+        return next(folded_moments(root, day, [ids.index(snapshot)]))
     raise UsageError(f"snapshot {snapshot} of cluster '{root.cluster}' was neither normalized nor folded into a day")
 
 
-def folded_moments(root: Root, day: HistoryDay) -> Iterator[Moment]:
-    """The moments of a folded day, in order of time."""
-    return moments_of({name: read_day_table(root, day, name, schema) for name, schema in DAY_TABLES.items()})
+def folded_moments(root: Root, day: HistoryDay, wanted: Container[int] | None = None) -> Iterator[Moment]:
+    """The moments of a folded day, in order of time: all, or those at these positions."""
+    tables = {name: read_day_table(root, day, name, schema) for name, schema in DAY_TABLES.items()}
+    return moments_of(tables, wanted)
 
 
 def normalized_moment(root: Root, manifest: Manifest) -> Moment:

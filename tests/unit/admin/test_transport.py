@@ -336,6 +336,12 @@ def test_progress_is_reported_while_a_body_arrives(broker: HTTPServer) -> None:
     assert len(pieces) > 1
 
 
+def test_a_server_may_be_spared_compressing(broker: HTTPServer) -> None:
+    broker.expect_request(PATH).respond_with_handler(lambda request: Response(request.headers["Accept-Encoding"]))
+    with AdminTransport(connection(url(broker)), compressed=False) as transport:
+        assert transport.get(PATH).text == "identity"
+
+
 def test_the_user_agent_names_the_product(broker: HTTPServer) -> None:
     broker.expect_request(PATH).respond_with_handler(lambda request: Response(request.headers["User-Agent"]))
     with AdminTransport(connection(url(broker))) as transport:

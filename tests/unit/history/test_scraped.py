@@ -4,15 +4,21 @@ import numpy as np
 import pytest
 
 from pulsar_advisor.history.columns import MOVED
-from pulsar_advisor.history.scraped import FIGURES, Exporter, Scraped
+from pulsar_advisor.history.scraped import FIGURES, Exporter, Places, Scraped
 
 NONE = float("nan")
 
 
 def scraped(*series: tuple[Exporter, list[float]], figure: str = "msg_in") -> Scraped:
     one = Scraped(3)
-    one.add(FIGURES.index(figure), 0, [exporter for exporter, _ in series], np.array([row for _, row in series]))
+    one.add(
+        FIGURES.index(figure), 0, places(*(exporter for exporter, _ in series)), np.array([row for _, row in series])
+    )
     return one
+
+
+def places(*exporters: Exporter) -> Places:
+    return Places(exporters, range(len(exporters)), [1] * len(exporters))
 
 
 def column(one: Scraped, name: str, bundle: int = 0) -> list[float | None]:
@@ -65,7 +71,7 @@ def test_a_bundle_without_series_has_no_owner_and_no_figures() -> None:
 def test_moments_that_are_asked_for_apart_come_together() -> None:
     one = Scraped(3)
     for first, rates in ((0, [1.0, 2.0]), (2, [3.0])):
-        one.add(0, first, [Exporter(0, "1", "a")], np.array([rates]))
+        one.add(0, first, places(Exporter(0, "1", "a")), np.array([rates]))
     assert column(one, "msg_in") == [1, 2, 3]
 
 
