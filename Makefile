@@ -11,11 +11,13 @@ SBOM := dist/pulsar-rebalance-advisor.cdx.json
 INSTALLED := .venv/.installed
 DEMO_ARCHIVE := tests/data/recorded/modular-4.0.8.tar
 DEMO_ARCHIVES_5 := $(addprefix tests/data/recorded/scalable-5.0.0-M1-,before.tar after.tar)
+DEMO_SERIES := tests/data/recorded/history-4.0.8.tar.xz
+DEMO_HISTORY := data/demo-history
 LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url
 PAGES := $(filter-out docs/checks.md docs/lint.md docs/tables.md,$(wildcard *.md docs/*.md docs/*/*.md))
 HARNESS := PYTHONPATH=tests $(BIN)/python -m harness
 
-.PHONY: help setup demo test test-full fuzz docs docs-site lint format lock wheel sbom audit bench bench-simulate bench-grid bench-engine bench-capture bench-tables bench-checks bench-ledger bench-pages bench-scheduler bench-run up pin secrets cluster-up cluster-down cluster-load parity record-demo record-decisions record-permissions replay-decisions simulate-decisions clean
+.PHONY: help setup demo demo-history test test-full fuzz docs docs-site lint format lock wheel sbom audit bench bench-simulate bench-grid bench-engine bench-capture bench-tables bench-checks bench-ledger bench-pages bench-scheduler bench-run up pin secrets cluster-up cluster-down cluster-load parity record-demo record-decisions record-permissions replay-decisions simulate-decisions clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m%s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -62,6 +64,16 @@ else
 	@$(BIN)/pulsar-advisor run --root data/demo --cluster demo --from-archive $(DEMO_ARCHIVE) \
 	  --shedder all --placement all --splits
 endif
+
+demo-history: setup ## Fold recorded snapshots of three clusters, and show their trend, what moved, and all on one page
+	@$(BIN)/python -W ignore -m tarfile -e $(DEMO_SERIES) $(DEMO_HISTORY)
+	@show() { printf '\n$$ pulsar-advisor %s\n' "$$*"; $(BIN)/pulsar-advisor "$$@"; }; \
+	for cluster in avg-quiet threshold-crowded uniform-crowded; do \
+	  show history fold --all --root $(DEMO_HISTORY) --cluster $$cluster; \
+	done; \
+	show trend --root $(DEMO_HISTORY) --cluster avg-quiet; \
+	show diff 20261123T024415Z latest --root $(DEMO_HISTORY) --cluster avg-quiet; \
+	show index --root $(DEMO_HISTORY) --cluster avg-quiet
 
 test: setup ## Run the tests, sampled: under 15 minutes on two cores
 	@$(BIN)/python tests/run_levels.py

@@ -118,5 +118,6 @@ class HistoryDay(Document):
         """The day in a list."""
         fit = sum(one.fit for one in self.snapshots)
         size = sum(table.bytes for table in self.tables.values())
+        shown = f"{size / 2**20:.1f} MiB" if size >= 2**20 else f"{size / 2**10:.0f} KiB"
         source = f", imported by {self.imported.level}" if self.imported else ""
-        return f"{self.day}: {count(len(self.snapshots), 'snapshot')}, {fit:,} fit, {size / 2**20:.1f} MiB{source}"
+        return f"{self.day}: {count(len(self.snapshots), 'snapshot')}, {fit:,} fit, {shown}{source}"

@@ -67,12 +67,11 @@ def _line(values: Sequence[float | None]) -> Markup:
         if value is None:
             pen = "M"
             continue
-        path.append(
-            f"{pen}{_MARGIN + place * across:.1f} {_HEIGHT - _MARGIN - value / top * (_HEIGHT - 2 * _MARGIN):.1f}"
-        )
+        point = f"{_MARGIN + place * across:.1f} {_HEIGHT - _MARGIN - value / top * (_HEIGHT - 2 * _MARGIN):.1f}"
+        path.append(f"M{point}h0" if pen == "M" else f"L{point}")  # a day alone is a dot
         pen = "L"
     known = [percent(value) for value in values if value is not None]
-    label = f"from {known[0]} to {known[-1]}" if known else UNKNOWN
+    label = f"from {known[0]} to {known[-1]}" if len(known) > 1 else next(iter(known), UNKNOWN)
     return Markup(
         '<svg role="img" aria-label="{label}" width="{width}" height="{height}"><title>{label}</title><path '
         'fill="none" stroke="var(--after)" stroke-width="1.5" stroke-linecap="round" d="{path}"/></svg>'

@@ -41,6 +41,12 @@ def test_a_day_without_a_fit_snapshot_leaves_a_gap() -> None:
     assert 'aria-label="from 25.0% to 75.0%"' in render_fleet([row("prod", busiest=(0.25, None, 0.75))], 28)
 
 
+def test_a_day_alone_is_a_dot() -> None:
+    page = render_fleet([row("prod", busiest=(0.25,))], 28)
+    assert 'd="M3.0 19.5h0"' in page
+    assert 'aria-label="25.0%"' in page
+
+
 def test_a_cluster_without_a_day_is_listed() -> None:
     page = render_fleet([row("new", None, days=0, busiest=(), excess=None)], 28)
     assert "no folded day" in page
