@@ -72,7 +72,7 @@ from sqlalchemy import func, select, update  # noqa: E402
 
 from results import RESULTS, conditions, record  # noqa: E402
 
-DAGS: Final = ("pulsar_snapshot", "pulsar_recommend", "pulsar_rebalance")
+DAGS: Final = ("pulsar_snapshot", "pulsar_recommend", "pulsar_rebalance", "pulsar_rolling_restart")
 SECONDS: Final[Mapping[str, float]] = {
     **dict.fromkeys(("capture", "normalize", "validate", "recommend", "roll"), 10.0),
     "approve": 60.0,

@@ -12,6 +12,8 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable
 from pulsar_advisor.model.text.plain_text import plain
+from pulsar_advisor.model.text.reader import read_by
+from pulsar_advisor_airflow.reader import IN_AIRFLOW
 
 UNEXPECTED = AdvisorError.exit_code
 """Unreachable clusters and unwritable storage: the only errors that may resolve themselves."""
@@ -46,9 +48,13 @@ RETRIES: Final[Retries] = {
 
 @contextmanager
 def as_airflow_errors() -> Iterator[None]:
-    """Raise `AirflowFailException` (never retried) for exit codes 2 to 5, other Airflow errors for the rest."""
+    """Raise `AirflowFailException` (never retried) for exit codes 2 to 5, other Airflow errors for the rest.
+
+    What the block says is for somebody in Airflow.
+    """
     try:
-        yield
+        with read_by(IN_AIRFLOW):
+            yield
     except OSError as error:
         from pulsar_advisor.storage.files import refused_by_storage
 

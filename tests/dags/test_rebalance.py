@@ -424,6 +424,16 @@ def test_a_gate_marked_as_a_success_is_no_approval(stages: Stages, run_dag: RunD
     assert stages.cluster.writes == []
 
 
+def test_what_to_do_next_is_something_to_press(
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", "dags.notifiers.noting_calls")
+    monkeypatch.setattr(notifiers.Noting, "messages", [])
+    run_dag("pulsar_rebalance", FAST, mark_success="approve")
+    [said] = [message for message in notifiers.Noting.messages if "apply failed" in message]
+    assert "have it approved by somebody else: trigger pulsar_rebalance with its digest" in said
+
+
 def test_a_plan_exchanged_while_the_gate_waits_is_neither_approved_nor_carried_out(
     stages: Stages, run_dag: RunDag
 ) -> None:

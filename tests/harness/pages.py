@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from typing import Final
+from urllib.parse import unquote
 
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
@@ -50,7 +51,8 @@ def toggle_schedule(page: Page, dag: str, *, on: bool) -> None:
     page.goto(f"/dags/{dag}")
     switch = page.get_by_test_id("toggle-pause").first
     expect(switch).to_have_attribute("data-state", before, timeout=PAGE_LIMIT_MS)
-    switch.click()
+    with page.expect_response(lambda answer: answer.request.method == "PATCH"):  # a reload would take it back
+        switch.click()
     expect(switch).to_have_attribute("data-state", after, timeout=PAGE_LIMIT_MS)
     page.reload()
     expect(switch).to_have_attribute("data-state", after, timeout=PAGE_LIMIT_MS)
@@ -88,7 +90,7 @@ def propose_this(page: Page, report: str, **limits: str) -> str:
 
 def _run_shown(page: Page) -> str:
     page.wait_for_url("**/dags/pulsar_rebalance/runs/**")
-    run = page.url[page.url.index("/dags/") :]
+    run = unquote(page.url[page.url.index("/dags/") :])  # as Airflow's own links have it
     leave(page)
     return run
 

@@ -238,6 +238,7 @@ def apply(
         from pulsar_advisor.execution.apply import abort as end_run
         from pulsar_advisor.execution.apply import pause as pause_run
         from pulsar_advisor.execution.cluster.probe import PublishProbe
+        from pulsar_advisor.execution.ledger.runs import run_by_id
         from pulsar_advisor.execution.person import person_on_command_line, system_user
         from pulsar_advisor.execution.run.options import ApplyOptions
         from pulsar_advisor.execution.telemetry import LOGGER
@@ -278,10 +279,13 @@ def apply(
             log_lines_of(LOGGER)
         with deferred_signals() as interruption:
             result = carry_out(document, book, admin, options, _silent if log_json else progress, interruption, probe)
+        can_go_on = result.run is not None and run_by_id(book, result.run).state == "stopped"
     if json:
         print_json(result)
     else:
         say_lines(apply_lines(result))
+        if can_go_on:
+            say(f"to go on: pulsar-advisor apply {short(result.digest)} --resume")
         if result.undoable_steps:
             say(f"to take it back: pulsar-advisor undo {short(result.digest)} --as NAME")
         say(f"ledger: {result.ledger_head}")

@@ -45,6 +45,7 @@ from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError, BalancerStillOff, Refused
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
+from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, goal_outcome
 
@@ -267,9 +268,9 @@ def _refusals(
     digest = digest_of(plan)
     yield from malformed(plan)
     if (plan.shedder == ROLL) != (options.turns_before is not None):
-        yield "the plan is a roll, whose turns wait for restarts: `pulsar-advisor roll continue` carries it out"
+        yield f"the plan is a roll, whose turns wait for restarts: {reader().go_on_with_roll}"
     if options.turns_before is None and (roll := roll_under_way(ledger, plan.identity.cluster_name)) is not None:
-        yield f"the roll {roll} is under way on this cluster: wait for its end, or end it with `roll end`"
+        yield f"the roll {roll} is under way on this cluster: wait for its end, or {reader().end_roll}"
     if not executable_steps(plan):
         yield "the plan has no step that could be carried out"
     unfinished = _unfinished(runs)
@@ -277,9 +278,9 @@ def _refusals(
         yield f"a run of {digest} was aborted: capture again and make a new plan"
     if unfinished and not options.resume:
         what = f"{unfinished.state}: {unfinished.sentence}" if unfinished.sentence else unfinished.state
-        yield f"run {unfinished.id} of {digest} is {what}; go on with --resume, or end it with --abort"
+        yield f"run {unfinished.id} of {digest} is {what}: {reader().resume_run}, or {reader().end_run}"
     if not unfinished and options.resume:
-        yield f"no run of {digest} is active or stopped: there is nothing to resume; apply without --resume"
+        yield f"no run of {digest} is active or stopped: there is nothing to resume"
     throttle, not_approved = _approved_throttle(plan, ledger, options)
     if not_approved:
         yield not_approved

@@ -29,6 +29,7 @@ from pulsar_advisor.model.plans.plan import (
     StepPrediction,
     digest_of,
 )
+from pulsar_advisor.model.text.reader import reader
 
 UNDO: Final = "undo"
 """Replaces the names of shedder and placement strategy in an undo plan."""
@@ -54,7 +55,7 @@ def propose_undo(plan: Plan, ledger: Ledger, cluster: ClusterPort) -> Plan:
     digest = digest_of(plan)
     runs = runs_of_plan(ledger, digest)
     if any(run.state == "active" for run in runs):
-        raise Refused(f"{digest} is being carried out: wait for its run to end, or end it with `apply --abort`")
+        raise Refused(f"{digest} is being carried out: wait for its run to end, or {reader().end_run}")
     records = {name: record for run in runs for name, record in steps_of_run(ledger, run.id).items() if record.attempts}
     moved = [step for step in executable_steps(plan) if step.action == "unload" and _is_confirmed(records, step)]
     if not moved:

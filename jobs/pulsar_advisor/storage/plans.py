@@ -14,6 +14,7 @@ from upath import UPath
 
 from pulsar_advisor.model.errors import Refused, StorageError, UsageError
 from pulsar_advisor.model.plans.plan import Plan, Sealed, digest_of, file_name, load_plan, seal, sealed_before
+from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.storage.files import read_file, write_file
 from pulsar_advisor.storage.results import read_document
@@ -97,7 +98,7 @@ def find_plan(root: Root, digits: str) -> PlanReference:
     if not alike:
         raise UsageError(
             f"no plan of cluster '{root.cluster}' under {root.path} has a digest that begins with {wanted}: "
-            "`pulsar-advisor plans` lists them"
+            f"{reader().see_plans}"
         )
     if len(alike) > 1:
         raise UsageError(

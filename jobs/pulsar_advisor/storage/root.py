@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.model.text.nearest import nearest
+from pulsar_advisor.model.text.reader import reader
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -152,7 +153,7 @@ class Root:
             self.require_known()
             raise UsageError(
                 f"there is no snapshot {snapshot} of cluster '{self.cluster}' under {self.location}: "
-                "see `pulsar-advisor snapshots list`"
+                f"{reader().see_snapshots}"
             )
         return snapshot
 

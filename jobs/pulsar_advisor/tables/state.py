@@ -149,9 +149,9 @@ def _why_missing(view: View, manifest: Manifest) -> str:
     if view == judged_view(manifest):
         return "it has no brokers; capture again"
     if view == "fresh":
-        return "it was captured from ZooKeeper alone and has the published view only; capture with --admin-url"
+        return "it was captured from ZooKeeper alone and has the published view only; capture with an admin URL"
     if manifest.load_manager == "extensible":
-        return "Extensible brokers write no load into ZooKeeper; use the fresh view, or capture with --service-url"
+        return "Extensible brokers write no load into ZooKeeper; use the fresh view, or capture with a service URL"
     return "the capture found no load reports in ZooKeeper; use the fresh view"
 
 

@@ -23,9 +23,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
 from pulsar_advisor.model.text.plain_text import plain, printed
+from pulsar_advisor.model.text.reader import read_by
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow.airflow_internals import GetUserDep
 from pulsar_advisor_airflow.configuration import airflow_link, option, page_link
+from pulsar_advisor_airflow.reader import IN_AIRFLOW
 
 _SCRIPT: Final = Markup(files(__package__).joinpath("templates/pages.js").read_text(encoding="utf-8"))
 
@@ -74,7 +76,7 @@ _under_way: Counter[str] = Counter()
 
 
 def with_headers(app: ASGIApp) -> ASGIApp:
-    """The application, each of whose answers has these headers, unless it sets its own.
+    """The application, each of whose answers has these headers, unless it sets its own, and is for somebody in Airflow.
 
     A slash at the end of an address makes no difference.
     """
@@ -90,7 +92,8 @@ def with_headers(app: ASGIApp) -> ASGIApp:
                     headers.setdefault(name, value)
             await send(message)
 
-        await app(scope, receive, sent)
+        with read_by(IN_AIRFLOW):
+            await app(scope, receive, sent)
 
     return answered
 

@@ -613,6 +613,13 @@ def test_a_plan_that_had_its_run_can_not_be_proposed_again(
     assert f"It can't be proposed again: {recommended} was already carried out, in run {held.id}" in page
 
 
+def test_what_to_do_about_a_run_that_is_under_way_is_something_to_press(
+    server: LogIn, recommended: str, held: HeldRun
+) -> None:
+    page = server("olive").get(f"{REPORT}/plans/{recommended}").text
+    assert f"in run {held.id}: wait for it, or press Stop for good on its page" in page
+
+
 def test_steps_are_listed_as_they_are_sent(server: LogIn, root: Root, ledger: Ledger) -> None:
     steps = [unload_step(1), unload_step(2, UPPER)]
     many = steps[0].expect.model_copy(update={"topics": 99})

@@ -179,7 +179,7 @@ def test_without_an_approval_nothing_is_sent_and_that_is_remembered(ledger: Ledg
 
 def test_an_old_snapshot_is_refused(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE]))
-    with pytest.raises(Refused, match=r"0\.2 h old and --max-age is 0\.1 h"):
+    with pytest.raises(Refused, match=r"0\.2 h old, more than the 0\.1 h that are allowed"):
         run(plan, ledger, cluster, max_age_s=360)
     assert cluster.writes == []
 
@@ -206,7 +206,7 @@ def test_a_run_that_stopped_goes_on_once_the_world_is_right_again(ledger: Ledger
     cluster.owners[UPPER_BUNDLE] = B3
     stopped = run(plan, ledger, cluster)
     assert (stopped.exit_code, [step.state for step in stopped.steps]) == (5, ["confirmed", "pending"])
-    with pytest.raises(Refused, match="go on with --resume, or end it with --abort"):
+    with pytest.raises(Refused, match="`apply` it with --resume, or end it with `apply --abort`"):
         run(plan, ledger, cluster)
     cluster.owners[UPPER_BUNDLE] = B1
     assert run(plan, ledger, cluster, resume=True).outcome == "done"

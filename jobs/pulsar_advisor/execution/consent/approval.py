@@ -20,6 +20,7 @@ from pulsar_advisor.model.bounds import EXPIRES
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, digest_of, seal
+from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.planning.plans.consent import ALONE, ConsentName, NeededConsent, needed_consents
 
 VALID_FOR_S: Final = 4 * 3600
@@ -30,7 +31,7 @@ ROLL_VALID_FOR_S: Final = 24 * 3600
 _NOT_ANOTHER_RUN: Final[Mapping[RunState, str]] = {
     "done": "was already carried out, in run {run}: capture again, and make a new plan",
     "aborted": "was ended for good, in run {run}: capture again, and make a new plan",
-    "active": "is being carried out, in run {run}: wait for it, or end it with `apply --abort`",
+    "active": "is being carried out, in run {run}: wait for it, or {end_run}",
 }
 
 
@@ -67,7 +68,7 @@ def require_may_run(ledger: Ledger, digest: str, *, again: bool = False) -> None
     """
     for run in runs_of_plan(ledger, digest):
         if (why_not := _NOT_ANOTHER_RUN.get(run.state)) and not (again and run.state == "active"):
-            raise Refused(f"{digest} {why_not.format(run=run.id)}")
+            raise Refused(f"{digest} {why_not.format(run=run.id, end_run=reader().end_run)}")
 
 
 def approve(
@@ -168,15 +169,15 @@ def standing_approval(ledger: Ledger, plan: Plan, policy: ApprovalPolicy) -> App
     approvals = approvals_of_plan(ledger, digest)
     if not approvals:
         flags = "".join(f" {each.consent.flag}" for each in needed_consents(plan))
-        command = f"pulsar-advisor approve {digest.removeprefix('sha256:')} --as NAME{flags}"
-        raise Refused(f"{digest} has no approval: have it approved by somebody else, with `{command}`")
+        how = reader().approve.format(digest=digest.removeprefix("sha256:"), flags=flags)
+        raise Refused(f"{digest} has no approval: have it approved by somebody else: {how}")
     objections = [_objection(ledger, plan, approval, policy) for approval in approvals]
     for approval, objection in zip(reversed(approvals), reversed(objections), strict=True):
         if objection is None:
             if reason := why_unproven(ledger, approval):
                 raise Refused(
                     f"{digest} may not be applied: the ledger doesn't prove the approval of {approval.approver}: "
-                    f"{reason}. Run `pulsar-advisor audit`, and find out who wrote to the ledger"
+                    f"{reason}; {reader().audit}, and find out who wrote to the ledger"
                 )
             return approval
     raise Refused(f"{digest} may not be applied: {objections[-1]}; have it approved again")
@@ -189,8 +190,13 @@ def _objection(ledger: Ledger, plan: Plan, approval: Approval, policy: ApprovalP
     if late_ms >= 0:
         return f"the approval of {approval.approver} expired {late_ms // 60_000} min ago"
     if missing := [each for each in needed_consents(plan) if each.consent.name not in approval.consents]:
-        return f"the approval of {approval.approver} lacks {_flags(missing)}: {missing[0].sentence}"
+        return f"the approval of {approval.approver} lacks {_named(missing)}: {missing[0].sentence}"
     return _forbidden(ledger, approval.digest, approval.approver, approval.source, policy)
+
+
+def _named(needed: Sequence[NeededConsent]) -> str:
+    """As their reader knows them."""
+    return ", ".join(getattr(each.consent, reader().knows_consents_by) for each in needed)
 
 
 def _flags(needed: Sequence[NeededConsent]) -> str:

@@ -18,6 +18,7 @@ from pulsar_advisor.execution.ledger.steps import StepValues, change_step, steps
 from pulsar_advisor.execution.ledger.tables import Approval, Base, Run, RunState, StepRecord, StepState
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
 from pulsar_advisor.model.plans.plan import Plan, seal
+from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.storage.lease import renewed
 from pulsar_advisor.storage.process import Process, has_ended, this_process
 
@@ -179,7 +180,7 @@ def take_over(ledger: Ledger, run: Run, approval: Approval, *, lifts_pause: bool
         raise Refused(
             f"run {run.id} is still held by process {run.pid} on {run.host}, last heard from "
             f"{(now_ms - run.heartbeat_at_ms) // 1000} s ago: it can be resumed {LEASE_MS // 1000} s after the "
-            "last sign of life, or ended with --abort"
+            f"last sign of life; or {reader().end_run}"
         )
     try:
         with ledger.writing() as session:
@@ -228,13 +229,13 @@ def _who_is_active(ledger: Ledger, cluster_name: str) -> str:
     if is_parked(run):
         return (
             f"run {run.id} of plan {run.digest} is parked on cluster '{cluster_name}': it goes on after its wait, "
-            "or once its pause is lifted. Wait for it, or end it with `apply --abort`"
+            f"or once its pause is lifted. Wait for it, or {reader().end_run}"
         )
     age_s = (ledger.now_ms() - run.heartbeat_at_ms) // 1000
     return (
         f"run {run.id} of plan {run.digest} is active on cluster '{cluster_name}': process {run.pid} on "
-        f"{run.host}, last heard from {age_s} s ago. Wait for it; if it crashed, `apply` that plan with --resume, "
-        "or end it with --abort"
+        f"{run.host}, last heard from {age_s} s ago. Wait for it; if it crashed, {reader().resume_run}, "
+        f"or {reader().end_run}"
     )
 
 

@@ -44,7 +44,7 @@ def _not_yet(drained: Drained, brokers: RestartPort, leaders_view: LeadersView) 
         left_s = brokers.publishes_within_s() - drained.since_s
         if left_s > 0:
             yield (
-                "what the leader knows can't be seen here (a Modular cluster shows it with --zookeeper), so brokers "
+                "what the leader knows can't be seen here (a Modular cluster's ZooKeeper shows it), so brokers "
                 f"get the time to publish it: {count(math.ceil(left_s / 60), 'more minute')}"
             )
         return

@@ -44,6 +44,7 @@ from pulsar_advisor.execution.run.preconditions import foreign, stale
 from pulsar_advisor.model.errors import AdvisorError, Refused
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, digest_of, short
+from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.planning.kinds.goal import brokers_in_order
 from pulsar_advisor.planning.questions.roll_order import leader_last
@@ -218,14 +219,12 @@ def mind_the_balancer(roll: Roll) -> None:
 
 def _require_to_go_on(roll: Roll) -> None:
     if roll.plan.shedder != ROLL:
-        raise Refused(
-            f"{roll.digest} is not a roll but a plan to {roll.plan.title}: `pulsar-advisor apply` carries it out"
-        )
+        raise Refused(f"{roll.digest} is not a roll but a plan to {roll.plan.title}: {reader().apply_plan}")
     seen = roll.look()
     _require_not_over(seen.recorded, roll.digest)
     other = roll_under_way(roll.ledger, roll.plan.identity.cluster_name)
     if other not in (None, roll.digest):
-        raise Refused(f"the roll {other} is under way on this cluster: wait for its end, or end it with `roll end`")
+        raise Refused(f"the roll {other} is under way on this cluster: wait for its end, or {reader().end_roll}")
     standing_approval(roll.ledger, roll.plan, roll.policy)
     # The brokers of a cluster may all have other names once they are replaced; each turn's own plan knows them.
     brokers = frozenset(roll.plan.identity.broker_ids) if seen.recorded.turns else roll.cluster.active_brokers()

@@ -28,6 +28,7 @@ from pulsar_advisor.execution.ledger.switches import (
 )
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import some_of
 
 GUARDED: Final = ("loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled")
@@ -105,7 +106,7 @@ class Guard:
         if self.cluster.override(setting) != OFF:
             raise Refused(
                 f"{setting} can't be switched off: answer {reply}; switch it off by hand, and approve and "
-                "apply without --guard"
+                "apply without a guard"
             )
         self.unanswered.discard(setting)
         self.switched.add(setting)
@@ -122,7 +123,7 @@ class Guard:
             if switch.setting in self.unanswered and not _is_off(self.cluster.override(switch.setting)):
                 self._note(
                     f"ATTENTION: the call that switches {switch.setting} off had no answer and may still act: look in "
-                    "a minute, with `pulsar-advisor guard restore`"
+                    f"a minute, with {reader().restore_balancer}"
                 )
             elif what := _restore(switch, self.ledger, self.cluster, self.progress, self.clock):
                 self.notes.append(what)
@@ -211,7 +212,7 @@ def _restore(
     if switch.written is None and decided_by is None and now == _EARLIER_OFF:
         return say(
             f"ATTENTION: {setting} is '{now}', set by run {switch.run} or by somebody since: an earlier release wrote "
-            "it as people do. `pulsar-advisor guard restore --as NAME` puts it back, `guard leave --as NAME` leaves it"
+            f"it as people do. To put it back or leave it: {reader().decide_about_balancer}"
         )
     if now == (switch.written or _EARLIER_OFF):
         reply = cluster.send(Override(setting, before))
@@ -232,7 +233,7 @@ def _restore(
         if behind:
             return say(
                 f"ATTENTION: {setting} is {_value(now)} again, and still off in the memory of {some_of(behind)}: "
-                "restart them, then `pulsar-advisor guard restore`"
+                f"restart them, then {reader().restore_balancer}"
             )
     if is_theirs:
         record_switched_back(ledger, switch, f"left at {_value(now)}, which someone has set meanwhile")

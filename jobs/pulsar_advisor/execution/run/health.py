@@ -46,5 +46,5 @@ def _check_owners(run: OngoingRun) -> None:
             if owner not in (None, destination):
                 raise Stop(
                     f"{bundle} was moved to {destination} by this run and is on {owner} now: the cluster's own "
-                    "balancer or someone else moves bundles too; apply with --guard, or make a new plan"
+                    "balancer or someone else moves bundles too; apply with a guard, or make a new plan"
                 )

@@ -34,7 +34,7 @@ def unresolved(run: OngoingRun, step: Step, why: str) -> NoReturn:
     _conclude(run, step, "unresolved", why)
     raise Stop(
         f"{step.id} is unresolved: {why}. Until {step.bundle_name} is settled, do not unload any bundle of range "
-        f"{step.bundle} in any namespace; look at it, then --resume or --abort"
+        f"{step.bundle} in any namespace; look at it before the run goes on, or is ended for good"
     )
 
 

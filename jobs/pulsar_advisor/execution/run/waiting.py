@@ -44,7 +44,7 @@ def check_interruption(run: OngoingRun) -> None:
         if _must_end(run) is None and parks(run, inf):
             raise Parked(Parking("request", 0))
         began = any(record.attempts for record in run.held.steps().values())
-        raise Stop(f"{reason}; go on with {'--resume' if began else 'another `apply`'}")
+        raise Stop(reason if began else f"{reason}; start it again to go on")
 
 
 def interrupted(run: OngoingRun) -> str | None:

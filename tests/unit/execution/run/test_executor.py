@@ -255,7 +255,7 @@ def test_an_interrupted_wave_is_watched_to_its_end(ledger: Ledger, wide: FakeClu
         ledger, wide, plan, lambda: "ended by SIGTERM" if len(wide.writes) == 3 else None, in_flight=in_flight
     )
     assert states(ledger, plan) == ["confirmed", "confirmed", "confirmed", "pending"]
-    assert result.sentence == "3 of 4 steps confirmed: ended by SIGTERM; go on with --resume"
+    assert result.sentence == "3 of 4 steps confirmed: ended by SIGTERM"
     assert run(plan, ledger, wide, resume=True, in_flight=in_flight).outcome == "done"
 
 

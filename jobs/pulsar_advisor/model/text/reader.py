@@ -1,0 +1,70 @@
+"""Who reads a message: what to do next is a command for somebody in a shell, and something to press in Airflow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Final, Literal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reader:
+    """What a reader is asked to do, in words that follow `to go on`, `or` or a colon."""
+
+    resume_run: str
+    """Go on with a run that ended early."""
+    end_run: str
+    """End a run for good."""
+    approve: str
+    """Approve the plan `{digest}`, with the consents `{flags}`."""
+    apply_plan: str
+    """Carry out an approved plan that is no roll."""
+    go_on_with_roll: str
+    """Carry out an approved roll."""
+    end_roll: str
+    """End a roll for good."""
+    restore_balancer: str
+    """Switch on again what a run left off."""
+    decide_about_balancer: str
+    """Say whether what may be somebody else's setting is put back or left."""
+    audit: str
+    """See whether the ledger is as it was written."""
+    see_plans: str
+    see_snapshots: str
+    """Find out which there are."""
+    knows_consents_by: Literal["flag", "title"]
+
+
+IN_A_SHELL: Final = Reader(
+    resume_run="`apply` it with --resume",
+    end_run="end it with `apply --abort`",
+    approve="`pulsar-advisor approve {digest} --as NAME{flags}`",
+    apply_plan="`pulsar-advisor apply` carries it out",
+    go_on_with_roll="`pulsar-advisor roll continue` carries it out",
+    end_roll="end it with `roll end`",
+    restore_balancer="`pulsar-advisor guard restore`",
+    decide_about_balancer="`pulsar-advisor guard restore --as NAME` puts it back, `guard leave --as NAME` leaves it",
+    audit="run `pulsar-advisor audit`",
+    see_plans="`pulsar-advisor plans` lists them",
+    see_snapshots="`pulsar-advisor snapshots list` shows which there are",
+    knows_consents_by="flag",
+)
+
+_reader: ContextVar[Reader] = ContextVar("reader", default=IN_A_SHELL)
+
+
+def reader() -> Reader:
+    """Whoever reads what is said now: somebody in a shell, unless `read_by` says otherwise."""
+    return _reader.get()
+
+
+@contextmanager
+def read_by(somebody: Reader) -> Iterator[None]:
+    """What is said within the block is for this reader."""
+    token = _reader.set(somebody)
+    try:
+        yield
+    finally:
+        _reader.reset(token)

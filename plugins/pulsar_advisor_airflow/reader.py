@@ -1,0 +1,22 @@
+"""What somebody who reads a page or a task's log in Airflow is asked to do."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pulsar_advisor.model.text.reader import Reader
+
+IN_AIRFLOW: Final = Reader(
+    resume_run="clear its task apply",
+    end_run="press Stop for good on its page",
+    approve="trigger pulsar_rebalance with its digest",
+    apply_plan="pulsar_rebalance, triggered with its digest, carries it out",
+    go_on_with_roll="pulsar_rolling_restart, triggered with its digest, carries it out",
+    end_roll="press End for good on its page",
+    restore_balancer="pulsar_maintenance, which restores it",
+    decide_about_balancer="only somebody in a shell can say which (`pulsar-advisor guard`)",
+    audit="run pulsar_maintenance, which audits it",
+    see_plans="its page in Airflow lists them",
+    see_snapshots="its page in Airflow lists them",
+    knows_consents_by="title",
+)
