@@ -14,7 +14,7 @@ from typing import Any
 from harness.cluster import LiveCluster
 
 ADVISOR = Path(sys.executable).with_name("pulsar-advisor")
-CALL_LIMIT_S = 600
+CALL_LIMIT_S = 1800
 ONE_SYSTEM_USER = Path(__file__).with_name("one_system_user.yaml")
 QUICK = ("--pause-between", "0s", "--canary-hold", "3s")
 """A throttle without pauses."""
