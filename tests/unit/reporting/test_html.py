@@ -255,7 +255,7 @@ def test_a_violated_rule_is_shown_with_its_remedy_and_the_what_if_that_tries_it(
     text = read(render_html(replace(inputs, lint=(finding,)).page())).text
     assert "b3 is at 0.0%, the mean is 72.7%." in text
     assert "Remedy: set lowerBoundarySheddingEnabled=true." in text
-    assert "recommend --set lowerBoundarySheddingEnabled=true" in text
+    assert "Try it as a what-if: lowerBoundarySheddingEnabled=true" in text
 
 
 def test_the_commands_by_hand_are_those_of_the_executable_steps_in_the_order_of_the_plan(
