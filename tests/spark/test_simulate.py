@@ -34,7 +34,7 @@ def test_the_tables_of_a_grid(spark: SparkSession, tmp_path_factory: pytest.Temp
     assert (acts.what_if, rests.what_if) == (f"{MINIMUM}=0.001", f"{MINIMUM}=1000")
     assert acts.unloads > rests.unloads == 0
     tables = {
-        table.name: pq.read_table((root.folder(f"simulations/{table.name}", snapshot) / f"{table.name}.parquet").path)
+        table.name: pq.read_table(root.folder(f"simulations/{table.name}", snapshot).path, partitioning=None)
         for table in SIMULATIONS
     }
     assert tables["scores"].num_rows == 2
@@ -58,7 +58,7 @@ def test_a_bundle_with_too_many_topics_is_split_and_its_children_are_recorded(
         cycles=2,
     )
     [score] = run(lambda: spark, root, snapshot, request).scores
-    rows = pq.read_table((root.folder("simulations/splits", snapshot) / "splits.parquet").path).to_pylist()
+    rows = pq.read_table(root.folder("simulations/splits", snapshot).path, partitioning=None).to_pylist()
     assert score.splits > 0
     assert len(rows) == 2 * score.splits
     assert {row["bundle"].rpartition("/")[0] for row in rows} == {row["child"].rpartition("/")[0] for row in rows}

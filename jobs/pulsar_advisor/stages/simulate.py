@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
 from pydantic import TypeAdapter
@@ -14,7 +15,7 @@ from pulsar_advisor.planning.proposals.configured import configured_of
 from pulsar_advisor.planning.usage.scalable_topics import not_simulated
 from pulsar_advisor.simulation.request import SimulationRequest
 from pulsar_advisor.stages.simulate_combination import SimulationTask, simulate_combination
-from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.files import sha256_hex, write_file
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.judged import (
@@ -24,11 +25,13 @@ from pulsar_advisor.tables.judged import (
     settings_of,
     state_of,
 )
-from pulsar_advisor.tables.simulations import FOLDER, Row, Rows, write_simulations
+from pulsar_advisor.tables.simulations import FOLDER, Row, remove_other_parts, remove_simulations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_DIGITS: Final = 12
+"""Of the hash of a simulation's request, in the names of its files."""
 _SCORES: Final = TypeAdapter(tuple[SimulatedScore | NotSimulated, ...])
 
 
@@ -44,9 +47,10 @@ def check(root: Root, snapshot: str, request: SimulationRequest) -> None:
 def run(
     spark: Callable[[], SparkSession | None], root: Root, snapshot: str, request: SimulationRequest
 ) -> SimulationResult:
-    """Simulate, write the tables and, last, `result.json`; returns what it says.
+    """Simulate and, once the tables are written, write `result.json`; returns what it says.
 
-    `spark` gives the session, which may have to start; without one, this process simulates.
+    `spark` gives the session, which may have to start; without one, this process simulates. Whoever simulates writes
+    the tables too. A run that was killed goes on where it was; one that ended is made again.
 
     Raises `DataNotFit` without a passed validation of the same manifest or if it set too much aside, and `Refused`
     while another process simulates the snapshot.
@@ -56,11 +60,15 @@ def run(
     check(root, snapshot, request)
     folder = root.folder(f"{FOLDER}/result", snapshot)
     with held(folder, snapshot, f"snapshot {snapshot} is being simulated") as lease:
-        answers = fan_out(spark(), tasks(root, snapshot, request), simulate_combination)
-        rows: list[Rows] = [json.loads(answer) for answer in answers.values()]
-        write_simulations(root, snapshot, rows)
+        if (folder / RESULT).exists():
+            remove_simulations(root, snapshot)
+        wanted = tasks(root, snapshot, request)
+        answers = fan_out(spark(), wanted, simulate_combination)
         lease.require()
-        document = _document(root, snapshot, request, [one for answer in rows for one in answer["scores"]])
+        remove_other_parts(root, snapshot, [task["part"] for task in wanted.values()])
+        document = _document(
+            root, snapshot, request, [row for answer in answers.values() for row in json.loads(answer)]
+        )
         write_file(folder / RESULT, document.content())
     return document
 
@@ -76,8 +84,9 @@ def tasks(root: Root, snapshot: str, request: SimulationRequest) -> dict[str, Si
         for placement in combinations.placements
     ]
     validation_sha256 = inputs_of(root, snapshot).validation_sha256
-    return {
-        str(task): {
+    found: dict[str, SimulationTask] = {}
+    for number, (shedder, placement, point, seed) in enumerate(each):
+        task: SimulationTask = {
             "root": root.url,
             "cluster": root.cluster,
             "snapshot": snapshot,
@@ -93,9 +102,20 @@ def tasks(root: Root, snapshot: str, request: SimulationRequest) -> dict[str, Si
             "what_if": point,
             "seed": seed,
             "tasks": len(each),
+            "part": "",
         }
-        for task, (shedder, placement, point, seed) in enumerate(each)
-    }
+        made_of = {**task, "root": "", "release": _release()}
+        digest = sha256_hex(json.dumps(made_of, sort_keys=True).encode())[:_DIGITS]
+        found[str(number)] = {**task, "part": f"part-{number:05}-{digest}.parquet"}
+    return found
+
+
+def _release() -> str:
+    """Another one may simulate otherwise; empty where Spark got only our files."""
+    try:
+        return version("pulsar-rebalance-advisor")
+    except PackageNotFoundError:
+        return ""
 
 
 def _document(root: Root, snapshot: str, request: SimulationRequest, scores: Sequence[Row]) -> SimulationResult:

@@ -14,7 +14,7 @@ from pulsar_advisor.simulation.load import Load, replayed
 from pulsar_advisor.simulation.simulate import simulate
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.judged import earlier_states, judged_state, settings_of
-from pulsar_advisor.tables.simulations import Row, not_simulated, rows_of
+from pulsar_advisor.tables.simulations import SCORES, Row, Rows, not_simulated, rows_of, scores_of_part, write_part
 
 _BUNDLES_AT_BOTH_ENDS: Final = 200_000
 """Bundles of all simulations together up to which each is made at both ends of the base load, which takes three times
@@ -40,11 +40,22 @@ class SimulationTask(TypedDict):
     seed: int
     tasks: int
     """How many simulations are made in all."""
+    part: str
+    """The name of its files."""
 
 
 def simulate_combination(task: SimulationTask) -> str:
-    """Read the cluster and simulate it; returns the rows of its tables as JSON."""
+    """Simulate and write the tables, unless a run that was killed did; returns the rows of scores as JSON."""
     root = Root(task["root"], task["cluster"])
+    scores = scores_of_part(root, task["snapshot"], task["part"])
+    if scores is None:
+        rows = _simulated(root, task)
+        write_part(root, task["snapshot"], task["part"], rows)
+        scores = list(rows[SCORES])
+    return json.dumps(scores)
+
+
+def _simulated(root: Root, task: SimulationTask) -> Rows:
     what_if, shedder, placement = task["what_if"], task["shedder"], task["placement"]
     key: Row = {
         "shedder": shedder,
@@ -69,8 +80,8 @@ def simulate_combination(task: SimulationTask) -> str:
             both_ends=is_own or task["tasks"] * len(state.bundles) <= _BUNDLES_AT_BOTH_ENDS,
         )
     except AdvisorError as error:
-        return json.dumps(not_simulated(str(error), key))
-    return json.dumps(rows_of(simulation, key))
+        return not_simulated(str(error), key)
+    return rows_of(simulation, key)
 
 
 def _replayed_states(

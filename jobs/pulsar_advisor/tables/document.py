@@ -25,8 +25,9 @@ _VALIDATION = """`validate` writes one more in the same place, its result as a t
 """
 
 
-_SIMULATION = """`simulate` writes these under `simulations/<table>/cluster=<c>/snapshot=<id>/`, complete once
-`simulations/result/…/result.json` exists; the next simulation of the snapshot replaces them:
+_SIMULATION = """`simulate` writes these under `simulations/<table>/cluster=<c>/snapshot=<id>/`, a file for each
+simulation, complete once `simulations/result/…/result.json` exists. The next run replaces them, but keeps those of a
+killed one:
 """
 
 

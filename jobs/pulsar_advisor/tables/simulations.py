@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
+import pyarrow as pa
+from upath import UPath
+
+from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.simulation.scores import cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import Simulation
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.files import refused_by_storage
+from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.parquet import write_table
-from pulsar_advisor.tables.schemas import SIMULATIONS, TRAFFIC
+from pulsar_advisor.tables.schemas import SIMULATIONS, TRAFFIC, Table
+from pulsar_advisor.tables.stored import stored_files
 
 FOLDER: Final = "simulations"
+SCORES: Final = "scores"
 Row = dict[str, str | int | float | None]
 """A row of a table, by column; one without a value may be left out."""
 Rows = Mapping[str, Sequence[Row]]
@@ -35,12 +42,47 @@ def not_simulated(error: str, key: Row) -> Rows:
     return {**{table.name: [] for table in SIMULATIONS}, "scores": [{**key, "error": error}]}
 
 
-def write_simulations(root: Root, snapshot: str, simulations: Sequence[Rows]) -> None:
-    """Write the rows of all simulations of a snapshot, a file each table. Raises `StorageError`."""
-    for table in SIMULATIONS:
-        rows = [row for each in simulations for row in each[table.name]]
-        columns = {column.name: [row.get(column.name) for row in rows] for column in table.columns}
-        write_table(root.folder(f"{FOLDER}/{table.name}", snapshot) / f"{table.name}.parquet", table, columns)
+def write_part(root: Root, snapshot: str, part: str, rows: Rows) -> None:
+    """Write the rows of one simulation of a snapshot, a file each table, its scores last. Raises `StorageError`."""
+    for table in sorted(SIMULATIONS, key=lambda table: table.name == SCORES):
+        columns = {column.name: [row.get(column.name) for row in rows[table.name]] for column in table.columns}
+        write_table(_folder(root, snapshot, table) / part, table, columns)
+
+
+def scores_of_part(root: Root, snapshot: str, part: str) -> list[Row] | None:
+    """The scores of a simulation that was made and written before; None without one. Raises `StorageError`."""
+    file = root.folder(f"{FOLDER}/{SCORES}", snapshot) / part
+    if not file.exists():
+        return None
+    try:
+        rows: list[Row] = stored_files([file]).to_table().to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        raise StorageError(f"{file} can't be read: {error}: remove it and simulate again") from error
+    return rows if all(row["error"] is None for row in rows) else None
+
+
+def remove_simulations(root: Root, snapshot: str) -> None:
+    """Remove the simulations of a snapshot, their result first. Raises `StorageError`."""
+    try:
+        (root.folder(f"{FOLDER}/result", snapshot) / RESULT).unlink(missing_ok=True)
+    except OSError as error:
+        raise refused_by_storage(error) from error
+    remove_other_parts(root, snapshot, ())
+
+
+def remove_other_parts(root: Root, snapshot: str, parts: Collection[str]) -> None:
+    """Remove the files of simulations of a snapshot other than these. Raises `StorageError`."""
+    try:
+        for folder in (_folder(root, snapshot, table) for table in SIMULATIONS):
+            for file in list(folder.iterdir()) if folder.is_dir() else []:
+                if file.name not in parts:
+                    file.unlink(missing_ok=True)
+    except OSError as error:
+        raise refused_by_storage(error) from error
+
+
+def _folder(root: Root, snapshot: str, table: Table) -> UPath:
+    return root.folder(f"{FOLDER}/{table.name}", snapshot)
 
 
 def _move_rows(simulation: Simulation) -> Iterable[Row]:

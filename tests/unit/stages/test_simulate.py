@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,14 @@ from pulsar_advisor.model.errors import Refused, UsageError
 from pulsar_advisor.model.plans.plan import PlanInputs
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.simulation.request import SimulationRequest, grid
-from pulsar_advisor.stages import simulate
+from pulsar_advisor.stages import simulate, simulate_combination
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.simulations import Rows
 
 SNAPSHOT = "20261121T083000Z"
+EARLIER = Path(__file__).parents[2] / "data" / "earlier" / "root"
+CAPTURED = "20261122T093126Z"
 GRACE = "loadBalancerSheddingGracePeriodMinutes"
 
 
@@ -41,3 +45,42 @@ def test_each_combination_point_and_seed_is_a_task(tmp_path: Path, monkeypatch: 
     assert len(tasks) == 6 * 2 * 2
     assert {(task["what_if"][GRACE], task["seed"]) for task in tasks} == {("1", 7), ("1", 8), ("2", 7), ("2", 8)}
     assert len({task["placement"] for task in tasks[:6]}) == 6
+    assert len({task["part"] for task in tasks}) == len(tasks)
+
+
+def simulations(root: Root) -> dict[str, bytes]:
+    folder = Path(root.url) / "simulations"
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*.*") if file.is_file()}
+
+
+def test_a_grid_that_was_killed_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, killed = (Root(str(tmp_path / name), "live") for name in ("whole", "killed"))
+    for root in (whole, killed):
+        shutil.copytree(EARLIER, root.url)
+    request = SimulationRequest(Request("ThresholdShedder", "configured"), grid=grid([f"{GRACE}=1,2,3"]), cycles=2)
+    simulate.run(lambda: None, whole, CAPTURED, request)
+
+    made: list[str] = []
+    original = simulate_combination._simulated
+
+    def dies_at_the_third(root: Root, task: simulate_combination.SimulationTask) -> Rows:
+        made.append(task["part"])
+        if len(made) == 3:
+            raise KeyboardInterrupt
+        return original(root, task)
+
+    monkeypatch.setattr(simulate_combination, "_simulated", dies_at_the_third)
+    with pytest.raises(KeyboardInterrupt):
+        simulate.run(lambda: None, killed, CAPTURED, request)
+    simulate.run(lambda: None, killed, CAPTURED, request)
+
+    assert len(made) == 4
+    assert simulations(killed) == simulations(whole)
+
+
+def test_the_next_simulation_replaces_the_last(tmp_path: Path) -> None:
+    root = Root(str(tmp_path / "root"), "live")
+    shutil.copytree(EARLIER, root.url)
+    for combinations in ("ThresholdShedder", "AvgShedder"):
+        simulate.run(lambda: None, root, CAPTURED, SimulationRequest(Request(combinations, "configured"), cycles=2))
+    assert len([name for name in simulations(root) if name.startswith("scores")]) == 1
