@@ -37,7 +37,7 @@ class ChainHead:
         """Parse a head. Raises `UsageError` for anything else."""
         if text.strip() == str(cls(0, START)):
             return cls(0, START)
-        found = re.fullmatch(r"(\d+):([0-9a-f]{64})", text.strip())
+        found = re.fullmatch(r"([0-9]{1,19}):([0-9a-f]{64})", text.strip())
         if found is None:
             raise UsageError(f"'{text}' is not the head of a ledger; expected NUMBER:HASH as a report shows it")
         return cls(int(found[1]), found[2])

@@ -14,7 +14,7 @@ SPECIFIED_POSITIONS_SINCE: Final = (2, 11)
 
 def release_of(pulsar_version: str) -> tuple[int, int] | None:
     """Major and minor number; None if the version begins with neither."""
-    match = re.match(r"(\d+)\.(\d+)", pulsar_version)
+    match = re.match(r"([0-9]{1,9})\.([0-9]{1,9})", pulsar_version)
     return (int(match[1]), int(match[2])) if match else None
 
 
