@@ -72,7 +72,7 @@ Version = tuple[tuple[int, int, int], bool, tuple[tuple[bool, int, str], ...]]
 """A semantic version in a form that Python orders correctly: number, whether it is a release, pre-release parts."""
 
 _SEMANTIC_VERSION = re.compile(
-    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?",
+    r"(0|[1-9]\d{0,9})\.(0|[1-9]\d{0,9})\.(0|[1-9]\d{0,9})(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?",
     re.ASCII,
 )
 
@@ -85,7 +85,11 @@ def semantic_version(text: str) -> Version | None:
     parts = match[4].split(".") if match[4] else []
     if any(part.isdigit() and part != "0" and part.startswith("0") for part in parts):
         return None
-    identifiers = tuple((not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in parts)
+    # A number longer than Java's are is compared as the text it is.
+    numbers = [part.isdigit() and len(part) <= 10 for part in parts]
+    identifiers = tuple(
+        (not is_number, int(part) if is_number else 0, part) for is_number, part in zip(numbers, parts, strict=True)
+    )
     return (int(match[1]), int(match[2]), int(match[3])), not parts, identifiers
 
 

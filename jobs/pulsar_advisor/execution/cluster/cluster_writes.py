@@ -6,6 +6,7 @@ Source of paths and answers: Pulsar `org.apache.pulsar.broker.admin.v2` and `bro
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Final
@@ -35,6 +36,8 @@ from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS, weighted_maximum
 
 _UNLOADING_TIMEOUT_KEY: Final = "namespaceBundleUnloadingTimeoutMs"
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
+"""Of a setting, as short as Java's are: Python refuses to read one of thousands of digits."""
 
 
 class _Bundles(msgspec.Struct):
@@ -135,7 +138,7 @@ class AdminCluster:
         configurations += [self._read.runtime_configuration(self._met(broker)) for broker in self.active_brokers()]
         given = [configuration.get(_UNLOADING_TIMEOUT_KEY, "") for configuration in configurations]
         default = int(setting_value(_UNLOADING_TIMEOUT_KEY))
-        return max((int(value) for value in given if value.isdecimal()), default=default) / 1000
+        return max((int(value) for value in given if _NUMBER.fullmatch(value)), default=default) / 1000
 
     def active_brokers(self) -> frozenset[str]:
         """Ids of the currently registered brokers."""
@@ -281,7 +284,7 @@ class AdminCluster:
         """The longest time in which a broker publishes its load again, whatever changes."""
         key = "loadBalancerReportUpdateMaxIntervalMinutes"
         values = (self._read.dynamic_configuration().get(key), self._read.runtime_configuration().get(key))
-        return 60 * float(next((value for value in values if value and value.isdecimal()), setting_value(key)))
+        return 60 * float(next((value for value in values if value and _NUMBER.fullmatch(value)), setting_value(key)))
 
     def migrating(self) -> str | None:
         """The phase of a migration of the metadata store that is under way, None if none is."""

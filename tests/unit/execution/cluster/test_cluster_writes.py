@@ -222,6 +222,7 @@ def test_a_split_goes_out_with_its_positions_and_without_an_unload(
     [
         ({}, {}, 60.0),
         ({UNLOADING_TIMEOUT: "90000"}, {}, 90.0),
+        ({UNLOADING_TIMEOUT: "9" * 5000}, {}, 60.0),
         ({UNLOADING_TIMEOUT: "60000"}, {UNLOADING_TIMEOUT: "120000"}, 120.0),
     ],
 )

@@ -151,7 +151,7 @@ def test_a_head_from_the_middle_of_the_chain_is_reached(used: Ledger) -> None:
     assert audit(used, [ChainHead.parse(f"{event.id}:{event.chain}")]).findings == ()
 
 
-@pytest.mark.parametrize("words", ["", "17", "x:00", "3:ABC", "3:" + "g" * 64])
+@pytest.mark.parametrize("words", ["", "17", "x:00", "3:ABC", "3:" + "g" * 64, "1" * 5000 + ":" + "0" * 64])
 def test_a_head_has_a_number_and_a_hash(words: str) -> None:
     with pytest.raises(UsageError, match="expected NUMBER:HASH"):
         ChainHead.parse(words)

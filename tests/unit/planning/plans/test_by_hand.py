@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_advisor.execution.cluster.cluster_port import Split, Unload
 from pulsar_advisor.model.plans.plan import Step
-from pulsar_advisor.planning.plans.by_hand import pulsar_admin
+from pulsar_advisor.planning.plans.by_hand import pulsar_admin, release_of
 from unit.reporting.skewed import hostile_inputs, skewed_inputs
 
 
@@ -54,3 +54,8 @@ def test_where_pulsar_chooses_no_destination_is_named_and_a_split_without_positi
 def test_a_name_that_is_a_command_stays_one_word() -> None:
     step = hostile_inputs().plans[0].steps[0]
     assert options_of(pulsar_admin(step, "4.0.8"))[2] == step.namespace
+
+
+@pytest.mark.parametrize("text", ["", "a stranger's", f"{'9' * 5000}.0.1"])
+def test_what_begins_with_no_release_has_none(text: str) -> None:
+    assert release_of(text) is None
