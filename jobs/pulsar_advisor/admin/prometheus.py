@@ -192,7 +192,7 @@ def samples_of(answer: Answer, question: Question) -> Samples:
     try:
         counts, at_s, values = _pairs([bytes(one.values) for one in series])
         position = (at_s - question.window.start_s) / question.window.step_s
-        nearest = np.rint(position)
+        nearest = np.rint(np.nan_to_num(position))
         if not np.all((np.abs(position - nearest) < _TOLERANCE) & (nearest >= 0) & (nearest < number[1])):
             raise ValueError("a sample is of another time than was asked for")
     except (ValueError, pa.ArrowException) as error:

@@ -74,6 +74,24 @@ def test_what_is_no_figure_is_none_and_counted(wrong: str) -> None:
     assert (np.isnan(samples.figures).tolist(), samples.unusable) == ([[True, False, True]], 1)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_figures_are_those_that_a_reader_of_json_finds(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    written = ["0", "17", "1.5", "2.5e-07", "1e+21", "NaN", "+Inf", "-Inf", "-3"]
+    series = [
+        [[START + 60 * at, str(random.choice(written))] for at in range(3) if random.random() < 0.7]
+        for _ in range(random.integers(0, 6))
+    ]
+    expected = np.full((len(series), 3), np.nan)
+    for place, pairs in enumerate(series):
+        for at_s, text in pairs:
+            figure = float(text)
+            expected[place, (at_s - START) // 60] = figure if 0 <= figure < np.inf else np.nan
+    found = read(matrix(*series).replace(" ", "\n" if seed % 2 else ""))
+    np.testing.assert_array_equal(found.figures, expected)
+    assert found.unusable == sum(not 0 <= float(text) < np.inf for pairs in series for _, text in pairs)
+
+
 def test_white_space_and_fractions_of_a_second_are_read() -> None:
     text = matrix([[START + 60.0, "3"]]).replace(",", " ,\n ")
     assert figures(text) == [[None, 3.0, None]]
@@ -98,6 +116,7 @@ def test_white_space_and_fractions_of_a_second_are_read() -> None:
         [[START, "1"], 7],
         [[START, '"']],
         [[1e300, "1"]],
+        [[10**400, "1"]],
         {"0": "1"},
         None,
         7,
