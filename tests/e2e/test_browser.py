@@ -138,7 +138,9 @@ def test_the_reports_button_leads_to_a_proposal_whose_approval_without_a_tick_is
     read_again_until(proposer, "/dags/pulsar_rebalance/runs", proposer.get_by_text("Failed"))
     with closing(open_ledger(root.ledger_url)) as ledger:
         *_, forgotten, rejected = ledger.events(advised)
-    assert forgotten.detail == "olive approved it without ticking: Accept steps of low confidence"
+    assert forgotten.detail == (
+        "olive approved it without ticking: Accept a worse outcome, Accept steps of low confidence"
+    )
     assert (rejected.kind, rejected.detail[:8]) == ("rejected", "by olive")
     proposer.goto(CLUSTER)
     expect(proposer.locator("body")).to_contain_text("rejected")
@@ -154,7 +156,7 @@ def test_a_plan_that_was_applied_is_not_proposed_again(person: Callable[[str], P
     run = send_form(page)
     read_again_until(page, run, page.get_by_text("Failed"))
     with closing(open_ledger(root.ledger_url)) as ledger:
-        assert "run 1" in ledger.events(APPLIED)[-1].detail
+        assert ledger.events(APPLIED)[-1].kind == "verified", "nothing was proposed"
 
 
 @pytest.mark.parametrize("name", PAGES)
