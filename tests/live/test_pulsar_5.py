@@ -154,8 +154,8 @@ def test_a_drain_with_an_idle_segment_is_confirmed_and_sees_what_came_meanwhile(
     assert verified.code in (0, DEVIATES), verified.err
     back = ground.approved("undo", digest, *ground.shell.connection)
     undone = ground.apply(back)
+    assert undone.code == 0, undone.out + undone.err
     print(undone.document["sentence"])
-    assert undone.code == 0, undone.out
 
 
 def test_while_the_metadata_store_is_migrated_a_capture_says_so_and_nothing_is_applied(ground: Ground) -> None:
