@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from pulsar_advisor.admin.body import TooLarge
 from pulsar_advisor.admin.read_client import Document, decode, unreadable
 from pulsar_advisor.admin.transport import AdminTransport, Answer, Parameters
+from pulsar_advisor.model.cluster.cluster_state import Floats
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit
 from pulsar_advisor.model.text.plain_text import plain
 
@@ -33,8 +34,6 @@ READ_TIMEOUT_S: Final = 150.0
 """Prometheus itself gives up a question after two minutes."""
 
 _LARGEST_CLOCK_BYTES: Final = 1 << 16
-Floats = npt.NDArray[np.float64]
-
 _RANGE: Final = "/api/v1/query_range"
 _INSTANT: Final = "/api/v1/query"
 _WHITE_SPACE: Final = b" \t\r\n"

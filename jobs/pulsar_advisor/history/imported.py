@@ -29,8 +29,9 @@ from pulsar_advisor.history.events import events_between
 from pulsar_advisor.history.exported import HOSTS as HOST_METRICS
 from pulsar_advisor.history.index import index_of
 from pulsar_advisor.history.moment import Moment
-from pulsar_advisor.history.scraped import FIGURES, Floats
+from pulsar_advisor.history.scraped import FIGURES
 from pulsar_advisor.history.unfold import moments_of
+from pulsar_advisor.model.cluster.cluster_state import Floats
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import DataNotFit

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pulsar_advisor.history.columns import LOAD, MOVED, NO_BROKER, TRAFFIC
+from pulsar_advisor.model.cluster.cluster_state import Floats
 
 FIGURES: Final = (*TRAFFIC, "producers", "consumers")
 """Of a bundle, in the order of the figures in this module."""
@@ -25,8 +26,6 @@ SCRAPED: Final = pa.schema(
     ]
 )
 """Load with its owners by id (null: none, or not known) and its connections by kind."""
-
-Floats = npt.NDArray[np.float64]
 
 
 class Exporter(NamedTuple):
@@ -113,7 +112,7 @@ class Scraped:
                     self._figures[rows], brokers
                 )
         owner = owners.ravel()
-        columns: dict[str, Any] = {
+        columns: dict[str, npt.NDArray[Any] | pa.Array] = {
             "bundle": np.repeat(numbers, self._moments),
             "t": np.tile(np.arange(self._moments, dtype=np.uint16), len(numbers)),
             "flags": flags.ravel(),

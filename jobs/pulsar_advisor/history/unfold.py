@@ -49,7 +49,7 @@ def moments_of(tables: Mapping[str, pa.Table], wanted: Container[int] | None = N
 
 
 def _in_time(rows: pa.Table, number: int) -> list[npt.NDArray[np.int64]]:
-    """The positions of the rows of each of so many moments."""
+    """The rows' positions, by moment; `number`: of moments."""
     times = rows["t"].to_numpy()
     return np.split(np.argsort(times, kind="stable"), np.cumsum(np.bincount(times, minlength=number))[:-1])
 

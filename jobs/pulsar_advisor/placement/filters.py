@@ -85,12 +85,13 @@ def semantic_version(text: str) -> Version | None:
     parts = match[4].split(".") if match[4] else []
     if any(part.isdigit() and part != "0" and part.startswith("0") for part in parts):
         return None
-    # A number longer than Java's are is compared as the text it is.
-    numbers = [part.isdigit() and len(part) <= 10 for part in parts]
-    identifiers = tuple(
-        (not is_number, int(part) if is_number else 0, part) for is_number, part in zip(numbers, parts, strict=True)
-    )
-    return (int(match[1]), int(match[2]), int(match[3])), not parts, identifiers
+    return (int(match[1]), int(match[2]), int(match[3])), not parts, tuple(map(_identifier, parts))
+
+
+def _identifier(part: str) -> tuple[bool, int, str]:
+    """A pre-release part to be ordered; a number longer than Java's are is compared as the text it is."""
+    is_number = part.isdigit() and len(part) <= 10
+    return not is_number, int(part) if is_number else 0, part
 
 
 @dataclass(frozen=True, eq=False)

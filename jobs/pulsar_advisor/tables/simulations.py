@@ -30,7 +30,7 @@ def rows_of(simulation: Simulation, key: Row) -> Rows:
     """The rows of one simulation; `key` has the columns that say which."""
     cycles = cycle_scores(simulation)
     return {
-        "scores": [{**key, **asdict(simulation_score(simulation, cycles))}],
+        SCORES: [{**key, **asdict(simulation_score(simulation, cycles))}],
         "cycles": [{**key, **one.columns()} for one in cycles],
         "moves": [{**key, **row} for row in _move_rows(simulation)],
         "splits": [{**key, **row} for row in _split_rows(simulation)],
@@ -39,7 +39,7 @@ def rows_of(simulation: Simulation, key: Row) -> Rows:
 
 def not_simulated(error: str, key: Row) -> Rows:
     """Those of one that could not be made."""
-    return {**{table.name: [] for table in SIMULATIONS}, "scores": [{**key, "error": error}]}
+    return {**{table.name: [] for table in SIMULATIONS}, SCORES: [{**key, "error": error}]}
 
 
 def write_part(root: Root, snapshot: str, part: str, rows: Rows) -> None:
@@ -50,7 +50,10 @@ def write_part(root: Root, snapshot: str, part: str, rows: Rows) -> None:
 
 
 def scores_of_part(root: Root, snapshot: str, part: str) -> list[Row] | None:
-    """The scores of a simulation that was made and written before; None without one. Raises `StorageError`."""
+    """The scores of a simulation that was made and written before; None without one, or if it could not be made.
+
+    Raises `StorageError`.
+    """
     file = root.folder(f"{FOLDER}/{SCORES}", snapshot) / part
     if not file.exists():
         return None

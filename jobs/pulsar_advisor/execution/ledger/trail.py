@@ -71,8 +71,8 @@ class Trail:
             links = (self.head.chain, *map(str, chains))
             expected = list(map(chained, links, hashes(zip(*values, strict=True))))
             if expected != list(chains):
-                those_before = (self.head.event, *numbers)
-                of_each = zip(numbers, values[kind], those_before, expected, chains, strict=False)
+                those_before = (self.head.event, *numbers[:-1])
+                of_each = zip(numbers, values[kind], those_before, expected, chains, strict=True)
                 self.broken += (_broken(*event) for *event, link, stored in of_each if link != stored)
             self.newest.update(zip(values[plan], numbers, strict=True))
             self.marked.update((number, links[numbers.index(number) + 1]) for number in wanted.intersection(numbers))

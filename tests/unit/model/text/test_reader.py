@@ -1,4 +1,4 @@
-"""For whom a message says what to do next."""
+"""A message names the next step in its reader's own words."""
 
 from __future__ import annotations
 
