@@ -10,7 +10,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -19,9 +18,9 @@ from typing import Final
 
 import numpy as np
 import psutil
-import requests
 from bench_history import CLUSTER, measure, write_snapshots
 
+from harness.prometheus import running_prometheus
 from pulsar_advisor.history.exported import HOSTS, TOPICS
 from pulsar_advisor.history.ring import Ring
 from pulsar_advisor.model.cluster.bundle_range import FULL_UPPER_BOUND, format_range
@@ -33,8 +32,6 @@ TOPICS_OF_NAMESPACE: Final = 40
 BUNDLES_OF_NAMESPACE: Final = 8
 ONE_MOVES_OF: Final = 50
 DAY_S: Final = 86_400
-ADDRESS: Final = "127.0.0.1:29099"
-READY_S: Final = 120
 
 
 def bundles_of(topics: int) -> Ring:
@@ -102,42 +99,18 @@ def main(topics: int, days: int, step_s: int) -> None:
         write_snapshots(root, 1, BROKERS, ring.names)
         database = Path(folder) / "database"
         database.mkdir()
-        (Path(folder) / "prometheus.yml").write_text("global: {}\n")
         write_blocks(database, topics, ring, days, step_s, "pulsar-test")
-        command = [
-            "prometheus",
-            f"--config.file={folder}/prometheus.yml",
-            f"--storage.tsdb.path={database}",
-            "--storage.tsdb.retention.time=400d",
-            f"--web.listen-address={ADDRESS}",
-        ]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
-            try:
-                wait_for(f"http://{ADDRESS}/-/ready")
-                print("| work | exit code | seconds | processor s | MiB |")
-                print("| -- | -- | -- | -- | -- |")
-                work = f"import {count(days, 'day')} of {topics:,} topics every {step_s} s"
-                step, address = f"{step_s}s", f"http://{ADDRESS}"
-                measure(
-                    work, root, "history", "import", "--prometheus", address, "--days", str(days + 1), "--step", step
-                )
-                used = psutil.Process(server.pid).cpu_times()
-                memory = psutil.Process(server.pid).memory_info().rss / 2**20
-                print(f"\nthe server's: {used.user + used.system:.1f} processor s, {memory:.0f} MiB at the end")
-            finally:
-                server.terminate()
-
-
-def wait_for(url: str) -> None:
-    """Return once the server is ready."""
-    for _ in range(READY_S):
-        try:
-            if requests.get(url, timeout=5).ok:
-                return
-        except requests.ConnectionError:
-            pass
-        time.sleep(1)
-    raise TimeoutError(url)
+        with running_prometheus(database) as server:
+            print("| work | exit code | seconds | processor s | MiB |")
+            print("| -- | -- | -- | -- | -- |")
+            work = f"import {count(days, 'day')} of {topics:,} topics every {step_s} s"
+            step = f"{step_s}s"
+            measure(
+                work, root, "history", "import", "--prometheus", server.url, "--days", str(days + 1), "--step", step
+            )
+            process = psutil.Process(server.process.pid)
+            used, memory = process.cpu_times(), process.memory_info().rss / 2**20
+            print(f"\nthe server's: {used.user + used.system:.1f} processor s, {memory:.0f} MiB at the end")
 
 
 if __name__ == "__main__":

@@ -384,7 +384,7 @@ def audit_ledger() -> str:
         keepers = head_keepers()
         known_head = known.get(_HEAD)
         result = audit(ledger, [*([ChainHead.parse(known_head)] if known_head else []), *kept(keepers)])
-    log.info(result.compared)
+        log.info(result.compared)
     if result.findings:
         raise AirflowFailException(f"the ledger is not as it was written: {'; '.join(result.findings)}")
     known.set(_HEAD, result.head)

@@ -22,6 +22,7 @@ from pulsar_advisor.model.configuration.class_names import simple_name
 from pulsar_advisor.model.configuration.settings import ALLOWED_KEYS, setting_value
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.text.plain_text import plain
+from pulsar_advisor.model.text.reader import reader
 
 _STATISTICS_INTERVAL: Final = "statsUpdateFrequencyInSecs"
 LONGEST_STATISTICS_INTERVAL_S: Final = 3600.0
@@ -202,8 +203,8 @@ def check_migration(session: Session, facts: BrokerFacts, store: str | None) -> 
             )
         if phase == "COMPLETED" and store == "ZooKeeper":
             raise DataNotFit(
-                "the cluster's metadata was migrated to another store, so what ZooKeeper answers is of the past: give "
-                "--metadata-store with the brokers' metadataStoreUrl, or no metadata store, and capture again"
+                "the cluster's metadata was migrated to another store, so what ZooKeeper answers is of the past: "
+                f"{reader().name_store}, and capture again"
             )
 
 

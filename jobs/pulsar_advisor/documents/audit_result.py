@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from pulsar_advisor.documents.document import Document
+from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import count
 
 
@@ -27,8 +28,9 @@ class AuditResult(Document):
         """What the known heads let the audit exclude."""
         if not self.known_heads:
             return (
-                "no head of this ledger is known that was kept elsewhere (--heads, --head), so this can't exclude that "
-                "everything was wiped, that an older copy was put back, or that the whole chain was written anew"
+                "no head of this ledger is known that was kept elsewhere, so this can't exclude that everything was "
+                "wiped, that an older copy was put back, or that the whole chain was written anew: "
+                f"{reader().name_heads}"
             )
         return f"compared with {count(self.known_heads, 'head')} kept elsewhere, the newest {self.newest_known_head}"
 

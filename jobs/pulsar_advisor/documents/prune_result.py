@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from pulsar_advisor.documents.document import Document
 from pulsar_advisor.model.cluster.snapshot_id import day_of
+from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import count
 
 
@@ -47,7 +48,7 @@ class Pruned(Document):
             (self.referred_to, "a plan refers to {it}"),
             (self.at_work, "a stage is working on {it}"),
             (self.of_events, "an event refers to {it}"),
-            (self.unfolded, "no folded day that is over holds {it}: run `history fold --all`"),
+            (self.unfolded, f"no folded day that is over holds {{it}}: {reader().fold_days}"),
         ):
             yield from (
                 f"kept {snapshots}: {reason.format(it='them' if ' ' in snapshots else 'it')}"

@@ -12,6 +12,7 @@ from pulsar_advisor.documents.history_day import HistoryDay
 from pulsar_advisor.history.trend import moves_text, slope_of, slope_text
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.reporting.fleet import FleetRow, render_fleet
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.history import clusters_with_history, folded_days
@@ -48,7 +49,7 @@ def fleet_row(root: Root, days: int, report_at: Callable[[str, str], str]) -> Fl
     same = [day for day in folded if day.cluster_name == folded[-1].cluster_name]
     known = {day.day: day.summary for day in same if day.summary is not None}
     if len(known) < len(same):
-        problems.append("some days were folded by an earlier release: run `history fold --all`")
+        problems.append(f"some days were folded by an earlier release: {reader().fold_days}")
     return _row(root.cluster, same, verdict, report, "; ".join(problems) or None)
 
 

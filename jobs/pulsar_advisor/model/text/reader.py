@@ -31,6 +31,12 @@ class Reader:
     """Say whether what may be somebody else's setting is put back or left."""
     audit: str
     """See whether the ledger is as it was written."""
+    name_heads: str
+    """Say where heads of the ledger are kept, out of its owner's reach."""
+    name_store: str
+    """Say which metadata store the brokers use now."""
+    fold_days: str
+    """Fold all days of a cluster."""
     see_plans: str
     see_snapshots: str
     """Find out which there are."""
@@ -47,6 +53,9 @@ IN_A_SHELL: Final = Reader(
     restore_balancer="`pulsar-advisor guard restore`",
     decide_about_balancer="`pulsar-advisor guard restore --as NAME` puts it back, `guard leave --as NAME` leaves it",
     audit="run `pulsar-advisor audit`",
+    name_heads="give --heads or --head",
+    name_store="give --metadata-store with the brokers' metadataStoreUrl, or no metadata store",
+    fold_days="run `history fold --all`",
     see_plans="`pulsar-advisor plans` lists them",
     see_snapshots="`pulsar-advisor snapshots list` shows which there are",
     knows_consents_by="flag",
