@@ -122,7 +122,19 @@ def crowded_workload(seed: int = DEFAULT_SEED) -> Workload:
     return replace(workload, brokers=dict.fromkeys(workload.brokers, 0))
 
 
-WORKLOADS: Final[Mapping[str, Callable[[int], Workload]]] = {"skewed": skewed_workload, "crowded": crowded_workload}
+def gentle_workload(seed: int = DEFAULT_SEED) -> Workload:
+    """The same topics where they belong, at a quarter of their rates: two brokers have room for it."""
+    workload = skewed_workload(seed)
+    return replace(
+        workload, topics=[replace(topic, messages_per_s=topic.messages_per_s / 4) for topic in workload.topics]
+    )
+
+
+WORKLOADS: Final[Mapping[str, Callable[[int], Workload]]] = {
+    "skewed": skewed_workload,
+    "crowded": crowded_workload,
+    "gentle": gentle_workload,
+}
 """By name; each is made of a seed."""
 
 

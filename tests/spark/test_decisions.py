@@ -40,6 +40,7 @@ LEAST = {
     "ThresholdShedder-4.0.8-modular-preallocated": Share(0.85, 0.5),
     "TransferShedder-4.0.8-extensible": Share(1.0, 1.0),
     "TransferShedder-4.0.8-extensible-restless": Share(0.85, 1.0),
+    "TransferShedder-4.0.8-extensible-restless-quiet": Share(0.9, 1.0),
     "TransferShedder-4.2.4-extensible": Share(0.9, 1.0),
     "TransferShedder-4.2.4-extensible-early": Share(1.0, 1.0),
     "UniformLoadShedder-4.0.8-modular": Share(1.0, 0.9),

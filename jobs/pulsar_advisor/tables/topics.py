@@ -5,7 +5,6 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from pulsar_advisor.tables.frames import few_rows
 from pulsar_advisor.tables.names import ranges_of, traffic_of, with_range
 from pulsar_advisor.tables.raw import RawTables
 from pulsar_advisor.tables.schemas import SEGMENT_LOAD, TRAFFIC
@@ -21,12 +20,14 @@ def topics(raw: RawTables, owned: DataFrame, namespaces_: DataFrame) -> DataFram
             sf.expr("explode(transform(sequence(0, partitions - 1), i -> concat(topic, '-partition-', i))) as topic"),
         )
     )
+    no_segment = sf.lit(None).alias("segment")
     named = (
         raw["topic_names"]
         .select("namespace", "topic")
         .union(partitions)
-        .union(raw["segments"].select("namespace", "topic"))
-        .select("*", sf.lit(True).alias("named"), sf.lit(None).alias("shown"))
+        .select("*", no_segment)
+        .union(raw["segments"].select("namespace", "topic", _segment().alias("segment")))
+        .select("namespace", "topic", sf.lit(True).alias("named"), sf.lit(None).alias("shown"), "segment")
     )
     owners = owned.select("bundle", "owner")
     loaded = (
@@ -43,6 +44,7 @@ def topics(raw: RawTables, owned: DataFrame, namespaces_: DataFrame) -> DataFram
                 "range",
                 sf.struct(*(f"stats.{field}" for field in (*TRAFFIC, "producerCount", "storageSize"))).alias("stats"),
             ).alias("shown"),
+            no_segment,
         )
     )
     rows = (
@@ -55,6 +57,7 @@ def topics(raw: RawTables, owned: DataFrame, namespaces_: DataFrame) -> DataFram
             sf.max("named").alias("named"),
             sf.max("shown").alias("shown"),
             sf.count("shown").alias("reports"),
+            sf.max("segment").alias("segment"),
         )
         .withColumns(
             {
@@ -66,16 +69,21 @@ def topics(raw: RawTables, owned: DataFrame, namespaces_: DataFrame) -> DataFram
                 **traffic_of("shown.stats"),
                 "producers": sf.col("shown.stats.producerCount"),
                 "storage_size_bytes": sf.col("shown.stats.storageSize"),
+                "scalable_topic": sf.coalesce("segment.scalableTopic", _of_name("topic://", 1)),
+                "segment_id": sf.coalesce("segment.document.segmentId", _of_name("", 2).cast("bigint")),
+                "segment_state": sf.col("segment.document.state"),
+                "segment_parents": sf.col("segment.document.parentIds"),
+                "segment_children": sf.col("segment.document.childIds"),
+                **{
+                    f"controller_{name}": sf.when(
+                        sf.col("segment.loadModifiedAt").isNotNull(), sf.col(f"segment.load.{field}")
+                    )
+                    for field, name in SEGMENT_LOAD.items()
+                },
+                "controller_load_modified_at_ms": sf.col("segment.loadModifiedAt"),
             }
         )
-        .drop("shown", "key")
-        .join(few_rows(_segments(raw)), "topic", "left")
-        .withColumns(
-            {
-                "scalable_topic": sf.coalesce("scalable_topic", _of_name("topic://", 1)),
-                "segment_id": sf.coalesce("segment_id", _of_name("", 2).cast("bigint")),
-            }
-        )
+        .drop("shown", "segment", "key")
     )
     return with_range(rows, ranges_of(namespaces_.where("not deleted")))
 
@@ -83,28 +91,9 @@ def topics(raw: RawTables, owned: DataFrame, namespaces_: DataFrame) -> DataFram
 def _of_name(prefix: str, group: int) -> Column:
     """A part of a segment's name, for one that is loaded but in no layout: its topic, or its id."""
     part = sf.regexp_extract("topic", "^segment://(.+)/[0-9a-f]{4}-[0-9a-f]{4}-([0-9]{1,18})$", group)
-    return sf.when((sf.col("domain") == "segment") & (part != ""), sf.concat(sf.lit(prefix), part))
+    return sf.when(sf.col("topic").startswith("segment://") & (part != ""), sf.concat(sf.lit(prefix), part))
 
 
-def _segments(raw: RawTables) -> DataFrame:
-    """(topic, columns about its scalable topic), by the latest load that its controller knows."""
-    latest = sf.struct("load", "loadModifiedAt")
-    return (
-        raw["segments"]
-        .groupBy("topic")
-        .agg(
-            sf.max("scalableTopic").alias("scalable_topic"),
-            sf.first("document").alias("segment"),
-            sf.max_by(latest, "loadModifiedAt").alias("latest"),
-        )
-        .select(
-            "topic",
-            "scalable_topic",
-            sf.col("segment.segmentId").alias("segment_id"),
-            sf.col("segment.state").alias("segment_state"),
-            sf.col("segment.parentIds").alias("segment_parents"),
-            sf.col("segment.childIds").alias("segment_children"),
-            *(sf.col(f"latest.load.{field}").alias(f"controller_{name}") for field, name in SEGMENT_LOAD.items()),
-            sf.col("latest.loadModifiedAt").alias("controller_load_modified_at_ms"),
-        )
-    )
+def _segment() -> Column:
+    """What a layout says of a segment; the greatest is by the latest load that its controller knows."""
+    return sf.struct("loadModifiedAt", "load", "scalableTopic", "document")
