@@ -1,4 +1,4 @@
-"""Folding a day of snapshots, and the trend of weeks: `bench_history.py [SNAPSHOTS BROKERS BUNDLES DAYS]`.
+"""Folding a day, the trend of weeks, the page over clusters: `bench_history.py [SNAPSHOTS BROKERS BUNDLES DAYS]`.
 
 By default 96 snapshots of 100 brokers and 10,000 bundles, and 28 days of them. Bundles' rates wander at random, so they
 compress as badly as any. Each figure is that of a new process: seconds, processor time, and the highest memory.
@@ -7,6 +7,7 @@ compress as badly as any. Each figure is that of a new process: seconds, process
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from results import RESULTS, conditions, record
 
 FIRST: Final = datetime(2026, 11, 1, tzinfo=UTC)
 CLUSTER: Final = "bench"
+CLUSTERS: Final = 50
 
 
 def write_snapshots(root: Root, number: int, brokers: int, names: Sequence[str]) -> None:
@@ -88,15 +90,21 @@ def _snapshots(number: int, brokers: int, names: Sequence[str]) -> Iterator[dict
         }
 
 
-def copy_days(root: Root, days: int) -> None:
-    """The folded first day, as that of the days after it too."""
+def copy_days(source: Root, target: Root, days: int) -> None:
+    """The folded first day of a cluster, as that of each of a cluster's first days."""
     first = f"{FIRST:%Y%m%d}"
-    for number in range(1, days):
+    result = json.loads((Path(str(source.day_folder("result", first))) / RESULT).read_text())
+    for number in range(days):
         day = f"{FIRST + timedelta(days=number):%Y%m%d}"
-        for table in (Path(root.url) / "history").iterdir():
-            shutil.copytree(str(root.day_folder(table.name, first)), str(root.day_folder(table.name, day)))
-        result = Path(str(root.day_folder("result", day))) / RESULT
-        result.write_text(json.dumps(json.loads(result.read_text()) | {"day": day}))
+        if (source.cluster, first) == (target.cluster, day):
+            continue
+        for table in (Path(source.url) / "history").iterdir():
+            if table.name != "result":
+                folders = (str(root.day_folder(table.name, one)) for root, one in ((source, first), (target, day)))
+                shutil.copytree(*folders, copy_function=os.link)
+        file = Path(str(target.day_folder("result", day))) / RESULT
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(result | {"day": day, "cluster": target.cluster}))
 
 
 def main(snapshots: int, brokers: int, bundles: int, days: int) -> None:
@@ -109,8 +117,11 @@ def main(snapshots: int, brokers: int, bundles: int, days: int) -> None:
         print("| -- | -- | -- | -- | -- |")
         size = f"{snapshots} snapshots of {brokers:,} brokers and {bundles:,} bundles"
         measure(f"fold a day of {size}", root, "history", "fold", "--all")
-        copy_days(root, days)
+        copy_days(root, root, days)
         measure(f"`trend` of {days} days of {size}", root, "trend", "--days", str(days))
+        for number in range(1, CLUSTERS):
+            copy_days(root, Root(folder, f"{CLUSTER}-{number}"), days)
+        measure(f"`index` of {CLUSTERS} clusters, {days} days of {size} each", root, "index")
         load = next(Path(str(root.day_folder("load", f"{FIRST:%Y%m%d}"))).iterdir())
         print(f"\n{load.stat().st_size / pq.ParquetFile(load).metadata.num_rows:.1f} bytes for a bundle and snapshot")
 
