@@ -36,10 +36,10 @@ CLUSTER: Final = "bench"
 CLUSTERS: Final = 50
 
 
-def write_snapshots(root: Root, number: int, brokers: int, names: Sequence[str]) -> None:
-    """Normalized and validated snapshots of one day, evenly spaced."""
+def write_snapshots(root: Root, number: int, brokers: int, names: Sequence[str], days: int = 1) -> None:
+    """Normalized and validated snapshots of these days, evenly spaced."""
     for place, columns in enumerate(_snapshots(number, brokers, names)):
-        snapshot = snapshot_id(FIRST + place * timedelta(days=1) / number)
+        snapshot = snapshot_id(FIRST + place * timedelta(days=days) / number)
         write_file(root.folder("raw", snapshot) / MANIFEST, documents.manifest(snapshot=snapshot).content())
         write_file(root.folder("tables/result", snapshot) / RESULT, documents.tables_result().content())
         write_file(root.folder("validation", snapshot) / RESULT, documents.validation(snapshot=snapshot).content())
