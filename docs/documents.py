@@ -3,11 +3,20 @@
 Tests hold real documents to them.
 """
 
+# ruff: noqa: E402
+
 from collections.abc import Mapping
 from typing import Any, Final
 
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
+
+from pulsar_advisor.documents.document import Document, Part
+
+# Only schemas show what fields mean. Pydantic looks for that in the source of each class, which no command should wait
+# for; classes defined from here on inherit this.
+for _kind in (Part, Document):
+    _kind.model_config["use_attribute_docstrings"] = True
 
 from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.documents.audit_result import AuditResult

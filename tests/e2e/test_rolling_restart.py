@@ -70,7 +70,7 @@ def test_every_broker_is_restarted_empty_though_one_and_the_scheduler_are_killed
         assert admin.finished(DAG, run) == "success", admin.tasks(DAG, run)
         assert sorted(order) == sorted(cluster.broker_ids)
         assert overrides(cluster) == before
-    print(f"in Airflow, one killed: {moves.figures(messages.report)}")
+    print(f"in Airflow, one killed: {moves.figures(messages.report, killed=True)}")
 
 
 def drained_or_over(admin: Api, ledger: Ledger, run: str, digest: str) -> str | None:

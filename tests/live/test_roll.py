@@ -79,7 +79,7 @@ def test_a_roll_of_three_brokers(start_cluster: StartCluster, tmp_path: Path, sp
         assert sorted(order) == sorted(cluster.broker_ids[:3])
         assert status["ended"] == "every broker was restarted"
     how = f"{'with' if spare else 'without'} a spare, {'one' if kill else 'none'} killed"
-    print(f"conducted, {how}: {moves.figures(messages.report)}")
+    print(f"conducted, {how}: {moves.figures(messages.report, killed=kill)}")
     assert max(moves.of_bundle.values()) <= (1 if spare else 2)
 
 
@@ -99,7 +99,7 @@ def test_the_same_restarts_by_hand(start_cluster: StartCluster, balanced: bool, 
             wait_until_reported(cluster, set(topics))
             moves.look()
     how = f"balancer {'on' if balanced else 'off'}, {'one' if kill else 'none'} killed"
-    print(f"by hand, {how}: {moves.figures(messages.report)}")
+    print(f"by hand, {how}: {moves.figures(messages.report, killed=kill)}")
 
 
 def empty(cluster: LiveCluster, shell: Shell, broker: LiveBroker) -> None:

@@ -25,7 +25,7 @@ class _Named(msgspec.Struct):
 class Part(BaseModel):
     """A part of a document."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class Document(Part):

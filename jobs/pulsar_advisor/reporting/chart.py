@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-import altair as alt
 import vl_convert
 
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.reporting.brokers import BrokerRow, BrokerTable
 from pulsar_advisor.reporting.figures import count, percent
 from pulsar_advisor.reporting.options import Options, Tradeoff
+
+_Json = Mapping[str, object]
+"""A part of a Vega-Lite chart."""
 
 # Colours are names here: the style sheet defines each for light mode, dark mode and print.
 _BEFORE: Final = "#b0b7be"
@@ -29,6 +31,27 @@ _TICK_GAP: Final = 36
 """Pixels from one tick to the next, so that their labels don't touch."""
 _PADDING: Final = {"left": 24, "right": 24, "top": 4, "bottom": 8}
 """Margin in pixels, as a reader's font may be wider than the one that the library measured."""
+_RULE: Final[_Json] = {"type": "rule", "color": _LIMIT, "strokeDash": [4, 3]}
+_STYLE: Final[_Json] = {
+    "background": "transparent",
+    "padding": _PADDING,
+    "config": {
+        "font": _FONT,
+        "view": {"stroke": None},
+        "axis": {
+            "labelColor": _INK,
+            "titleColor": _INK,
+            "titleFontWeight": "normal",
+            "gridColor": _FAINT,
+            "domainColor": _FAINT,
+            "tickColor": _FAINT,
+            "labelFontSize": 11,
+            "titleFontSize": 11,
+        },
+        "axisY": {"grid": False, "ticks": False, "domain": False, "labelPadding": 8},
+    },
+}
+_VEGA_LITE: Final = "6.4"
 _NAMESPACE_DECLARATIONS: Final = re.compile(r' xmlns(?::\w+)?="[^"]*"')
 _ROLES: Final = re.compile(r' (?:role|aria-\w+)="[^"]*"')
 """Of the parts of a chart: the page describes each chart in words, so its parts are nothing to a screen reader."""
@@ -43,30 +66,27 @@ def usage_chart(table: BrokerTable, width: int, label_width: int) -> str:
     suffix = shared_suffix([row.id for row in table.rows])
     bars = [_bar(row, suffix) for row in known]
     top = max([1.0, *(max(row.before_ratio or 0.0, row.after_ratio or 0.0) for row in known)])
-    scale = alt.Scale(domain=[0, top], nice=False, zero=True)
-    broker = alt.Y("broker:N", sort=None, title=None, axis=alt.Axis(labelLimit=label_width))
+    scale = {"domain": [0, top], "nice": False, "zero": True}
+    broker = {"field": "broker", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": label_width}}
     ticks = _ticks([threshold.ratio for threshold in table.thresholds], top, _TICK_GAP / width * top)
-    axis = alt.Axis(format=".0%", values=ticks, labelOverlap=False, title=None)
-    plot = alt.Chart(alt.Data(values=bars))
-    before = plot.mark_bar(height=_BAR_HEIGHT, color=_BEFORE).encode(
-        x=alt.X("before:Q", scale=scale, axis=axis), y=broker
-    )
-    after = plot.mark_bar(height=_BAR_HEIGHT // 2, color=_AFTER).encode(x=alt.X("after:Q", scale=scale), y=broker)
-    figures = plot.mark_text(align="left", dx=10, fontSize=11, color=_INK).encode(
-        x=alt.value(width), y=broker, text="figures:N"
-    )
-    limits = []
+    axis = {"format": ".0%", "values": ticks, "labelOverlap": False, "title": None}
+    before = {"field": "before", "type": "quantitative", "scale": scale, "axis": axis}
+    after = {"field": "after", "type": "quantitative", "scale": scale}
+    figures: _Json = {"type": "text", "align": "left", "dx": 10, "fontSize": 11, "color": _INK}
+    layers: list[_Json] = [
+        _layer(bars, {"type": "bar", "height": _BAR_HEIGHT, "color": _BEFORE}, x=before, y=broker),
+        _layer(bars, {"type": "bar", "height": _BAR_HEIGHT // 2, "color": _AFTER}, x=after, y=broker),
+        _layer(bars, figures, x={"value": width}, y=broker, text=_text("figures")),
+    ]
     for level, threshold in enumerate(table.thresholds):  # labels on separate levels: the lines may be close
-        line = alt.Chart(alt.Data(values=[{"ratio": threshold.ratio, "label": threshold.label}]))
-        x = alt.X("ratio:Q", scale=scale)
-        limits.append(line.mark_rule(color=_LIMIT, strokeDash=[4, 3]).encode(x=x))
-        limits.append(
-            line.mark_text(color=_LIMIT, align="right", dy=-4 - 14 * level, fontSize=11, baseline="bottom").encode(
-                x=x, y=alt.value(0), text="label:N"
-            )
+        line = [{"ratio": threshold.ratio, "label": threshold.label}]
+        at = {"field": "ratio", "type": "quantitative", "scale": scale}
+        label = {"align": "right", "dy": -4 - 14 * level, "fontSize": 11, "baseline": "bottom"}
+        layers.append(_layer(line, _RULE, x=at))
+        layers.append(
+            _layer(line, {"type": "text", "color": _LIMIT, **label}, x=at, y={"value": 0}, text=_text("label"))
         )
-    layers = alt.layer(before, after, figures, *limits)
-    return _svg(layers.properties(width=width, height=alt.Step(22)))
+    return _svg(layers, width, {"step": 22})
 
 
 def _ticks(thresholds: Sequence[float], top: float, gap: float) -> list[float]:
@@ -95,30 +115,39 @@ def tradeoff_chart(options: Options, width: int) -> str:
         for one in options.tradeoffs
         if one.maximum_ratio <= now
     ]
-    x = alt.X(
-        "disturbed:Q",
-        axis=alt.Axis(format=",d", tickCount=5, tickMinStep=1, title="topics and clients disturbed", labelFlush=False),
-        scale=alt.Scale(nice=True, zero=True),
-    )
-    y = alt.Y(
-        "maximum:Q",
-        axis=alt.Axis(format=".0%", tickCount=5, title=None),
-        scale=alt.Scale(zero=False, nice=True, padding=10),
-    )
-    plot = alt.Chart(alt.Data(values=points))
-    front = plot.transform_filter("datum.front")
+    x = {
+        "field": "disturbed",
+        "type": "quantitative",
+        "axis": {
+            "format": ",d",
+            "tickCount": 5,
+            "tickMinStep": 1,
+            "title": "topics and clients disturbed",
+            "labelFlush": False,
+        },
+        "scale": {"nice": True, "zero": True},
+    }
+    y = {
+        "field": "maximum",
+        "type": "quantitative",
+        "axis": {"format": ".0%", "tickCount": 5, "title": None},
+        "scale": {"zero": False, "nice": True, "padding": 10},
+    }
+    front, behind = "datum.front", "!datum.front"
+    joined: _Json = {"type": "line", "color": _AFTER, "strokeWidth": 1, "interpolate": "step-after"}
+    point: _Json = {"type": "point", "filled": True, "opacity": 1}
+    label: _Json = {"type": "text", "align": "left", "dx": 8, "dy": -8, "fontSize": 12, "color": _INK}
     layers = [
-        front.mark_line(color=_AFTER, strokeWidth=1, interpolate="step-after").encode(x=x, y=y),
-        plot.transform_filter("!datum.front")
-        .mark_point(filled=True, size=60, color=_BEFORE, opacity=1)
-        .encode(x=x, y=y),
-        front.mark_point(filled=True, size=80, color=_AFTER, opacity=1).encode(x=x, y=y),
-        front.mark_text(align="left", dx=8, dy=-8, fontSize=12, color=_INK).encode(x=x, y=y, text="labels:N"),
+        _layer(points, joined, front, x=x, y=y),
+        _layer(points, {**point, "size": 60, "color": _BEFORE}, behind, x=x, y=y),
+        _layer(points, {**point, "size": 80, "color": _AFTER}, front, x=x, y=y),
+        _layer(points, label, front, x=x, y=y, text=_text("labels")),
     ]
     if options.lowest_maximum_ratio is not None:
-        line = alt.Chart(alt.Data(values=[{"maximum": options.lowest_maximum_ratio}]))
-        layers.append(line.mark_rule(color=_LIMIT, strokeDash=[4, 3]).encode(y=y))
-    return _svg(alt.layer(*layers).properties(width=width, height=_TRADEOFF_HEIGHT))
+        layers.append(
+            _layer([{"maximum": options.lowest_maximum_ratio}], _RULE, y={"field": "maximum", "type": "quantitative"})
+        )
+    return _svg(layers, width, _TRADEOFF_HEIGHT)
 
 
 def _labels_at(options: Options, place: Tradeoff) -> str:
@@ -127,24 +156,19 @@ def _labels_at(options: Options, place: Tradeoff) -> str:
     return ", ".join(one.label for one in options.tradeoffs if (one.disturbed, one.maximum_ratio) == at)
 
 
-def _svg(chart: alt.LayerChart) -> str:
-    styled = (
-        chart.properties(background="transparent", padding=_PADDING)
-        .configure(font=_FONT)
-        .configure_view(stroke=None)
-        .configure_axis(
-            labelColor=_INK,
-            titleColor=_INK,
-            titleFontWeight="normal",
-            gridColor=_FAINT,
-            domainColor=_FAINT,
-            tickColor=_FAINT,
-            labelFontSize=11,
-            titleFontSize=11,
-        )
-        .configure_axisY(grid=False, ticks=False, domain=False, labelPadding=8)
-    )
-    svg = vl_convert.vegalite_to_svg(styled.to_dict(), allowed_base_urls=[])
+def _layer(values: Sequence[_Json], mark: _Json, only: str | None = None, **encoding: _Json) -> _Json:
+    """One mark for each of these values, or for those of which an expression of Vega's holds."""
+    where = {} if only is None else {"transform": [{"filter": only}]}
+    return {"data": {"values": values}, "mark": mark, "encoding": encoding, **where}
+
+
+def _text(field: str) -> _Json:
+    return {"field": field, "type": "nominal"}
+
+
+def _svg(layers: Sequence[_Json], width: int, height: int | _Json) -> str:
+    chart = {"layer": layers, "width": width, "height": height, **_STYLE}
+    svg = vl_convert.vegalite_to_svg(chart, vl_version=_VEGA_LITE, allowed_base_urls=[])
     return _ROLES.sub("", _NAMESPACE_DECLARATIONS.sub("", str(svg), count=2))
 
 
@@ -196,7 +220,7 @@ def text_alternative(table: BrokerTable) -> str:
     )
 
 
-def _bar(row: BrokerRow, suffix: str) -> dict[str, str | float | None]:
+def _bar(row: BrokerRow, suffix: str) -> _Json:
     before, after = percent(row.before_ratio, 0), percent(row.after_ratio, 0)
     return {
         "broker": plain(row.id.removesuffix(suffix) if suffix else row.id),

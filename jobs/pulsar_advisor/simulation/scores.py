@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Final, Literal, Self
 
 import numpy as np
-from pydantic import ConfigDict
 
 from pulsar_advisor.model.cluster.cluster_state import Booleans, Floats, throughput_bytes_per_s
 from pulsar_advisor.simulation.simulate import Cycle, Ended, Simulation
@@ -90,8 +89,6 @@ class Ending:
     What is disturbed is counted once for each unload. `first_` is the snapshot, `last_` the last cycle; usage is the
     weighted maximum, throughput is in and out.
     """
-
-    __pydantic_config__ = ConfigDict(use_attribute_docstrings=True)
 
     ended: Ended
     worst_ended: Ended | None = None

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Self
 
-from pydantic import ConfigDict
-
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import AdvisorError
@@ -37,8 +35,6 @@ Comparison = Literal["better", "same", "worse"]
 @dataclass(frozen=True, kw_only=True)
 class Trial:
     """A change of settings that would end a violation of lint's, and how the cluster ends with it and without it."""
-
-    __pydantic_config__ = ConfigDict(use_attribute_docstrings=True)
 
     change: Mapping[str, str]
     error: str | None

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from pydantic import ConfigDict
-
 from pulsar_advisor.model.configuration.settings import (
     SETTING_KEYS,
     LoadBalancerSettings,
@@ -31,8 +29,6 @@ SetBy = Literal["dynamic", "file", "default"]
 @dataclass(frozen=True, kw_only=True)
 class UpgradedSetting:
     """One setting before and after an upgrade; values as Pulsar's files spell them."""
-
-    __pydantic_config__ = ConfigDict(use_attribute_docstrings=True)
 
     key: str
     set_by: SetBy

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from pydantic import ConfigDict
 
 from pulsar_advisor.model.cluster.cluster_state import (
     CPU,
@@ -36,8 +35,6 @@ class Coverage:
 
     The defaults are what earlier releases didn't say.
     """
-
-    __pydantic_config__ = ConfigDict(use_attribute_docstrings=True)
 
     judged_ratio: float | None = None
     """Share of the cluster's throughput in usable bundles of known, complete brokers."""
