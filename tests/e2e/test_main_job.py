@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -171,7 +172,7 @@ def test_the_advised_plan_goes_from_the_reports_button_to_the_verified_figure_on
     open_request(approver, run)
     [call] = sent(hook, "approval.waiting")
     assert advised.digest in call["sentence"]
-    assert call["link"].startswith(f"{airflow.url}{run}/")
+    assert unquote(call["link"]).startswith(f"{airflow.url}{run}/")
     mail = wait_for(lambda: next((mail for mail in mails.mails if mail["subject"] == "approval.waiting on live"), None))
     body = mail.get_body()
     assert body is not None
@@ -267,7 +268,7 @@ def test_the_applied_plan_is_not_proposed_a_second_time_and_somebody_is_called(
     assert cluster.moves() == before
     assert len(runs_of_plan(ledger, advised.digest)) == 1
     [call] = [call for call in sent(hook, "task.failed") if "propose" in call["sentence"]]
-    assert run in call["link"]
+    assert run in unquote(call["link"])
 
 
 def test_a_run_whose_airflow_is_killed_part_by_part_is_finished_without_a_repeated_step(
