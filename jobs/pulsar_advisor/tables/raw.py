@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from operator import or_
 from typing import Any, Final
@@ -235,16 +235,24 @@ class RawTables:
     """Whether some brokers gave metrics instead of a load report; lines of `topic_stats` have consumers only then."""
     readable: Mapping[str, int]
     """Surface that is kept -> its readable lines."""
+    made: dict[str, DataFrame] = field(default_factory=dict, init=False)
+    """The frame of each surface that was asked for: Spark analyses every frame that is made."""
 
     def __getitem__(self, surface: str) -> DataFrame:
         """The readable lines of one surface. Without any, Spark removes joins with them."""
+        if surface not in self.made:
+            self.made[surface] = self._lines_of(surface)
+        return self.made[surface]
+
+    def _lines_of(self, surface: str) -> DataFrame:
         if surface in self.passing:
             return self.passing[surface].readable
         if not self.has_lines(surface):
             return no_rows(self.kept[0].sparkSession, SURFACES[surface].schema)
         kept = next(frame for frame in self.kept if surface in frame.columns)
         usable = (sf.col("_surface") == surface) & sf.col("_text").isNull()
-        return kept.where(usable).select(f"{surface}.*").drop(_CORRUPT)
+        columns = [f"{surface}.{name}" for name in kept.schema[surface].dataType.fieldNames() if name != _CORRUPT]
+        return kept.where(usable).select(columns)
 
     def has_lines(self, surface: str) -> bool:
         """Whether any line of a surface that is kept is readable."""
