@@ -13,7 +13,7 @@ it**.
 | `propose` | records the proposal in the ledger under the name of the user who triggered the run |
 | `approve` | shows the plan and waits (*Required Actions*). No response in time counts as a rejection |
 | `apply` | carries the plan out step by step, trusting only the observed state of the cluster; deferred in long waits |
-| `after`, `verify` | compares prediction and outcome, using another fresh snapshot |
+| `after`, `verify` | once brokers report anew, compares prediction and outcome, using another fresh snapshot |
 | `as_predicted` | fails the DAG run if `apply` or `verify` failed |
 | `undo` | then offers to take the run back, for an hour unless the form says otherwise: another gate, another `apply` |
 | `restore_guard` | however `apply` ended: switches the cluster's own balancer on again, if a run left it off |
@@ -28,6 +28,7 @@ from __future__ import annotations
 from functools import partial
 
 from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.providers.standard.sensors.date_time import DateTimeSensorAsync
 from airflow.sdk import TaskGroup, chain, dag, get_current_context, task
 
 from pulsar_advisor_airflow import tasks
@@ -117,8 +118,11 @@ def rebalance_dag(cluster: Cluster) -> None:
         )
         executed = carried_out(plan=plan, until="{{ params.until or '' }}")
         with TaskGroup("after") as after:
+            # Deferred, and not longer than brokers take to report anew: usage from before the run can't be judged.
+            moment = task(task_id="judged_from")(tasks.judged_from)(place.cluster, plan)
+            settled = DateTimeSensorAsync(task_id="settle", target_time=moment)
             later = captured(place)
-            chain(later, spark_stage("normalize", place, later))
+            chain(settled, later, spark_stage("normalize", place, later))
         verify = task(multiple_outputs=False, outlets=[verified(cluster)])(tasks.verify)
         judged = verify(place.cluster, plan, later)
         chain(gate, executed, after, judged)

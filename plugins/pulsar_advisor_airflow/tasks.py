@@ -240,6 +240,17 @@ def propose(cluster: str, *candidates: Mapping[str, str] | None) -> dict[str, st
     return asdict(reference)
 
 
+def judged_from(cluster: str, plan: Mapping[str, str]) -> str:
+    """From when on `verify` can judge usage (ISO 8601): until then brokers report figures from before the run."""
+    from pulsar_advisor.stages.verify import judged_from
+    from pulsar_advisor.storage.plans import PlanReference
+    from pulsar_advisor_airflow.ledger import opened_ledger
+
+    root = _root(cluster)
+    with as_airflow_errors(), opened_ledger(root) as ledger:
+        return judged_from(PlanReference(**plan).load(root), ledger, root).isoformat()
+
+
 def verify(cluster: str, plan: Mapping[str, str], snapshot: str) -> Json:
     """Compare prediction and outcome, using a snapshot taken after the plan was carried out.
 

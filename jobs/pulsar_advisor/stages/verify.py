@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
-from pulsar_advisor.execution.verify import require_later, settled_run, verify_plan
+from pulsar_advisor.execution.verify import require_later, settle_s, settled_run, verify_plan
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.storage.results import read_manifest
@@ -21,10 +22,22 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_USUALLY_S: Final = 60
+"""What `settle_s` is with Pulsar's defaults."""
+
 
 def check(plan: Plan, ledger: Ledger) -> None:
     """Raise now, rather than after a capture and Spark, if there is no run to verify."""
     settled_run(plan, ledger)
+
+
+def judged_from(plan: Plan, ledger: Ledger, root: Root) -> datetime:
+    """From when on a capture shows figures of after the plan's run (UTC). Raises as `check`."""
+    _, ended_at_ms = settled_run(plan, ledger)
+    wait_s = _USUALLY_S
+    if (root.folder("tables/result", plan.snapshot) / RESULT).exists():
+        wait_s = settle_s(resolve_settings(*settings_inputs(root, plan.snapshot)).values)
+    return datetime.fromtimestamp(ended_at_ms / 1000, UTC) + timedelta(seconds=wait_s)
 
 
 def check_snapshot(plan: Plan, ledger: Ledger, root: Root, snapshot: str) -> None:

@@ -146,7 +146,7 @@ _WITH_CONSUMERS: Final = Surface(
 )
 """Read if some brokers give no report that counts consumers; otherwise it would only cost time."""
 
-_OF_TOPICS: Final = ("topic_stats", "topic_names")
+_OF_TOPICS: Final = ("topic_stats", "topic_names", "segments")
 """The surfaces with a line per topic. Their lines are parsed on their way into the table `topics`, not kept in memory:
 nothing else needs them but the reports of Extensible brokers.
 """
@@ -359,8 +359,8 @@ def _lines(spark: SparkSession, urls: Sequence[str]) -> DataFrame:
 def _passing(spark: SparkSession, folder: UPath, files: Sequence[File], surface: Surface) -> PassingLines:
     """Lines that Spark's JSON source parses: from bytes, where `from_json` makes a reader with 8 KB for each line.
 
-    It parses the columns that a query uses. These surfaces require all of theirs, so every query uses all of them, and
-    finds the same lines unusable.
+    It parses the columns that a query uses. Every query uses all of these surfaces' columns, most because they are
+    required, and so finds the same lines unusable.
     """
     source = spark.read.schema(_schema(surface)).options(**_KEEP_CORRUPT)
     lines = in_few_partitions(source.json([spark_url(folder / file.path) for file in files]))
