@@ -33,7 +33,7 @@ LEVELS = ("unit", "parity", "spark", "dags", "integration", "live", "e2e")
 PARALLEL_LEVELS = frozenset({"unit", "spark", "dags", "integration"})
 """Levels whose tests share nothing: each processor runs some of them. One cluster of brokers keeps all busy."""
 
-SIDE_BY_SIDE = (("unit", "parity"), ("live", "dags", "integration", "e2e"), ("spark",))
+SIDE_BY_SIDE = (("unit", "parity", "spark"), ("live", "dags", "integration", "e2e"))
 """Levels that run one after the other, beside the others: each waits for something much of the time.
 
 What computes gives way to brokers and Airflow, which miss their time-outs otherwise.
