@@ -13,14 +13,12 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Final
 
-from bench_capture import Cost, watched
-from bench_grid import used
-from bench_history import CLUSTER, write_snapshots
+from bench_capture import watched
+from bench_history import CLUSTER, bundle_names, write_snapshots
+from bench_run import heading, show
 
 from harness.standalone_spark import running_spark
-from pulsar_advisor.model.cluster.bundle_range import format_range
 from pulsar_advisor.storage.root import Root
-from results import RESULTS, conditions, record
 
 JOB: Final = Path(__file__).resolve().parents[1] / "jobs" / "fold.py"
 OF_A_DAY: Final = 96
@@ -30,28 +28,17 @@ def main(days: int, brokers: int, bundles: int) -> None:
     """Print one table. Raises `SystemExit` if the days differ."""
     with tempfile.TemporaryDirectory() as folder:
         root = Root(f"{folder}/root", CLUSTER)
-        names = [f"tenant/ns-{place % 500}/{format_range(place, place + 1)}" for place in range(bundles)]
-        write_snapshots(root, days * OF_A_DAY, brokers, names, days)
+        write_snapshots(root, days * OF_A_DAY, brokers, bundle_names(bundles), days)
         command = [sys.executable, str(JOB), "--root", root.url, "--cluster", CLUSTER, "--before", "20300101"]
-        print("| work | seconds | processor s | MiB |")
-        print("| -- | -- | -- | -- |")
+        heading()
         work = f"fold {days} days of {OF_A_DAY} snapshots of {brokers:,} brokers and {bundles:,} bundles"
-        show(f"{work}, local[2]", *watched([*command, "--master", "local[2]"]))
+        show(f"{work}, local[2]", *watched([*command, "--master", "local[2]"]), "90")
         local = take(root)
         with running_spark(Path(folder), memory="4g") as spark:
-            before = used(spark)
-            cost, peak = watched([*command, "--master", spark.master])
-            show(f"{work}, standalone", Cost(cost.seconds, cost.processor_s + used(spark) - before), peak)
+            show(f"{work}, a standalone cluster: the driver", *watched([*command, "--master", spark.master]), "90")
         if take(root) != local:
             raise SystemExit("the days differ")
         print(f"\nthe same {len(local)} files")
-
-
-def show(work: str, cost: Cost, peak: int) -> None:
-    """Print and record a row; the memory is that of the driver and its children."""
-    figures = {"s": f"{cost.seconds:.1f}", "processor s": f"{cost.processor_s:.1f}", "peak MiB": f"{peak / 2**20:.0f}"}
-    print(f"| {work} | {' | '.join(figures.values())} |", flush=True)
-    record(RESULTS / "waiting-times.tsv", [{"work": work, **figures, **conditions()}])
 
 
 def take(root: Root) -> dict[str, str]:

@@ -36,6 +36,11 @@ CLUSTER: Final = "bench"
 CLUSTERS: Final = 50
 
 
+def bundle_names(number: int) -> list[str]:
+    """As many bundles of 500 namespaces."""
+    return [f"tenant/ns-{place % 500}/{format_range(place, place + 1)}" for place in range(number)]
+
+
 def write_snapshots(root: Root, number: int, brokers: int, names: Sequence[str], days: int = 1) -> None:
     """Normalized and validated snapshots of these days, evenly spaced."""
     for place, columns in enumerate(_snapshots(number, brokers, names)):
@@ -111,8 +116,7 @@ def main(snapshots: int, brokers: int, bundles: int, days: int) -> None:
     """Print one table."""
     with tempfile.TemporaryDirectory() as folder:
         root = Root(folder, CLUSTER)
-        names = [f"tenant/ns-{place % 500}/{format_range(place, place + 1)}" for place in range(bundles)]
-        write_snapshots(root, snapshots, brokers, names)
+        write_snapshots(root, snapshots, brokers, bundle_names(bundles))
         print("| work | exit code | seconds | processor s | MiB |")
         print("| -- | -- | -- | -- | -- |")
         size = f"{snapshots} snapshots of {brokers:,} brokers and {bundles:,} bundles"

@@ -2,8 +2,8 @@
 
     python tests/run_levels.py [--full] [LEVEL ...]
 
-A level is a folder of tests/. Without --full the tests marked `full` are left out, and levels run side by
-side. A level without tests, or one whose tests were all skipped, is reported as SKIPPED with the reason;
+A level is a folder of tests/. Without --full the tests marked `full` are left out, and the levels that mostly wait run
+beside the others. A level without tests, or one whose tests were all skipped, is reported as SKIPPED with the reason;
 the exit code is 0 if tests ran and none failed.
 """
 
@@ -21,24 +21,20 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import IO
 
 LEVELS = ("unit", "parity", "spark", "dags", "integration", "live", "e2e")
-"""In the order of the summary, and of a full run: the cheap ones, which fail most often, first."""
+"""In the order they run: the cheap ones, which fail most often, first."""
 
 PARALLEL_LEVELS = frozenset({"unit", "spark", "dags", "integration"})
 """Levels whose tests share nothing: each processor runs some of them. One cluster of brokers keeps all busy."""
 
-SIDE_BY_SIDE = (("unit", "parity", "spark"), ("live", "dags", "integration", "e2e"))
-"""Levels that run one after the other, beside the others: each waits for something much of the time.
-
-What computes gives way to brokers and Airflow, which miss their time-outs otherwise.
-"""
-GIVING_WAY = frozenset({"unit", "parity", "spark", "integration"})
+WAITING_LEVELS = ("live", "dags", "integration")
+"""Levels that wait much of the time: brokers take two minutes to show their load, Airflow looks once a second, and
+commands start one after the other."""
 
 MEMORY = Path("/dev/shm")
 IN_MEMORY_LEVELS = frozenset({"unit", "dags"})
@@ -107,7 +103,8 @@ def run_level(
     in_memory = level in IN_MEMORY_LEVELS and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= ROOM_IN_MEMORY
     with tempfile.TemporaryDirectory(dir=MEMORY if in_memory else None) as scratch:
         report = Path(scratch) / "junit.xml"
-        command = ["nice"] if level in GIVING_WAY else []
+        # What computes gives way to what waits, or brokers would miss their time-outs.
+        command = ["nice"] if level in PARALLEL_LEVELS - set(WAITING_LEVELS) else []
         command += [sys.executable, "-m", "pytest", str(folder), f"--junitxml={report}"]
         # Without --full the generated examples are the same in every run; with it each run looks for new ones.
         command += [] if full else ["-m", "not full", "--hypothesis-profile=ci"]
@@ -139,23 +136,20 @@ def main(arguments: Sequence[str], tests: Path = Path(__file__).parent) -> int:
     interrupted: list[int] = []
     previous = signal.signal(signal.SIGINT, lambda number, _frame: interrupted.append(number))
     asked = options.levels or LEVELS
-    together = (LEVELS,) if options.full else SIDE_BY_SIDE
-    lanes = [lane for levels in together if (lane := [level for level in levels if level in asked])]
+    others = [level for level in asked if options.full or level not in WAITING_LEVELS] or asked
+    beside = [level for level in WAITING_LEVELS if level in asked and level not in others]
     run = partial(run_level, tests=tests, full=options.full, environment=os.environ)
-
-    def run_lane(levels: Sequence[str], output: IO[str] | None) -> list[Outcome]:
-        return [run(level, output=output) for level in levels if not interrupted]
-
     outcomes: list[Outcome] = []
     try:
-        with ThreadPoolExecutor(len(lanes)) as side_by_side, ExitStack() as files:
-            said = [files.enter_context(tempfile.TemporaryFile("w+")) for _ in lanes[1:]]
-            others = [side_by_side.submit(run_lane, *lane) for lane in zip(lanes[1:], said, strict=True)]
-            outcomes = run_lane(lanes[0], None)
-            for other, output in zip(others, said, strict=True):
-                outcomes += other.result()
-                output.seek(0)
-                shutil.copyfileobj(output, sys.stdout)
+        with ThreadPoolExecutor(1) as background, tempfile.TemporaryFile("w+") as said:
+            waiting = background.submit(lambda: [run(level, output=said) for level in beside if not interrupted])
+            for level in others:
+                outcomes.append(run(level))
+                if interrupted:
+                    break
+            outcomes += waiting.result()
+            said.seek(0)
+            shutil.copyfileobj(said, sys.stdout)
     finally:
         signal.signal(signal.SIGINT, previous)
 

@@ -63,7 +63,7 @@ class Ground:
         assert made.code in (0, GOAL_NOT_REACHED), made.err
         document = made.document
         digest: str = document["advice"]["digest"] if "advice" in document else document["digest"]
-        consents = ("--accept-worse", "--accept-low-confidence", "--error-budget", "50", "--on-drift", "skip")
+        consents = ("--accept-worse", "--accept-low-confidence", "--error-budget", "50")
         agreed = self.shell("approve", digest, "--as", "bob", *consents, *QUICK)
         assert agreed.code == 0, agreed.err
         return digest
