@@ -1,7 +1,7 @@
-"""Cost of segments: `bench_segments.py [TOPICS [TURNS]]`, `normalize` of as many segments as ordinary topics, by turns.
+"""Cost of segments: `bench_segments.py [TOPICS [TURNS]]`, `normalize` of as many segments as partitions, by turns.
 
-Two made-up clusters that differ only in their topics: plain ones, or the segments of scalable topics that were split
-and merged a hundred times each. A figure is the processor time of the whole job, as from a shell.
+Two made-up clusters that differ only in their topics: the partitions of one topic, or the segments of scalable topics
+that were split and merged a hundred times each. A figure is the processor time of the whole job, as from a shell.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ BUNDLES = {"shop/orders": 512, "shop/payments": 512}
 FEW = 120
 
 
-def plain(topics: int) -> RawSnapshot:
-    """A cluster of ordinary topics."""
-    return skewed_modular_cluster(version="5.0.1", bundles=BUNDLES, topics=topics)
+def partitioned(topics: int) -> RawSnapshot:
+    """A cluster of partitions and a few ordinary topics."""
+    return skewed_modular_cluster(version="5.0.1", bundles=BUNDLES, topics=topics, partitions=topics - FEW)
 
 
 def segmented(topics: int) -> RawSnapshot:
-    """The same with a few ordinary topics, and segments; the sealed ones count too."""
+    """The same with segments; the sealed ones count too."""
     chance, segments = random.Random(7), list[Segment]()
     while len(segments) < topics - FEW:
         segments += scalable_topic(f"topic://shop/payments/scalable-{len(segments):07}", CHANGES, chance)
@@ -39,19 +39,19 @@ def segmented(topics: int) -> RawSnapshot:
 
 def main(topics: int = 100_000, turns: int = 3) -> None:
     """Print processor seconds of each turn, and the ratio of their medians."""
-    taken: dict[str, list[float]] = {"plain": [], "segments": []}
+    taken: dict[str, list[float]] = {"partitions": [], "segments": []}
     with tempfile.TemporaryDirectory() as folder:
-        made = {"plain": plain(topics), "segments": segmented(topics)}
+        made = {"partitions": partitioned(topics), "segments": segmented(topics)}
         for turn in range(turns):
             for kind, raw in made.items():
                 root = Root(f"{folder}/{kind}-{turn}", "bench")
                 command = [sys.executable, str(JOB), "--root", root.url, "--cluster", "bench"]
                 cost, _ = watched([*command, "--snapshot", raw.write(root), "--master", f"local[{CORES}]"])
                 taken[kind].append(cost.processor_s)
-                print(f"{kind:<10}{cost.processor_s:>8.1f} processor s", flush=True)
+                print(f"{kind:<12}{cost.processor_s:>8.1f} processor s", flush=True)
     medians = {kind: statistics.median(seconds) for kind, seconds in taken.items()}
-    ratio = medians["segments"] / medians["plain"]
-    print(f"{topics:,} segments take {ratio:.2f} × what as many topics do")
+    ratio = medians["segments"] / medians["partitions"]
+    print(f"{topics:,} segments take {ratio:.2f} × what as many partitions do")
     figures = {f"{kind}, processor s": f"{seconds:.1f}" for kind, seconds in medians.items()}
     record(RESULTS / "segments.tsv", [{"topics": f"{topics:,}", **figures, "ratio": f"{ratio:.2f}", **conditions()}])
 

@@ -93,6 +93,7 @@ def skewed_modular_cluster(
     zookeeper: bool = True,
     bundles: Mapping[str, int] | None = None,
     topics: int = 120,
+    partitions: int = 16,
     segments: Sequence[Segment] = (),
     seed: int = 7,
 ) -> RawSnapshot:
@@ -100,7 +101,7 @@ def skewed_modular_cluster(
 
     With the default arguments and Pulsar's default settings the first broker is at about 90 % CPU, above the overload
     threshold and more than ten points above the mean, and one bundle is above the split limit of 30,000 msg/s. The
-    namespaces are `shop/orders` (a partitioned topic among its topics), `shop/payments`, `public/default` (nothing
+    namespaces are `shop/orders` (with a partitioned topic, all loaded), `shop/payments`, `public/default` (nothing
     loaded, bundles unowned), `pulsar/system`, and each broker's heartbeat namespaces. `zookeeper=False` leaves out what
     only ZooKeeper shows. `segments` are those of scalable topics in `shop`; the active ones are loaded.
     """
@@ -109,7 +110,7 @@ def skewed_modular_cluster(
     ids = [f"broker-{number}.pulsar.test:8080" for number in range(1, brokers + 1)]
     sizes = {"shop/orders": 8, "shop/payments": 4, "public/default": 16, "pulsar/system": 16} | dict(bundles or {})
     boundaries = {namespace: equal_boundaries(count) for namespace, count in sizes.items()}
-    names = _topic_names(boundaries, topics)
+    names = _topic_names(boundaries, topics, partitions)
     active = [segment.name for segment in segments if segment.state == "ACTIVE"]
     loaded = [*(topic for topic in names if not topic.endswith("-idle")), *active]
     stats = {topic: _topic_stats(chance, rank) for rank, topic in enumerate(loaded)}
@@ -180,7 +181,7 @@ def skewed_modular_cluster(
                 "namespace": "shop/orders",
                 "domain": "persistent",
                 "topic": "persistent://shop/orders/placed",
-                "partitions": _PARTITIONS,
+                "partitions": partitions,
             }
         ],
         "leader": [{"source": "rest", "broker": ids[0]}],
@@ -267,7 +268,6 @@ def runtime_settings(version: str) -> dict[str, str]:
     return {"clusterName": CLUSTER_NAME} | {key: _as_java_text(entry["default"]) for key, entry in defaults.items()}
 
 
-_PARTITIONS = 16
 
 
 def _as_java_text(value: Any) -> str:
@@ -282,16 +282,16 @@ def _json_line(line: Line) -> bytes:
     return json.dumps(line, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
 
 
-def _topic_names(boundaries: Mapping[str, Sequence[int]], topics: int) -> list[str]:
+def _topic_names(boundaries: Mapping[str, Sequence[int]], topics: int, partitions: int) -> list[str]:
     """All topics, hot ones first: partitions, plain ones, one in eight of them not loaded, and system topics."""
-    partitions = [f"persistent://shop/orders/placed-partition-{index}" for index in range(_PARTITIONS)]
+    placed = [f"persistent://shop/orders/placed-partition-{index}" for index in range(partitions)]
     owners = ("shop/orders", "shop/payments", "shop/payments")
     plain = [
         f"persistent://{owners[index % 3]}/account-{index:05d}{'-idle' * (index % 8 == 7)}"
-        for index in range(topics - _PARTITIONS)
+        for index in range(topics - partitions)
     ]
     system = [f"persistent://{namespace}/__change_events" for namespace in sorted(boundaries) if "shop" in namespace]
-    return [*partitions, *plain, *system, "persistent://pulsar/system/transaction_coordinator_assign-partition-0"]
+    return [*placed, *plain, *system, "persistent://pulsar/system/transaction_coordinator_assign-partition-0"]
 
 
 def _topic_stats(chance: random.Random, rank: int) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from typing import Final
 from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import Root
 
-_SMALL_BYTES: Final = 2 << 20
-"""Of a snapshot's raw files, about fifty thousand topics. Up to it, compiling a query costs more than running it, and
-starting a Python worker more than asking the strategies."""
+_SMALL_BYTES: Final = 4 << 20
+"""Of a snapshot's raw files, about a hundred thousand topics. Up to it, compiling a query costs more than running it,
+and starting a Python worker more than asking the strategies."""
 
 
 def raw_bytes(root: Root, snapshot: str) -> int:
