@@ -268,8 +268,6 @@ def runtime_settings(version: str) -> dict[str, str]:
     return {"clusterName": CLUSTER_NAME} | {key: _as_java_text(entry["default"]) for key, entry in defaults.items()}
 
 
-
-
 def _as_java_text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
