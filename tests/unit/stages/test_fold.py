@@ -127,6 +127,23 @@ def test_a_late_snapshot_joins_a_day_whose_tables_are_gone_as_if_it_had_been_the
     assert files_of(late) == files_of(whole)
 
 
+def test_what_was_folded_before_is_not_read_from_its_tables_again(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, MORNING)
+    fold(root, DAY)
+    next(root.folder("tables/bundles", MORNING).iterdir()).write_bytes(b"no parquet")
+    snapshot(tmp_path, NOON, "b:8080")
+    assert [one.id for one in fold(root, DAY).snapshots] == [MORNING, NOON]
+
+
+def test_a_day_with_a_damaged_file_is_folded_again_from_the_tables_of_its_snapshots(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, MORNING)
+    day = fold(root, DAY)
+    before = files_of(root)
+    (root.day_folder("load", DAY) / day.tables["load"].file).write_bytes(b"")
+    assert fold(root, DAY) == day
+    assert files_of(root) == before
+
+
 def test_a_validation_that_came_later_is_taken_in(tmp_path: Path) -> None:
     root = snapshot(tmp_path, MORNING)
     fold(root, DAY)
