@@ -148,7 +148,7 @@ def test_a_plan_made_on_a_fresh_snapshot_is_carried_out_after_a_named_user_appro
     assert (approval.approver, approval.source, approval.comment) == ("olive", "airflow", YES_TO_ALL["comment"])
     [proposal] = proposals_of_plan(ledger, plan["digest"])
     assert (proposal.proposer, proposal.source) == ("uma", "airflow")
-    assert user("uma").result("pulsar_rebalance", run, "verify")["deviations"] == []
+    assert user("uma").result("pulsar_rebalance", run, "verify")["as_predicted"]
 
     written = cluster.moves()
     again = user("uma").trigger("pulsar_rebalance", digest=plan["digest"])
