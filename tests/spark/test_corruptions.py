@@ -17,8 +17,8 @@ from corruptions.table import key_of, reviewed
 
 pytestmark = pytest.mark.spark
 
-_EVERY: int = 61
-"""One of so many is in the sample."""
+_EVERY: int = 101
+"""One of so many is in the sample: some of each load manager, and of each verdict."""
 
 
 @pytest.fixture(scope="module")

@@ -151,10 +151,9 @@ def _listed_by_namespace(state: ClusterState) -> tuple[Indices, Integers]:
 
 def _with_non_persistent_topics(state: ClusterState) -> Booleans:
     topics = state.topics
-    held = topics.loaded & (topics.bundle != NO_ROW)
-    is_non_persistent = [str(name).startswith("non-persistent://") for name in topics.names[held].tolist()]
+    held = topics.loaded & topics.is_non_persistent & (topics.bundle != NO_ROW)
     with_some = np.zeros(len(state.bundles), dtype=np.bool_)
-    with_some[topics.bundle[held][np.array(is_non_persistent, dtype=np.bool_)]] = True
+    with_some[topics.bundle[held]] = True
     return with_some
 
 

@@ -244,6 +244,11 @@ class Topics:
         listed[self.segments.row] = self.segments.is_listed
         return listed
 
+    @cached_property
+    def is_non_persistent(self) -> Booleans:
+        """Whether no bookie keeps its messages. Source: Pulsar `TopicDomain`."""
+        return np.array([str(name).startswith("non-persistent://") for name in self.names.tolist()], dtype=np.bool_)
+
 
 @dataclass(frozen=True, eq=False)
 class PublishedLoad:
