@@ -158,7 +158,7 @@ class Day:
 
     def _operate(self) -> None:
         name = self.names[len(self.lines) % len(self.names)]
-        # SQLite's clock shows whole seconds: a run of this second would wait for the next one, a hundred skipped sleeps.
+        # SQLite's clock has whole seconds: a run of this one would wait for the next, a hundred skipped sleeps later.
         run = trigger_dag(
             f"pulsar_rebalance__{name}",
             triggered_by=DagRunTriggeredByType.UI,

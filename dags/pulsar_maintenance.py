@@ -48,7 +48,8 @@ def pulsar_maintenance() -> None:
     """The guard of each cluster, and the audit of the ledger."""
     names = task(task_id="clusters")(tasks.cluster_names)()
     by_name = {"map_index_template": "{{ task.op_kwargs['cluster'] }}"}
-    task(on_failure_callback=guard_notifiers(), **by_name)(tasks.restore_guard).expand(cluster=names)
+    called = {"on_failure_callback": [*guard_notifiers(), Call("task.failed")]}
+    task(**called, **by_name)(tasks.restore_guard).expand(cluster=names)
     task(inlets=[audited_ledger()])(tasks.audit_ledger)()
 
 

@@ -126,7 +126,7 @@ def rebalance_dag(cluster: Cluster) -> None:
         verify = task(multiple_outputs=False, outlets=[verified(cluster)])(tasks.verify)
         judged = verify(place.cluster, plan, later)
         chain(gate, executed, after, judged)
-        restore = task(on_failure_callback=guard_notifiers())(tasks.restore_guard)
+        restore = task(on_failure_callback=[*guard_notifiers(), Call("task.failed")])(tasks.restore_guard)
         chain(executed, restore(place.cluster).as_teardown(on_failure_fail_dagrun=True))
         # A DAG run's state is that of its last tasks: without this one it would succeed, as the offer is made anyway.
         chain(judged, EmptyOperator(task_id="as_predicted"))
@@ -137,7 +137,7 @@ def rebalance_dag(cluster: Cluster) -> None:
                 task_id="approve", plan=undo, answer_within_h="{{ params.offer_undo_h }}", asks_policy=False, **asked
             )
             taken_back = carried_out(plan=undo)
-            failed = {"trigger_rule": "one_failed", "on_failure_callback": guard_notifiers()}
+            failed = {"trigger_rule": "one_failed", "on_failure_callback": [*guard_notifiers(), Call("task.failed")]}
             restored = task(**failed)(tasks.restore_guard)(place.cluster)
             chain(judged, undo, undo_gate, taken_back, restored)
 

@@ -94,7 +94,7 @@ def rolling_restart_dag(cluster: Cluster) -> None:
             pulsar_conn_id=place.pulsar_conn_id,
             zookeeper_conn_id=place.zookeeper_conn_id,
         )
-        restore = task(on_failure_callback=guard_notifiers())(tasks.restore_guard)
+        restore = task(on_failure_callback=[*guard_notifiers(), Call("task.failed")])(tasks.restore_guard)
         chain(gate, roll, restore(place.cluster, plan).as_teardown(on_failure_fail_dagrun=True))
         # A DAG run's state is that of its last tasks: without this one a failed roll would end as a success.
         chain(roll, EmptyOperator(task_id="all_restarted"))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal
 
 from airflow.sdk import BaseNotifier
@@ -37,7 +38,7 @@ class BalancerWebhook(BaseNotifier):  # type: ignore[misc]
 class Call(BaseNotifier):  # type: ignore[misc]
     """Calls somebody about a task: the notifiers of the option `call_notifiers`, and the webhook.
 
-    One that fails is logged by Airflow; the task goes on. `more` is sent with the sentence.
+    One that fails is logged, and the task goes on. `more` is sent with the sentence.
     """
 
     def __init__(self, event: Event, sentence: str = "", **more: str) -> None:
@@ -48,7 +49,7 @@ class Call(BaseNotifier):  # type: ignore[misc]
         call_notifiers()  # one that isn't there is an import error of the DAG
 
     def notify(self, context: Any) -> None:
-        """Raises as `AdviceWebhook` does."""
+        """Raises nothing: Airflow would end the task that calls, and its next try lifts a pause of the run."""
         task, ti = context["task"], context["ti"]
         said = {
             "approval.waiting": getattr(task, "subject", ""),
@@ -57,19 +58,32 @@ class Call(BaseNotifier):  # type: ignore[misc]
         answered_at = ("tasks", ti.task_id, "required_actions") if self.event == "approval.waiting" else ()
         link = with_host(dag_run_link(ti.dag_id, ti.run_id, *answered_at))
         call = {"cluster": _cluster(task), "sentence": plain(said), "link": link, **self.more}
-        call_people(self.event, call, context)
+        for failure in call_people(self.event, call, context):
+            self.log.error("nobody was called by %s", failure)
 
 
-def call_people(event: Event, call: Mapping[str, str], context: Mapping[str, Any]) -> None:
-    """Run the notifiers of `call_notifiers`, which find the event as `call` in their templates, then the webhook.
+def call_people(event: Event, call: Mapping[str, str], context: Mapping[str, Any]) -> list[str]:
+    """Run the notifiers of `call_notifiers`, which find the event as `call` in their templates, and the webhook.
 
-    Raises as `AdviceWebhook` does.
+    Each is tried, whatever becomes of the others. Returns those that failed, and why.
     """
-    for notifier in call_notifiers():
-        notifier({**context, "call": {"event": event, **call}})
-    receiver = webhook()
-    if receiver is not None:
-        receiver.send(event, dict(call))
+
+    def send() -> None:
+        receiver = webhook()
+        if receiver is not None:
+            receiver.send(event, dict(call))
+
+    found = {**context, "call": {"event": event, **call}}
+    calls: list[tuple[str, Callable[[], None]]] = [
+        (type(notifier).__name__, partial(notifier, found)) for notifier in call_notifiers()
+    ]
+    failures = []
+    for name, call_by in (*calls, ("the webhook", send)):
+        try:
+            call_by()
+        except Exception as error:  # a notifier may raise anything
+            failures.append(f"{name}: {error}")
+    return failures
 
 
 def _cluster(task: Any) -> str:

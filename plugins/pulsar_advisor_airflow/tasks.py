@@ -329,12 +329,13 @@ def _call_once_about(cluster: Cluster, newest: str, sentence: str) -> None:
     context = get_current_context()
     called = context["asset_state_store"][snapshot_validated(cluster)]
     call = {"cluster": cluster.name, "sentence": sentence, "link": with_host(page_link("clusters", cluster.name))}
-    try:
-        if called.get(_CALLED_ABOUT) != newest:
-            call_people("snapshot.overdue", call, context)
-            called.set(_CALLED_ABOUT, newest)
-    except Exception as error:  # a notifier may raise anything; the next run calls again
-        log.error("could not call anyone about %s: %s", cluster.name, error)
+    if called.get(_CALLED_ABOUT) == newest:
+        return
+    failures = call_people("snapshot.overdue", call, context)
+    for failure in failures:
+        log.error("nobody was called about %s by %s", cluster.name, failure)
+    if not failures:  # else the next run calls again
+        called.set(_CALLED_ABOUT, newest)
 
 
 def append_to_history(cluster: str) -> list[str]:
@@ -419,9 +420,10 @@ def report_restart(cluster: str, digest: str, broker: str) -> None:
 def restore_guard(cluster: str, roll: Mapping[str, str] | None = None) -> None:
     """Switch on what a run on this cluster switched off and, because it ended abnormally, never restored.
 
-    `roll` is one whose task is over, so that its next turn, if there is one, switches the balancer off again.
+    `roll` is one whose task is over: unless the roll is, it is given up until somebody goes on with it.
     """
     from pulsar_advisor.execution.ledger.lists import cluster_names
+    from pulsar_advisor.execution.ledger.rolls import give_up
     from pulsar_advisor.execution.run.guard import left_off, warning
     from pulsar_advisor.stages.apply import restore_what_was_left
     from pulsar_advisor_airflow.clusters import cluster as registered
@@ -429,11 +431,12 @@ def restore_guard(cluster: str, roll: Mapping[str, str] | None = None) -> None:
     from pulsar_advisor_airflow.ledger import opened_ledger
 
     with as_airflow_errors(), opened_ledger(_root(cluster)) as ledger:
-        given_up = roll["digest"] if roll else None
-        for name in sorted(name for name in cluster_names(ledger, cluster) if left_off(ledger, name, given_up)):
+        if roll:
+            give_up(ledger, roll["digest"])
+        for name in sorted(name for name in cluster_names(ledger, cluster) if left_off(ledger, name)):
             connection = PulsarAdminHook(registered(cluster).pulsar_conn_id).options()
-            restore_what_was_left(name, ledger, connection.required_admin, log.warning, given_up=given_up)
-            if still := left_off(ledger, name, given_up):
+            restore_what_was_left(name, ledger, connection.required_admin, log.warning)
+            if still := left_off(ledger, name):
                 raise AirflowException("; ".join(warning(switch, name) for switch in still))
 
 

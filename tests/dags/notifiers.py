@@ -29,3 +29,12 @@ def noting_the_guard() -> Noting:
 
 def noting_calls() -> Noting:
     return Noting("{{ call.event }} {{ call.cluster }} {{ call.sentence }} {{ call.link }}")
+
+
+class Failing(BaseNotifier):
+    def notify(self, context: Any) -> None:
+        raise ConnectionError("nothing answers")
+
+
+def failing() -> Failing:
+    return Failing()

@@ -273,7 +273,8 @@ def test_somebody_is_called_when_an_approval_waits_and_when_a_task_failed(
     stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example/balance")
-    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", "dags.notifiers.noting_calls")
+    both = "dags.notifiers.failing, dags.notifiers.noting_calls"  # the first takes neither the call nor the gate
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", both)
     monkeypatch.setattr(notifiers.Noting, "messages", [])
     state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve", person="dag_test"))
     assert (state, tasks["approve"]) == ("failed", "failed")

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from dags import notifiers
 from dags.conftest import Answer, Stages
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plans import recorded_plan
-from pulsar_advisor.execution.ledger.rolls import open_roll
+from pulsar_advisor.execution.ledger.rolls import open_roll, recorded_roll
 from pulsar_advisor.execution.roll.conduct import Roll, announce, end
 from pulsar_advisor.execution.roll.status import status_of
 from pulsar_advisor.execution.run.guard import GUARDED
@@ -87,8 +88,11 @@ def meanwhile(stages: Stages, act: Callable[[Ledger, Plan, str], None]) -> Itera
 
 
 def test_every_broker_is_drained_and_restarted_under_one_approval(
-    stages: Stages, run_dag: RunDag, brokers: Brokers
+    stages: Stages, run_dag: RunDag, brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Whom it calls can't be reached: that ends neither the gate nor the roll.
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", "dags.notifiers.failing")
+
     def restart(ledger: Ledger, plan: Plan, broker: str) -> None:
         assert brokers.cluster.owned_bundles(broker) == frozenset()
         assert set(GUARDED) <= brokers.cluster.overrides.keys()
@@ -117,6 +121,26 @@ def test_a_roll_that_somebody_ends_fails_and_has_its_balancer_back(
         state, states = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
     assert (state, states["roll"]) == ("failed", "failed")
     assert brokers.cluster.overrides == {}
+
+
+def test_a_roll_whose_task_failed_is_given_up_and_has_its_balancer_back(
+    stages: Stages, run_dag: RunDag, brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", "dags.notifiers.noting_calls")
+    monkeypatch.setattr(notifiers.Noting, "messages", [])
+
+    def lose_a_broker(ledger: Ledger, plan: Plan, broker: str) -> None:
+        brokers.restart(broker)
+        announce(ledger, plan, broker, OLIVE)
+        brokers.cluster.brokers -= {each for each in ORDER if each != broker}
+
+    with meanwhile(stages, lose_a_broker):
+        state, states = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
+    assert (state, states["roll"], states["restore_guard"]) == ("failed", "failed", "success")
+    assert brokers.cluster.overrides == {}
+    with closing(stages.ledger()) as ledger:
+        assert recorded_roll(ledger, digest_of(stages.plan)).is_given_up
+    assert any("task.failed" in said and "is not active" in said for said in notifiers.Noting.messages)
 
 
 def test_a_rejected_roll_sends_nothing(stages: Stages, run_dag: RunDag, brokers: Brokers) -> None:

@@ -54,5 +54,7 @@ class RollStatus(Document):
     """Who says that the drained broker was restarted; null without such a word."""
     paused: str | None = None
     """Who asked for a pause that is in force; null without one."""
+    given_up: bool = False
+    """Whether what carried it on, such as a task, is over, and nothing has taken it up since."""
     ledger_head: str = ""
     """The ledger's last event, `NUMBER:HASH`."""

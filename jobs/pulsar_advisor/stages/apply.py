@@ -43,18 +43,15 @@ def restore_what_was_left(
     connection: AdminConnection,
     progress: Progress,
     decided_by: Person | None = None,
-    given_up: str | None = None,
 ) -> None:
     """Restore anything that earlier runs left switched off on a cluster (Pulsar's own name); otherwise sends nothing.
 
-    A person who decides restores a `false` too that may be someone else's, see `guard`; `given_up` as there.
+    A person who decides restores a `false` too that may be someone else's, see `guard`.
     Raises `Refused` if the connection reaches another cluster.
     """
-    if guard.left_off(ledger, cluster_name, given_up):
+    if guard.left_off(ledger, cluster_name):
         with AdminTransport(connection, writes=True) as transport:
             cluster = AdminCluster(transport)
             if (reached := cluster.cluster_name()) != cluster_name:
                 raise Refused(f"the connection reaches cluster '{reached}', not '{cluster_name}': nothing was restored")
-            guard.restore_what_was_left(
-                ledger, cluster_name, cluster, progress, decided_by=decided_by, given_up=given_up
-            )
+            guard.restore_what_was_left(ledger, cluster_name, cluster, progress, decided_by=decided_by)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from threading import Timer
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from airflow.sdk import BaseOperator
@@ -12,6 +13,7 @@ from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.failures import as_airflow_errors
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, RollLink, show_links
 from pulsar_advisor_airflow.notifiers import Call
+from pulsar_advisor_airflow.run_limits import STAGE_TIMEOUT
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -62,10 +64,13 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
         self.pulsar_conn_id = pulsar_conn_id
         self.zookeeper_conn_id = zookeeper_conn_id
         self._killed: str | None = None
+        self._stage: BaseOperator | None = None
 
     def on_kill(self) -> None:
         """End the turn after its moves in flight; Airflow allows a few seconds for it."""
         self._killed = "the task was stopped in Airflow"
+        if self._stage is not None:
+            self._stage.on_kill()
 
     def execute(self, context: Context) -> Json:
         """The roll's digest, how many bundles it moved, and the ledger's last event."""
@@ -146,10 +151,10 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
         return LOOK_AGAIN_S
 
     def _submitted(self, snapshot: str, goal: Goal, context: Context) -> None:
-        """Have Spark make the plan of a turn, as the installation runs every stage."""
+        """Have Spark make the plan of a turn, as the installation runs every stage; one that hangs is ended."""
         from pulsar_advisor_airflow.operators.spark_stage import PulsarSparkStageOperator
 
-        PulsarSparkStageOperator(
+        self._stage = PulsarSparkStageOperator(
             task_id="turn",
             stage="turn",
             root=self.root,
@@ -157,4 +162,11 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
             snapshot=snapshot,
             arguments=(f"--roll={self.plan['digest']}", f"--left={','.join(goal.brokers)}"),
             spark_conn_id=option("spark_conn_id"),
-        ).execute(context)
+        )
+        too_long = Timer(STAGE_TIMEOUT.total_seconds(), self._stage.on_kill)
+        too_long.start()
+        try:
+            self._stage.execute(context)
+        finally:
+            too_long.cancel()
+            self._stage = None

@@ -27,7 +27,7 @@ from pulsar_advisor.execution.ledger.pauses import pause_requested
 from pulsar_advisor.execution.ledger.plan_states import PlanState, PlanStateName, states_of
 from pulsar_advisor.execution.ledger.plans import plan_record, summary_of_plan
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
-from pulsar_advisor.execution.ledger.rolls import open_roll
+from pulsar_advisor.execution.ledger.rolls import open_roll, roll_of_plan
 from pulsar_advisor.execution.ledger.runs import is_parked, run_if_any, runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.switches import SwitchedOff
@@ -198,6 +198,8 @@ class RunContent:
     """What a parked run waits for; empty if it isn't parked."""
     left_off: Sequence[SwitchedOff] = ()
     """What it switched off and could not restore."""
+    roll: str | None = None
+    """The digest of the roll that it is a turn of, where that is steered; None if it isn't a turn."""
 
 
 def root_of(cluster: Cluster) -> Root:
@@ -286,6 +288,7 @@ def run_content(ledger: Ledger, cluster: Cluster, number: int, place: Place) -> 
         pause=pause_requested(ledger, run.id),
         waiting=next(event.detail for event in reversed(parked) if event.run_id == run.id) if is_parked(run) else "",
         left_off=[switch for switch in left_off(ledger, run.cluster_name) if switch.run == run.id],
+        roll=roll_of_plan(ledger, run.digest),
     )
 
 

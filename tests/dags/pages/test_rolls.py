@@ -7,8 +7,10 @@ import pytest
 from dags.pages.conftest import LogIn, page_of_roll, token_in
 from pulsar_advisor.execution.cluster.cluster_port import Reply
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.rolls import give_up, runs_of_roll
 from pulsar_advisor.execution.roll.conduct import Roll
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor_airflow.pages.access import _signer
 from unit.execution.doubles import B1, B2, FakeCluster
 from unit.execution.roll.doubles import Brokers, drained, go_on_after
 
@@ -94,6 +96,24 @@ def test_a_turn_that_stopped_is_named_with_what_to_do(server: LogIn, roll: Roll)
     go_on_after(roll, B1)
     page = server("vic").get(page_of_roll(roll)).text
     assert f"<code>{B2}</code> is drained in part. The task roll says why; clear it to continue" in page
+
+
+def test_a_roll_that_was_given_up_asks_nobody_for_a_restart(server: LogIn, ledger: Ledger, roll: Roll) -> None:
+    give_up(ledger, roll.digest)
+    page = server("olive").get(page_of_roll(roll)).text
+    assert "Its task is over, so nothing carries it on: clear the task <code>roll</code> to continue" in page
+    assert "It has been restarted" not in page
+
+
+def test_a_turn_is_steered_on_the_rolls_page_alone(server: LogIn, ledger: Ledger, roll: Roll) -> None:
+    [run] = runs_of_roll(ledger, roll.digest)
+    client, path = server("olive"), f"/pulsar-advisor/clusters/prod-eu/runs/{run.id}"
+    user, _ = _signer().loads(token_in(client.get(page_of_roll(roll)).text))
+    assert 'method="post"' not in client.get(path).text
+    for order in ("pause", "go-on", "stop"):
+        refused = client.post(f"{path}/{order}", data={"token": _signer().dumps([user, path])})
+        assert refused.status_code == 409
+        assert f"is a turn of the roll {roll.digest}" in refused.text
 
 
 @pytest.mark.parametrize("path", ["clusters/prod-us/rolls/{}", "clusters/prod-eu/rolls/sha256:0"])

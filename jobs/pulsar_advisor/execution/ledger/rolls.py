@@ -25,6 +25,8 @@ _DRAINED: Final = "broker drained"
 _ANNOUNCED: Final = "restart announced"
 _RESTARTED: Final = "broker restarted"
 _ENDED: Final = "roll ended"
+_GIVEN_UP: Final = "roll given up"
+_TAKEN_UP: Final = "roll taken up"
 _OF: Final = "turn of a roll"
 
 
@@ -59,6 +61,8 @@ class RecordedRoll:
     """Why it ended, in words; None while it hasn't."""
     pause: str | None = None
     """Who asked for a pause, in words; None without a request, or once it was lifted."""
+    is_given_up: bool = False
+    """Whether what carried it on, such as a task, is over, and nothing has taken it up since."""
 
     @property
     def turn(self) -> RollTurn | None:
@@ -74,11 +78,11 @@ def recorded_roll(ledger: Ledger, digest: str) -> RecordedRoll:
 
 
 def _recorded(session: Session, digest: str) -> RecordedRoll:
-    kinds = (_TURN, _DRAINED, _ANNOUNCED, _RESTARTED, _ENDED, PAUSE_LIFTED)
+    kinds = (_TURN, _DRAINED, _ANNOUNCED, _RESTARTED, _ENDED, _GIVEN_UP, _TAKEN_UP, PAUSE_LIFTED)
     events = session.scalars(select(Event).where(Event.digest == digest, Event.kind.in_(kinds)).order_by(Event.id))
     turns: list[RollTurn] = []
     restarted: list[str] = []
-    is_drained, announced, ended = False, None, None
+    is_drained, announced, ended, is_given_up = False, None, None, False
     for event in events:
         detail = {} if event.kind == PAUSE_LIFTED else json.loads(event.detail)
         if event.kind == _TURN:
@@ -94,9 +98,15 @@ def _recorded(session: Session, digest: str) -> RecordedRoll:
         elif event.kind == PAUSE_LIFTED:
             # The cluster's own balancer was on meanwhile, so the broker is looked at again; a run's pause is its own.
             is_drained = is_drained and (event.run_id is not None or announced is not None)
+        elif event.kind == _GIVEN_UP:
+            # As after a pause.
+            is_drained, is_given_up = is_drained and announced is not None, True
+        elif event.kind == _TAKEN_UP:
+            is_given_up = False
         else:
             ended = detail["why"]
-    return RecordedRoll(tuple(turns), is_drained, announced, tuple(restarted), ended, pause_of_plan(session, digest))
+    pause = pause_of_plan(session, digest)
+    return RecordedRoll(tuple(turns), is_drained, announced, tuple(restarted), ended, pause, is_given_up)
 
 
 def add_turn(ledger: Ledger, session: Session, roll: str, turn: RollTurn) -> None:
@@ -131,6 +141,21 @@ def record_end(ledger: Ledger, roll: str, why: str) -> None:
         ledger.add_event(session, roll, _ENDED, _detail({"why": why}))
 
 
+def give_up(ledger: Ledger, roll: str) -> None:
+    """Record that what carried a roll on is over, unless the roll is: the cluster's own balancer comes back."""
+    with ledger.writing() as session:
+        recorded = _recorded(session, roll)
+        if recorded.turns and recorded.ended is None and not recorded.is_given_up:
+            ledger.add_event(session, roll, _GIVEN_UP, _detail({}))
+
+
+def take_up(ledger: Ledger, roll: str) -> None:
+    """Record that a roll that was given up is carried on again."""
+    with ledger.writing() as session:
+        if _recorded(session, roll).is_given_up:
+            ledger.add_event(session, roll, _TAKEN_UP, _detail({}))
+
+
 def plans_of_roll(session: Session, roll: str) -> tuple[str, ...]:
     """The digests of the plans of its turns, oldest first; of the roll itself first of all."""
     return tuple(dict.fromkeys((roll, *(turn.plan for turn in _recorded(session, roll).turns if turn.plan))))
@@ -157,11 +182,11 @@ def roll_of_plan(ledger: Ledger, digest: str) -> str | None:
 def goes_on(ledger: Ledger, roll: str) -> bool:
     """Whether a roll that was begun still goes on: it moves bundles, or waits for a restart.
 
-    It doesn't if it has ended, if its approval has, while it is paused, or if the last turn's run ended early or lost
-    its process: then a person has to look first.
+    It doesn't if it has ended, if its approval has, while it is paused or given up, or if the last turn's run ended
+    early or lost its process: then a person has to look first.
     """
     runs, recorded = runs_of_roll(ledger, roll), recorded_roll(ledger, roll)
-    if not runs or recorded.ended is not None or recorded.pause is not None:
+    if not runs or recorded.ended is not None or recorded.pause is not None or recorded.is_given_up:
         return False
     with ledger.reading() as session:
         approvals = session.scalars(select(Approval).where(Approval.digest == roll)).all()

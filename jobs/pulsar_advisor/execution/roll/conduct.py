@@ -32,6 +32,7 @@ from pulsar_advisor.execution.ledger.rolls import (
     record_restarted,
     recorded_roll,
     roll_under_way,
+    take_up,
 )
 from pulsar_advisor.execution.ledger.runs import abort_runs
 from pulsar_advisor.execution.person import Person
@@ -138,6 +139,7 @@ def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyR
     """
     with _balancer_minded(roll):
         _require_to_go_on(roll)
+        take_up(roll.ledger, roll.digest)
         if roll.look().recorded.announced is not None:
             _confirm(roll, wait_s)
         if not roll.look().left:

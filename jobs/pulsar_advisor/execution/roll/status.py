@@ -38,6 +38,7 @@ def status_of(ledger: Ledger, roll: Plan) -> RollStatus:
         ended=seen.recorded.ended,
         announced=None if seen.recorded.announced is None else seen.recorded.announced.name,
         paused=seen.recorded.pause,
+        given_up=seen.recorded.is_given_up,
         ledger_head=str(ledger.head()),
     )
 
@@ -93,6 +94,8 @@ def _sentence(seen: Progress, digest: str, *, approved: bool) -> str:
         return "no approval of the roll is in force: it doesn't go on"
     if seen.recorded.pause is not None:
         return f"the roll is {seen.recorded.pause}; it goes on with: {command}"
+    if seen.recorded.is_given_up:
+        return f"what carried the roll on is over, and the cluster's own balancer is on; it goes on with: {command}"
     if seen.turn is None:
         return f"next: {command}" if seen.left else f"every broker was restarted: {command} ends the roll"
     broker = seen.turn.broker

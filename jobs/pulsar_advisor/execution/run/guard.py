@@ -142,14 +142,13 @@ def restore_what_was_left(
     decided_by: Person | None = None,
     *,
     is_expected: bool = False,
-    given_up: str | None = None,
 ) -> None:
     """Restore settings left off by runs that have ended or whose process is gone, with a prominent message.
 
     There is none where it `is_expected`: at the end of a roll. Without a person who decides, a `false` that may be
     someone else's stays (`SwitchedOff.written`).
     """
-    for switch in left_off(ledger, cluster_name, given_up):
+    for switch in left_off(ledger, cluster_name):
         if not is_expected:
             progress(warning(switch, cluster_name))
         _restore(switch, ledger, cluster, progress, clock, decided_by)
@@ -170,20 +169,19 @@ class LeftOff(SwitchedOff):
     cluster_name: str
 
 
-def left_off(ledger: Ledger, cluster_name: str | None = None, given_up: str | None = None) -> Sequence[SwitchedOff]:
+def left_off(ledger: Ledger, cluster_name: str | None = None) -> Sequence[SwitchedOff]:
     """Settings of a cluster, else of all, left off by runs that have ended or whose process is gone.
 
-    What a turn of a roll leaves to the next one isn't left off, as long as the roll goes on; for a roll (its digest)
-    that is `given_up`, as whoever carried it on is gone, it is.
+    What a turn of a roll leaves to the next one isn't left off, as long as the roll goes on.
     """
-    return [switch for switch in switched_off(ledger, cluster_name) if not _is_kept(ledger, switch, given_up)]
+    return [switch for switch in switched_off(ledger, cluster_name) if not _is_kept(ledger, switch)]
 
 
-def _is_kept(ledger: Ledger, switch: SwitchedOff, given_up: str | None) -> bool:
+def _is_kept(ledger: Ledger, switch: SwitchedOff) -> bool:
     if is_held(ledger, run_by_id(ledger, switch.run)):
         return True
     roll = roll_of_plan(ledger, switch.digest)
-    return roll not in (None, given_up) and goes_on(ledger, roll)
+    return roll is not None and goes_on(ledger, roll)
 
 
 def warning(switch: SwitchedOff, cluster_name: str) -> str:

@@ -16,9 +16,11 @@ from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
+from pulsar_advisor.execution.ledger.rolls import give_up
 from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.roll.conduct import NotBackYet, Roll, end, go_on, mind_the_balancer, pause
-from pulsar_advisor.execution.run.guard import GUARDED, OFF, left_off
+from pulsar_advisor.execution.roll.status import status_of
+from pulsar_advisor.execution.run.guard import GUARDED, OFF, left_off, restore_what_was_left
 from pulsar_advisor.model.errors import Refused, UsageError
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, PlanDecision, digest_of
@@ -459,6 +461,33 @@ def test_a_paused_roll_has_its_balancer_back_and_looks_at_the_drained_broker_aga
     assert outcome(go_on(roll)) == "done"
     assert (roll.look().state, cluster.owned_bundles(B1)) == ("drained", frozenset())
     assert is_off(cluster) == [True, True]
+
+
+def test_a_roll_that_was_given_up_has_its_balancer_back_and_looks_at_the_drained_broker_again(
+    ledger: Ledger, roll: Roll, cluster: FakeCluster
+) -> None:
+    go_on(roll)
+    name = roll.plan.identity.cluster_name
+    assert not left_off(ledger, name)
+    give_up(ledger, roll.digest)
+    assert {switch.setting for switch in left_off(ledger, name)} == set(GUARDED), "for whoever comes next to restore"
+    restore_what_was_left(ledger, name, cluster, roll.progress, roll.clock)
+    basket = next(iter(cluster.owned_bundles(B3)))
+    cluster.owners[basket] = B1  # as the balancer decided meanwhile
+    status = status_of(ledger, roll.plan)
+    assert status.restart is None, "clients use it"
+    assert "what carried the roll on is over" in status.sentence
+    assert outcome(go_on(roll)) == "done"
+    assert (roll.look().state, cluster.owned_bundles(B1)) == ("drained", frozenset())
+    assert (is_off(cluster), list(left_off(ledger, name))) == ([True, True], [])
+
+
+def test_a_roll_that_is_over_is_not_given_up(ledger: Ledger, roll: Roll) -> None:
+    go_on(roll)
+    end(ledger, roll.plan, OLIVE)
+    before = ledger.head()
+    give_up(ledger, roll.digest)
+    assert ledger.head() == before
 
 
 def test_a_pause_ends_a_turn_after_its_moves_in_flight(ledger: Ledger, roll: Roll, cluster: FakeCluster) -> None:
