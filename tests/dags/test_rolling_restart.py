@@ -24,6 +24,7 @@ from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor_airflow import tasks
+from pulsar_advisor_airflow.operators import roll as operator
 from pulsar_advisor_airflow.triggers import roll as trigger
 from unit.execution.doubles import make_plan, unload_step
 from unit.execution.roll.doubles import OLIVE, ORDER, Brokers, roll_of, roll_plan, rolled
@@ -141,6 +142,35 @@ def test_a_roll_whose_task_failed_is_given_up_and_has_its_balancer_back(
     with closing(stages.ledger()) as ledger:
         assert recorded_roll(ledger, digest_of(stages.plan)).is_given_up
     assert any("task.failed" in said and "is not active" in said for said in notifiers.Noting.messages)
+
+
+def test_somebody_is_called_once_if_a_broker_does_not_come_back(
+    stages: Stages, run_dag: RunDag, brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", "dags.notifiers.noting_calls")
+    monkeypatch.setattr(notifiers.Noting, "messages", [])
+    for limit in ("LATE_S", "LOOK_AGAIN_S", "BACK_WITHIN_S"):
+        monkeypatch.setattr(operator, limit, 0.0)
+
+    def restart(ledger: Ledger, plan: Plan, broker: str) -> None:
+        brokers.unhealthy[ORDER[0]] = "answers 503"
+        brokers.restart(broker)
+        announce(ledger, plan, broker, OLIVE)
+
+    looks = []
+    why_unhealthy = brokers.why_unhealthy
+
+    def healed(broker: str) -> str | None:
+        looks.append(broker)
+        return why_unhealthy(broker) if len(looks) <= 3 else None
+
+    monkeypatch.setattr(brokers, "why_unhealthy", healed)
+    with meanwhile(stages, restart):
+        state, _ = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
+    assert state == "success"
+    [late] = [said for said in notifiers.Noting.messages if "is not back" in said]
+    assert f"roll.waiting demo {ORDER[0]} is not back 0 min after its restart was announced" in late
+    assert "answers 503" in late
 
 
 def test_a_rejected_roll_sends_nothing(stages: Stages, run_dag: RunDag, brokers: Brokers) -> None:

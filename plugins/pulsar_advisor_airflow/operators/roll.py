@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from pulsar_advisor.execution.ledger.ledger import Ledger
+    from pulsar_advisor.execution.roll.conduct import Roll
     from pulsar_advisor.model.plans.canonical_json import Json
     from pulsar_advisor.model.plans.goal import Goal
     from pulsar_advisor.model.plans.plan import Plan
@@ -28,6 +29,8 @@ BACK_WITHIN_S: Final = 30.0
 """How long a worker waits until a broker that was restarted is back, before the triggerer waits in its place."""
 LOOK_AGAIN_S: Final = 60.0
 """How long the triggerer waits at least before a worker looks once more."""
+LATE_S: Final = 900.0
+"""How long after its restart was announced a broker is late: somebody is called once."""
 
 
 class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
@@ -65,6 +68,7 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
         self.zookeeper_conn_id = zookeeper_conn_id
         self._killed: str | None = None
         self._stage: BaseOperator | None = None
+        self._called_about: str | None = None
 
     def on_kill(self) -> None:
         """End the turn after its moves in flight; Airflow allows a few seconds for it."""
@@ -77,8 +81,10 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
         show_links(self, context)
         return self._carried_on(context)
 
-    def go_on(self, context: Context, event: Mapping[str, Json]) -> Json:  # noqa: ARG002
+    def go_on(self, context: Context, event: Mapping[str, Json]) -> Json:
         """The same, once what the triggerer waited for has happened."""
+        called_about = event.get("called_about")
+        self._called_about = None if called_about is None else str(called_about)
         return self._carried_on(context)
 
     def _carried_on(self, context: Context) -> Json:
@@ -103,7 +109,7 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
             self.log.info(said)
             Call("roll.waiting", said, broker=status.restart, digest=status.digest)(context)
         if status.ended is None:
-            trigger = RollTrigger(self.root, self.cluster, status.digest, at_least_s)
+            trigger = RollTrigger(self.root, self.cluster, status.digest, at_least_s, self._called_about)
             self.defer(trigger=trigger, method_name=self.go_on.__name__)
         if status.ended != ALL_RESTARTED:
             raise AirflowFailException(f"the roll is over: {status.ended}")
@@ -138,6 +144,7 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
                 result = go_on(roll, BACK_WITHIN_S)
             except NotBackYet as not_yet:
                 self.log.info(str(not_yet))
+                self._call_if_late(roll, str(not_yet), context)
                 return LOOK_AGAIN_S
             except Refused as refused:
                 why = str(refused)
@@ -149,6 +156,17 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
         if recorded.ended is None and recorded.pause is None:
             raise (AirflowException if self._killed else AirflowFailException)(why)
         return LOOK_AGAIN_S
+
+    def _call_if_late(self, roll: Roll, why: str, context: Context) -> None:
+        seen = roll.look()
+        said_at_ms = seen.recorded.announced_at_ms
+        if seen.turn is None or said_at_ms is None or self._called_about == seen.turn.broker:
+            return
+        minutes = (roll.ledger.now_ms() - said_at_ms) / 60_000
+        if minutes * 60 >= LATE_S:
+            said = f"{seen.turn.broker} is not back {minutes:.0f} min after its restart was announced: {why}"
+            Call("roll.waiting", said, broker=seen.turn.broker, digest=roll.digest)(context)
+            self._called_about = seen.turn.broker
 
     def _submitted(self, snapshot: str, goal: Goal, context: Context) -> None:
         """Have Spark make the plan of a turn, as the installation runs every stage; one that hangs is ended."""

@@ -20,18 +20,22 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
     :param cluster: name of the cluster in the root
     :param digest: of the roll's plan
     :param at_least_s: how long to wait in any case; once more by a triggerer that is started again
+    :param called_about: the last broker that somebody was called about; its event returns it to the task
     """
 
-    def __init__(self, root: str, cluster: str, digest: str, at_least_s: float = 0.0) -> None:
+    def __init__(
+        self, root: str, cluster: str, digest: str, at_least_s: float = 0.0, called_about: str | None = None
+    ) -> None:
         super().__init__()
         self.root = root
         self.cluster = cluster
         self.digest = digest
         self.at_least_s = at_least_s
+        self.called_about = called_about
 
-    def serialize(self) -> tuple[str, dict[str, str | float]]:
+    def serialize(self) -> tuple[str, dict[str, str | float | None]]:
         """The class and its arguments, from which any triggerer builds the trigger again."""
-        names = ("root", "cluster", "digest", "at_least_s")
+        names = ("root", "cluster", "digest", "at_least_s", "called_about")
         return f"{__name__}.{type(self).__name__}", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
@@ -44,7 +48,7 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
                 said = why
             await asyncio.sleep(POLL_S)
         self.log.info("the roll goes on")
-        yield TriggerEvent({"digest": self.digest})
+        yield TriggerEvent({"digest": self.digest, "called_about": self.called_about})
 
     def _waits_for(self) -> str | None:
         from pulsar_advisor.execution.ledger.plans import recorded_plan

@@ -55,6 +55,8 @@ class RecordedRoll:
     """Whether the broker of the last turn was seen to have nothing left that clients use."""
     announced: Person | None = None
     """Who says that this broker has been restarted, if somebody does."""
+    announced_at_ms: int | None = None
+    """When they said so."""
     restarted: tuple[str, ...] = ()
     """Brokers (ids), in the order of their restarts."""
     ended: str | None = None
@@ -82,7 +84,7 @@ def _recorded(session: Session, digest: str) -> RecordedRoll:
     events = session.scalars(select(Event).where(Event.digest == digest, Event.kind.in_(kinds)).order_by(Event.id))
     turns: list[RollTurn] = []
     restarted: list[str] = []
-    is_drained, announced, ended, is_given_up = False, None, None, False
+    is_drained, announced, announced_at_ms, ended, is_given_up = False, None, None, None, False
     for event in events:
         detail = {} if event.kind == PAUSE_LIFTED else json.loads(event.detail)
         if event.kind == _TURN:
@@ -91,7 +93,7 @@ def _recorded(session: Session, digest: str) -> RecordedRoll:
         elif event.kind == _DRAINED:
             is_drained = detail["broker"] == turns[-1].broker
         elif event.kind == _ANNOUNCED:
-            announced = Person(detail["by"], detail["source"])
+            announced, announced_at_ms = Person(detail["by"], detail["source"]), event.at_ms
         elif event.kind == _RESTARTED:
             restarted.append(detail["broker"])
             announced = None
@@ -106,7 +108,16 @@ def _recorded(session: Session, digest: str) -> RecordedRoll:
         else:
             ended = detail["why"]
     pause = pause_of_plan(session, digest)
-    return RecordedRoll(tuple(turns), is_drained, announced, tuple(restarted), ended, pause, is_given_up)
+    return RecordedRoll(
+        tuple(turns),
+        is_drained,
+        announced,
+        announced_at_ms if announced else None,
+        tuple(restarted),
+        ended,
+        pause,
+        is_given_up,
+    )
 
 
 def add_turn(ledger: Ledger, session: Session, roll: str, turn: RollTurn) -> None:
