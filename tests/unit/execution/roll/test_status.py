@@ -8,12 +8,13 @@ from pulsar_advisor.cli.rendering import roll_status_lines
 from pulsar_advisor.execution.cluster.cluster_port import Reply
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.roll.conduct import go_on
-from pulsar_advisor.execution.roll.status import status_of
+from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
+from pulsar_advisor.execution.roll.conduct import Roll, go_on, mind_the_balancer, pause
+from pulsar_advisor.execution.roll.status import status_of, waits_for
 from pulsar_advisor.execution.run.guard import GUARDED
 from pulsar_advisor.model.plans.plan import digest_of, short
 from unit.execution.doubles import B1, B2, B3, FakeCluster, FakeTime
-from unit.execution.roll.doubles import Brokers, approved_roll, go_on_after, roll_of, roll_plan, rolled
+from unit.execution.roll.doubles import OLIVE, Brokers, approved_roll, go_on_after, roll_of, roll_plan, rolled
 
 
 @pytest.fixture
@@ -24,6 +25,12 @@ def cluster(time: FakeTime) -> FakeCluster:
 @pytest.fixture
 def brokers(cluster: FakeCluster) -> Brokers:
     return Brokers(cluster)
+
+
+@pytest.fixture
+def roll(ledger: Ledger, cluster: FakeCluster, brokers: Brokers) -> Roll:
+    """An approved roll that was not begun yet."""
+    return roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
 
 
 def test_before_it_begins_it_says_what_there_is_to_do(ledger: Ledger, cluster: FakeCluster) -> None:
@@ -97,3 +104,15 @@ def test_the_lines_name_the_next_act_last(ledger: Ledger, cluster: FakeCluster, 
     ]
     assert lines[4] == f"off until the roll ends: {' and '.join(GUARDED)}"
     assert lines[-1].startswith(f"{B1} is drained. Restart it, then: pulsar-advisor roll continue ")
+
+
+def test_it_waits_for_a_restart_and_for_whoever_lifts_a_pause(roll: Roll, ledger: Ledger) -> None:
+    assert waits_for(ledger, roll.plan) is None, "its first turn can begin"
+    go_on(roll)
+    assert waits_for(ledger, roll.plan) == f"{B1} is drained, and waits for its restart"
+    pause(ledger, roll.plan, OLIVE)
+    assert waits_for(ledger, roll.plan) is None, "the balancer is to be restored"
+    mind_the_balancer(roll)
+    assert waits_for(ledger, roll.plan) == "it is paused by olive (airflow)"
+    lift_pause_of_plan(ledger, roll.digest, OLIVE)
+    assert waits_for(ledger, roll.plan) is None, "the broker is to be looked at again"

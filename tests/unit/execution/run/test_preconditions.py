@@ -39,6 +39,11 @@ def test_a_snapshot_is_stale_after_its_age_and_before_its_time(later_s: int, is_
     assert (stale(PLAN, START_MS + later_s * 1000, 6 * 3600) is not None) == is_stale
 
 
+def test_a_snapshot_without_a_time_in_its_name_is_of_unknown_age() -> None:
+    nameless = PLAN.model_copy(update={"snapshot": "yesterday"})
+    assert "'yesterday' is not of the form" in (stale(nameless, START_MS, 6 * 3600) or "")
+
+
 def policy(primary: str, secondary: str = "nobody", namespaces: str = "shop/.*", min_limit: int = 1) -> IsolationPolicy:
     return IsolationPolicy("vip", (namespaces,), (primary,), (secondary,), min_limit, 100)
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.planning.proposals.limits import Limits, unloads_within
+from pulsar_advisor.model.strategy.decision import Split
+from pulsar_advisor.planning.proposals.limits import Limits, splits_within, unloads_within
 from pulsar_advisor.planning.proposals.proposal import Move
 from states import BrokerRow, BundleRow, cluster_state
 from unit.planning.kinds.clusters import cluster, executable, host, moved, planned
@@ -64,6 +65,17 @@ def test_what_is_excluded_is_not_touched(state: ClusterState) -> None:
 def test_what_comes_first_is_cut_last(state: ClusterState) -> None:
     assert kept(state, max_unloads=2, first_namespaces=("u/s", "t/q"))[0] == ["t/q", "u/s"]
     assert kept(state, max_unloads=1, first_brokers=("b:8080",))[0] == ["u/r"]
+
+
+def test_splits_that_come_first_are_cut_last_too(state: ClusterState) -> None:
+    splits = [Split(row, "range_equally_divide", (1 << 31,), "it must", near_tie=False) for row in range(4)]
+
+    def kept_rows(**limits: object) -> list[int]:
+        return [split.bundle for split in splits_within(splits, state, Limits(**limits))]  # type: ignore[arg-type]
+
+    assert kept_rows(max_splits=2) == [0, 1]
+    assert kept_rows(max_splits=2, first_namespaces=("u/s",)) == [3, 0]
+    assert kept_rows(exclude_brokers=("a:8080",)) == [2, 3]
 
 
 def test_a_goal_is_planned_around_what_is_excluded() -> None:
