@@ -127,7 +127,7 @@ def rebalance_dag(cluster: Cluster) -> None:
         judged = verify(place.cluster, plan, later)
         chain(gate, executed, after, judged)
         restore = task(on_failure_callback=[*guard_notifiers(), Call("task.failed")])(tasks.restore_guard)
-        chain(executed, restore(place.cluster).as_teardown(on_failure_fail_dagrun=True))
+        chain(executed, restore(place.cluster, plan).as_teardown(on_failure_fail_dagrun=True))
         # A DAG run's state is that of its last tasks: without this one it would succeed, as the offer is made anyway.
         chain(judged, EmptyOperator(task_id="as_predicted"))
         with TaskGroup("undo"):
@@ -138,7 +138,7 @@ def rebalance_dag(cluster: Cluster) -> None:
             )
             taken_back = carried_out(plan=undo)
             failed = {"trigger_rule": "one_failed", "on_failure_callback": [*guard_notifiers(), Call("task.failed")]}
-            restored = task(**failed)(tasks.restore_guard)(place.cluster)
+            restored = task(**failed)(tasks.restore_guard)(place.cluster, undo)
             chain(judged, undo, undo_gate, taken_back, restored)
 
     # Airflow copies the form to every task that is made after it, and checks each copy whenever it reads this file.

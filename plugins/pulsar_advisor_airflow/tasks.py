@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import get_current_context
@@ -26,6 +27,7 @@ from pulsar_advisor_airflow.failures import as_airflow_errors
 from pulsar_advisor_airflow.metrics import age_measured, measured
 
 if TYPE_CHECKING:
+    from pulsar_advisor.execution.ledger.ledger import Ledger
     from pulsar_advisor.storage.root import Root
     from pulsar_advisor_airflow.clusters import Cluster
 
@@ -35,6 +37,7 @@ _CALLED_ABOUT: Final = "called_about"
 """Key in the state store of a cluster's asset."""
 _HEAD: Final = "head"
 """Key in the state store of the ledger's asset."""
+_HOLDER_POLL_S: Final = 5.0
 
 
 def require_trusted_snapshot(cluster: str, snapshot: str) -> str:
@@ -417,10 +420,10 @@ def report_restart(cluster: str, digest: str, broker: str) -> None:
         announce(ledger, recorded_plan(ledger, digest), broker, Person(context["dag"].dag_id, AUTHENTICATED_BY))
 
 
-def restore_guard(cluster: str, roll: Mapping[str, str] | None = None) -> None:
+def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
     """Switch on what a run on this cluster switched off and, because it ended abnormally, never restored.
 
-    `roll` is one whose task is over: unless the roll is, it is given up until somebody goes on with it.
+    `plan` is one whose task is over. A roll that isn't is given up until somebody goes on with it.
     """
     from pulsar_advisor.execution.ledger.lists import cluster_names
     from pulsar_advisor.execution.ledger.rolls import give_up
@@ -431,13 +434,35 @@ def restore_guard(cluster: str, roll: Mapping[str, str] | None = None) -> None:
     from pulsar_advisor_airflow.ledger import opened_ledger
 
     with as_airflow_errors(), opened_ledger(_root(cluster)) as ledger:
-        if roll:
-            give_up(ledger, roll["digest"])
+        if plan:
+            give_up(ledger, plan["digest"])
+            _await_holder(ledger, plan["digest"])
         for name in sorted(name for name in cluster_names(ledger, cluster) if left_off(ledger, name)):
             connection = PulsarAdminHook(registered(cluster).pulsar_conn_id).options()
             restore_what_was_left(name, ledger, connection.required_admin, log.warning)
             if still := left_off(ledger, name):
                 raise AirflowException("; ".join(warning(switch, name) for switch in still))
+
+
+def _await_holder(ledger: Ledger, digest: str) -> None:
+    """Wait while a run of a plan holds its guard: one whose worker was killed does until its lease ends.
+
+    Raises `AirflowException` if one goes on nevertheless.
+    """
+    from pulsar_advisor.execution.ledger.held_run import LEASE_MS, is_held
+    from pulsar_advisor.execution.ledger.rolls import runs_of_roll
+    from pulsar_advisor.execution.ledger.switches import switched_off
+
+    deadline_s = monotonic() + LEASE_MS / 1000
+    while True:
+        guarding = {switch.run for switch in switched_off(ledger)}
+        held = [run.id for run in runs_of_roll(ledger, digest) if run.id in guarding and is_held(ledger, run)]
+        if not held:
+            return
+        if monotonic() >= deadline_s:
+            raise AirflowException(f"run {held[0]} goes on, though its task is over: the cluster's balancer is off")
+        log.info("run %s is held by a worker that may be gone: waiting for its end, or its lease's", held[0])
+        sleep(_HOLDER_POLL_S)
 
 
 def _require_as_sealed(root: Root, snapshot: str, stage: str) -> None:

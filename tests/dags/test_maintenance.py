@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowException
 
 from dags import notifiers
 from dags.conftest import Stages
 from pulsar_advisor.execution.cluster.cluster_port import Override
 from pulsar_advisor.execution.consent.approval import approve, propose
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.execution.ledger.held_run import start_run
+from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
 from pulsar_advisor.execution.ledger.switches import record_switching_off
 from pulsar_advisor.execution.run.guard import OFF
 from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor_airflow import tasks
 from unit.execution.actors import ALICE, BOB, EVERY_CONSENT
 
 pytestmark = pytest.mark.airflow
@@ -63,14 +66,21 @@ def never_run_before(database: None) -> None:
         session.execute(delete(AssetStateStoreModel))
 
 
-def left_off(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that switched shedding off, and whose process was lost."""
+@contextmanager
+def guarding(stages: Stages) -> Iterator[HeldRun]:
+    """A run that has switched shedding off."""
     with closing(stages.ledger()) as ledger:
         propose(ledger, stages.plan, ALICE)
         who = {"digest": digest_of(stages.plan), "approver": BOB, "policy": ApprovalPolicy()}
         held = start_run(ledger, stages.plan, approve(ledger, stages.plan, **who, consents=EVERY_CONSENT))
         record_switching_off(held, SHEDDING, "true", OFF, {})
         stages.cluster.send(Override(SHEDDING, OFF))
+        yield held
+
+
+def left_off(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that switched shedding off, and whose process was lost."""
+    with guarding(stages) as held:
         held.end("stopped", "lost")
 
 
@@ -92,6 +102,23 @@ def test_a_balancer_that_can_not_be_restored_is_told_to_the_notifiers(
     assert run_dag("pulsar_maintenance")[0] == "failed"
     (message,) = notifiers.Noting.messages
     assert message.startswith(f"restore_guard: ATTENTION: {SHEDDING} of cluster 'live' was switched off by run 1")
+
+
+def test_after_its_task_a_run_is_waited_for_until_it_has_ended_or_lost_its_lease(
+    stages: Stages, two_clusters: None, reached: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = {"digest": digest_of(stages.plan)}
+    with guarding(stages) as held:
+        with monkeypatch.context() as long:
+            ticks = itertools.count(0, 100)
+            long.setattr(tasks, "monotonic", lambda: next(ticks))
+            long.setattr(tasks, "sleep", lambda _s: None)
+            with pytest.raises(AirflowException, match=f"run {held.id} goes on, though its task is over"):
+                tasks.restore_guard("demo", plan)
+        assert stages.cluster.override(SHEDDING) == OFF
+        monkeypatch.setattr(tasks, "sleep", lambda _s: held.end("stopped", "killed"))
+        tasks.restore_guard("demo", plan)
+    assert stages.cluster.override(SHEDDING) == "true"
 
 
 def test_a_cluster_that_is_another_one_is_left_alone(
