@@ -21,7 +21,7 @@ from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.roll.conduct import NotBackYet, Roll, end, go_on, mind_the_balancer, pause
 from pulsar_advisor.execution.roll.status import status_of
 from pulsar_advisor.execution.run.guard import GUARDED, OFF, left_off, restore_what_was_left
-from pulsar_advisor.model.errors import Refused, UsageError
+from pulsar_advisor.model.errors import ClusterUnreachable, Refused, UsageError
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, PlanDecision, digest_of
 from unit.execution.actors import ALICE, BOB, approved, run
@@ -511,6 +511,19 @@ def test_a_restart_that_was_announced_is_not_forgotten(roll: Roll, brokers: Brok
     brokers.restart(B1)
     assert outcome(go_on(roll)) == "done"
     assert roll.look().recorded.restarted == (B1,)
+
+
+def test_a_broker_that_does_not_answer_is_not_back(
+    roll: Roll, brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(broker: str) -> str | None:
+        raise ClusterUnreachable(f"http://{broker}: connection refused")
+
+    go_on(roll)
+    brokers.restart(B1)
+    monkeypatch.setattr(brokers, "why_unhealthy", refused)
+    with pytest.raises(NotBackYet, match="connection refused"):
+        go_on_after(roll, B1)
 
 
 def test_an_approval_that_is_withdrawn_at_the_last_moment_covers_no_further_turn(
