@@ -61,7 +61,7 @@ class MetadataStore(Protocol):
         ...
 
 
-def segment_load_path(topic: str, segment: str) -> str:
+def segment_load_path(topic: str, segment: int) -> str:
     """The path of a segment's load; `topic`: the path of its scalable topic, `segment`: its id."""
     return f"{topic}/segments/{segment}/load"
 
@@ -220,7 +220,7 @@ class MetadataReader:
             namespace, _, topic = node.path.removeprefix(f"{root}/").rpartition("/")
             yield f"topic://{namespace}/{unquote_plus(topic)}", node
 
-    def segment_loads(self, topics: Iterable[tuple[str, Sequence[str]]]) -> Iterator[tuple[str, Node]]:
+    def segment_loads(self, topics: Iterable[tuple[str, Sequence[int]]]) -> Iterator[tuple[str, Node]]:
         """(path, load as the topic's controller knows it) of the segments whose load it knows.
 
         `topics`: (path of a scalable topic, ids of its segments).

@@ -17,13 +17,19 @@ from pulsar_advisor.admin.secret import Secret, secret_line
 from pulsar_advisor.admin.tls_files import require_tls_files
 from pulsar_advisor.admin.user_path import UserPath
 
-_ADDRESS: Final = r"(\[[0-9a-fA-F:]+\]|[\w.-]+):\d+"
+_ADDRESS: Final = r"(?:\[(?P<ipv6>[0-9a-fA-F:]{2,45})\]|(?P<host>[\w.-]{1,253})):(?P<port>[0-9]{1,5})"
 _URL: Final = re.compile(rf"oxia://(?P<address>{_ADDRESS})(/(?P<namespace>[\w.-]+))?/?", re.ASCII)
 
 
-def is_address(text: str | bytes) -> bool:
-    """Whether this is a server's `host:port`."""
-    return isinstance(text, str) and re.fullmatch(_ADDRESS, text, re.ASCII) is not None
+def grpc_target(address: str | bytes) -> str | None:
+    """What gRPC connects to for a server's `host:port`; None if it is none.
+
+    gRPC would take `unix:1` for a socket in a file and `dns:1` for a host named 1, so the kind of address is named.
+    """
+    match = re.fullmatch(_ADDRESS, address, re.ASCII) if isinstance(address, str) else None
+    if match is None or not 1 <= int(match["port"]) <= 65_535:
+        return None
+    return f"ipv6:[{match['ipv6']}]:{match['port']}" if match["ipv6"] else f"dns:///{match[0]}"
 
 
 class OxiaConnection(BaseModel):
@@ -48,7 +54,8 @@ class OxiaConnection(BaseModel):
     @field_validator("url")
     @classmethod
     def _is_of_the_form(cls, url: str) -> str:
-        if not _URL.fullmatch(url):
+        match = _URL.fullmatch(url)
+        if match is None or grpc_target(match["address"]) is None:
             raise ValueError("not the address of an Oxia store; expected the form oxia://host:6648/namespace")
         return url
 
@@ -71,6 +78,11 @@ class OxiaConnection(BaseModel):
     def namespace(self) -> str:
         """The namespace of the records, as Pulsar takes it from the address."""
         return self._part("namespace") or "default"
+
+    def has_namespace_of(self, url: str) -> bool:
+        """Whether a `metadataStoreUrl` names the same namespace; every server of a store knows all of them."""
+        match = _URL.fullmatch(url)
+        return match is not None and (match["namespace"] or "default") == self.namespace
 
     def _part(self, name: str) -> str:
         match = _URL.fullmatch(self.url)

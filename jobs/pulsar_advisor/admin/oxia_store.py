@@ -15,13 +15,17 @@ import xxhash
 
 from pulsar_advisor.admin import oxia_messages as proto
 from pulsar_advisor.admin.metadata_store import Node, in_batches
-from pulsar_advisor.admin.oxia import OxiaConnection, is_address
+from pulsar_advisor.admin.oxia import OxiaConnection, grpc_target
 from pulsar_advisor.model.errors import ClusterUnreachable
+from pulsar_advisor.model.text.plain_text import plain
 
 _SERVICE: Final = f"{proto.PACKAGE}.OxiaClient"
 _LARGEST_ANSWER_BYTES: Final = 64 << 20
 _LARGEST_CALL_BYTES: Final = 256 << 20
 """A call has as many answers as the server likes to send."""
+_MOST_SHARDS: Final = 4096
+"""Each read asks all of them."""
+_LONGEST_QUOTE: Final = 100
 _DENIED: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 
 
@@ -59,10 +63,12 @@ class OxiaStore:
             answers.cancel()
         if found is None or not found.assignments:
             raise ClusterUnreachable(f"{self._connection.name}: it has no such namespace: see metadataStoreUrl")
+        if len(found.assignments) > _MOST_SHARDS:
+            raise self._strange(f"it names {len(found.assignments):,} shards, over {_MOST_SHARDS:,}")
         for shard in found.assignments:
-            # gRPC takes `unix:/path` and the like for servers, too.
-            if not is_address(shard.leader):
-                raise self._strange(f"it names {shard.leader!r} as the server of a shard, which is no host:port")
+            if grpc_target(shard.leader) is None:
+                leader = plain(str(shard.leader))[:_LONGEST_QUOTE]
+                raise self._strange(f"it names '{leader}' as the server of a shard, which is no host:port")
         self._shards = tuple(
             _Shard(
                 one.shard,
@@ -82,11 +88,22 @@ class OxiaStore:
         """See `MetadataStore`."""
         for some in in_batches(paths):
             asked = [(path, self._listings(path)) for path in some]
-            for path, listings in asked:
-                keys = [key for answers in listings for answer in self._each(path, answers) for key in answer.keys]
-                if not all(isinstance(key, str) for key in keys):
-                    raise self._strange(f"it lists a key below {path} that is not text")
-                yield path, sorted({key.removeprefix(f"{path}/") for key in keys})
+            # All are read before the first is handed on: the time limits run while others work with it.
+            yield from [(path, self._names(path, listings)) for path, listings in asked]
+
+    def _names(self, path: str, listings: list[Any]) -> list[str]:
+        """Of the children of a path, sorted, from what each shard answers."""
+        names = set()
+        for answers in listings:
+            for answer in self._each(path, answers):
+                for key in answer.keys:
+                    if not isinstance(key, str):
+                        raise self._strange(f"it lists a key below {path} that is not text")
+                    name = key.removeprefix(f"{path}/")
+                    if name == key or not name or "/" in name:
+                        raise self._strange(f"it lists '{plain(key)[:_LONGEST_QUOTE]}' as a child of {path}")
+                    names.add(name)
+        return sorted(names)
 
     def nodes(self, paths: Iterable[str]) -> Iterator[Node]:
         """See `MetadataStore`."""
@@ -145,11 +162,13 @@ class OxiaStore:
     def _ask(self, server: str, method: str, request: Any, answer: Any) -> Any:
         """A call that is under way: an iterator over its answers."""
         if server not in self._channels:
+            target = grpc_target(server)
+            assert target is not None
             options = [("grpc.max_receive_message_length", _LARGEST_ANSWER_BYTES), ("grpc.enable_http_proxy", 0)]
             self._channels[server] = (
-                grpc.secure_channel(server, _credentials(self._connection), options)
+                grpc.secure_channel(target, _credentials(self._connection), options)
                 if self._connection.tls
-                else grpc.insecure_channel(server, options)
+                else grpc.insecure_channel(target, options)
             )
         call = self._channels[server].unary_stream(
             f"/{_SERVICE}/{method}", type(request).SerializeToString, answer.FromString

@@ -35,8 +35,6 @@ LARGEST_REPORT_BYTES: Final = 256 << 20
 LARGEST_LISTING_BYTES: Final = 1 << 30
 """For documents that grow with topics (at most ten million): their names, and a broker's topic statistics."""
 
-MIGRATING: Final = frozenset({"PREPARATION", "COPYING"})
-"""In these phases metadata can't be written, and Pulsar defers what balances load. Source: PIP-454."""
 MIGRATES_SINCE: Final = (4, 2)
 SCALABLE_TOPICS_SINCE: Final = (5, 0)
 
@@ -114,8 +112,17 @@ class _Leader(msgspec.Struct, rename="camel"):
         self.broker_id = self.broker_id or broker_at(self.service_url or "")
 
 
-class _Migration(msgspec.Struct):
+class Migration(msgspec.Struct, frozen=True, rename="camel"):
+    """How far a live migration of the metadata store is, and to which (PIP-454)."""
+
     phase: str
+    """NOT_STARTED, PREPARATION, COPYING, COMPLETED or FAILED."""
+    target_url: str | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether metadata can't be written meanwhile, and Pulsar defers what balances load; so in unknown phases."""
+        return self.phase not in ("NOT_STARTED", "COMPLETED", "FAILED")
 
 
 class _Partitions(msgspec.Struct):
@@ -131,7 +138,7 @@ _SETTINGS = msgspec.json.Decoder(dict[str, str | None])
 _OWNERSHIPS = msgspec.json.Decoder(dict[str, _Ownership])
 _BOUNDARIES = msgspec.json.Decoder(_Boundaries)
 _LEADER = msgspec.json.Decoder(_Leader)
-_MIGRATION = msgspec.json.Decoder(_Migration)
+_MIGRATION = msgspec.json.Decoder(Migration)
 _PARTITIONS = msgspec.json.Decoder(_Partitions)
 _DOMAINS = msgspec.json.Decoder(dict[str, _FailureDomain])
 
@@ -273,11 +280,10 @@ class ReadClient:
         answer = self._get(f"/admin/v2/scalable/{path}", accepted=(200, 404), limit_bytes=LARGEST_REPORT_BYTES)
         return None if answer.status == 404 else Document(answer.url, answer.body)
 
-    def migration_phase(self) -> str | None:
-        """How far a live migration of the metadata store is: NOT_STARTED, one of `MIGRATING`, COMPLETED or
-        FAILED; None where there is no such thing. Super-user; 4.2 and later."""
+    def migration(self) -> Migration | None:
+        """A live migration of the metadata store; None where there is no such thing. Super-user; 4.2 and later."""
         answer = self._get("/admin/v2/metadata/migration/status", accepted=(200, 404))
-        return None if answer.status == 404 else decode(Document(answer.url, answer.body), _MIGRATION).phase
+        return None if answer.status == 404 else decode(Document(answer.url, answer.body), _MIGRATION)
 
     def _names(self, path: str, params: Parameters | None = None) -> tuple[str, ...]:
         names: list[str] = decode(self._document(path, None, params, LARGEST_LISTING_BYTES), _NAMES)

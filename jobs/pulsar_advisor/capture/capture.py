@@ -276,7 +276,7 @@ def _read_by_admin_api(
             "run where the brokers' web addresses can be reached"
         )
     facts = read_brokers(session)
-    check_migration(session, facts, metadata.kind if metadata else None)
+    check_migration(session, facts, cluster.options.metadata_store)
     load_manager = _load_manager(facts, identity.leader)
     extensible = load_manager == "extensible"
     with _channel(session, cluster, facts) if extensible else nullcontext():

@@ -10,10 +10,10 @@ scalable keeps that name. Source: Pulsar `ScalableTopics`, `ScalableTopicResourc
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from pulsar_advisor.admin.metadata_store import MetadataReader, segment_load_path
 from pulsar_advisor.admin.read_client import SCALABLE_TOPICS_SINCE, ReadClient, decode
@@ -27,20 +27,22 @@ SURFACE: Final = "segments"
 _LOADS: Final = "segment_loads"
 """Named apart, as without a load a segment is still known."""
 
-SegmentIds = list[int] | None | UnsetType
+Hash = Annotated[int, Meta(ge=0, le=0xFFFF)]
+SegmentId = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+SegmentIds = list[SegmentId] | None | UnsetType
 
 
 class HashRange(AllowList):
     """The part of its topic's key hashes that a segment has, both ends included."""
 
-    start: int
-    end: int
+    start: Hash
+    end: Hash
 
 
 class Segment(AllowList):
     """`SegmentInfo`: one segment of a topic, and those that it was split or merged from and into."""
 
-    segmentId: int
+    segmentId: SegmentId
     hashRange: HashRange
     state: Text = UNSET
     """`ACTIVE`, or `SEALED`: nothing is written to it any more, but consumers may still read it."""
@@ -61,7 +63,7 @@ class Segment(AllowList):
 class ScalableTopic(AllowList):
     """`ScalableTopicMetadata`: the segments by id, as far as they still have messages."""
 
-    segments: dict[str, Segment]
+    segments: dict[SegmentId, Segment]
 
 
 class SegmentLoad(AllowList):
@@ -99,9 +101,11 @@ def read_segments(session: Session, facts: BrokerFacts, namespaces: Iterable[str
                 SURFACE, f"the list has {plain(strange[0])}, which is not of this namespace", namespace=namespace
             )
             return
-        layouts = [(topic, layout) for topic in topics if (layout := client.scalable_topic(topic)) is not None]
-        lines = [line for topic, layout in layouts for line in _lines("rest", topic, decode(layout, SCALABLE_TOPIC))]
-        session.files.extend(SURFACE, lines)
+        documents = [(topic, layout) for topic in topics if (layout := client.scalable_topic(topic)) is not None]
+        layouts = [(topic, decode(layout, SCALABLE_TOPIC)) for topic, layout in documents]
+        if any(_is_strange(session, topic, layout) for topic, layout in layouts):
+            return
+        session.files.extend(SURFACE, [line for topic, layout in layouts for line in _lines("rest", topic, layout)])
         facts.segments_listed.add(namespace)
 
     session.files.extend(SURFACE, [])
@@ -120,7 +124,8 @@ def miss_unlisted_segments(session: Session, facts: BrokerFacts) -> None:
 
 def stored_segments(session: Session, metadata: MetadataReader) -> Iterator[Line]:
     """The same lines of every segment in the metadata store, each with the load that its topic's controller knows."""
-    found = list(session.decoded(SURFACE, metadata.scalable_topics(), SCALABLE_TOPIC))
+    decoded = session.decoded(SURFACE, metadata.scalable_topics(), SCALABLE_TOPIC)
+    found = [(topic, node, layout) for topic, node, layout in decoded if not _is_strange(session, topic, layout)]
     nodes = metadata.segment_loads((node.path, list(layout.segments)) for _, node, layout in found)
     loads = {
         path: {"load": load, "loadModifiedAt": node.modified_at_ms}
@@ -131,8 +136,23 @@ def stored_segments(session: Session, metadata: MetadataReader) -> Iterator[Line
             yield line | loads.get(segment_load_path(node.path, id_), {})
 
 
+def _namespace(topic: str) -> str:
+    return "/".join(topic.removeprefix("topic://").split("/", 2)[:2])
+
+
+def _is_strange(session: Session, topic: str, layout: ScalableTopic) -> bool:
+    """Whether a segment has a name that no segment of this topic can have; then that is recorded."""
+    namespace = _namespace(topic)
+    names = (segment.legacyTopicName for segment in layout.segments.values() if segment.legacyTopicName)
+    strange = next((name for name in names if not name.startswith(f"persistent://{namespace}/")), None)
+    if strange is not None:
+        what = f"{plain(topic)} has a segment {plain(strange)}, which is not of its namespace"
+        session.journal.miss(SURFACE, what, namespace=namespace)
+    return strange is not None
+
+
 def _lines(source: str, topic: str, layout: ScalableTopic) -> Iterator[Line]:
-    namespace = "/".join(topic.removeprefix("topic://").split("/", 2)[:2])
+    namespace = _namespace(topic)
     for segment in layout.segments.values():
         yield {
             "source": source,

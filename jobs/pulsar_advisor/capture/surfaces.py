@@ -7,7 +7,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pulsar_advisor.admin.read_client import MIGRATES_SINCE, MIGRATING, Domain, ReadClient, decode, decode_once
+from pulsar_advisor.admin.metadata_store import StoreConnection
+from pulsar_advisor.admin.oxia import OxiaConnection
+from pulsar_advisor.admin.read_client import (
+    MIGRATES_SINCE,
+    Domain,
+    Migration,
+    ReadClient,
+    decode,
+    decode_once,
+)
 from pulsar_advisor.capture.documents import (
     ISOLATION_POLICIES,
     LOAD_REPORT,
@@ -187,25 +196,44 @@ def release_number(release: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"[0-9]{1,9}", release)[:3])
 
 
-def check_migration(session: Session, facts: BrokerFacts, store: str | None) -> None:
+def check_migration(session: Session, facts: BrokerFacts, store: StoreConnection | None) -> None:
     """Record that the metadata store is being migrated, of a release that can do so.
 
-    Raises `DataNotFit` if it was migrated away from the kind of `store` that is read: its content is of the past.
+    Raises `DataNotFit` if the `store` that is read isn't the one in use: what it was migrated from has content of the
+    past, what it is migrated to a part of the content.
     """
     if not _can_migrate(facts):
         return
     with session.journal.attempt("metadata_store"):
-        phase = session.client("metadata_store").migration_phase()
-        if phase in MIGRATING:
+        migration = session.client("metadata_store").migration()
+        if migration is None:
+            return
+        if isinstance(store, OxiaConnection):
+            _check_target(store, migration)
+        if migration.is_under_way:
             session.journal.miss(
                 "metadata_store",
-                f"it is being migrated to another ({phase}): nothing can be written to it, and Pulsar defers balancing",
+                f"it is being migrated to another ({plain(migration.phase)}): nothing can be written to it, and Pulsar "
+                "defers balancing",
             )
-        if phase == "COMPLETED" and store == "ZooKeeper":
+        if migration.phase == "COMPLETED" and store is not None and store.kind == "ZooKeeper":
             raise DataNotFit(
                 "the cluster's metadata was migrated to another store, so what ZooKeeper answers is of the past: "
                 f"{reader().name_store}, and capture again"
             )
+
+
+def _check_target(store: OxiaConnection, migration: Migration) -> None:
+    if migration.phase == "COMPLETED" and not store.has_namespace_of(migration.target_url or ""):
+        raise DataNotFit(
+            f"the cluster's metadata was migrated to {plain(migration.target_url or 'another store')}, not to "
+            f"{store.name}: {reader().name_store}, and capture again"
+        )
+    if migration.phase not in ("NOT_STARTED", "COMPLETED"):
+        raise DataNotFit(
+            f"the cluster still uses the store that it is migrated from (migration {plain(migration.phase)}), so "
+            f"{store.name} has a part of its metadata at most: {reader().name_store}, and capture again"
+        )
 
 
 def miss_migration(session: Session, facts: BrokerFacts) -> None:

@@ -23,6 +23,7 @@ from pulsar_advisor.admin.read_client import (
     MIGRATES_SINCE,
     SCALABLE_TOPICS_SINCE,
     Document,
+    Migration,
     ReadClient,
     decode,
 )
@@ -114,8 +115,8 @@ class Examination:
     """Whether the brokers authorize their callers; None if their settings can't be read."""
     lacks: dict[str, Lack] = field(default_factory=dict)
     """By surface, for those that any broker answers."""
-    migration: str | None = None
-    """The phase of a live migration of the metadata store; None if its release has none, or it is unknown."""
+    migration: Migration | None = None
+    """A live migration of the metadata store; None if its release has none, or it is unknown."""
     asked: set[str] = field(default_factory=set)
     """The surfaces requested, whether they could be read or not."""
     answers: dict[str, BrokerAnswers] = field(default_factory=dict)
@@ -211,7 +212,7 @@ def _ask_cluster(found: Examination, transport: AdminTransport) -> None:
     found.leader = ask("leader", client.leader)
     newest = max(release_number(release) for release in found.admin_urls.values() if isinstance(release, str))
     if newest >= MIGRATES_SINCE:
-        found.migration = ask("metadata_store", client.migration_phase)
+        found.migration = ask("metadata_store", client.migration)
     found.dynamic = _allowed(ask("settings", client.dynamic_configuration) or {})
     ask("isolation_policies", lambda: decode(client.isolation_policies(found.cluster_name), ISOLATION_POLICIES))
     ask("failure_domains", client.failure_domains, found.cluster_name)

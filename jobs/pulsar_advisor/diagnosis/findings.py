@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from pulsar_advisor.admin.read_client import MIGRATING
 from pulsar_advisor.capture.surfaces import oldest_release, prevailing_load_manager
 from pulsar_advisor.diagnosis.examination import Examination, Lack
 from pulsar_advisor.documents.diagnosis import Diagnosis, Row, Status
 from pulsar_advisor.model.configuration.class_names import simple_name
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
@@ -303,11 +303,15 @@ def _store(found: Examination) -> Iterator[Row]:
     if apart:
         sentence = f"the brokers keep tenants and policies in another store ({', '.join(apart)}:), and answer for it"
         yield Row("configuration_store", "ok", f"{sentence}; without them, give --configuration-metadata-store")
-    if found.migration in MIGRATING:
-        sentence = f"the metadata store is being migrated ({found.migration}): Pulsar defers balancing"
+    migration, kind_read = found.migration, None if answers is None else answers.kind
+    if migration is not None and migration.is_under_way:
+        sentence = f"the metadata store is being migrated ({plain(migration.phase)}): Pulsar defers balancing"
         yield Row("metadata_store", "warning", sentence, "apply nothing until that is over: it would be refused")
-    if found.migration == "COMPLETED" and answers is not None and answers.kind == "ZooKeeper":
+    if migration is not None and migration.phase == "COMPLETED" and kind_read == "ZooKeeper":
         sentence = "the metadata was migrated to another store: what ZooKeeper answers is of the past"
+        yield Row("metadata_store", "problem", sentence, _GIVE_THE_STORE)
+    if migration is not None and kind_read == "Oxia" and migration.phase not in ("NOT_STARTED", "COMPLETED"):
+        sentence = f"the cluster still uses the store that it is migrated from ({plain(migration.phase)}), not Oxia"
         yield Row("metadata_store", "problem", sentence, _GIVE_THE_STORE)
     if answers is None:
         kept = f" (the brokers use {', '.join(of_brokers)}:)" if of_brokers else ""

@@ -40,6 +40,8 @@ class UpgradePreview(Document):
     view: View
     to: str
     """The release of the upgrade."""
+    judged_as: str = ""
+    """The release known here whose defaults and decisions are taken for those of `to`; empty in earlier results."""
     seed: int
     seeds: int
     cycles: int

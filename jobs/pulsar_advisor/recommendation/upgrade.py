@@ -10,7 +10,7 @@ from pulsar_advisor.documents.simulation import NotSimulated, SimulatedScore
 from pulsar_advisor.documents.upgrade import Balancer, UpgradePreview
 from pulsar_advisor.model.bounds import SEED
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, newer_than_known
 from pulsar_advisor.model.configuration.upgrade import SettingsUpgrade
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
@@ -74,6 +74,7 @@ def upgrade_preview(
         manifest_sha256=manifest_sha256,
         view=state.view,
         to=request.to,
+        judged_as=upgrade.after.release,
         seed=request.seed,
         seeds=request.seeds,
         cycles=request.cycles,
@@ -84,8 +85,16 @@ def upgrade_preview(
         after=balancer(request.to, upgrade.after.values),
         pinned=balancer(request.to, upgrade.pinned.values, restarts=False) if upgrade.pins else None,
         findings=tuple(findings),
-        notes=upgrade.after.notes,
+        notes=(*newer_than_known(request.to), *_not_distinguished(before, request.to, upgrade), *upgrade.after.notes),
     )
+
+
+def _not_distinguished(before: str, to: str, upgrade: SettingsUpgrade) -> Iterator[str]:
+    if (upgrade.before.release, upgrade.before.values.behaviour) == (
+        upgrade.after.release,
+        upgrade.after.values.behaviour,
+    ):
+        yield f"Pulsar {before} and {to} are both judged as {upgrade.after.release}, so no difference can show."
 
 
 def _under(release: str, state: ClusterState, upgrade: SettingsUpgrade, settings: LoadBalancerSettings) -> ClusterState:

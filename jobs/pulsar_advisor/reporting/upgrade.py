@@ -112,6 +112,8 @@ def upgrade_lines(section: UpgradeSection, width: int) -> Iterator[str]:
 def _headline(preview: UpgradePreview) -> str:
     before, after = preview.before, preview.after
     upgrade = f"Upgrading Pulsar {before.release} to {preview.to}"
+    if preview.judged_as not in ("", preview.to):
+        upgrade = f"{upgrade}, judged as {preview.judged_as},"
     if not preview.pins:
         return f"{upgrade} changes no setting of the load balancer"
     if (before.shedder, before.placement) == (after.shedder, after.placement):
@@ -136,7 +138,9 @@ def _sentences(preview: UpgradePreview) -> Iterator[str]:
             f"After a rolling restart, nothing drained and the leader last, busiest and idlest broker are at "
             f"{shapes[0]} with the placement of {before.release}, at {shapes[1]} with that of {preview.to}."
         )
-    if pinned is not None:
+    if pinned is not None and not all(isinstance(score, SimulatedScore) for score in (*pinned.scores, *before.scores)):
+        yield f"Whether {preview.to} does the same with the lines below can't be said, as it could not be simulated."
+    elif pinned is not None:
         same = pinned.scores == before.scores
         yield (
             f"With the lines below, {preview.to} does what {before.release} does today."
@@ -193,7 +197,7 @@ def _outlooks(preview: UpgradePreview) -> Iterator[Outlook]:
 
 
 def _notes(preview: UpgradePreview) -> Iterator[str]:
-    yield from (f"{note[:1].upper()}{note[1:]}." for note in preview.notes)
+    yield from (f"{note[:1].upper()}{note[1:].removesuffix('.')}." for note in preview.notes)
     if not preview.configuration_known:
         yield "No broker's configuration was captured, so every value counts as never set: capture it to be sure."
     if never := [one.key for one in preview.settings if one.changes and one.set_by == "default"]:
@@ -203,6 +207,6 @@ def _notes(preview: UpgradePreview) -> Iterator[str]:
         )
     if any("(document)" in one.origin_after for one in preview.settings if one.changes):
         yield (
-            f"Defaults marked (document) are from Pulsar's documentation of {preview.after.release}; how it decides is "
-            "from its classes."
+            f"Defaults marked (document) are from Pulsar's documentation of {preview.judged_as or preview.to}; how it "
+            "decides is from its classes."
         )

@@ -48,6 +48,7 @@ class FakeOxia:
 
     records: Mapping[str, Record]
     shards: int = 4
+    namespace: str = NAMESPACE
     token: str | None = None
     """The one that every call must bring."""
     refuse: Callable[[str], grpc.StatusCode | None] = lambda _method: None
@@ -77,7 +78,9 @@ class FakeOxia:
             for number in range(self.shards)
         ]
         of_namespace = proto.NamespaceShardsAssignment(assignments=found, shard_key_router=proto.ShardKeyRouter.XXHASH3)
-        yield proto.ShardAssignments(namespaces={NAMESPACE: of_namespace} if request.namespace == NAMESPACE else {})
+        yield proto.ShardAssignments(
+            namespaces={self.namespace: of_namespace} if request.namespace == self.namespace else {}
+        )
 
     def list(self, request: proto.ListRequest) -> Iterator[proto.ListResponse]:
         first, end = _IN_ORDER(request.start_inclusive), _IN_ORDER(request.end_exclusive)

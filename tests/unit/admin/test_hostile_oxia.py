@@ -12,6 +12,7 @@ import pytest
 
 from pulsar_advisor.admin import oxia_store
 from pulsar_advisor.admin.metadata_store import connected
+from pulsar_advisor.admin.oxia import grpc_target
 from pulsar_advisor.admin.oxia_messages import ListResponse, ReadResponse, ShardAssignments
 from pulsar_advisor.model.errors import ClusterUnreachable
 from unit.admin.fake_oxia import NAMESPACE, FakeOxia, Record, served, with_parents
@@ -60,14 +61,40 @@ def of(method: str, other: bytes) -> Callable[[str, bytes], bytes]:
     return lambda asked, answer: other if asked == method else answer
 
 
+def listing(*keys: str) -> bytes:
+    return bytes(ListResponse(keys=list(keys)).SerializeToString())
+
+
 def read_all(oxia: FakeOxia) -> None:
     with connected(connection(oxia)) as reader:
         list(reader.broker_nodes())
 
 
-@pytest.mark.parametrize("leader", ["unix:/run/other.sock", "dns://198.51.100.7/oxia:1", "", "a b:1", "host", "h:1\n"])
+@pytest.mark.parametrize(
+    "leader",
+    ["unix:/run/other.sock", "dns://198.51.100.7/oxia:1", "", "a b:1", "host", "h:1\n", "h:0", "h:65536", "x" * 10_000],
+)
 def test_a_shard_is_asked_of_a_host_and_a_port_alone(leader: str) -> None:
-    with served(Hostile(RECORDS, changed=led_by(leader))) as oxia, pytest.raises(ClusterUnreachable, match="host:port"):
+    with (
+        served(Hostile(RECORDS, changed=led_by(leader))) as oxia,
+        pytest.raises(ClusterUnreachable, match="host:port") as refusal,
+    ):
+        read_all(oxia)
+    assert len(str(refusal.value)) < 400
+
+
+@pytest.mark.parametrize("host", ["unix", "unix-abstract", "dns", "ipv4", "vsock", "xds"])
+def test_a_host_named_like_a_kind_of_address_is_a_host(host: str) -> None:
+    assert grpc_target(f"{host}:8123") == f"dns:///{host}:8123"
+
+
+def test_an_ipv6_address_is_one() -> None:
+    assert grpc_target("[::1]:6648") == "ipv6:[::1]:6648"
+
+
+def test_a_store_with_countless_shards_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oxia_store, "_MOST_SHARDS", 3)
+    with served(FakeOxia(RECORDS)) as oxia, pytest.raises(ClusterUnreachable, match="it names 4 shards, over 3"):
         read_all(oxia)
 
 
@@ -75,6 +102,9 @@ def test_a_shard_is_asked_of_a_host_and_a_port_alone(leader: str) -> None:
     ("method", "answer", "says"),
     [
         ("list", NOT_TEXT, "a key below /loadbalance that is not text"),
+        ("list", listing("/admin/clusters"), "it lists '/admin/clusters' as a child of /loadbalance"),
+        ("list", listing("/loadbalance/brokers/b1:8080"), "'/loadbalance/brokers/b1:8080' as a child of /loadbalance"),
+        ("list", listing("/loadbalance/"), "it lists '/loadbalance/' as a child of /loadbalance"),
         ("list", b"\xff\xff\xff", r"reading /loadbalance failed \(INTERNAL\)"),
         ("read", b"", "0 records where 1 were asked for"),
         ("read", ReadResponse(gets=[{}, {}]).SerializeToString(), "2 records where 1 were asked for"),

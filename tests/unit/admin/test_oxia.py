@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -195,3 +196,11 @@ def test_a_metadata_store_is_given_as_the_brokers_have_it() -> None:
 def test_what_is_no_metadata_store_is_refused(given: dict[str, str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         capture_options(**given)
+
+
+def test_a_listing_does_not_run_out_of_time_while_it_waits_to_be_used(oxia: FakeOxia) -> None:
+    with connection(oxia, timeout_s=0.3).session() as store:
+        listings = store.children(["/loadbalance/brokers"] * 3)
+        next(listings)
+        time.sleep(0.6)
+        assert [names for _, names in listings] == [["b1:8080", "b2:8080"]] * 2

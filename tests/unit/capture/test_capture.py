@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,13 @@ from typing import Any
 import pytest
 from werkzeug import Request, Response
 
+from pulsar_advisor.admin.oxia import OxiaConnection
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, DataNotFit, UsageError
 from pulsar_advisor.stages.capture import take_snapshot as capture
 from pulsar_advisor.storage.files import sha256_hex
 from pulsar_advisor.storage.root import MANIFEST, Root
+from unit.admin.fake_oxia import FakeOxia, Record, served, with_parents
 from unit.capture.captured import lines_of, manifest_of, with_zookeeper
 from unit.capture.fake_cluster import (
     LOWER,
@@ -366,6 +369,31 @@ def test_after_the_migration_what_zookeeper_answers_is_refused_as_stale(
     with pytest.raises(DataNotFit, match="what ZooKeeper answers is of the past: give --metadata-store"):
         capture(options, root, Silence())
     assert files_under(root) == []
+
+
+@pytest.mark.parametrize(
+    ("phase", "namespace", "why"),
+    [
+        ("PREPARATION", "broker", r"still uses the store that it is migrated from \(migration PREPARATION\)"),
+        ("COPYING", "broker", r"still uses the store that it is migrated from \(migration COPYING\)"),
+        ("FAILED", "broker", r"still uses the store that it is migrated from \(migration FAILED\)"),
+        ("COMPLETED", "other", "was migrated to oxia://o:6648/broker, not to Oxia"),
+        ("COMPLETED", "broker", None),
+        ("NOT_STARTED", "broker", None),
+    ],
+)
+def test_an_oxia_that_is_not_in_use_is_refused(
+    cluster: FakeCluster, root: Root, phase: str, namespace: str, why: str | None
+) -> None:
+    at_migration(cluster, phase)
+    records = with_parents({f"/loadbalance/brokers/{cluster.first.id}": Record(b"{}")})
+    with served(FakeOxia(records, namespace=namespace)) as oxia:
+        connection = OxiaConnection(url=f"oxia://{oxia.address}/{namespace}")
+        options = cluster.options().model_copy(update={"oxia": connection})
+        refused = nullcontext() if why is None else pytest.raises(DataNotFit, match=why)
+        with refused:
+            capture(options, root, Silence())
+    assert (files_under(root) == []) is (why is not None)
 
 
 def test_a_broker_of_another_cluster_is_named_and_its_settings_are_not_taken(cluster: FakeCluster, root: Root) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -82,6 +83,29 @@ def test_the_metadata_store_adds_the_load_that_controllers_know(
     [stored] = [line for line in lines if line["source"] == "zookeeper"]
     assert stored["topic"] == NAMES[1]
     assert stored["load"]["msgRateIn"] == 900.5
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        b'{"segments": {"..": {"segmentId": 1, "hashRange": {"start": 0, "end": 1}}}}',
+        b'{"segments": {"1": {"segmentId": -1, "hashRange": {"start": 0, "end": 1}}}}',
+        b'{"segments": {"1": {"segmentId": 1, "hashRange": {"start": 0, "end": 65536}}}}',
+        b'{"segments": {"1": {"segmentId": 1, "hashRange": {"start": 0, "end": 1}, '
+        b'"legacyTopicName": "persistent://other/orders/clicks"}}}',
+    ],
+)
+def test_segments_that_no_topic_can_have_are_a_failure_of_theirs_alone(
+    release_5: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch, layout: bytes
+) -> None:
+    nodes = {"/loadbalance/brokers/" + release_5.first.id: b"{}", "/topics/retail/orders/clicks": layout}
+    for broker in (release_5.first, release_5.second):
+        broker.answers("/scalable/retail/orders/clicks", json.loads(layout))
+    snapshot = capture(with_zookeeper(release_5, nodes, monkeypatch), root, Silence())
+    manifest = manifest_of(root, snapshot)
+    assert lines_of(root, snapshot, "segments") == []
+    failed = [entry["surface"] for entry in (*manifest["failures"], *manifest["missing"])]
+    assert "segments" in failed
 
 
 def test_brokers_of_earlier_releases_are_not_asked(cluster: FakeCluster, root: Root) -> None:

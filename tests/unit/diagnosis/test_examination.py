@@ -11,6 +11,7 @@ import pytest
 from pulsar_advisor.admin.metadata_store import MetadataReader
 from pulsar_advisor.admin.oauth2 import NoToken
 from pulsar_advisor.admin.options import CaptureOptions
+from pulsar_advisor.admin.read_client import Migration
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
 from pulsar_advisor.diagnosis.examination import Lack, examine
 from unit.capture.fake_cluster import ADMIN, FakeCluster
@@ -50,7 +51,7 @@ def test_a_release_with_scalable_topics_is_asked_for_them_and_for_a_migration(cl
         broker.answers("/metadata/migration/status", {"phase": "COPYING"})
         broker.answers("/scalable/retail/orders", {"reason": "HTTP 404 Not Found"}, status=404)
     found = examine(cluster.options())
-    assert found.migration == "COPYING"
+    assert found.migration == Migration("COPYING")
     assert found.lacks["segments"].status == 404
 
 

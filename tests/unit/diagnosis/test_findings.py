@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from pulsar_advisor.admin.clock import ClockDifference
+from pulsar_advisor.admin.read_client import Migration
 from pulsar_advisor.cli.screens import print_diagnosis
 from pulsar_advisor.diagnosis.examination import BrokerAnswers, Examination, Lack, StoreAnswers, SystemTopicsAnswer
 from pulsar_advisor.diagnosis.findings import diagnose, writable
@@ -259,12 +260,19 @@ def test_a_configuration_store_of_its_own_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("phase", "kind", "status"),
-    [("COPYING", "Oxia", "warning"), ("COMPLETED", "ZooKeeper", "problem"), ("COMPLETED", "Oxia", None)],
+    ("phase", "kind", "statuses"),
+    [
+        ("COPYING", "ZooKeeper", ["warning"]),
+        ("COPYING", "Oxia", ["warning", "problem"]),
+        ("FAILED", "Oxia", ["problem"]),
+        ("COMPLETED", "ZooKeeper", ["problem"]),
+        ("COMPLETED", "Oxia", []),
+        ("NOT_STARTED", "Oxia", []),
+    ],
 )
-def test_what_a_migration_of_the_metadata_store_means(phase: str, kind: str, status: str | None) -> None:
-    found = healthy(migration=phase, store=StoreAnswers(None, ("b1:8080", "b2:8080"), True, kind))
-    assert [(row.check, row.status) for row in not_ok(found)] == [("metadata_store", status)] * (status is not None)
+def test_what_a_migration_of_the_metadata_store_means(phase: str, kind: str, statuses: list[str]) -> None:
+    found = healthy(migration=Migration(phase), store=StoreAnswers(None, ("b1:8080", "b2:8080"), True, kind))
+    assert [(row.check, row.status) for row in not_ok(found)] == [("metadata_store", status) for status in statuses]
 
 
 def test_where_no_store_was_given_the_brokers_own_is_named() -> None:

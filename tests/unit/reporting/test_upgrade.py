@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pulsar_advisor.recommendation.upgrade import UpgradeRequest
 from pulsar_advisor.reporting.html import render_html
 from pulsar_advisor.reporting.markdown import render_markdown
 from pulsar_advisor.reporting.upgrade import upgrade_lines, upgrade_section
@@ -61,6 +62,25 @@ def test_a_strategy_that_is_not_modelled_is_said_in_every_form() -> None:
     found = upgrade_section(preview(loadBalancerLoadSheddingStrategy="com.example.Own"))
     assert any("could not be simulated" in sentence for sentence in found.sentences)
     assert "".join(upgrade_lines(found, WIDTH)).count("there is no shedder 'Own'") >= len(found.outlooks)
+
+
+def test_whether_a_strategy_that_is_not_modelled_does_the_same_is_left_open() -> None:
+    sentences = " ".join(upgrade_section(preview(loadBalancerLoadSheddingStrategy="com.example.Own")).sentences)
+    assert "does the same with the lines below can't be said" in sentences
+    assert "today." not in sentences
+
+
+def test_a_release_newer_than_those_known_is_said_to_be_judged_as_another() -> None:
+    found = upgrade_section(preview(request=UpgradeRequest("9.9.9", seeds=1)))
+    assert found.headline.startswith("Upgrading Pulsar 4.0.8 to 9.9.9, judged as 5.0.1, replaces ThresholdShedder")
+    assert found.notes[0].startswith("Pulsar 9.9.9 is newer than 5.0.1, the newest release known here")
+    assert not any("documentation of 9.9.9" in note for note in found.notes)
+
+
+def test_releases_that_are_judged_alike_are_said_to_be() -> None:
+    found = upgrade_section(preview(request=UpgradeRequest("4.1.0", seeds=1)))
+    assert found.headline == "Upgrading Pulsar 4.0.8 to 4.1.0, judged as 4.0.8, changes no setting of the load balancer"
+    assert found.notes[0] == "Pulsar 4.0.8 and 4.1.0 are both judged as 4.0.8, so no difference can show."
 
 
 def test_a_missing_configuration_is_said() -> None:

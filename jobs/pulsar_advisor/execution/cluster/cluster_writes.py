@@ -17,9 +17,6 @@ import numpy as np
 
 from pulsar_advisor.admin.read_client import (
     LARGEST_LISTING_BYTES,
-    MIGRATES_SINCE,
-    MIGRATING,
-    SCALABLE_TOPICS_SINCE,
     Document,
     ReadClient,
     decode,
@@ -34,6 +31,7 @@ from pulsar_advisor.model.configuration.class_names import LOAD_MANAGERS, simple
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings, setting_value
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS, weighted_maximum
+from pulsar_advisor.model.text.plain_text import plain
 
 _UNLOADING_TIMEOUT_KEY: Final = "namespaceBundleUnloadingTimeoutMs"
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
@@ -191,8 +189,6 @@ class AdminCluster:
         """Whether lists of topics have one of this bundle, or its namespace has scalable topics: no list has those."""
         if self.topics(namespace, bundle):
             return True
-        if self._settings.behaviour[:2] < SCALABLE_TOPICS_SINCE:
-            return False
         try:
             return bool(self._read.scalable_topics(namespace))
         except ErrorAnswer as error:
@@ -288,10 +284,8 @@ class AdminCluster:
 
     def migrating(self) -> str | None:
         """The phase of a migration of the metadata store that is under way, None if none is."""
-        if self._settings.behaviour[:2] < MIGRATES_SINCE:
-            return None
-        phase = self._read.migration_phase()
-        return phase if phase in MIGRATING else None
+        migration = self._read.migration()
+        return plain(migration.phase) if migration is not None and migration.is_under_way else None
 
     def override(self, setting: str) -> str | None:
         """The override of a dynamic setting, or None."""

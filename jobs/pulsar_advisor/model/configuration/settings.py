@@ -220,12 +220,13 @@ def resolve_settings(
             notes.append(f"{key} does not exist in {release}; the what-if sets it anyway")
     values = LoadBalancerSettings.model_validate({"behaviour": behaviour, **texts})
     notes += _replaced_placement(values)
-    caveats = (*_newer_than_listed(pulsar_version, number), *_documented(release, texts, origins))
+    caveats = (*newer_than_known(str(pulsar_version)), *_documented(release, texts, origins))
     return ResolvedSettings(values, origins, release, caveats, tuple(notes))
 
 
-def _newer_than_listed(pulsar_version: str | None, number: tuple[int, int, int]) -> list[str]:
-    if number <= _release_number(NEWEST):
+def newer_than_known(pulsar_version: str) -> list[str]:
+    """The sentence about a release newer than those listed. Raises `DataNotFit` for what is no release."""
+    if _release_number(pulsar_version) <= _release_number(NEWEST):
         return []
     return [
         f"Pulsar {pulsar_version} is newer than {NEWEST}, the newest release known here: it is judged by the defaults "
@@ -283,7 +284,7 @@ def setting_value(
 
 
 _RELEASE = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
-_MILESTONE = re.compile(r"-M\d", re.ASCII)
+_MILESTONE = re.compile(r"-M(\d{1,9})", re.ASCII)
 
 
 def _release_number(text: str | None) -> tuple[int, int, int]:
@@ -298,6 +299,20 @@ def _release_number(text: str | None) -> tuple[int, int, int]:
             f"'{text}' is not a Pulsar version; expected a text like 4.0.8. Is the capture of a Pulsar cluster?"
         )
     return int(match[1]), int(match[2]), int(match[3] or 0)
+
+
+def is_later(pulsar_version: str | None, than: str | None) -> bool:
+    """Whether one release comes after another; a milestone comes before its release.
+
+    Raises `DataNotFit` for what is no release.
+    """
+    return _place(pulsar_version) > _place(than)
+
+
+def _place(text: str | None) -> tuple[tuple[int, int, int], float]:
+    number = _release_number(text)
+    milestone = _MILESTONE.search(str(text))
+    return number, math.inf if milestone is None else int(milestone[1])
 
 
 def behaviour_of(pulsar_version: str | None) -> tuple[int, int, int]:

@@ -18,6 +18,7 @@ from pulsar_advisor.model.configuration.settings import (
     ResolvedSettings,
     field_of,
     is_deprecated,
+    is_later,
     resolve_settings,
     text_of,
 )
@@ -73,10 +74,11 @@ def settings_upgrade(
     """
     before = resolve_settings(version, runtime, dynamic)
     try:
-        later = resolve_settings(to)
+        later = is_later(to, version)
+        resolve_settings(to)
     except DataNotFit as error:
         raise UsageError(f"--to {to}: {error}") from error
-    if later.values.behaviour <= before.values.behaviour:
+    if not later:
         raise UsageError(f"--to {to} is no upgrade: the cluster runs {version}; name a later release, such as 5.0.1")
     unset, configured = resolve_settings(version).values, resolve_settings(version, runtime).values
     in_files = {key: text for key, text in runtime.items() if key in SETTING_KEYS and _differ(key, unset, configured)}

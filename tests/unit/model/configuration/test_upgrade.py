@@ -85,6 +85,21 @@ def test_only_a_later_release_is_an_upgrade(to: str) -> None:
         settings_upgrade("4.0.8", {}, {}, to)
 
 
+@pytest.mark.parametrize(
+    ("version", "to"),
+    [("5.0.1", "6.0.0"), ("5.0.0-M1", "5.0.0"), ("5.0.0-M1", "5.0.0-M2"), ("4.0.8", "4.1.0"), ("4.0.5", "4.0.7")],
+)
+def test_a_later_release_is_an_upgrade_though_it_is_judged_as_the_same(version: str, to: str) -> None:
+    upgrade = settings_upgrade(version, {}, {}, to)
+    assert upgrade.before.values.behaviour <= upgrade.after.values.behaviour
+
+
+@pytest.mark.parametrize(("version", "to"), [("5.0.0", "5.0.0-M1"), ("5.0.0-M2", "5.0.0-M2"), ("6.0.0", "5.0.1")])
+def test_an_earlier_release_is_none(version: str, to: str) -> None:
+    with pytest.raises(UsageError, match=f"--to {to} is no upgrade: the cluster runs {version}"):
+        settings_upgrade(version, {}, {}, to)
+
+
 def test_a_release_newer_than_those_known_is_said_to_be() -> None:
     (caveat, *_) = settings_upgrade("4.0.8", {}, {}, "5.1.0").after.caveats
     assert caveat.startswith("Pulsar 5.1.0 is newer than 5.0.1")
