@@ -59,7 +59,7 @@ class LeftAlone:
             own = left_alone(fit, settings.values, configured, seed=seed, history=earlier)
         except AdvisorError as error:
             own = error
-        tried = trials(changes, fit, resolve, earlier, seed)
+        tried = trials(changes, fit, resolve, earlier, seed, own)
         return cls(state, fit, earlier, settings, own, tried, published, set_aside_by)
 
     @property

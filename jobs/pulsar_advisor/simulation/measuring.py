@@ -68,12 +68,14 @@ class Measuring:
         known = np.append(news, False)  # NO_ROW is the last one
         served = known[owner] & (self._cluster.counts[:, BUNDLES] > 0)
         reporter = np.where(known[figures.reporter], NO_ROW, figures.reporter)
+        rows, bundle_traffic = np.flatnonzero(served), figures.bundle_traffic.copy()
+        bundle_traffic[rows] = self._cluster.traffic[rows]
         self.figures = replace(
             figures,
             traffic=np.where(news[:, None], self._traffic, figures.traffic),
             counts=np.where(news[:, None], self._counts, figures.counts),
             reporter=np.where(served, owner, reporter).astype(np.int32),
-            bundle_traffic=np.where(served[:, None], self._cluster.traffic, figures.bundle_traffic),
+            bundle_traffic=bundle_traffic,
         )
         return True
 

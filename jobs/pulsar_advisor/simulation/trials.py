@@ -6,7 +6,7 @@ A change is worth proposing only if the cluster ends better with it, at both end
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, Self
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
@@ -17,7 +17,7 @@ from pulsar_advisor.planning.proposals.configured import configured_of
 from pulsar_advisor.planning.requests.what_if import Resolve, with_what_if
 from pulsar_advisor.simulation.foresight import CYCLES
 from pulsar_advisor.simulation.scores import Ending, cycle_scores, simulation_score
-from pulsar_advisor.simulation.simulate import simulate
+from pulsar_advisor.simulation.simulate import Simulation, simulate
 
 MOST_TRIED: Final = 5
 """Changes that are simulated, each of them only once."""
@@ -91,13 +91,19 @@ def trials(
     resolve: Resolve,
     history: Sequence[ClusterState] = (),
     seed: int = 0,
+    alone: Simulation | AdvisorError | None = None,
 ) -> tuple[Trial, ...]:
-    """The first few different changes that name any setting, simulated for as long as the foresight looks ahead."""
+    """The first few different changes that name any setting, simulated for as long as the foresight looks ahead.
+
+    `alone`: what `left_alone` found of the same state, settings and seed, if that was asked.
+    """
     different = list({tuple(sorted(change.items())): change for change in changes if change}.values())
     affordable = max(_BUNDLES_TRIED // max(len(state.bundles), 1), 1)
     tried = different[: min(MOST_TRIED, affordable)]
     own = resolve({})
     today: dict[bool, Ending | AdvisorError] = {}
+    if alone is not None:
+        today[True] = alone if isinstance(alone, AdvisorError) else _ending(alone)
 
     def ends(change: Mapping[str, str], settings: LoadBalancerSettings, sheds: bool) -> Ending | AdvisorError:
         try:
@@ -150,6 +156,15 @@ def _simulated(
         seed=seed,
         history=earlier,
         sheds=sheds,
-        both_ends=len(state.bundles) <= _BUNDLES_AT_BOTH_ENDS,
+        both_ends=_at_both_ends(state),
     )
-    return simulation_score(found, cycle_scores(found))
+    return _ending(found)
+
+
+def _at_both_ends(state: ClusterState) -> bool:
+    return len(state.bundles) <= _BUNDLES_AT_BOTH_ENDS
+
+
+def _ending(found: Simulation) -> Ending:
+    compared_at = found if _at_both_ends(found.state) else replace(found, ends=())
+    return simulation_score(compared_at, cycle_scores(compared_at))

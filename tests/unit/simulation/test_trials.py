@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.planning.proposals.configured import configured_of
+from pulsar_advisor.simulation.foresight import left_alone
 from pulsar_advisor.simulation.scores import Ending, cycle_scores, simulation_score
-from pulsar_advisor.simulation.simulate import simulate
+from pulsar_advisor.simulation.simulate import Simulation, simulate
 from pulsar_advisor.simulation.trials import MOST_TRIED, compared, trials
 from unit.simulation.clusters import EVERY_LOAD_COUNTS, cluster
 
@@ -118,3 +122,21 @@ def test_that_nothing_happens_is_no_merit_where_the_busiest_broker_would_be_reli
     nothing = of_idle_broker()
     assert compared(nothing, of_idle_broker(unloads=5, maximum=0.6, worst_ended="unfinished")) == "better"
     assert compared(nothing, of_idle_broker(unloads=5, worst_ended="unfinished")) == "worse"
+
+
+def test_what_was_found_of_the_cluster_left_alone_is_not_simulated_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = resolve({})
+    alone = left_alone(IDLE_BROKER, own, configured_of(IDLE_BROKER.load_manager, own), seed=0)
+    without = trials([LOWER_BOUNDARY], IDLE_BROKER, resolve)
+    monkeypatch.setattr("pulsar_advisor.simulation.trials.simulate", changed_only(own))
+    assert trials([LOWER_BOUNDARY], IDLE_BROKER, resolve, alone=alone) == without
+
+
+def changed_only(own: LoadBalancerSettings) -> Callable[..., Simulation]:
+    def simulated(
+        shedder: str, placement: str, state: ClusterState, settings: LoadBalancerSettings, **more: Any
+    ) -> Simulation:
+        assert settings != own
+        return simulate(shedder, placement, state, settings, **more)
+
+    return simulated

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +39,9 @@ from pulsar_advisor.model.java.stable_order import stable_order
 from pulsar_advisor.model.load.recent_unloads import recently_unloaded
 from pulsar_advisor.model.load.resource_usage import overload_usage, weighted_maximum
 from pulsar_advisor.model.strategy.outcomes import Codes, Outcome, no
+
+
+_REMEMBERED: Final = 4
 
 
 class Exclusion(Outcome):
@@ -185,11 +190,7 @@ def assemble(
     `bundle_hashes`, `known` (the leader has averages), `service` and `recently_unloaded` are per bundle row; `listing`
     holds broker row and bundle row of each entry of the brokers' published bundle sets.
     """
-    for_shedding = _concurrent_rows(bundle_hashes, known)
-    for_shedding = for_shedding[~service[for_shedding]]
-    for_shedding = for_shedding[hash_map_order(bundle_hashes[for_shedding])]
-    rank = np.full(len(known), len(known), dtype=np.int64)
-    rank[for_shedding] = np.arange(len(for_shedding))
+    rank = _ranks(bundle_hashes.tobytes(), known.tobytes(), service.tobytes())
     of_known = np.where(service, Exclusion.SERVICE_BUNDLE.value, Exclusion.RECENTLY_UNLOADED.value)
     reason = np.where(known, of_known, Exclusion.NOT_REPORTED.value).astype(np.uint8)
     eligible = known & ~service & ~recently_unloaded
@@ -206,6 +207,22 @@ def assemble(
         excluded=excluded,
         exclusion=reason[excluded.bundle],
     )
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _ranks(hashes: bytes, known: bytes, service: bytes) -> Integers:
+    """Each bundle's place in the iteration order of `bundlesForShedding`, the last for those not in it.
+
+    A simulation asks for the same ones in most of its cycles; not to be changed.
+    """
+    bundle_hashes = np.frombuffer(hashes, dtype=np.uint32)
+    for_shedding = _concurrent_rows(bundle_hashes, np.frombuffer(known, dtype=np.bool_))
+    for_shedding = for_shedding[~np.frombuffer(service, dtype=np.bool_)[for_shedding]]
+    for_shedding = for_shedding[hash_map_order(bundle_hashes[for_shedding])]
+    rank = np.full(len(bundle_hashes), len(bundle_hashes), dtype=np.int64)
+    rank[for_shedding] = np.arange(len(for_shedding))
+    rank.flags.writeable = False
+    return rank
 
 
 def _concurrent_rows(hashes: Hashes, present: Booleans) -> Indices:
