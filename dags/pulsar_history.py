@@ -22,7 +22,7 @@ from pulsar_advisor_airflow.assets import snapshot_validated
 from pulsar_advisor_airflow.clusters import Cluster, clusters_to_build, labelled
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.failures import RETRIES
-from pulsar_advisor_airflow.notifiers import Call
+from pulsar_advisor_airflow.notifiers import Call, CallAboutTimeout
 from pulsar_advisor_airflow.release import require_release
 from pulsar_advisor_airflow.run_limits import NO_BACKFILL, RUN_TIMEOUT, STAGE_TIMEOUT
 from pulsar_advisor_airflow.stages import described
@@ -46,6 +46,7 @@ def history_dag(cluster: Cluster) -> None:
         tags=["pulsar", "history", cluster.name],
         allowed_run_types=NO_BACKFILL,
         dagrun_timeout=RUN_TIMEOUT,
+        on_failure_callback=[CallAboutTimeout()],
         default_args={
             "owner": "pulsar-advisor",
             "on_failure_callback": [Call("task.failed")],

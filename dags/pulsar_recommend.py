@@ -25,7 +25,7 @@ from pulsar_advisor_airflow.clusters import Cluster, clusters_to_build, labelled
 from pulsar_advisor_airflow.configuration import advice_notifiers
 from pulsar_advisor_airflow.failures import RETRIES
 from pulsar_advisor_airflow.forms import FORM_MACROS, STRATEGY_ARGUMENTS, strategy_params
-from pulsar_advisor_airflow.notifiers import Call
+from pulsar_advisor_airflow.notifiers import Call, CallAboutTimeout
 from pulsar_advisor_airflow.release import require_release
 from pulsar_advisor_airflow.run_limits import NO_BACKFILL, RUN_TIMEOUT, STAGE_TIMEOUT
 from pulsar_advisor_airflow.stages import described, place_of, spark_stage
@@ -64,6 +64,7 @@ def recommend_dag(cluster: Cluster) -> None:
         tags=["pulsar", "recommendation", cluster.name],
         allowed_run_types=NO_BACKFILL,
         dagrun_timeout=RUN_TIMEOUT,
+        on_failure_callback=[CallAboutTimeout()],
         default_args={
             "owner": "pulsar-advisor",
             "on_failure_callback": [Call("task.failed")],

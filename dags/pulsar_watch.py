@@ -21,7 +21,7 @@ from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.assets import snapshot_validated
 from pulsar_advisor_airflow.clusters import clusters
 from pulsar_advisor_airflow.failures import RETRIES
-from pulsar_advisor_airflow.notifiers import Call
+from pulsar_advisor_airflow.notifiers import Call, CallAboutTimeout
 from pulsar_advisor_airflow.release import require_release
 from pulsar_advisor_airflow.run_limits import NO_BACKFILL, SOON
 
@@ -44,6 +44,7 @@ def validated() -> list[Asset]:
     tags=["pulsar", "maintenance"],
     allowed_run_types=NO_BACKFILL,
     dagrun_timeout=timedelta(minutes=30),
+    on_failure_callback=[CallAboutTimeout()],
     default_args={"owner": "pulsar-advisor", "on_failure_callback": [Call("task.failed")], **SOON, **RETRIES},
 )
 def pulsar_watch() -> None:

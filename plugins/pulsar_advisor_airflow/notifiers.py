@@ -62,6 +62,24 @@ class Call(BaseNotifier):  # type: ignore[misc]
             self.log.error("nobody was called by %s", failure)
 
 
+class CallAboutTimeout(BaseNotifier):  # type: ignore[misc]
+    """Calls somebody about a DAG run that took too long: Airflow skips its tasks, so none of them calls.
+
+    Airflow runs it for every DAG run that failed. The other ones were called about by a task.
+    """
+
+    def notify(self, context: Any) -> None:
+        """Raises nothing, as `Call`."""
+        if context.get("reason") != "timed_out":
+            return
+        dag, run_id = context["dag"], context["run_id"]
+        said = f"{dag.dag_id}: not finished after {dag.dagrun_timeout}, so it was ended"
+        link = with_host(dag_run_link(dag.dag_id, run_id))
+        call = {"cluster": str(getattr(context.get("task"), "cluster", "")), "sentence": said, "link": link}
+        for failure in call_people("task.failed", call, context):
+            self.log.error("nobody was called by %s", failure)
+
+
 def call_people(event: Event, call: Mapping[str, str], context: Mapping[str, Any]) -> list[str]:
     """Run the notifiers of `call_notifiers`, which find the event as `call` in their templates, and the webhook.
 

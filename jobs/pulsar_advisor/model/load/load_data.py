@@ -40,7 +40,6 @@ from pulsar_advisor.model.load.recent_unloads import recently_unloaded
 from pulsar_advisor.model.load.resource_usage import overload_usage, weighted_maximum
 from pulsar_advisor.model.strategy.outcomes import Codes, Outcome, no
 
-
 _REMEMBERED: Final = 4
 
 
