@@ -34,10 +34,10 @@ def fold(
     `MOST_SNAPSHOTS`.
     """
     bundles, brokers = _Numbered(), _Numbered()
-    heads: list[dict[str, Any]] = []
+    heads: list[tuple[Any, ...]] = []
     hosts: list[pa.Table] = []
     loads: list[_Columns] = []
-    events: list[tuple[int, list[Event]]] = []
+    events: list[tuple[int, Event]] = []
     settings: list[tuple[int, str, str]] = []
     policies: list[tuple[int, str, str, str | None]] = []
     known: Mapping[str, str] = {}
@@ -47,34 +47,39 @@ def fold(
             raise UsageError(f"more than {MOST_SNAPSHOTS:,} snapshots of one day can't be folded")
         ids = moment.hosts["id"].combine_chunks()
         leader = brokers.numbers(pa.array([moment.leader], pa.string()))[0]
-        heads.append({"t": t, "leader": leader, **{name: getattr(moment, name) for name in _OF_MOMENT}})
+        heads.append((t, leader, *(getattr(moment, name) for name in _OF_MOMENT)))
         hosts.append(_with(moment.hosts.drop_columns("id"), t=np.full(len(ids), t), broker=brokers.numbers(ids)))
         numbers, owners = bundles.numbers(moment.bundles), brokers.numbers(moment.owners)
         times = np.full(len(numbers), t, np.uint16)
         loads.append((numbers, times, owners.astype(np.int16), *moment.traffic.T, moment.connections, moment.flags))
-        events.append((t, [] if before is None else events_between(before, moment, steps)))
+        events += [] if before is None else [(t, event) for event in events_between(before, moment, steps)]
         settings += [(t, key, value) for key, value in moment.settings.items() if known.get(key) != value]
         policies += [(t, one.kind, one.subject, one.after) for one in changes(known_policies, moment.policies)]
         before, known, known_policies = moment, moment.settings, moment.policies
     names, bundle_positions = bundles.sorted()
     ids, broker_positions = brokers.sorted()
-    for head in heads:
-        head["leader"] = broker_positions[head["leader"]]
+    heads = [(t, broker_positions[leader], *rest) for t, leader, *rest in heads]
     load = _load(loads, bundle_positions, broker_positions)
     tables = {
-        "moments": pa.Table.from_pylist(heads, MOMENTS),
+        "moments": _table(heads, _HEADS).select(MOMENTS.names),
         "brokers": _numbered(ids, BROKERS),
         "hosts": _hosts(hosts, broker_positions),
         "names": _numbered(names, NAMES),
         "load": load,
         "settings": _table(settings, SETTINGS),
         "policies": _table(policies, POLICIES),
-        "events": pa.Table.from_pylist([{"t": t, **vars(event)} for t, found in events for event in found], EVENTS),
+        "events": event_table(events),
     }
     return {**tables, "index": index_of(tables)}
 
 
 _OF_MOMENT: Final = tuple(name for name in MOMENTS.names if name not in ("t", "leader"))
+_HEADS: Final = pa.schema([MOMENTS.field(name) for name in ("t", "leader", *_OF_MOMENT)])
+
+
+def event_table(events: Iterable[tuple[int, Event]]) -> pa.Table:
+    """The table of a day's events, each with the position of the snapshot that shows it first."""
+    return pa.Table.from_pylist([{"t": t, **vars(event)} for t, event in events], EVENTS)
 
 
 class _Numbered:

@@ -15,7 +15,6 @@ from pulsar_advisor.admin.prometheus import Window
 from pulsar_advisor.documents.history_day import Gap
 from pulsar_advisor.history.columns import (
     BROKERS,
-    EVENTS,
     HOSTS,
     LOAD,
     MOMENTS,
@@ -25,7 +24,8 @@ from pulsar_advisor.history.columns import (
     SETTINGS,
     TRAFFIC,
 )
-from pulsar_advisor.history.events import events_between
+from pulsar_advisor.history.day import event_table
+from pulsar_advisor.history.events import Event, events_between
 from pulsar_advisor.history.exported import HOSTS as HOST_METRICS
 from pulsar_advisor.history.index import index_of
 from pulsar_advisor.history.moment import Moment
@@ -167,13 +167,13 @@ def gaps(window: Window, hosts: ScrapedHosts) -> Iterator[Gap]:
 
 def _events(tables: Mapping[str, pa.Table], before: Moment | None) -> pa.Table:
     changed = {0, *_changed(tables)}
-    found: list[dict[str, Any]] = []
+    found: list[tuple[int, Event]] = []
     around = sorted({*changed, *(t - 1 for t in changed if t)})
     for t, moment in zip(around, moments_of(tables, set(around)), strict=True):
         events = [] if before is None or t not in changed else events_between(before, moment)
-        found += ({"t": t, **vars(event)} for event in events if event.kind not in _OF_BOUNDARIES)
+        found += ((t, event) for event in events if event.kind not in _OF_BOUNDARIES)
         before = moment
-    return pa.Table.from_pylist(found, EVENTS)
+    return event_table(found)
 
 
 def _changed(tables: Mapping[str, pa.Table]) -> Iterable[int]:
@@ -217,7 +217,7 @@ def _host_rows(
         usage = np.stack([hosts.figure(broker, column)[there] for column in HOST_METRICS], axis=1)
         limit = np.full(usage.shape, _PERCENT)
         started = hosts.figure(broker, "started")[there]
-        columns: dict[str, Any] = {
+        columns: dict[str, npt.NDArray[Any] | pa.Array] = {
             "t": t,
             "broker": np.full(len(t), number),
             "usage": weighted_maximum(np.nan_to_num(usage), limit, settings),
