@@ -19,9 +19,9 @@ from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.lists import newest_events
+from pulsar_advisor.execution.ledger.lists import newest_events, summaries
 from pulsar_advisor.execution.ledger.opening import open_ledger
-from pulsar_advisor.execution.ledger.plan_states import plan_states
+from pulsar_advisor.execution.ledger.plan_states import states_of
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
@@ -99,7 +99,7 @@ def test_a_report_can_be_made_again(root: Root) -> None:
 
 
 def test_its_plans_are_listed(ledger: Ledger) -> None:
-    [state] = [one for one in plan_states(ledger, "live") if one.digest == DIGEST]
+    [state] = [one for one in states_of(ledger, "live", summaries(ledger, "live")) if one.digest == DIGEST]
     assert (state.state, state.problem, state.executable_steps > 0) == ("applied", "", True)
     assert newest_events(ledger, "live", 1)[0].id == ledger.head().event
 

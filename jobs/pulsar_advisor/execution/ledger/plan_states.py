@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.lists import approvals_of, events_of, runs_of, summaries, undone
+from pulsar_advisor.execution.ledger.lists import approvals_of, events_of, runs_of, undone
 from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanSummary, RunState
 
 PlanStateName = Literal[
@@ -41,20 +41,10 @@ class PlanState:
     """Why its document can't be read; then there are no figures."""
 
 
-def plan_states(
-    ledger: Ledger, cluster: str, advised: Collection[str] = (), first: int = 0, count: int | None = None
-) -> list[PlanState]:
-    """The plans of a cluster (its name in paths), newest snapshot first; `advised` are digests.
-
-    Without a `count` all of them, else as many from the `first` one on.
-    """
-    return states_of(ledger, cluster, summaries(ledger, cluster, first, count), advised)
-
-
 def states_of(
     ledger: Ledger, cluster: str, plans: Sequence[PlanSummary], advised: Collection[str] = ()
 ) -> list[PlanState]:
-    """The states of some plans of a cluster."""
+    """The states of some plans of a cluster (its name in paths), in their order; `advised` are digests."""
     digests = [plan.digest for plan in plans]
     taken_back = undone(ledger, cluster)
     approvals = approvals_of(ledger, digests)

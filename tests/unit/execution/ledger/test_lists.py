@@ -12,7 +12,7 @@ from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger import lists
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.plan_states import plan_states
+from pulsar_advisor.execution.ledger.plan_states import states_of
 from pulsar_advisor.execution.ledger.plan_summary import summary_values
 from pulsar_advisor.model.plans.plan import Plan, digest_of, seal
 from unit.execution.actors import ALICE, approved, run
@@ -33,14 +33,15 @@ def proposed(ledger: Ledger) -> Ledger:
 
 
 def test_plans_are_listed_in_parts_newest_first(proposed: Ledger) -> None:
-    parts = [plan_states(proposed, PLANS[0].cluster, first=first, count=3) for first in (0, 3)]
-    assert [[state.digest for state in part] for part in parts] == [digests(PLANS[:0:-1]), digests(PLANS[:1])]
+    parts = [lists.summaries(proposed, PLANS[0].cluster, first=first, count=3) for first in (0, 3)]
+    assert [[plan.digest for plan in part] for part in parts] == [digests(PLANS[:0:-1]), digests(PLANS[:1])]
 
 
 def test_a_list_of_plans_reads_no_document(proposed: Ledger) -> None:
     statements: list[str] = []
     event.listen(proposed._engine, "before_cursor_execute", lambda *call: statements.append(call[2]))
-    assert len(plan_states(proposed, PLANS[0].cluster)) == len(PLANS)
+    cluster = PLANS[0].cluster
+    assert len(states_of(proposed, cluster, lists.summaries(proposed, cluster))) == len(PLANS)
     assert not [statement for statement in statements if "plans.document" in statement]
     assert len([statement for statement in statements if statement.startswith("SELECT")]) < 2 * len(PLANS)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pulsar_advisor.execution.consent.approval import propose, withdraw
 from pulsar_advisor.execution.ledger.approvals import record_refusal, record_rejection
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.lists import runs_on
-from pulsar_advisor.execution.ledger.plan_states import plan_states
+from pulsar_advisor.execution.ledger.lists import runs_on, summaries
+from pulsar_advisor.execution.ledger.plan_states import states_of
 from pulsar_advisor.model.plans.plan import digest_of
 from unit.execution.actors import ALICE, BOB, approved, run
 from unit.execution.doubles import FakeCluster, FakeTime, make_plan, unload_step
@@ -15,7 +15,8 @@ PLAN = make_plan([unload_step()])
 
 
 def state(ledger: Ledger) -> str:
-    return {one.digest: one.state for one in plan_states(ledger, PLAN.cluster)}[digest_of(PLAN)]
+    (plan,) = [one for one in summaries(ledger, PLAN.cluster) if one.digest == digest_of(PLAN)]
+    return states_of(ledger, PLAN.cluster, [plan])[0].state
 
 
 def test_a_plan_is_proposed_then_approved_then_applied(ledger: Ledger, cluster: FakeCluster) -> None:
@@ -74,5 +75,5 @@ def test_a_plan_is_undone_once_the_plan_that_undoes_it_was_applied(ledger: Ledge
 
 def test_plans_of_another_cluster_are_left_out(ledger: Ledger) -> None:
     propose(ledger, PLAN, ALICE)
-    assert list(plan_states(ledger, "another")) == []
+    assert not summaries(ledger, "another")
     assert list(runs_on(ledger, "another")) == []
