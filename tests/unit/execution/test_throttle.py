@@ -80,6 +80,15 @@ def test_every_limit_is_said_to_the_approver() -> None:
     assert all(text in sentences for text in ("1 h", "5 s", "30 s", "2 failed", "is left out", "4 steps", "500"))
 
 
+def test_without_a_wish_one_step_goes_after_the_other() -> None:
+    usual = ApplyThrottle()
+    assert (usual.in_flight, usual.per_source, usual.per_destination, usual.per_namespace) == (1, 2, 2, 2)
+
+
+def test_a_run_takes_the_hold_after_its_first_step_and_a_pause_after_each_other_one() -> None:
+    assert [APPROVED.takes_s(moves) for moves in (0, 1, 3)] == [0.0, 30.0, 40.0]
+
+
 @pytest.mark.parametrize("throttle", [ApplyThrottle(), APPROVED])
 def test_the_ledger_gives_back_what_it_was_given(throttle: ApplyThrottle) -> None:
     assert throttle_from_json(throttle.as_json()) == throttle

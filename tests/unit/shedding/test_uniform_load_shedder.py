@@ -81,3 +81,13 @@ def test_in_2_11_both_greatest_values_are_those_of_one_broker() -> None:
     together, _ = decide(view(brokers, {}), settings("2.11.0"), Memory())
     assert (apart.figures["rate_gap_percent"], apart.figures["throughput_multiple"]) == (100.0, 400.0)
     assert (together.figures["rate_gap_percent"], together.figures["throughput_multiple"]) != (100.0, 400.0)
+
+
+@pytest.mark.parametrize(("release", "chosen"), [("2.11.4", []), ("3.0.7", ["over"]), ("4.2.4", [])])
+def test_from_3_0_7_up_to_4_0_it_may_by_1000_bytes_too(release: str, chosen: list[str]) -> None:
+    of = settings(release, maxUnloadPercentage=0.5)
+    bundles = {"over": bundle(mib_per_s=19 + 500 / (1 << 20))}
+    brokers = {"busy": broker(0, ["over", "rest"], mib_per_s=40), "calm": broker(0, [], mib_per_s=2)}
+    load = view(brokers, bundles, of=of)
+    decision, _ = decide(load, of, Memory())
+    assert [name for _, name in unloads(load, decision)] == chosen

@@ -225,3 +225,7 @@ def test_a_bundle_whose_topics_are_not_completely_listed_is_left_out_and_the_oth
 def test_a_cluster_without_bundles_is_left_alone():
     decision, memory = run(state(), SplitMemory())
     assert (decision.splits, len(decision.bundles), memory) == ((), 0, SplitMemory())
+
+
+def test_two_positions_are_enough_for_a_cut() -> None:
+    assert codes(cycle([11], upper_bounds={0: 2}, boundaries=lambda _: (1,))) == ["split_topics"]

@@ -527,7 +527,7 @@ def _out_of_range(key: str, value: Scalar, origin: str) -> list[str]:
     if not math.isfinite(value):
         raise DataNotFit(f"{origin} {key}={value} can't be compared with anything: set a number, then capture again")
     return [
-        f"{origin} {key}={value:g} is outside {allowed.low:g} to {allowed.high:g}: Pulsar doesn't check it, so this "
+        f"{origin} {key}={value:.15g} is outside {allowed.low:.15g} to {allowed.high:.15g}: Pulsar doesn't check it, so this "
         "advice uses it too"
     ]
 
@@ -545,5 +545,5 @@ def what_if_value(key: str, text: str) -> Scalar:
         raise UsageError(f"{key}='{text}' is not usable; expected {expected}") from None
     allowed = _range(key)
     if allowed and isinstance(value, int | float) and not allowed.low <= value <= allowed.high:
-        raise UsageError(f"{key}={text} is out of range; expected {allowed.low:g} to {allowed.high:g}")
+        raise UsageError(f"{key}={text} is out of range; expected {allowed.low:.15g} to {allowed.high:.15g}")
     return value

@@ -441,3 +441,11 @@ def test_a_lookup_asks_for_the_topic_as_a_client_does(httpserver: HTTPServer, cl
         {"nativeUrl": "pulsar://x"}
     )
     assert cluster.look_up(f"persistent://{NAMESPACE}/a b").status == 200
+
+
+def test_a_lookup_that_nobody_answers_says_so() -> None:
+    connection = AdminConnection(admin_urls=("http://127.0.0.1:1",), write_timeout_s=1.0)
+    with AdminTransport(connection, writes=True) as transport:
+        reply = AdminCluster(transport).look_up(f"persistent://{NAMESPACE}/a")
+    assert reply.status is None
+    assert "127.0.0.1:1" in reply.text

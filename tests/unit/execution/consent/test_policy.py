@@ -179,3 +179,9 @@ def test_another_policy_has_another_source(file: Path) -> None:
     before = read_policy(file).source
     file.write_text(TEXT.replace("max_moves: 2", "max_moves: 3"))
     assert before != read_policy(file).source == read_policy(file).source
+
+
+def test_what_the_ledger_keeps_of_a_policy_is_in_the_words_of_its_file(file: Path) -> None:
+    criteria = read_policy(file).automatic
+    assert criteria is not None
+    assert '"from":"2026-12-20"' in criteria.sentence

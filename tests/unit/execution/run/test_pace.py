@@ -34,7 +34,7 @@ def wave(steps: Sequence[Step], throttle: ApplyThrottle = OPEN, width: int = 100
     return [step.id.removeprefix("step-00") for step in chosen]
 
 
-def of_topics(step: Step, topics: int, msg_rate_per_s: float = 100.0) -> Step:
+def of_topics(step: Step, topics: int, msg_rate_per_s: float | None = 100.0) -> Step:
     expect = step.expect.model_copy(update={"topics": topics, "msg_rate_per_s": msg_rate_per_s})
     return step.model_copy(update={"expect": expect})
 
@@ -101,6 +101,13 @@ def test_the_canary_is_the_smallest_unload() -> None:
         of_topics(split_step(3), 1),
     ]
     assert [step.id for step in canary(alike, prerequisites(alike), {step.id for step in alike})] == ["step-002"]
+
+
+def test_a_rate_that_is_not_known_counts_as_none() -> None:
+    known = of_topics(unload_step(1, RANGES[0]), 5, 0.5)
+    unknown = of_topics(unload_step(2, RANGES[1]), 5, None)
+    steps = [known, unknown]
+    assert canary(steps, prerequisites(steps), {step.id for step in steps}) == (unknown,)
 
 
 def test_a_small_step_is_no_canary_before_its_turn() -> None:

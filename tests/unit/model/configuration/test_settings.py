@@ -189,6 +189,7 @@ def test_a_dynamic_value_of_a_key_that_is_not_dynamic_has_no_effect() -> None:
         ("maxUnloadPercentage", "NaN", "out of range; expected 0 to 1"),
         ("maxUnloadPercentage", "nan", "expected a number"),
         ("minUnloadMessage", "3000000000", "expected a whole number of 32 bits"),
+        ("maxUnloadBundleNumPerShedding", "-2", "out of range; expected -1 to 2147483647"),
     ],
 )
 def test_a_what_if_that_makes_no_sense_is_refused(key: str, value: str, message: str) -> None:

@@ -156,3 +156,10 @@ def test_a_broker_without_a_cpu_limit_may_be_the_busiest(state: ClusterState, li
     judged = coverage(state, DEFAULTS)
     assert judged.decides
     assert "a:8080 reports no CPU limit that can be, and nothing shows how busy it is" in judged.why
+
+
+def test_bundles_that_nobody_measured_are_a_share_of_those_with_an_owner(state: ClusterState) -> None:
+    state.bundles.usable[4] = False
+    state.bundles.traffic[4] = np.nan
+    judged = coverage(state, DEFAULTS)
+    assert (judged.unmeasured_bundles, judged.unmeasured_ratio) == (1, 0.2)

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from pulsar_advisor.model.cluster.cluster_state import (
     BANDWIDTH_IN,
     BANDWIDTH_OUT,
@@ -14,6 +16,7 @@ from pulsar_advisor.planning.advice.coverage import coverage
 from pulsar_advisor.planning.advice.findings import Finding
 from pulsar_advisor.planning.advice.findings import findings as findings_of
 from snapshots import runtime_settings
+from unit.execution.doubles import make_plan, split_step
 from unit.planning.advice.zookeeper_alone import of_extensible_zookeeper_alone
 from unit.planning.conftest import MIB
 
@@ -125,3 +128,16 @@ def test_a_broker_above_its_limit_is_overloaded_and_its_limit_is_wrong(
     assert above.sentence.startswith(
         "By what the brokers report, 124% of the CPU of a:8080 is in use: the limit is wrong, not the usage "
     )
+
+
+def test_a_bundle_is_not_blamed_for_what_it_has_none_of(state: ClusterState, settings: ResolvedSettings) -> None:
+    state.bundles.traffic[:3] = 0.0
+    assert busiest(state, settings) == "a:8080 is the busiest broker at 90.0% (CPU); the mean is 40.0%."
+
+
+@pytest.mark.parametrize(("number", "more"), [(1, ""), (2, " and 1 more"), (3, " and 2 more")])
+def test_splits_are_one_sentence(state: ClusterState, settings: ResolvedSettings, number: int, more: str) -> None:
+    plan = make_plan([split_step(step) for step in range(1, number + 1)])
+    first = plan.steps[0]
+    found = findings_of(state, settings, [plan], coverage(state, settings.values))
+    assert f"{first.bundle_name}{more} should be split: {first.reason}." in [one.sentence for one in found]

@@ -149,3 +149,8 @@ def test_what_could_not_be_judged_is_said_and_not_taken_for_balance() -> None:
         "No unload can be judged: isolation_policies is missing (isolation_policies: 500)."
     )
     assert advice_sentence(None, [refused, QUIET], QUIET_TOO, [lack]).startswith("Do nothing")
+
+
+def test_without_a_known_busiest_broker_only_the_steps_are_said(moving: Plan) -> None:
+    plan = predicting(moving, forecast(0.52, a=0.511, b=0.4).model_copy(update={"maximum_ratio": None}))
+    assert plan_sentence(plan, FLOOR) == "Unload 1 bundle from a:8080."

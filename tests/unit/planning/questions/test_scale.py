@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.load.base_load import BaseLoad
+from pulsar_advisor.model.load.base_load import BaseLoad, Origin
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.planning.questions.scale import Scale, scale
 from unit.planning.kinds.clusters import SETTINGS, cluster, room
@@ -82,6 +82,17 @@ def test_what_stays_on_every_broker_may_be_above_the_target_already() -> None:
     busy = Room(state, SETTINGS.values, BaseLoad(all_of_it, all_of_it, all_of_it, ("history", "history")), 0.85)
     assert scale(busy, 0.6).sentence.endswith("no number of such brokers is: what stays on each is above 60%.")
     assert scale(busy, 0.75).machines[0].needed == 4
+
+
+@pytest.mark.parametrize(
+    ("greatest", "origin", "confidence"),
+    [(0.5, "default", "high"), (10.0, "default", "medium"), (10.0, "history", "high"), (40.0, "history", "low")],
+)
+def test_a_size_is_as_sure_as_what_stays_on_each_broker(greatest: float, origin: Origin, confidence: str) -> None:
+    state = cluster({"a": [50], "b": [20], "c": [30]})
+    none, most = np.zeros(3), np.array([greatest, 0.0, 0.0])
+    base = BaseLoad(none, none, most, (origin,) * 3)
+    assert scale(Room(state, SETTINGS.values, base, 0.85), 0.6).confidence == confidence
 
 
 def test_nothing_is_enough_by_figures_that_are_doubted() -> None:

@@ -48,3 +48,11 @@ def test_what_was_moved_or_not_reported_anew_or_is_long_ago_does_not_count() -> 
     assert noise_floor(old, SETTINGS).origin == "default"
     far_apart = [moment(number, *usages, minutes=40) for number in range(9)]
     assert noise_floor(far_apart, SETTINGS).origin == "default"
+
+
+def test_a_broker_whose_figures_are_unfit_does_not_count() -> None:
+    usages = [(50.0, 40.0, 30.0), (51.0, 42.0, 90.0)] * 5
+    moments = [moment(number, *each) for number, each in enumerate(usages)]
+    for one in moments:
+        one.brokers.complete[2] = False
+    assert noise_floor(moments, SETTINGS).ratio == pytest.approx(0.015, abs=1e-6)

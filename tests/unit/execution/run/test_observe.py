@@ -1,0 +1,38 @@
+"""Where a bundle is: the brokers that likely have it are asked first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pulsar_advisor.execution.run.observe import find_owner
+from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE
+
+
+class Asked:
+    """Brokers of which the last has the bundle; it notes who is asked."""
+
+    def __init__(self) -> None:
+        self.brokers: list[str] = []
+
+    def active_brokers(self) -> frozenset[str]:
+        return frozenset({B1, B2, B3})
+
+    def owned_bundles(self, broker: str) -> frozenset[str]:
+        self.brokers.append(broker)
+        return frozenset({f"{NAMESPACE}/{LOWER}"} if broker == B3 else ())
+
+
+def asked_for(likely: list[str]) -> list[str]:
+    cluster: Any = Asked()
+    assert find_owner(cluster, NAMESPACE, LOWER, likely) == B3
+    brokers: list[str] = cluster.brokers
+    return brokers
+
+
+def test_the_likely_broker_is_asked_first_and_alone_if_it_has_the_bundle() -> None:
+    assert asked_for([B3]) == [B3]
+    assert asked_for([]) == [B1, B2, B3]
+
+
+def test_a_likely_broker_that_is_gone_is_not_asked() -> None:
+    assert asked_for(["gone:8080", B2]) == [B2, B1, B3]
