@@ -527,8 +527,8 @@ def _out_of_range(key: str, value: Scalar, origin: str) -> list[str]:
     if not math.isfinite(value):
         raise DataNotFit(f"{origin} {key}={value} can't be compared with anything: set a number, then capture again")
     return [
-        f"{origin} {key}={value:.15g} is outside {allowed.low:.15g} to {allowed.high:.15g}: Pulsar doesn't check it, so this "
-        "advice uses it too"
+        f"{origin} {key}={value:.15g} is outside {allowed.low:.15g} to {allowed.high:.15g}: Pulsar doesn't check it, "
+        "so this advice uses it too"
     ]
 
 
