@@ -41,7 +41,7 @@ class UpgradePreview(Document):
     to: str
     """The release of the upgrade."""
     judged_as: str = ""
-    """The release known here whose defaults and decisions are taken for those of `to`; empty in earlier results."""
+    """The release known here whose decisions are taken for those of `to`; empty in earlier results."""
     seed: int
     seeds: int
     cycles: int

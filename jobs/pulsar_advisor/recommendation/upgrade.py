@@ -10,7 +10,7 @@ from pulsar_advisor.documents.simulation import NotSimulated, SimulatedScore
 from pulsar_advisor.documents.upgrade import Balancer, UpgradePreview
 from pulsar_advisor.model.bounds import SEED
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, newer_than_known
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings, newer_than_known
 from pulsar_advisor.model.configuration.upgrade import SettingsUpgrade
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
@@ -74,7 +74,7 @@ def upgrade_preview(
         manifest_sha256=manifest_sha256,
         view=state.view,
         to=request.to,
-        judged_as=upgrade.after.release,
+        judged_as=_decides_as(upgrade.after),
         seed=request.seed,
         seeds=request.seeds,
         cycles=request.cycles,
@@ -89,12 +89,14 @@ def upgrade_preview(
     )
 
 
+def _decides_as(settings: ResolvedSettings) -> str:
+    """The release whose decisions are modelled."""
+    return ".".join(map(str, settings.values.behaviour))
+
+
 def _not_distinguished(before: str, to: str, upgrade: SettingsUpgrade) -> Iterator[str]:
-    if (upgrade.before.release, upgrade.before.values.behaviour) == (
-        upgrade.after.release,
-        upgrade.after.values.behaviour,
-    ):
-        yield f"Pulsar {before} and {to} are both judged as {upgrade.after.release}, so no difference can show."
+    if _decides_as(upgrade.before) == (judged_as := _decides_as(upgrade.after)):
+        yield f"Pulsar {before} and {to} are both judged as {judged_as}, so no difference can show."
 
 
 def _under(release: str, state: ClusterState, upgrade: SettingsUpgrade, settings: LoadBalancerSettings) -> ClusterState:

@@ -112,7 +112,7 @@ def upgrade_lines(section: UpgradeSection, width: int) -> Iterator[str]:
 def _headline(preview: UpgradePreview) -> str:
     before, after = preview.before, preview.after
     upgrade = f"Upgrading Pulsar {before.release} to {preview.to}"
-    if preview.judged_as not in ("", preview.to):
+    if not preview.to.startswith(preview.judged_as):  # a milestone is judged as its release
         upgrade = f"{upgrade}, judged as {preview.judged_as},"
     if not preview.pins:
         return f"{upgrade} changes no setting of the load balancer"

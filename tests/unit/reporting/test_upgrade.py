@@ -77,6 +77,12 @@ def test_a_release_newer_than_those_known_is_said_to_be_judged_as_another() -> N
     assert not any("documentation of 9.9.9" in note for note in found.notes)
 
 
+def test_a_maintenance_release_whose_changes_are_known_is_judged_as_itself() -> None:
+    found = upgrade_section(preview(request=UpgradeRequest("4.0.14", seeds=1)))
+    assert found.headline == "Upgrading Pulsar 4.0.8 to 4.0.14 changes no setting of the load balancer"
+    assert not any("no difference can show" in note for note in found.notes)
+
+
 def test_releases_that_are_judged_alike_are_said_to_be() -> None:
     found = upgrade_section(preview(request=UpgradeRequest("4.1.0", seeds=1)))
     assert found.headline == "Upgrading Pulsar 4.0.8 to 4.1.0, judged as 4.0.8, changes no setting of the load balancer"

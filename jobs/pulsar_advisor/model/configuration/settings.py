@@ -190,7 +190,8 @@ def resolve_settings(
     number, release = _release_number(pulsar_version), _listed_release(str(pulsar_version))
     notes = []
     if number <= _release_number(NEWEST) and pulsar_version != release:
-        notes.append(f"Pulsar {pulsar_version} is not listed: using the defaults and the decisions of {release}")
+        used = "the defaults" if behaviour == number else "the defaults and the decisions"
+        notes.append(f"Pulsar {pulsar_version} is not listed: using {used} of {release}")
     known = _defaults()[release].keys() | (runtime or {}).keys()
     texts: dict[str, Scalar] = {}
     origins: dict[str, str] = {}

@@ -50,6 +50,7 @@ def test_only_a_release_that_is_not_listed_gets_a_note() -> None:
     assert resolve_settings("4.0.8").notes == ()
     assert resolve_settings("5.0.1").notes == ()
     assert "4.1.0 is not listed" in resolve_settings("4.1.0").notes[0]
+    assert resolve_settings("4.0.14").notes == ("Pulsar 4.0.14 is not listed: using the defaults of 4.0.8",)
     assert resolve_settings("5.0.0").notes == (
         "Pulsar 5.0.0 is not listed: using the defaults and the decisions of 5.0.1",
     )
