@@ -166,3 +166,13 @@ def test_what_was_found_is_kept_per_bundle_and_broker(ledger: Ledger, done: Fake
     assert (usage, second.as_predicted) == ((0.2, 0.5, pytest.approx(0.55)), True)
     assert (second.predicted_bundles, second.actual_bundles) == (1, 0)
     assert audit(ledger).findings == ()
+
+
+def test_a_broker_that_is_gone_deviates(ledger: Ledger, done: FakeCluster) -> None:
+    seen = captured(done)
+    without = cluster_state(
+        [BrokerRow(broker, cpu=(50.0, 100.0)) for broker in (B1, B2)],
+        [BundleRow(NAMESPACE, bundle.rpartition("/")[2], owner) for bundle, owner in done.owners.items()],
+    )
+    result = verify(ledger, replace(without, captured_at_ms=seen.captured_at_ms))
+    assert [check.broker for check in result.brokers if not check.as_predicted] == [B3]

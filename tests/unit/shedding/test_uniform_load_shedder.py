@@ -91,3 +91,10 @@ def test_from_3_0_7_up_to_4_0_it_may_by_1000_bytes_too(release: str, chosen: lis
     load = view(brokers, bundles, of=of)
     decision, _ = decide(load, of, Memory())
     assert [name for _, name in unloads(load, decision)] == chosen
+
+
+@pytest.mark.parametrize(("calm", "gap_percent"), [(0.5, 19_900.0), (0.0, 9_900.0)])
+def test_only_a_rate_of_nothing_counts_as_one_message(calm: float, gap_percent: float) -> None:
+    brokers = {"busy": broker(0, [], rate_per_s=100), "calm": broker(0, [], rate_per_s=calm)}
+    decision, _ = decide(view(brokers, {}), settings("4.2.4"), Memory())
+    assert decision.figures["rate_gap_percent"] == gap_percent

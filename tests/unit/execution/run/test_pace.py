@@ -219,6 +219,7 @@ def test_what_is_quick_enough_does_not(seconds: list[float]) -> None:
 def test_a_run_recovers_wave_by_wave() -> None:
     pace, _ = after_wave(Pace(1, 4, 0.5), Signs(latencies_s=[0.5]), 4)
     assert pace == Pace(2, 2, 0.5)
+    assert after_wave(Pace(1, 3, 0.5), Signs(latencies_s=[0.5]), 4)[0] == Pace(2, 1, 0.5)
 
 
 def test_the_pause_grows_with_trouble_and_with_topics() -> None:

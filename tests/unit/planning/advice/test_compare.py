@@ -122,3 +122,9 @@ def test_a_plan_is_dominated_by_one_before_it_that_reaches_as_much_and_costs_no_
     assert dominates(plan("E", standard_deviation_after=0.2, topics=9)) is None
     assert dominates(plan("A0", steps_sha256="A")) is None
     assert dominating(plan("F", unloads=0), [cheaper], 0.02) is None
+
+
+def test_a_split_without_known_figures_is_advised_where_nothing_else_is() -> None:
+    split = replace(row("A", 0.9, unloads=0, splits=1), maximum_before=None, maximum_after=None)
+    assert advised(split) == "A"
+    assert advised(replace(split, maximum_before=0.8, maximum_after=0.9)) is None

@@ -41,6 +41,7 @@ def test_fewer_would_do_if_one_more_may_fail_then() -> None:
     found = scaled({"a": [10], "b": [10], "c": [10]}, 0.4)
     assert (found.verdict, found.machines[0].needed) == ("over", 1)
     assert found.sentence.endswith("one could go; divided evenly, 1 would do.")
+    assert scaled({"a": [15], "b": [15], "c": [15]}, 0.4).sentence.endswith("one could go.")
     assert found.losses_that_do_not_fit == ()
     of_two = scaled({"a": [10], "b": [10]}, 0.4)
     assert (of_two.verdict, of_two.sentence) == (
