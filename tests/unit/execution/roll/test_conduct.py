@@ -16,7 +16,7 @@ from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
-from pulsar_advisor.execution.ledger.rolls import give_up
+from pulsar_advisor.execution.ledger.rolls import give_up, open_roll
 from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.roll.conduct import NotBackYet, Roll, end, go_on, mind_the_balancer, pause
 from pulsar_advisor.execution.roll.status import status_of
@@ -309,6 +309,14 @@ def test_no_other_plan_is_applied_while_a_roll_goes_on(roll: Roll, ledger: Ledge
         run(other, ledger, cluster)
     ended(roll)
     assert run(other, ledger, cluster).outcome == "done"
+
+
+def test_the_roll_of_a_cluster_is_the_one_that_was_begun_and_is_not_over(roll: Roll, ledger: Ledger) -> None:
+    assert open_roll(ledger, roll.plan.cluster) is None
+    go_on(roll)
+    assert open_roll(ledger, roll.plan.cluster) == roll.digest
+    ended(roll)
+    assert open_roll(ledger, roll.plan.cluster) is None
 
 
 def test_one_roll_at_a_time(ledger: Ledger, cluster: FakeCluster, brokers: Brokers) -> None:
