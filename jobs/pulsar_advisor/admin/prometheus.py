@@ -24,6 +24,7 @@ from pulsar_advisor.admin.transport import AdminTransport, Answer, Parameters
 from pulsar_advisor.model.cluster.cluster_state import Floats
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit
 from pulsar_advisor.model.text.plain_text import plain
+from pulsar_advisor.model.text.some_of import some_of
 
 POINTS: Final = 1_000_000
 """Samples that a question may ask for: 25 MB of text, about 0.3 s of one core of a Prometheus."""
@@ -73,7 +74,8 @@ class Question:
         """Of `query_range`."""
         window = self.window
         times = {"start": window.start_s, "end": window.end_s, "step": window.step_s}
-        return {"query": self.query, **{name: str(value) for name, value in times.items()}}
+        # VictoriaMetrics would round times of long ranges, as its cache has them; others don't know the name.
+        return {"query": self.query, "nocache": "1", **{name: str(value) for name, value in times.items()}}
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +103,12 @@ class _Matrix(msgspec.Struct):
     result: list[_Series]
 
 
-class _Range(msgspec.Struct):
+class _Range(msgspec.Struct, rename="camel"):
     data: _Matrix
+    warnings: list[str] = msgspec.field(default_factory=list)
+    """What of the answer can't be relied on, as where a store of Thanos is down; or remarks about the query."""
+    is_partial: bool = False
+    """Of VictoriaMetrics: a part of its storage didn't answer."""
 
 
 class _Scalar(msgspec.Struct):
@@ -114,6 +120,8 @@ class _Failure(msgspec.Struct):
     error: str = ""
 
 
+_OF_QUERY: Final = "PromQL"
+"""How warnings begin that are about the query alone."""
 _SUCCESS: Final = msgspec.json.Decoder(_Success)
 _RANGE_OF: Final = msgspec.json.Decoder(_Range)
 _SCALAR: Final = msgspec.json.Decoder(_Scalar)
@@ -177,7 +185,14 @@ def samples_of(answer: Answer, question: Question) -> Samples:
     document = Document(answer.url, answer.body)
     if (found := answer.body.count(b'"values"')) > POINTS:  # before each of them becomes an object
         raise DataNotFit(f"{answer.url} has {found:,} series, more than was asked for: {question.query}")
-    series = decode(document, _RANGE_OF).data.result
+    decoded = decode(document, _RANGE_OF)
+    warnings = [one for one in decoded.warnings if not one.startswith(_OF_QUERY)]
+    if warnings or decoded.is_partial:
+        raise DataNotFit(
+            f"{answer.url} answers in part ({plain(some_of(warnings)) or 'isPartial'}): import again once all of its "
+            "storage can be reached"
+        )
+    series = decoded.data.result
     number = len(series), question.window.number
     if number[0] * number[1] > MOST_FIGURES:
         raise DataNotFit(

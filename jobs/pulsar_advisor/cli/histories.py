@@ -8,11 +8,13 @@ from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place
 from pulsar_advisor.cli.output import Ended, log, print_json, say, say_lines, timed
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.bounds import TREND_DAYS
-from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.storage.root import LATEST
 
 _DAYS: Final = 28
+_EVER: Final = "99999999"
+"""After every day."""
 
 
 def fold(
@@ -33,18 +35,19 @@ def fold(
         Fold every day that has a snapshot.
     """
     from pulsar_advisor.model.cluster.snapshot_id import day_of, require_day
+    from pulsar_advisor.stages.fold import fold_until
     from pulsar_advisor.stages.fold import run as fold_day
 
     refuse_together({"--day": day is not None, "--all": all})
     root = place.open()
     if all:
-        days = sorted({day_of(snapshot) for snapshot in root.snapshots()})
+        folded = fold_until(root, _EVER, ledger.given(place), begun=lambda one: log(f"fold {one}"))
+        if not folded:
+            raise UsageError(f"cluster '{root.cluster}' has no normalized snapshot: there is nothing to fold")
     else:
-        days = [require_day(day) if day else day_of(root.resolve(LATEST))]
-    folded = []
-    for one in days:
+        one = require_day(day) if day else day_of(root.resolve(LATEST))
         with timed(f"fold {one}"):
-            folded.append(fold_day(root, one, ledger.given(place)))
+            folded = [fold_day(root, one, ledger.given(place))]
     print_json(folded) if json else say_lines(one.line for one in folded)
 
 

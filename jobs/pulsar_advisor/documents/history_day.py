@@ -112,6 +112,8 @@ class HistoryDay(Document):
     tables: Mapping[str, FoldedTable]
     imported: Imported | None = None
     """Of a day, or the part of it before its first snapshot, that comes from a monitoring system."""
+    is_sealed: bool = False
+    """Whether a ledger was told its hash; days of earlier releases don't say."""
 
     @property
     def line(self) -> str:

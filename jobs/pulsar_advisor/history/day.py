@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pulsar_advisor.history.columns import BROKERS, EVENTS, HOSTS, LOAD, MOMENTS, NAMES, POLICIES, SETTINGS
-from pulsar_advisor.history.events import CarriedOut, Event, events_between
+from pulsar_advisor.history.events import CarriedOut, Event, LastSeen, events_between
 from pulsar_advisor.history.index import index_of
 from pulsar_advisor.history.moment import Moment
 from pulsar_advisor.history.policies import UNKNOWN, changes
@@ -42,6 +42,7 @@ def fold(
     policies: list[tuple[int, str, str, str | None]] = []
     known: Mapping[str, str] = {}
     known_policies = UNKNOWN
+    seen = None if before is None else LastSeen.of(before, None)
     for t, moment in enumerate(moments):
         if t == MOST_SNAPSHOTS:
             raise UsageError(f"more than {MOST_SNAPSHOTS:,} snapshots of one day can't be folded")
@@ -52,10 +53,11 @@ def fold(
         numbers, owners = bundles.numbers(moment.bundles), brokers.numbers(moment.owners)
         times = np.full(len(numbers), t, np.uint16)
         loads.append((numbers, times, owners.astype(np.int16), *moment.traffic.T, moment.connections, moment.flags))
-        events += [] if before is None else [(t, event) for event in events_between(before, moment, steps)]
+        if seen is not None:
+            events += ((t, event) for event in events_between(seen.moment, moment, steps, seen.at_ms))
         settings += [(t, key, value) for key, value in moment.settings.items() if known.get(key) != value]
         policies += [(t, one.kind, one.subject, one.after) for one in changes(known_policies, moment.policies)]
-        before, known, known_policies = moment, moment.settings, moment.policies
+        seen, known, known_policies = LastSeen.of(moment, seen), moment.settings, moment.policies
     names, bundle_positions = bundles.sorted()
     ids, broker_positions = brokers.sorted()
     heads = [(t, broker_positions[leader], *rest) for t, leader, *rest in heads]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ UNKNOWN: Final = "unknown"
 PLAN: Final = "plan:"
 """And the first digits of the digest of the plan whose step it was."""
 
-_SEEN_LATE_MS: Final = 5 * 60 * 1000
+SEEN_LATE_MS: Final = 5 * 60 * 1000
 """A snapshot may show what happened this long after its capture began."""
 
 
@@ -59,14 +59,47 @@ class _Host:
     started_at_ms: int | None
 
 
-def events_between(earlier: Moment, later: Moment, steps: Iterable[CarriedOut] = ()) -> list[Event]:
-    """What differs in the later of two snapshots of a cluster; `steps` may be of any time and bundle."""
+@dataclass(frozen=True)
+class LastSeen:
+    """A moment as the next one is compared with it: a bundle that no broker has was last seen at an owner."""
+
+    moment: Moment
+    at_ms: Mapping[str, int]
+    """When, of each bundle that no broker has had since."""
+
+    @classmethod
+    def of(cls, moment: Moment, before: LastSeen | None) -> LastSeen:
+        """A moment, and what was last seen before it."""
+        unowned = moment.owners.is_null()
+        if before is None or not pc.any(unowned).as_py():
+            return cls(moment, {})
+        at = pc.index_in(moment.bundles, value_set=before.moment.bundles)
+        then = before.moment.owners.take(at)
+        waiting = moment.bundles.filter(pc.and_(unowned, then.is_valid())).to_pylist()
+        seen = {bundle: before.at_ms.get(bundle, before.moment.at_ms) for bundle in waiting}
+        return cls(replace(moment, owners=pc.if_else(unowned, then, moment.owners)), seen)
+
+
+def events_between(
+    earlier: Moment, later: Moment, steps: Iterable[CarriedOut] = (), seen_at_ms: Mapping[str, int] | None = None
+) -> list[Event]:
+    """What differs in the later of two snapshots of a cluster; `steps` may be of any time and bundle.
+
+    `seen_at_ms`: when the owners of some bundles were last seen, if that was before the earlier one, see `LastSeen`.
+    """
+    seen_at_ms = seen_at_ms or {}
     hosts, hosts_then = _hosts(later), _hosts(earlier)
     brokers = list(_of_brokers(hosts_then, hosts))
+    if earlier.imported != later.imported:
+        brokers = [event for event in brokers if event.kind != "broker_restarted"]
     stopped = {event.subject for event in brokers if event.kind in ("broker_lost", "broker_restarted")}
-    until_ms = later.at_ms + _SEEN_LATE_MS
-    plans = {step.bundle: step.plan for step in steps if earlier.at_ms <= step.at_ms < until_ms}
-    events = [*brokers, *_of_bundles(earlier, later, stopped, plans)]
+    until_ms = later.at_ms + SEEN_LATE_MS
+    plans = {
+        step.bundle: step.plan for step in steps if seen_at_ms.get(step.bundle, earlier.at_ms) <= step.at_ms < until_ms
+    }
+    events = [*brokers, *_of_moves(earlier, later, stopped, plans, seen_at_ms)]
+    if not (earlier.imported or later.imported):
+        events += _of_bundles(earlier, later, plans)
     if earlier.leader and later.leader and earlier.leader != later.leader:
         events.append(Event("leader", "leader", earlier.leader, later.leader))
     settings = ((key, earlier.settings[key], later.settings[key]) for key in earlier.settings.keys() & later.settings)
@@ -90,12 +123,30 @@ def _of_brokers(before: Mapping[str, _Host], after: Mapping[str, _Host]) -> Iter
             yield Event("broker_restarted", id)
 
 
-def _of_bundles(earlier: Moment, later: Moment, stopped: Collection[str], plans: Mapping[str, str]) -> Iterable[Event]:
+def _of_moves(
+    earlier: Moment,
+    later: Moment,
+    stopped: Collection[str],
+    plans: Mapping[str, str],
+    seen_at_ms: Mapping[str, int],
+) -> Iterable[Event]:
     at = pc.index_in(later.bundles, value_set=earlier.bundles)
     owners_then = earlier.owners.take(at)
     moved = pc.fill_null(pc.not_equal(later.owners, owners_then), False)
     columns = (column.filter(moved).to_pylist() for column in (later.bundles, owners_then, later.owners))
-    yield from _with_causes([Event("move", *one) for one in zip(*columns, strict=True)], earlier, later, stopped, plans)
+    moves = [Event("move", *one) for one in zip(*columns, strict=True)]
+    # The leader may have counted the unload of one that was without an owner before the earlier moment.
+    long_ago = [move for move in moves if move.subject in seen_at_ms]
+    yield from (replace(move, cause=_plan(move, plans) or UNKNOWN) for move in long_ago)
+    yield from _with_causes([move for move in moves if move not in long_ago], earlier, later, stopped, plans)
+
+
+def _plan(event: Event, plans: Mapping[str, str]) -> str | None:
+    return f"{PLAN}{plans[event.subject]}" if event.subject in plans else None
+
+
+def _of_bundles(earlier: Moment, later: Moment, plans: Mapping[str, str]) -> Iterable[Event]:
+    at = pc.index_in(later.bundles, value_set=earlier.bundles)
     if at.null_count or len(later.bundles) != len(earlier.bundles):
         new = later.bundles.filter(at.is_null()).to_pylist()
         remain = pc.is_in(earlier.bundles, value_set=later.bundles)
@@ -108,7 +159,7 @@ def _with_causes(
 ) -> Iterable[Event]:
     found: list[tuple[Event, str | None]] = []
     for move in moves:
-        cause = f"{PLAN}{plans[move.subject]}" if move.subject in plans else None
+        cause = _plan(move, plans)
         found.append((move, RESTART if cause is None and move.before in stopped else cause))
     left = sum(cause is None for _, cause in found)
     who = _who(earlier, later, left, stopped)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -25,7 +26,7 @@ from pulsar_advisor.history.columns import (
     TRAFFIC,
 )
 from pulsar_advisor.history.day import event_table
-from pulsar_advisor.history.events import Event, events_between
+from pulsar_advisor.history.events import Event, LastSeen, events_between
 from pulsar_advisor.history.exported import HOSTS as HOST_METRICS
 from pulsar_advisor.history.index import index_of
 from pulsar_advisor.history.moment import Moment
@@ -50,8 +51,8 @@ MOST_BROKERS: Final = 5_000
 _PERCENT: Final = 100.0
 _NEVER: Final = -1
 """When a broker started that isn't there."""
-_OF_BOUNDARIES: Final = ("split", "namespace_born", "namespace_gone")
-"""Events that can't be known: all moments have the bundles of another time."""
+_LATEST_START_S: Final = 1e11
+"""A process that started later, after the year 5138, gives no time."""
 
 
 class ScrapedHosts:
@@ -169,10 +170,12 @@ def _events(tables: Mapping[str, pa.Table], before: Moment | None) -> pa.Table:
     changed = {0, *_changed(tables)}
     found: list[tuple[int, Event]] = []
     around = sorted({*changed, *(t - 1 for t in changed if t)})
-    for t, moment in zip(around, moments_of(tables, set(around)), strict=True):
-        events = [] if before is None or t not in changed else events_between(before, moment)
-        found += ((t, event) for event in events if event.kind not in _OF_BOUNDARIES)
-        before = moment
+    seen = None if before is None else LastSeen.of(before, None)
+    for t, scraped in zip(around, moments_of(tables, set(around)), strict=True):
+        moment = replace(scraped, imported=True)
+        if seen is not None and t in changed:
+            found += ((t, event) for event in events_between(seen.moment, moment, (), seen.at_ms))
+        seen = LastSeen.of(moment, seen)
     return event_table(found)
 
 
@@ -224,7 +227,9 @@ def _host_rows(
             "available": np.ones(len(t), bool),
             "complete": np.isfinite(usage).all(axis=1),
             "version": pa.array(hosts.version(broker)[there], pa.string()),
-            "started_at_ms": _nullable(np.round(started * 1000)).cast(pa.int64()),
+            "started_at_ms": _nullable(np.round(np.where(started < _LATEST_START_S, started, np.nan) * 1000)).cast(
+                pa.int64()
+            ),
             "report_updated_at_ms": pa.nulls(len(t), pa.int64()),
             **{column: _nullable(usage[:, place]) for place, column in enumerate(HOST_METRICS)},
             **{column.replace("_usage", "_limit"): limit[:, 0] for column in HOST_METRICS},

@@ -67,6 +67,9 @@ class Moment:
     """By Pulsar's keys, as its files spell the values; empty in days of the first version of the columns."""
     policies: pa.Table
     """In the columns of `policies.OF_MOMENT`, sorted."""
+    imported: bool = False
+    """Whether it is from a monitoring system: then its bundles are those of another time, and a broker's start is that
+    of its process, a few seconds before the one that its load reports name."""
 
     @property
     def namespaces(self) -> pa.StringArray:

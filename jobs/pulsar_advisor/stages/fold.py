@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from itertools import groupby, takewhile
 from typing import Final
@@ -15,7 +15,7 @@ from pulsar_advisor.execution.ledger.opening import ledger_if_any
 from pulsar_advisor.execution.ledger.steps import confirmed_steps
 from pulsar_advisor.history.columns import COLUMNS, DAY_TABLES
 from pulsar_advisor.history.day import fold
-from pulsar_advisor.history.events import CarriedOut
+from pulsar_advisor.history.events import SEEN_LATE_MS, CarriedOut
 from pulsar_advisor.history.moment import Moment
 from pulsar_advisor.history.summary import summary_of
 from pulsar_advisor.model.cluster.snapshot_id import day_of, snapshot_moment
@@ -24,7 +24,7 @@ from pulsar_advisor.model.plans.plan import short
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.stages.moments import folded_moments, moment_at, normalized_moment
 from pulsar_advisor.stages.seal import seal_day, why_no_sealed_day
-from pulsar_advisor.storage.history import day_if_any, day_path, last_before
+from pulsar_advisor.storage.history import day_if_any, day_path, folded_days, last_before
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.results import read_manifest, validation_if_any
 from pulsar_advisor.storage.root import Root
@@ -45,11 +45,25 @@ def run(root: Root, day: str, address: str | None = None) -> HistoryDay:
     Raises `UsageError` if there is none to fold, `Refused` while another process folds the day, or if the day that was
     folded before is none that the ledger sealed.
     """
+    written = _fold(root, day, address)
+    # A snapshot that came late is the one that the next folded day follows.
+    after = next((one for one in folded_days(root)[0] if one.day > day), None)
+    is_outdated = after is not None and after.cluster_name == written.cluster_name and after.follows is not None
+    if after is not None and is_outdated and str(after.follows) < written.snapshots[-1].id:
+        _fold(root, after.day, address)
+    return written
+
+
+def _fold(root: Root, day: str, address: str | None) -> HistoryDay:
+    if day_if_any(root, day) is None and not any(is_written(root, id, "normalize") for id in _of_day(root, day)):
+        raise UsageError(f"cluster '{root.cluster}' has no normalized snapshot of {day}: there is nothing to fold")
     work = f"day {day} of cluster {root.cluster} is being folded"
     with held(day_path(root, day).parent, day, work) as lease, ledger_if_any(address or root.own_ledger_url) as ledger:
         before = day_if_any(root, day)
         if before is not None and ledger is not None and (why := why_no_sealed_day(ledger, root, day)):
             raise Refused(f"{why}: put the day back from a backup, or remove the file to fold the snapshots left")
+        if before is not None and before.is_sealed and ledger is None:
+            raise Refused(f"day {day} is sealed in a ledger, which has the causes of its moves too: give --ledger")
         folded = {} if before is None else {one.id: one for one in before.snapshots}
         manifests = _normalized(root, day, before)
         if not folded and not manifests:
@@ -79,22 +93,26 @@ def run(root: Root, day: str, address: str | None = None) -> HistoryDay:
                 summary=summary_of(tables["index"], tables["events"]),
                 tables=files,
                 imported=None if before is None else before.imported,
+                # An import may still add to a day that has only imported moments.
+                is_sealed=ledger is not None and any(one.manifest_sha256 for one in seen.values()),
             )
-            is_ours = any(one.manifest_sha256 for one in made.snapshots)
-            if ledger is not None and is_ours:  # an import may still add to a day that has only imported moments
+            if ledger is not None and made.is_sealed:
                 seal_day(ledger, root, made)
             return made
 
         return write_day(root, day, tables, result)
 
 
-def fold_until(root: Root, today: str, address: str | None = None) -> list[HistoryDay]:
-    """Fold every day before today (`YYYYMMDD`, UTC) that has a normalized snapshot.
+def fold_until(
+    root: Root, today: str, address: str | None = None, begun: Callable[[str], None] = lambda _: None
+) -> list[HistoryDay]:
+    """Fold every day before today (`YYYYMMDD`, UTC) that has a normalized snapshot; `begun` gets each first.
 
     One that can't be folded doesn't keep the others from it. Raises what kept the first of these, and as `run` does.
     """
     folded, failures = [], list[AdvisorError]()
     for day in days_before(root, today):
+        begun(day)
         try:
             folded.append(run(root, day, address))
         except AdvisorError as error:
@@ -120,10 +138,13 @@ def _normalized(root: Root, day: str, before: HistoryDay | None) -> dict[str, Ma
     Several clusters may have used one name in paths: only those of the one that was folded before count, else of the
     last one.
     """
-    ids = takewhile(lambda snapshot: snapshot.startswith(day), root.newest_first(before=day + _AFTER))
-    found = {id: read_manifest(root, id) for id in sorted(ids) if is_written(root, id, "normalize")}
+    found = {id: read_manifest(root, id) for id in sorted(_of_day(root, day)) if is_written(root, id, "normalize")}
     name = before.cluster_name if before else _cluster_name(found)
     return {id: one for id, one in found.items() if one.identity.cluster_name == name}
+
+
+def _of_day(root: Root, day: str) -> Iterator[str]:
+    return takewhile(lambda snapshot: snapshot.startswith(day), root.newest_first(before=day + _AFTER))
 
 
 def _cluster_name(manifests: dict[str, Manifest]) -> str:
@@ -143,9 +164,9 @@ def _follows(root: Root, day: str, cluster_name: str) -> str | None:
 
 
 def _carried_out(ledger: Ledger, cluster_name: str, since: str, day: str) -> list[CarriedOut]:
-    """What plans did to a cluster from a snapshot to the end of a day."""
+    """What plans did to a cluster from a snapshot to the end of a day, as late as its last snapshot may show it."""
     end = snapshot_moment(f"{day}T235959Z") + timedelta(seconds=1)
-    sent = confirmed_steps(ledger, cluster_name, _ms(snapshot_moment(since)), _ms(end))
+    sent = confirmed_steps(ledger, cluster_name, _ms(snapshot_moment(since)), _ms(end) + SEEN_LATE_MS)
     return [CarriedOut(int(step.sent_at_ms or 0), step.bundle, short(digest)) for step, digest in sent]
 
 

@@ -262,6 +262,11 @@ def _hosts(source: _Source, window: Window) -> ScrapedHosts:
         Question(selector(metric, source.labels, source.cluster_name), part, labels) for _, metric, _, part in asked
     )
     for (column, _, first, _), samples in zip(asked, source.server.answers(questions), strict=True):
+        if any(not instance for instance, _ in samples.labels):
+            raise DataNotFit(
+                f"series of {metrics[column]} at {source.address} lack the label {source.labels.instance}: if it has "
+                "another name, give it with --label instance=NAME"
+            )
         brokers = [broker_of(instance, source.broker_ids) for instance, _ in samples.labels]
         if column == "version":
             hosts.add_versions(first, brokers, [version for _, version in samples.labels], samples.figures)
@@ -311,7 +316,7 @@ def _part(
 ) -> pa.Table:
     """The load of some namespaces' bundles: as an import before this one wrote it, or asked for and written."""
     bundles = [number for namespace in group for number in ring.bundles_of(namespace)]
-    made_of = (source.cluster_name, source.labels, level.name, window, source.broker_ids, group)
+    made_of = (source.address, source.cluster_name, source.labels, level.name, window, source.broker_ids, group)
     name = sha256_hex(repr((*made_of, [ring.names[number] for number in bundles])).encode())
     if (before := read_part(root, day, name)) is None:
         scraped, unusable = _asked(source, window, level, ring, group, sum(namespaces.get(one, 0) for one in group))

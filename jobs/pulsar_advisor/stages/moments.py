@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -43,7 +44,8 @@ def moment_at(root: Root, snapshot: str) -> Moment:
 def folded_moments(root: Root, day: HistoryDay, wanted: Container[int] | None = None) -> Iterator[Moment]:
     """The moments of a folded day, in order of time: all, or those at these positions."""
     tables = {name: read_day_table(root, day, name, schema) for name, schema in DAY_TABLES.items()}
-    return moments_of(tables, wanted)
+    imported = {one.id for one in day.snapshots if not one.manifest_sha256}
+    return (replace(one, imported=one.snapshot in imported) for one in moments_of(tables, wanted))
 
 
 def normalized_moment(root: Root, manifest: Manifest) -> Moment:

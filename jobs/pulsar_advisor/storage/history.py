@@ -53,15 +53,17 @@ def last_before(root: Root, day: str, cluster_name: str) -> str | None:
 
 def folded_days(root: Root, last: int | None = None) -> tuple[list[HistoryDay], list[str]]:
     """The folded days, or only the last ones, oldest first; and of those that can't be read, why."""
-    days, unreadable = [], []
-    for name in _named(root)[-(last or 0) :]:
+    days, unreadable = list[HistoryDay](), list[str]()
+    for name in reversed(_named(root)):
+        if last is not None and len(days) + len(unreadable) == last:
+            break
         try:
             day = day_if_any(root, name)
         except (AdvisorError, OSError) as error:
             unreadable.append(f"{name} can't be read: {error}")
         else:
             days += [] if day is None else [day]
-    return days, unreadable
+    return days[::-1], unreadable[::-1]
 
 
 def days_with_files(root: Root) -> list[str]:

@@ -1,6 +1,7 @@
 """The tables of folded days in the root: a file each, named after its content, and last the result that names them.
 
-A day that is folded again leaves the earlier files until its new result is there, so readers find either day whole.
+A day that is folded again leaves the earlier files until its new result is there, so either day is there whole. Who
+read the earlier result before that finds its files gone.
 """
 
 from __future__ import annotations

@@ -232,3 +232,20 @@ def test_a_clock_that_can_not_be_right_is_refused(server: HTTPServer, at_s: obje
     server.expect_request("/api/v1/query").respond_with_data(text)
     with pytest.raises(UnreadableAnswer):
         client(server).clock_s()
+
+
+@pytest.mark.parametrize(
+    ("part", "says"),
+    [
+        ({"warnings": ["store-2: unavailable"]}, "store-2: unavailable"),
+        ({"isPartial": True}, "isPartial"),
+        ({"warnings": ["PromQL warning: a mix of histograms and floats"], "isPartial": False}, None),
+    ],
+)
+def test_an_answer_in_part_is_refused(part: dict[str, object], says: str | None) -> None:
+    text = json.dumps({**json.loads(matrix([[START, "1"]])), **part})
+    if says is None:
+        assert figures(text) == [[1.0, None, None]]
+    else:
+        with pytest.raises(DataNotFit, match=rf"answers in part \({says}\): import again"):
+            read(text)

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pytest
 
 from moments import FIRST, SECOND, THIRD, moment
 from pulsar_advisor.history.columns import DAY_TABLES
 from pulsar_advisor.history.day import fold
+from pulsar_advisor.history.events import CarriedOut
 from pulsar_advisor.history.unfold import moments_of
 
 
@@ -67,3 +69,21 @@ def test_what_is_unfolded_folds_into_the_same_tables() -> None:
     )
     again = fold(moments_of(tables))
     assert {name: table.equals(again[name]) for name, table in tables.items()} == dict.fromkeys(tables, True)
+
+
+AWAY = [moment(1, {FIRST: "a:8080"}), moment(2, {FIRST: None}), moment(3, {FIRST: None}), moment(4, {FIRST: "b:8080"})]
+"""A bundle that two snapshots caught between its unload and its next look-up."""
+
+
+@pytest.mark.parametrize(
+    ("minute", "cause"), [(1, "plan:c8b31b82"), (3, "plan:c8b31b82"), (0, "unknown")], ids=["first", "later", "before"]
+)
+def test_a_move_is_seen_though_no_broker_had_the_bundle_meanwhile(minute: int, cause: str) -> None:
+    step = CarriedOut(moment(minute, {}).at_ms + 1, FIRST, "c8b31b82")
+    assert lines(fold(AWAY, steps=[step])["events"], "t", "kind", "before", "after", "cause") == [
+        (3, "move", "a:8080", "b:8080", cause)
+    ]
+
+
+def test_a_bundle_that_comes_back_to_its_owner_has_not_moved() -> None:
+    assert not len(fold([*AWAY[:3], moment(4, {FIRST: "a:8080"})])["events"])

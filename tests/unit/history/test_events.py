@@ -1,6 +1,7 @@
 """What happened between two snapshots, and who did it as far as it can be known."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -100,3 +101,10 @@ def test_the_policies_of_a_namespace_that_comes_or_goes_did_not_change() -> None
 def test_policies_that_were_not_known_did_not_change() -> None:
     known, unknown = moment(1, {THIRD: A}, policies=[REPLICATED]), moment(2, {THIRD: A})
     assert events_between(unknown, known) == events_between(known, unknown) == []
+
+
+def test_of_a_moment_from_a_monitoring_system_only_what_it_knows_is_compared() -> None:
+    exported = replace(moment(1, {FIRST: A, LOWER: A}, started={A: 1, B: 1}), imported=True)
+    captured = moment(2, {FIRST: B, SECOND: A}, started={A: 2, B: 2})
+    assert [(event.kind, event.subject) for event in events_between(exported, captured)] == [("move", FIRST)]
+    assert [(event.kind, event.subject) for event in events_between(captured, exported)] == [("move", FIRST)]

@@ -14,6 +14,7 @@ from pulsar_advisor.documents.manifest import Missing
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.history.columns import DAY_TABLES
 from pulsar_advisor.history.day import fold as fold_tables
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.configuration.settings import resolve_settings, texts_of
 from pulsar_advisor.model.errors import Refused, StorageError, UsageError
 from pulsar_advisor.stages.fold import fold_until
@@ -182,10 +183,52 @@ def test_a_day_is_folded_again_once_the_one_before_has_a_later_snapshot(tmp_path
     assert fold(root, "20261122").follows == EVENING
 
 
-def test_a_day_without_a_snapshot_has_nothing_to_fold(tmp_path: Path) -> None:
+def test_a_snapshot_that_came_late_is_not_compared_with_twice(tmp_path: Path) -> None:
+    snapshot(tmp_path, MORNING, "a:8080")
+    root = snapshot(tmp_path, "20261122T000500Z", "b:8080")
+    for day in (DAY, "20261122"):
+        fold(root, day)
+    snapshot(tmp_path, EVENING, "b:8080")
+    fold(root, DAY)
+    assert [one.follows for one in folded_days(root)[0]] == [None, EVENING]
+    assert trend(root, 28)[1].moves == 1
+
+
+def test_a_day_without_a_snapshot_has_nothing_to_fold_and_leaves_no_trace(tmp_path: Path) -> None:
     root = snapshot(tmp_path, MORNING)
+    fold(root, DAY)
+    before = files_of(root)
     with pytest.raises(UsageError, match="no normalized snapshot of 20261122"):
         fold(root, "20261122")
+    assert files_of(root) == before
+    assert not day_path(root, "20261122").parent.exists()
+
+
+def test_the_last_days_are_those_that_were_folded(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, MORNING)
+    fold(root, DAY)
+    day_path(root, "20261231").parent.mkdir(parents=True)
+    assert [one.day for one in folded_days(root, 1)[0]] == [DAY]
+
+
+def test_a_day_that_is_sealed_is_not_folded_without_its_ledger(tmp_path: Path) -> None:
+    root, central = snapshot(tmp_path, MORNING), f"sqlite:///{tmp_path / 'central.sqlite'}"
+    open_ledger(central).close()
+    assert fold(root, DAY, central).is_sealed
+    snapshot(tmp_path, NOON)
+    with pytest.raises(Refused, match="is sealed in a ledger, which has the causes of its moves too: give --ledger"):
+        fold(root, DAY)
+    assert len(fold(root, DAY, central).snapshots) == 2
+
+
+def test_steps_that_only_the_last_snapshot_of_a_day_can_show_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, until_ms = snapshot(tmp_path, f"{DAY}T235800Z"), list[int]()
+    open_ledger(root.ledger_url).close()
+    monkeypatch.setattr("pulsar_advisor.stages.fold.confirmed_steps", lambda *of: until_ms.append(of[-1]) or [])
+    fold(root, DAY)
+    assert until_ms == [int(snapshot_moment("20261122T000500Z").timestamp() * 1000)]
 
 
 def test_a_writer_that_dies_before_the_result_leaves_the_day_of_before(

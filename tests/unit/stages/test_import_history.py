@@ -215,6 +215,22 @@ def test_another_label_is_the_instance(root: Root, server: HTTPServer) -> None:
     assert load(root, imported(root, server, one, label=("instance=pod",))[0])[LOW][0][0] == A
 
 
+def test_a_label_that_no_broker_has_is_refused(root: Root, server: HTTPServer) -> None:
+    with pytest.raises(DataNotFit, match="lack the label podd: if it has another name, give it with --label instance="):
+        imported(root, server, double(), label=("instance=podd",))
+    assert not [name for name in files(root) if name.startswith("result")]
+
+
+def test_a_start_beyond_all_times_is_unknown(root: Root, server: HTTPServer) -> None:
+    one = double()
+    for series in one.series:
+        if series.labels["__name__"] == STARTED:
+            series.value = lambda _: 1e16
+    day, _ = imported(root, server, one)
+    hosts = read_day_table(root, day, "hosts", DAY_TABLES["hosts"])
+    assert set(hosts["started_at_ms"].to_pylist()) == {None}
+
+
 def test_a_broker_scraped_twice_counts_once(root: Root, server: HTTPServer) -> None:
     one = double()
     for topic in TOPIC_NAMES:
