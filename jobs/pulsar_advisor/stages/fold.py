@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import groupby, takewhile
 from typing import Final
@@ -24,8 +25,8 @@ from pulsar_advisor.model.plans.plan import short
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.stages.moments import folded_moments, moment_at, normalized_moment
 from pulsar_advisor.stages.seal import seal_day, why_no_sealed_day
-from pulsar_advisor.storage.history import day_if_any, day_path, folded_days, last_before
-from pulsar_advisor.storage.lease import held
+from pulsar_advisor.storage.history import day_if_any, day_path, first_after, last_before
+from pulsar_advisor.storage.lease import Held, held
 from pulsar_advisor.storage.results import read_manifest, validation_if_any
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.storage.written import is_written, result_sha256
@@ -46,12 +47,17 @@ def run(root: Root, day: str, address: str | None = None) -> HistoryDay:
     folded before is none that the ledger sealed.
     """
     written = _fold(root, day, address)
+    after = first_after(root, day)
+    is_ours = after is not None and any(one.manifest_sha256 for one in after.snapshots)
     # A snapshot that came late is the one that the next folded day follows.
-    after = next((one for one in folded_days(root)[0] if one.day > day), None)
-    is_outdated = after is not None and after.cluster_name == written.cluster_name and after.follows is not None
-    if after is not None and is_outdated and str(after.follows) < written.snapshots[-1].id:
-        _fold(root, after.day, address)
+    if after is not None and is_ours and _is_outdated(after, written):
+        with suppress(Held):  # whoever folds it now compares it with the late one, or the next fold does
+            _fold(root, after.day, address)
     return written
+
+
+def _is_outdated(after: HistoryDay, written: HistoryDay) -> bool:
+    return after.cluster_name == written.cluster_name and (after.follows or "") < written.snapshots[-1].id
 
 
 def _fold(root: Root, day: str, address: str | None) -> HistoryDay:

@@ -51,6 +51,12 @@ def last_before(root: Root, day: str, cluster_name: str) -> str | None:
     return None
 
 
+def first_after(root: Root, day: str) -> HistoryDay | None:
+    """The first folded day after a day; None without one."""
+    days = (day_if_any(root, name) for name in _named(root) if name > day)
+    return next((found for found in days if found is not None), None)
+
+
 def folded_days(root: Root, last: int | None = None) -> tuple[list[HistoryDay], list[str]]:
     """The folded days, or only the last ones, oldest first; and of those that can't be read, why."""
     days, unreadable = list[HistoryDay](), list[str]()
