@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from pulsar_advisor.documents.history_day import HistoryDay
+from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import ledger_if_any
 from pulsar_advisor.history.columns import DAY_TABLES
 from pulsar_advisor.stages.seal import why_no_sealed_day
-from pulsar_advisor.storage.history import folded_days
+from pulsar_advisor.storage.history import day_if_any, folded_days
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.days import damage
 
@@ -15,7 +19,14 @@ def run(root: Root, address: str | None = None) -> tuple[int, list[str]]:
     days, found = folded_days(root)
     with ledger_if_any(address or root.own_ledger_url) as ledger:
         for day in days:
-            found += damage(root, day, DAY_TABLES)
-            if ledger is not None and (why := why_no_sealed_day(ledger, root, day.day)):
-                found.append(why)
+            wrong = list(_wrong(root, day, ledger))
+            if wrong and (now := day_if_any(root, day.day)) not in (day, None):
+                wrong = list(_wrong(root, now, ledger))  # another process folded it meanwhile
+            found += wrong
     return len(days), found
+
+
+def _wrong(root: Root, day: HistoryDay, ledger: Ledger | None) -> Iterator[str]:
+    yield from damage(root, day, DAY_TABLES)
+    if ledger is not None and (why := why_no_sealed_day(ledger, root, day.day)):
+        yield why

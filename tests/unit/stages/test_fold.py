@@ -250,6 +250,18 @@ def test_a_writer_that_dies_before_the_result_leaves_the_day_of_before(
     assert len(fold(root, DAY).snapshots) == 2
 
 
+def test_a_day_that_is_folded_while_it_is_verified_is_as_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = snapshot(tmp_path, MORNING)
+    open_ledger(root.ledger_url).close()
+    before = fold(root, DAY)
+    snapshot(tmp_path, NOON)
+    fold(root, DAY)
+    monkeypatch.setattr("pulsar_advisor.stages.verify_history.folded_days", lambda _: ([before], []))
+    assert verify(root) == (1, [])
+
+
 def test_a_changed_or_missing_file_is_found(tmp_path: Path) -> None:
     root = snapshot(tmp_path, MORNING)
     day = fold(root, DAY)
