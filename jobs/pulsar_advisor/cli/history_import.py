@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 from cyclopts import Parameter
 
-from pulsar_advisor.cli.options import Json, Place
+from pulsar_advisor.cli.options import Json, LedgerPlace, Place
 from pulsar_advisor.cli.output import log, print_json, say_lines
 from pulsar_advisor.model.bounds import IMPORT_DAYS, IMPORT_STEP, seconds
 
@@ -44,6 +44,7 @@ def import_days(
     days: int = _DAYS,
     step: str = "5m",
     label: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
     """Fold days of the past from a Prometheus that scraped the brokers; started again, it goes on where it was.
@@ -82,5 +83,15 @@ def import_days(
     # Compressing an answer takes Prometheus nine times as long as making it.
     with AdminTransport(connection, compressed=False) as transport:
         server, address = Prometheus(transport), connection.admin_urls[0]
-        imported = list(run(root, server, address, days=days, step_s=step_s, labels=labels, begun=log))
+        of_days = run(
+            root,
+            server,
+            address,
+            days=days,
+            step_s=step_s,
+            labels=labels,
+            begun=log,
+            ledger_address=ledger.given(place),
+        )
+        imported = list(of_days)
     print_json(imported) if json else say_lines([one.line for one in imported] or ["no day has figures there"])

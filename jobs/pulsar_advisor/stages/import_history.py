@@ -17,6 +17,8 @@ import pyarrow as pa
 
 from pulsar_advisor.admin.prometheus import POINTS, Prometheus, Question, Samples, Window
 from pulsar_advisor.documents.history_day import FoldedSnapshot, FoldedTable, HistoryDay, Imported
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.opening import ledger_if_any
 from pulsar_advisor.history.columns import COLUMNS
 from pulsar_advisor.history.exported import (
     BUNDLES,
@@ -43,6 +45,7 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.stages.moments import moment_at
+from pulsar_advisor.stages.seal import seal_day, was_sealed
 from pulsar_advisor.storage.files import sha256_hex
 from pulsar_advisor.storage.history import day_if_any, day_path, last_before
 from pulsar_advisor.storage.lease import held
@@ -89,11 +92,13 @@ def run(
     step_s: int,
     labels: Labels,
     begun: Callable[[str], None] = lambda _: None,
+    ledger_address: str | None = None,
 ) -> Iterator[HistoryDay]:
     """Import the last `days` days (UTC), today's until now, oldest first; `begun` gets each before it is asked for.
 
     A day that was folded from snapshots, or imported to its end, stays as it is and isn't asked for. `address` is the
-    server's, as it is to be named. Raises `UsageError` without a normalized snapshot, `DataNotFit` if the server knows
+    server's, as it is to be named; `ledger_address` is as for `fold`: a day that the ledger has seals of gets another
+    one. Raises `UsageError` without a normalized snapshot, `DataNotFit` if the server knows
     nothing of the cluster, `ClusterUnreachable` if it can't be asked.
     """
     source, now_s = _source(root, server, address, labels, days)
@@ -111,7 +116,8 @@ def run(
                 remove_parts(root, day)  # of an import that was killed once the day was written
                 yield before
                 continue
-            imported = _import_day(root, source, day, window, lease.require)
+            with ledger_if_any(ledger_address or root.own_ledger_url) as ledger:
+                imported = _import_day(root, source, day, window, lease.require, ledger)
             if imported is None:
                 _log.warning("day %s: no figures were scraped", day)
             else:
@@ -174,14 +180,14 @@ def _require_known(source: _Source, window: Window) -> None:
 
 
 def _is_to_be_imported(before: HistoryDay, window: Window) -> bool:
-    """Whether a day that is there holds nothing but an import that ended before the window does."""
+    """Whether a day that is there holds nothing but an import that ended a step or more before the window does."""
     if before.imported is None or any(one.manifest_sha256 for one in before.snapshots):
         return False
-    return before.imported.step_s * before.imported.moments < window.step_s * window.number
+    return before.imported.step_s * (before.imported.moments + 1) <= window.step_s * window.number
 
 
 def _import_day(
-    root: Root, source: _Source, day: str, window: Window, require: Callable[[], None]
+    root: Root, source: _Source, day: str, window: Window, require: Callable[[], None], ledger: Ledger | None
 ) -> HistoryDay | None:
     hosts = _hosts(source, window)
     if not hosts.scraped.any():
@@ -220,7 +226,7 @@ def _import_day(
         moments = zip(tables["moments"]["snapshot"].to_pylist(), tables["moments"]["fit"].to_pylist(), strict=True)
         unknown = tuple(id for id in tables["brokers"]["id"].to_pylist() if id not in source.broker_ids)
         doubtful = level is not TOPICS or unknown
-        return HistoryDay(
+        made = HistoryDay(
             cluster=root.cluster,
             cluster_name=source.cluster_name,
             day=day,
@@ -246,7 +252,12 @@ def _import_day(
                 missing=MISSING,
                 confidence="low" if doubtful else "medium",
             ),
+            # One that was never sealed may become the beginning of a day that is.
+            is_sealed=ledger is not None and was_sealed(ledger, root, day),
         )
+        if ledger is not None and made.is_sealed:
+            seal_day(ledger, root, made)
+        return made
 
     written = write_day(root, day, tables, result)
     remove_parts(root, day)

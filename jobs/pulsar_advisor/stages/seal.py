@@ -70,6 +70,11 @@ def seal_day(ledger: Ledger, root: Root, day: HistoryDay) -> None:
     record_seal(ledger, root.cluster, day.day, day.MADE_BY, sha256_hex(day.content()), ())
 
 
+def was_sealed(ledger: Ledger, root: Root, day: str) -> bool:
+    """Whether a folded day of this date was ever recorded."""
+    return bool(seals_of_snapshot(ledger, root.cluster, day))
+
+
 def why_no_sealed_day(ledger: Ledger, root: Root, day: str) -> str | None:
     """Why a folded day isn't one that was recorded; None if it is, or if none of this day ever was."""
     sealed = {one.sha256 for one in seals_of_snapshot(ledger, root.cluster, day)}

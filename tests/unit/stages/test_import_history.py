@@ -11,6 +11,7 @@ from prometheus_double import PrometheusDouble, Value
 from pulsar_advisor.admin.prometheus import Prometheus
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.documents.history_day import Gap, HistoryDay
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.history import imported as imported_day
 from pulsar_advisor.history.columns import DAY_TABLES, NO_BROKER
 from pulsar_advisor.history.exported import BUNDLES, HOSTS, STARTED, TOPICS, VERSION, labels_of
@@ -18,7 +19,8 @@ from pulsar_advisor.model.cluster.bundle_range import topic_hash
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, DataNotFit, UsageError
 from pulsar_advisor.stages import import_history
 from pulsar_advisor.stages.fold import run as fold
-from pulsar_advisor.storage.history import day_if_any
+from pulsar_advisor.stages.verify_history import run as verify
+from pulsar_advisor.storage.history import day_if_any, remove_day
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.days import damage, read_day_table
 from web_server import HTTPServer
@@ -90,7 +92,13 @@ def add_topic(one: PrometheusDouble, topic: str, instance: str, value: Value | f
 
 
 def imported(
-    root: Root, server: HTTPServer, one: PrometheusDouble, *, days: int = 2, label: tuple[str, ...] = ()
+    root: Root,
+    server: HTTPServer,
+    one: PrometheusDouble,
+    *,
+    days: int = 2,
+    label: tuple[str, ...] = (),
+    step_s: int = HOUR,
 ) -> list[HistoryDay]:
     address = one.serve(server)
     with AdminTransport(AdminConnection(admin_urls=(address,)), sleep=lambda _: None) as transport:
@@ -99,7 +107,7 @@ def imported(
             Prometheus(transport, now=lambda: NOW_S),
             "http://prometheus:9090",
             days=days,
-            step_s=HOUR,
+            step_s=step_s,
             labels=labels_of(label),
         )
         return list(days_of)
@@ -301,6 +309,12 @@ def test_what_is_imported_stays_and_the_day_of_now_goes_on(root: Root, server: H
     }
 
 
+def test_a_day_that_was_imported_to_its_end_stays_whatever_the_step(root: Root, server: HTTPServer) -> None:
+    one = double()
+    yesterday, _ = imported(root, server, one, step_s=7 * 60)
+    assert imported(root, server, one)[0] == yesterday
+
+
 @pytest.mark.parametrize("questions", [3, 12, 18, 26])
 def test_an_import_that_was_killed_goes_on_to_the_same_bytes(
     root: Root, server: HTTPServer, tmp_path: Path, questions: int, monkeypatch: pytest.MonkeyPatch
@@ -341,6 +355,15 @@ def test_a_question_asks_for_no_more_points_than_stated(
     of_topics = [asked for asked in one.asked if asked["query"].startswith(TOPICS.metrics[0])]
     assert {(int(asked["end"]) - int(asked["start"])) // HOUR + 1 for asked in of_topics} == {2}
     assert len(load(root, yesterday)[LOW]) == 24
+
+
+def test_a_day_that_was_sealed_is_sealed_when_it_is_imported_instead(root: Root, server: HTTPServer) -> None:
+    open_ledger(root.ledger_url).close()
+    assert fold(root, SNAPSHOT[:8]).is_sealed
+    remove_day(root, SNAPSHOT[:8])
+    yesterday, today = imported(root, server, double())
+    assert (yesterday.is_sealed, today.is_sealed) == (False, True)
+    assert verify(root) == (2, [])
 
 
 def test_a_snapshot_joins_an_imported_day(root: Root, server: HTTPServer) -> None:
