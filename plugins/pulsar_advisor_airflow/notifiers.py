@@ -58,8 +58,7 @@ class Call(BaseNotifier):  # type: ignore[misc]
         answered_at = ("tasks", ti.task_id, "required_actions") if self.event == "approval.waiting" else ()
         link = with_host(dag_run_link(ti.dag_id, ti.run_id, *answered_at))
         call = {"cluster": _cluster(task), "sentence": plain(said), "link": link, **self.more}
-        for failure in call_people(self.event, call, context):
-            self.log.error("nobody was called by %s", failure)
+        _call_or_log(self, self.event, call, context)
 
 
 class CallAboutTimeout(BaseNotifier):  # type: ignore[misc]
@@ -76,8 +75,12 @@ class CallAboutTimeout(BaseNotifier):  # type: ignore[misc]
         said = f"{dag.dag_id}: not finished after {dag.dagrun_timeout}, so it was ended"
         link = with_host(dag_run_link(dag.dag_id, run_id))
         call = {"cluster": str(getattr(context.get("task"), "cluster", "")), "sentence": said, "link": link}
-        for failure in call_people("task.failed", call, context):
-            self.log.error("nobody was called by %s", failure)
+        _call_or_log(self, "task.failed", call, context)
+
+
+def _call_or_log(notifier: BaseNotifier, event: Event, call: Mapping[str, str], context: Mapping[str, Any]) -> None:
+    for failure in call_people(event, call, context):
+        notifier.log.error("this call reached no one: %s", failure)
 
 
 def call_people(event: Event, call: Mapping[str, str], context: Mapping[str, Any]) -> list[str]:

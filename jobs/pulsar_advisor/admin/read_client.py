@@ -124,6 +124,11 @@ class Migration(msgspec.Struct, frozen=True, rename="camel"):
         """Whether metadata can't be written meanwhile, and Pulsar defers what balances load; so in unknown phases."""
         return self.phase not in ("NOT_STARTED", "COMPLETED", "FAILED")
 
+    @property
+    def has_half_a_copy(self) -> bool:
+        """Whether it was begun, and the cluster still uses the store that it is migrated from."""
+        return self.phase not in ("NOT_STARTED", "COMPLETED")
+
 
 class _Partitions(msgspec.Struct):
     partitions: int

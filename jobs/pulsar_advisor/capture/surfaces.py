@@ -229,7 +229,7 @@ def _check_target(store: OxiaConnection, migration: Migration) -> None:
             f"the cluster's metadata was migrated to {plain(migration.target_url or 'another store')}, not to "
             f"{store.name}: {reader().name_store}, and capture again"
         )
-    if migration.phase not in ("NOT_STARTED", "COMPLETED"):
+    if migration.has_half_a_copy:
         raise DataNotFit(
             f"the cluster still uses the store that it is migrated from (migration {plain(migration.phase)}), so "
             f"{store.name} has a part of its metadata at most: {reader().name_store}, and capture again"

@@ -310,7 +310,7 @@ def _store(found: Examination) -> Iterator[Row]:
     if migration is not None and migration.phase == "COMPLETED" and kind_read == "ZooKeeper":
         sentence = "the metadata was migrated to another store: what ZooKeeper answers is of the past"
         yield Row("metadata_store", "problem", sentence, _GIVE_THE_STORE)
-    if migration is not None and kind_read == "Oxia" and migration.phase not in ("NOT_STARTED", "COMPLETED"):
+    if migration is not None and migration.has_half_a_copy and kind_read == "Oxia":
         sentence = f"the cluster still uses the store that it is migrated from ({plain(migration.phase)}), not Oxia"
         yield Row("metadata_store", "problem", sentence, _GIVE_THE_STORE)
     if answers is None:

@@ -113,7 +113,7 @@ class HistoryDay(Document):
     imported: Imported | None = None
     """Of a day, or the part of it before its first snapshot, that comes from a monitoring system."""
     is_sealed: bool = False
-    """Whether a ledger was told its hash; days of earlier releases don't say."""
+    """Whether a ledger has its hash; days of earlier releases don't say."""
 
     @property
     def line(self) -> str:

@@ -134,11 +134,13 @@ def _of_moves(
     owners_then = earlier.owners.take(at)
     moved = pc.fill_null(pc.not_equal(later.owners, owners_then), False)
     columns = (column.filter(moved).to_pylist() for column in (later.bundles, owners_then, later.owners))
-    moves = [Event("move", *one) for one in zip(*columns, strict=True)]
-    # The leader may have counted the unload of one that was without an owner before the earlier moment.
-    long_ago = [move for move in moves if move.subject in seen_at_ms]
-    yield from (replace(move, cause=_plan(move, plans) or UNKNOWN) for move in long_ago)
-    yield from _with_causes([move for move in moves if move not in long_ago], earlier, later, stopped, plans)
+    lately = []
+    for move in (Event("move", *one) for one in zip(*columns, strict=True)):
+        if move.subject in seen_at_ms:  # the leader may have counted its unload before the earlier moment
+            yield replace(move, cause=_plan(move, plans) or UNKNOWN)
+        else:
+            lately.append(move)
+    yield from _with_causes(lately, earlier, later, stopped, plans)
 
 
 def _plan(event: Event, plans: Mapping[str, str]) -> str | None:

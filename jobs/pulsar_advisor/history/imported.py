@@ -220,6 +220,7 @@ def _host_rows(
         usage = np.stack([hosts.figure(broker, column)[there] for column in HOST_METRICS], axis=1)
         limit = np.full(usage.shape, _PERCENT)
         started = hosts.figure(broker, "started")[there]
+        started = np.where(started < _LATEST_START_S, started, np.nan)
         columns: dict[str, npt.NDArray[Any] | pa.Array] = {
             "t": t,
             "broker": np.full(len(t), number),
@@ -227,9 +228,7 @@ def _host_rows(
             "available": np.ones(len(t), bool),
             "complete": np.isfinite(usage).all(axis=1),
             "version": pa.array(hosts.version(broker)[there], pa.string()),
-            "started_at_ms": _nullable(np.round(np.where(started < _LATEST_START_S, started, np.nan) * 1000)).cast(
-                pa.int64()
-            ),
+            "started_at_ms": _nullable(np.round(started * 1000)).cast(pa.int64()),
             "report_updated_at_ms": pa.nulls(len(t), pa.int64()),
             **{column: _nullable(usage[:, place]) for place, column in enumerate(HOST_METRICS)},
             **{column.replace("_usage", "_limit"): limit[:, 0] for column in HOST_METRICS},

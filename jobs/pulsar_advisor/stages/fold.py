@@ -61,8 +61,9 @@ def _is_outdated(after: HistoryDay, written: HistoryDay) -> bool:
 
 
 def _fold(root: Root, day: str, address: str | None) -> HistoryDay:
+    nothing = UsageError(f"cluster '{root.cluster}' has no normalized snapshot of {day}: there is nothing to fold")
     if day_if_any(root, day) is None and not any(is_written(root, id, "normalize") for id in _of_day(root, day)):
-        raise UsageError(f"cluster '{root.cluster}' has no normalized snapshot of {day}: there is nothing to fold")
+        raise nothing  # before a lease makes the day's folder
     work = f"day {day} of cluster {root.cluster} is being folded"
     with held(day_path(root, day).parent, day, work) as lease, ledger_if_any(address or root.own_ledger_url) as ledger:
         before = day_if_any(root, day)
@@ -73,7 +74,7 @@ def _fold(root: Root, day: str, address: str | None) -> HistoryDay:
         folded = {} if before is None else {one.id: one for one in before.snapshots}
         manifests = _normalized(root, day, before)
         if not folded and not manifests:
-            raise UsageError(f"cluster '{root.cluster}' has no normalized snapshot of {day}: there is nothing to fold")
+            raise nothing
         seen = {**folded, **{snapshot: _seen(root, snapshot) for snapshot in manifests}}
         name = before.cluster_name if before else _cluster_name(manifests)
         follows = _follows(root, day, name)

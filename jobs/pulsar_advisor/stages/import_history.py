@@ -98,8 +98,8 @@ def run(
 
     A day that was folded from snapshots, or imported to its end, stays as it is and isn't asked for. `address` is the
     server's, as it is to be named; `ledger_address` is as for `fold`: a day that the ledger has seals of gets another
-    one. Raises `UsageError` without a normalized snapshot, `DataNotFit` if the server knows
-    nothing of the cluster, `ClusterUnreachable` if it can't be asked.
+    one. Raises `UsageError` without a normalized snapshot, `DataNotFit` if the server knows nothing of the cluster or
+    answers in part, `ClusterUnreachable` if it can't be asked.
     """
     source, now_s = _source(root, server, address, labels, days)
     today_s = now_s // DAY_S * DAY_S

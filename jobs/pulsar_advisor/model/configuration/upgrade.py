@@ -75,7 +75,6 @@ def settings_upgrade(
     before = resolve_settings(version, runtime, dynamic)
     try:
         later = is_later(to, version)
-        resolve_settings(to)
     except DataNotFit as error:
         raise UsageError(f"--to {to}: {error}") from error
     if not later:
