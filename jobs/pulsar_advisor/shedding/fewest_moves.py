@@ -9,9 +9,9 @@ limit, so sums are exact in any order.
 * Heuristic: the broker furthest above its ceiling gives the bundle that removes most of the excess for its cost (the
   smallest of those that remove all of it), until every excess is gone or nothing fits. It runs twice: each bundle
   goes to the broker that it fills least, then to the one that it fills most; the better answer counts.
-* Exact: if the two differ and the problem is small, `scipy.optimize.milp` (HiGHS) searches for fewer moves, or for any
-  that suffice, and may also take bundles from brokers below their ceiling to make room. Bounded by nodes, not by time,
-  so that the answer doesn't depend on the machine.
+* Exact: if the two differ and the problem is small, an integer program searches for fewer moves, or for any that
+  suffice, and may also take bundles from brokers below their ceiling to make room. Bounded by nodes, not by time, so
+  that the answer doesn't depend on the machine.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import numpy.typing as npt
 from pulsar_advisor.model.cluster.cluster_state import CPU, NO_ROW, RESOURCES, Booleans, Floats, Indices, Integers
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.resource_usage import weighted_maximum
+from pulsar_advisor.shedding.integer_program import Rows, cheapest
 
 EXACT_PAIRS: Final = 2_000
 """Most pairs of bundle and destination for which the search is worthwhile: ten brokers with two hundred bundles."""
@@ -37,13 +38,10 @@ PPM: Final = 1_000_000
 
 _IS_CPU: Final = np.arange(len(RESOURCES)) == CPU
 
-_INFEASIBLE: Final = 2
-"""`OptimizeResult.status` of `scipy.optimize.milp` if there is no solution."""
-
 BEYOND_ALL_BOUNDS_PPM: Final = 1e12
 """A million times a limit: no such load fits anywhere, and sums up to it are exact."""
 
-Rows = npt.NDArray[np.signedinteger] | int
+RowNumbers = npt.NDArray[np.signedinteger] | int
 
 
 def whole_ppm(amount: Floats, ppm_per_unit: Floats) -> Integers:
@@ -97,7 +95,7 @@ class Balancing:
         """(m,): what moving each bundle costs."""
         return np.ones(len(self.source), dtype=np.int64) if self.cost is None else self.cost
 
-    def demand(self, bundles: Rows, brokers: Rows) -> Integers:
+    def demand(self, bundles: RowNumbers, brokers: RowNumbers) -> Integers:
         """The load that bundles (rows) cause at brokers (rows) that they move to."""
         amount = self.arrivals[bundles]
         if self.dearer is not None:
@@ -241,9 +239,6 @@ def _exact(problem: Balancing, known: Moves) -> Moves:
     many may leave, how many must), and a column per pair of bundle and destination. It asks for fewer moves only, so
     `known` is proven optimal if there is no solution.
     """
-    from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import coo_array
-
     demand = problem.demand_at_source()
     fewest = _fewest_to_leave(problem)
     bundles, brokers = np.flatnonzero(demand.any(axis=1)), np.flatnonzero(problem.receives)
@@ -258,41 +253,28 @@ def _exact(problem: Balancing, known: Moves) -> Moves:
     bundle, to = bundle[possible], to[possible]
     if fewest is None or not len(bundle):
         return replace(known, least=None)
-    number, source, column = len(problem.load), problem.source[bundle], np.arange(len(bundle))
-    one = np.ones(len(bundle))
-
-    def rows(value: npt.NDArray[np.float64], row: npt.NDArray[np.integer], of: int) -> coo_array:
-        return coo_array((value, (row, column)), shape=(of, len(bundle)))
-
-    constraints = [
-        LinearConstraint(rows(one, bundle, len(problem.source)).tocsr()[bundles], -np.inf, 1),
-        LinearConstraint(rows(one, source, number).tocsr(), fewest, np.maximum(problem.spare, 0)),
-    ]
+    source, column = problem.source[bundle], np.arange(len(bundle))
+    one, costs = np.ones(len(bundle)), problem.costs[bundle].astype(np.float64)
     arriving, leaving = problem.demand(bundle, to), demand[bundle]
+    rows = [
+        Rows(((one, bundle, column),), -np.inf, np.ones(len(problem.source))),
+        Rows(((one, source, column),), fewest, np.maximum(problem.spare, 0)),
+    ]
     for resource in np.flatnonzero(demand.any(axis=0)).tolist():
         # In percent: the solver's tolerance is then far below the rounding of the loads.
-        change = rows(arriving[:, resource] / 1e4, to, number) - rows(leaving[:, resource] / 1e4, source, number)
-        room = (problem.ceiling - problem.load[:, resource]) / 1e4
-        constraints.append(LinearConstraint(change.tocsr(), -np.inf, room))
-    costs = problem.costs[bundle].astype(np.float64)
+        change = (arriving[:, resource] / 1e4, to, column), (-leaving[:, resource] / 1e4, source, column)
+        rows.append(Rows(change, -np.inf, (problem.ceiling - problem.load[:, resource]) / 1e4))
     if known.reached:
-        constraints.append(LinearConstraint(costs[None, :], -np.inf, known.cost - 1))
-    answer = milp(
-        costs,
-        integrality=one,
-        bounds=Bounds(0, 1),
-        constraints=constraints,
-        options={"node_limit": EXACT_NODES, "mip_rel_gap": 0.0},
-    )
-    if answer.status == _INFEASIBLE:
+        rows.append(Rows(((costs, np.zeros_like(column), column),), -np.inf, np.array([known.cost - 1])))
+    answer = cheapest(costs, rows, EXACT_NODES)
+    if not answer.feasible:
         return replace(known, least=known.cost if known.reached else None)
     least = counting_bound(problem) or 0
-    if answer.mip_dual_bound is not None and np.isfinite(answer.mip_dual_bound):
-        least = max(least, int(np.ceil(answer.mip_dual_bound - 1e-6)))
-    if answer.x is not None:
+    if np.isfinite(answer.bound):
+        least = max(least, int(np.ceil(answer.bound - 1e-6)))
+    if answer.chosen is not None:
         destination = np.full(len(problem.source), NO_ROW, dtype=np.int32)
-        chosen = np.rint(answer.x).astype(np.bool_)
-        destination[bundle[chosen]] = to[chosen]
+        destination[bundle[answer.chosen]] = to[answer.chosen]
         # The solver's sums are rounded, ours are not: accept only what adds up exactly.
         if problem.reached(destination):
             return _moves(problem, destination, least)
