@@ -8,9 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import documents
+from pulsar_advisor.documents.history_day import HistoryDay
+from pulsar_advisor.history.columns import DAY_TABLES
 from pulsar_advisor.model.cluster.bundle_range import topic_hash
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.tables.days import read_day_tables
 from pulsar_advisor.tables.schemas import TABLES
 from pulsar_advisor.tables.stored import ARROW
 
@@ -69,3 +72,9 @@ def written(
     }
     write_file(root.folder("raw", snapshot) / MANIFEST, documents.manifest(**fields).content())
     return root
+
+
+def day_table(root: Root, day: HistoryDay, name: str) -> pa.Table:
+    """A table of a folded day."""
+    _, tables = read_day_tables(root, day, {name: DAY_TABLES[name]})
+    return tables[name]

@@ -11,7 +11,7 @@ from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.stages.moments import moment_at
 from pulsar_advisor.storage.history import day_if_any, days_between
 from pulsar_advisor.storage.root import LATEST, Root
-from pulsar_advisor.tables.days import read_day_table
+from pulsar_advisor.tables.days import read_day_tables
 
 
 def run(root: Root, earlier: str, later: str) -> Difference:
@@ -39,7 +39,8 @@ def _snapshot(root: Root, name: str) -> str:
 def _causes(root: Root, first: str, last: str) -> Iterator[tuple[str, str]]:
     """The bundles that moved or were split after a snapshot and until another, each with the cause, in order."""
     for day in days_between(root, day_of(first), day_of(last)):
-        moments = read_day_table(root, day, "moments", MOMENTS)["snapshot"].to_pylist()
-        for event in read_day_table(root, day, "events", EVENTS).to_pylist():
+        _, tables = read_day_tables(root, day, {"moments": MOMENTS, "events": EVENTS})
+        moments = tables["moments"]["snapshot"].to_pylist()
+        for event in tables["events"].to_pylist():
             if event["cause"] is not None and first < moments[event["t"]] <= last:
                 yield event["subject"], event["cause"]

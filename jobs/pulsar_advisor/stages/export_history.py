@@ -10,10 +10,10 @@ import pyarrow as pa
 from pulsar_advisor.documents.history_day import FoldedTable, HistoryDay, Imported
 from pulsar_advisor.history.columns import DAY_TABLES
 from pulsar_advisor.history.pseudonyms import Pseudonyms, pseudonyms_of
-from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage.history import days_between
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.days import read_day_table, write_day
+from pulsar_advisor.tables.days import read_day_tables, write_day
 
 _ALL: Final = ("00000000", "99999999")
 _CLUSTER: Final = "cluster"
@@ -24,16 +24,19 @@ def run(root: Root, to: str, *, pseudonyms: bool) -> Iterator[HistoryDay]:
     """Write all folded days of a cluster into the root `to`, oldest first; yields each once it is there.
 
     Raises `UsageError` if no day was folded, or if `to` has days of this cluster: their pseudonyms may be others;
-    `StorageError` for a day that isn't as it was written.
+    `StorageError` for a day that isn't as it was written, or that was folded again after pseudonyms were found.
     """
     target, days = Root(to, _CLUSTER if pseudonyms else root.cluster), days_between(root, *_ALL)
     if not days:
         raise UsageError(f"no day of cluster '{root.cluster}' was folded yet: run `history fold`")
     if days_between(target, *_ALL):
         raise UsageError(f"{target.path} has days of cluster '{target.cluster}': choose another folder, or remove them")
-    names = pseudonyms_of(_tables(root, day) for day in days) if pseudonyms else None
+    names = pseudonyms_of(_tables(root, day)[1] for day in days) if pseudonyms else None
     for day in days:
-        yield _write(target, day, _tables(root, day), names)
+        now, tables = _tables(root, day)
+        if names is not None and now != day:
+            raise StorageError(f"day {day.day} was folded again meanwhile, with new names: export into another folder")
+        yield _write(target, now, tables, names)
 
 
 def _write(target: Root, day: HistoryDay, tables: Mapping[str, pa.Table], names: Pseudonyms | None) -> HistoryDay:
@@ -53,5 +56,7 @@ def _without_names(imported: Imported) -> Imported:
     return imported.model_copy(update={"server": "", "unknown_brokers": (), "unbounded_namespaces": ()})
 
 
-def _tables(root: Root, day: HistoryDay) -> dict[str, pa.Table]:
-    return {name: read_day_table(root, day, name, schema) for name, schema in DAY_TABLES.items() if name in day.tables}
+def _tables(root: Root, day: HistoryDay) -> tuple[HistoryDay, dict[str, pa.Table]]:
+    """The tables that a day has, and the day they are of."""
+    now, tables = read_day_tables(root, day, DAY_TABLES)
+    return now, {name: rows for name, rows in tables.items() if name in now.tables}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import groupby, takewhile
@@ -20,7 +20,7 @@ from pulsar_advisor.history.events import SEEN_LATE_MS, CarriedOut
 from pulsar_advisor.history.moment import Moment
 from pulsar_advisor.history.summary import summary_of
 from pulsar_advisor.model.cluster.snapshot_id import day_of, snapshot_moment
-from pulsar_advisor.model.errors import AdvisorError, Refused, UsageError
+from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError, UsageError
 from pulsar_advisor.model.plans.plan import short
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.stages.moments import folded_moments, moment_at, normalized_moment
@@ -201,11 +201,23 @@ def _moments(
     """The moments of snapshots, in order of time.
 
     One that was folded before and is as it was then comes from the day, in a quarter of the time that its tables take;
-    of a day that isn't whole, or of earlier columns, only those whose tables are gone.
+    of a day that isn't whole, or of earlier columns, only those whose tables are gone. Raises `StorageError` if these
+    can't be read.
     """
     folded = () if before is None else before.snapshots
-    kept = [t for t, one in enumerate(folded) if one.id not in manifests or (is_whole and one == seen[one.id])]
-    of_day = folded_moments(root, before, kept) if before is not None and kept else iter(())
-    ids = {folded[t].id for t in kept}
+    kept = {one.id for one in folded if one.id not in manifests or (is_whole and one == seen[one.id])}
+    of_day = iter(()) if before is None or not kept else _of_folded(root, before, kept)
     for snapshot in sorted(seen):
-        yield next(of_day) if snapshot in ids else normalized_moment(root, manifests[snapshot])
+        yield next(of_day) if snapshot in kept else normalized_moment(root, manifests[snapshot])
+
+
+def _of_folded(root: Root, day: HistoryDay, snapshots: Collection[str]) -> Iterator[Moment]:
+    """The moments of snapshots that can't be had but from their day."""
+    try:
+        return folded_moments(root, day, snapshots)
+    except StorageError as error:
+        gone = f"{count(len(snapshots), 'snapshot')} that it holds {'has' if len(snapshots) == 1 else 'have'} no tables"
+        raise StorageError(
+            f"{day_path(root, day.day)} is of a damaged day, and {gone} any more: `history verify` names the damaged "
+            "files; put them back from a backup, or remove this one to fold the snapshots left"
+        ) from error

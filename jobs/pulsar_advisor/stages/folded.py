@@ -15,7 +15,7 @@ from pulsar_advisor.storage.history import folded_days
 from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.storage.written import is_written, result_sha256
-from pulsar_advisor.tables.days import read_day_table
+from pulsar_advisor.tables.days import read_day_tables
 
 _OF_EVERY_CYCLE: Final = (OWN, UNKNOWN)
 """Causes of moves that nearly every snapshot shows where a cluster balances itself."""
@@ -69,15 +69,20 @@ class FoldedDays:
         return found.intersection(snapshots)
 
     def _around_events(self, day: HistoryDay) -> set[str]:
-        ids = [day.follows or "", *(one.id for one in day.snapshots)]
         try:
-            events = read_day_table(self._root, day, "events", EVENTS)
+            day, tables = read_day_tables(self._root, day, {"events": EVENTS})
         except AdvisorError as error:
             _log.warning("the events of day %s can't be read, so its snapshots stay: %s", day.day, error)
-            return set(ids)
+            return set(_ids(day))
+        events, ids = tables["events"], _ids(day)
         shown = {
             t
             for t, kind, cause in zip(*(events[name].to_pylist() for name in ("t", "kind", "cause")), strict=True)
             if kind != "move" or cause not in _OF_EVERY_CYCLE
         }
         return {ids[place] for t in shown for place in (t, t + 1)}
+
+
+def _ids(day: HistoryDay) -> list[str]:
+    """The snapshots of a day, and before them the one that it follows."""
+    return [day.follows or "", *(one.id for one in day.snapshots)]

@@ -21,7 +21,7 @@ from pulsar_advisor.storage.history import day_if_any
 from pulsar_advisor.storage.results import read_manifest, validation_if_any
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.storage.written import is_written
-from pulsar_advisor.tables.days import read_day_table
+from pulsar_advisor.tables.days import read_day_tables
 from pulsar_advisor.tables.judged import settings_of
 from pulsar_advisor.tables.read_table import read_table
 from pulsar_advisor.tables.state import judged_view
@@ -35,17 +35,18 @@ def moment_at(root: Root, snapshot: str) -> Moment:
     if is_written(root, snapshot, "normalize"):
         return normalized_moment(root, read_manifest(root, snapshot))
     day = day_if_any(root, day_of(snapshot))
-    ids = [] if day is None else [one.id for one in day.snapshots]
-    if day is not None and snapshot in ids:
-        return next(folded_moments(root, day, [ids.index(snapshot)]))
+    if day is not None and snapshot in [one.id for one in day.snapshots]:
+        return next(folded_moments(root, day, [snapshot]))
     raise UsageError(f"snapshot {snapshot} of cluster '{root.cluster}' was neither normalized nor folded into a day")
 
 
-def folded_moments(root: Root, day: HistoryDay, wanted: Container[int] | None = None) -> Iterator[Moment]:
-    """The moments of a folded day, in order of time: all, or those at these positions."""
-    tables = {name: read_day_table(root, day, name, schema) for name, schema in DAY_TABLES.items()}
+def folded_moments(root: Root, day: HistoryDay, wanted: Container[str] | None = None) -> Iterator[Moment]:
+    """The moments of a folded day, in order of time: all, or those of these snapshots."""
+    day, tables = read_day_tables(root, day, DAY_TABLES)
     imported = {one.id for one in day.snapshots if not one.manifest_sha256}
-    return (replace(one, imported=one.snapshot in imported) for one in moments_of(tables, wanted))
+    ids = tables["moments"]["snapshot"].to_pylist()
+    places = None if wanted is None else [t for t, snapshot in enumerate(ids) if snapshot in wanted]
+    return (replace(one, imported=one.snapshot in imported) for one in moments_of(tables, places))
 
 
 def normalized_moment(root: Root, manifest: Manifest) -> Moment:

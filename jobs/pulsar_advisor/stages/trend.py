@@ -11,7 +11,7 @@ from pulsar_advisor.history.trend import Trend, trend_of
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage.history import folded_days
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.days import read_day_table
+from pulsar_advisor.tables.days import read_day_tables
 
 _log = logging.getLogger(__name__)
 
@@ -29,10 +29,9 @@ def run(root: Root, days: int) -> tuple[int, Trend]:
         root.require_known()
         raise UsageError(f"no day of cluster '{root.cluster}' was folded yet: run `history fold`")
     same = [day for day in folded if day.cluster_name == folded[-1].cluster_name]
-    index, events = (
-        pa.concat_tables([read_day_table(root, day, table, DAY_TABLES[table]) for day in same])
-        for table in ("index", "events")
-    )
+    schemas = {table: DAY_TABLES[table] for table in ("index", "events")}
+    tables = [read_day_tables(root, day, schemas)[1] for day in same]
+    index, events = (pa.concat_tables([of_day[table] for of_day in tables]) for table in schemas)
     if not len(index):
         raise StorageError(f"the folded days of cluster '{root.cluster}' hold no snapshot: fold them again")
     return len(same), trend_of(index, events)

@@ -1,7 +1,7 @@
 """The tables of folded days in the root: a file each, named after its content, and last the result that names them.
 
 A day that is folded again leaves the earlier files until its new result is there, so either day is there whole. Who
-read the earlier result before that finds its files gone.
+read the earlier result before that reads the new one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from upath import UPath
 from pulsar_advisor.documents.history_day import FoldedTable, HistoryDay
 from pulsar_advisor.model.errors import AdvisorError, StorageError
 from pulsar_advisor.storage.files import sha256_hex, sha256_of_file, write_file
-from pulsar_advisor.storage.history import day_path
+from pulsar_advisor.storage.history import day_if_any, day_path
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.stored import check_types, stored_files
 
@@ -44,11 +44,24 @@ def write_day(
     return written
 
 
-def read_day_table(root: Root, day: HistoryDay, table: str, schema: pa.Schema) -> pa.Table:
-    """A table of a folded day, in the columns of `schema`; empty if the day is of a version without this table.
+def read_day_tables(
+    root: Root, day: HistoryDay, schemas: Mapping[str, pa.Schema]
+) -> tuple[HistoryDay, dict[str, pa.Table]]:
+    """Tables of a folded day, in the columns of these schemas; empty if the day is of a version without the table.
 
-    Raises `StorageError` if it isn't what was written.
+    All are of the day returned with them: as given, or as another process has folded it again meanwhile. Raises
+    `StorageError` if one isn't what was written.
     """
+    try:
+        return day, {name: _table(root, day, name, schema) for name, schema in schemas.items()}
+    except StorageError:
+        now = day_if_any(root, day.day)
+        if now is None or now == day:
+            raise
+    return read_day_tables(root, now, schemas)
+
+
+def _table(root: Root, day: HistoryDay, table: str, schema: pa.Schema) -> pa.Table:
     if day.columns < _SINCE.get(table, 0):
         return schema.empty_table()
     file = _file(root, day, table)

@@ -1,11 +1,13 @@
 """What a row for each snapshot says about weeks."""
 
+import tracemalloc
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from pulsar_advisor.history.columns import EVENTS, INDEX
-from pulsar_advisor.history.trend import DAY_MS, Trend, trend_lines, trend_of
+from pulsar_advisor.history.trend import DAY_MS, Trend, slope_of, trend_lines, trend_of
 
 
 def index(days: int, per_day: float, *, noise: float = 0.0, unfit: int = 0, an_hour: int = 4) -> pa.Table:
@@ -53,6 +55,19 @@ def test_one_bad_day_does_not_bend_the_slope() -> None:
     slope = trend_of_index(bent).slope
     assert slope is not None
     assert slope.per_day == 0.0
+
+
+def test_the_slope_of_a_year_takes_little_memory() -> None:
+    days = np.arange(400)
+    tracemalloc.start()
+    try:
+        slope = slope_of(days, 0.5 + 0.001 * days)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert slope is not None
+    assert slope.per_day == pytest.approx(0.001)
+    assert peak < 128 << 20
 
 
 def test_two_days_have_levels_and_no_slope_yet() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.stages.export_history import run as export
 from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.trend import run as trend
@@ -55,3 +55,17 @@ def test_what_is_there_is_not_mixed_with_what_is_exported(root: Root, tmp_path: 
 def test_without_a_folded_day_there_is_nothing_to_export(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="run `history fold`"):
         list(export(Root(str(tmp_path), "test"), str(tmp_path / "other"), pseudonyms=False))
+
+
+def test_a_name_that_came_after_the_pseudonyms_were_found_ends_the_export(root: Root, tmp_path: Path) -> None:
+    days = export(root, str(tmp_path / "other"), pseudonyms=True)
+    next(days)
+    written(
+        tmp_path / "root",
+        snapshot=f"{DAYS[1]}T090000Z",
+        brokers=[broker("secret-c:8080", owned_bundles=1)],
+        bundles=[bundle("secret/n", 0, 0xFFFFFFFF, "secret-c:8080", moved=False)],
+    )
+    fold(root, DAYS[1])
+    with pytest.raises(StorageError, match="20261122 was folded again meanwhile, with new names: export into another"):
+        list(days)

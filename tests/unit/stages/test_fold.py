@@ -24,8 +24,8 @@ from pulsar_advisor.stages.verify_history import run as verify
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.history import day_if_any, day_path, folded_days
 from pulsar_advisor.storage.root import RESULT, Root
-from pulsar_advisor.tables.days import damage, read_day_table, write_day
-from written_tables import broker, bundle, written
+from pulsar_advisor.tables.days import damage, write_day
+from written_tables import broker, bundle, day_table, written
 
 DAY = "20261121"
 MORNING, NOON, EVENING = (f"{DAY}T{hour:02}0000Z" for hour in (8, 12, 20))
@@ -75,7 +75,7 @@ def test_a_day_is_folded_once_whatever_is_asked(tmp_path: Path) -> None:
 
 def test_the_view_that_was_judged_is_kept(tmp_path: Path) -> None:
     root = snapshot(tmp_path, MORNING)
-    [row] = read_day_table(root, fold(root, DAY), "load", DAY_TABLES["load"]).to_pylist()
+    [row] = day_table(root, fold(root, DAY), "load").to_pylist()
     assert (row["msg_in"], row["owner"]) == (7.0, 0)
 
 
@@ -97,10 +97,10 @@ def test_policies_are_read_from_the_tables_and_a_change_is_an_event(tmp_path: Pa
     root = at(NOON, secondary=["b.*"])
     at(EVENING, {"missing": [Missing(surface="isolation_policies", broker=None, reason="refused")]}, primary=[])
     day = fold(root, DAY)
-    rows = read_day_table(root, day, "policies", DAY_TABLES["policies"]).to_pylist()
+    rows = day_table(root, day, "policies").to_pylist()
     assert [(row["t"], row["subject"]) for row in rows if row["value"]] == [(0, "shop"), (0, "t/n"), (1, "shop")]
     assert rows[1]["value"] == "us,eu"
-    [event] = read_day_table(root, day, "events", DAY_TABLES["events"]).to_pylist()
+    [event] = day_table(root, day, "events").to_pylist()
     assert (event["kind"], event["subject"], event["cause"]) == ("isolation_policy", "shop", "operator")
     assert '"secondary":[]' in event["before"]
     assert '"secondary":["b.*"]' in event["after"]
@@ -145,6 +145,19 @@ def test_a_day_with_a_damaged_file_is_folded_again_from_the_tables_of_its_snapsh
     assert files_of(root) == before
 
 
+def test_a_damaged_day_whose_snapshots_are_gone_is_not_to_be_folded_again_but_put_back(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, MORNING)
+    day = fold(root, DAY)
+    (root.day_folder("load", DAY) / day.tables["load"].file).write_bytes(b"")
+    without_tables(root, MORNING)
+    with pytest.raises(
+        StorageError, match=r"result\.json is of a damaged day, and 1 snapshot that it holds has no"
+    ) as why:
+        fold(root, DAY)
+    assert "fold the day again" not in str(why.value)
+    assert str(why.value).endswith("put them back from a backup, or remove this one to fold the snapshots left")
+
+
 def test_a_validation_that_came_later_is_taken_in(tmp_path: Path) -> None:
     root = snapshot(tmp_path, MORNING)
     fold(root, DAY)
@@ -162,7 +175,7 @@ def test_another_cluster_of_the_same_name_in_paths_is_not_mixed_in(tmp_path: Pat
 def test_a_move_across_midnight_is_one_of_the_day_that_shows_it(tmp_path: Path) -> None:
     root = snapshot(tmp_path, EVENING)
     snapshot(tmp_path, "20261122T000500Z", "b:8080")
-    [event] = read_day_table(root, fold(root, "20261122"), "events", DAY_TABLES["events"]).to_pylist()
+    [event] = day_table(root, fold(root, "20261122"), "events").to_pylist()
     assert (event["t"], event["kind"], event["before"], event["after"]) == (0, "move", "a:8080", "b:8080")
 
 

@@ -22,9 +22,9 @@ from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.verify_history import run as verify
 from pulsar_advisor.storage.history import day_if_any, remove_day
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.days import damage, read_day_table
+from pulsar_advisor.tables.days import damage
 from web_server import HTTPServer
-from written_tables import SNAPSHOT, broker, bundle, written
+from written_tables import SNAPSHOT, broker, bundle, day_table, written
 
 DAY_S = 86_400
 TODAY_S = 1_795_219_200
@@ -115,9 +115,7 @@ def imported(
 
 def load(root: Root, day: HistoryDay) -> dict[str, list[tuple[str | None, float]]]:
     """Owner and rate of messages in of each bundle, moment by moment."""
-    rows, names, ids = (
-        read_day_table(root, day, table, DAY_TABLES[table]).to_pylist() for table in ("load", "names", "brokers")
-    )
+    rows, names, ids = (day_table(root, day, table).to_pylist() for table in ("load", "names", "brokers"))
     found: dict[str, list[tuple[str | None, float]]] = {}
     for row in rows:
         owner = None if row["owner"] == NO_BROKER else ids[row["owner"]]["id"]
@@ -145,7 +143,7 @@ def test_days_have_the_owners_and_rates_that_were_exported(root: Root, server: H
     assert list(damage(root, yesterday, DAY_TABLES)) == []
     assert one.most_in_flight == 1
     assert all(snapshot.fit for snapshot in yesterday.snapshots)
-    hosts = read_day_table(root, yesterday, "hosts", DAY_TABLES["hosts"]).to_pylist()
+    hosts = day_table(root, yesterday, "hosts").to_pylist()
     assert (hosts[0]["usage"], hosts[0]["version"], hosts[0]["started_at_ms"]) == (
         pytest.approx(0.4),
         "4.0.8",
@@ -167,7 +165,7 @@ def test_a_move_is_a_change_of_owner(root: Root, server: HTTPServer) -> None:
         add_topic(one, topic, B, during(1, since_s=noon))
     yesterday, _ = imported(root, server, one)
     assert [owner for owner, _ in load(root, yesterday)[LOW]] == [A] * 12 + [B] * 12
-    index = read_day_table(root, yesterday, "index", DAY_TABLES["index"])
+    index = day_table(root, yesterday, "index")
     assert index["moves"].to_pylist() == [0] * 12 + [2] + [0] * 11
     assert yesterday.summary is not None
     assert yesterday.summary.moves == {"unknown": 2}
@@ -235,7 +233,7 @@ def test_a_start_beyond_all_times_is_unknown(root: Root, server: HTTPServer) -> 
         if series.labels["__name__"] == STARTED:
             series.value = lambda _: 1e16
     day, _ = imported(root, server, one)
-    hosts = read_day_table(root, day, "hosts", DAY_TABLES["hosts"])
+    hosts = day_table(root, day, "hosts")
     assert set(hosts["started_at_ms"].to_pylist()) == {None}
 
 
