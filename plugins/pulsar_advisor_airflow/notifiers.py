@@ -78,12 +78,12 @@ class CallAboutTimeout(BaseNotifier):  # type: ignore[misc]
         _call_or_log(self, "task.failed", call, context)
 
 
-def _call_or_log(notifier: BaseNotifier, event: Event, call: Mapping[str, str], context: Mapping[str, Any]) -> None:
+def _call_or_log(notifier: BaseNotifier, event: Event, call: Mapping[str, str], context: Mapping[str, object]) -> None:
     for failure in call_people(event, call, context):
         notifier.log.error("this call reached no one: %s", failure)
 
 
-def call_people(event: Event, call: Mapping[str, str], context: Mapping[str, Any]) -> list[str]:
+def call_people(event: Event, call: Mapping[str, str], context: Mapping[str, object]) -> list[str]:
     """Run the notifiers of `call_notifiers`, which find the event as `call` in their templates, and the webhook.
 
     Each is tried, whatever becomes of the others. Returns those that failed, and why.
