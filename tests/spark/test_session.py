@@ -9,6 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
+from pulsar_advisor.tables.frames import materialized
+from pulsar_advisor.tables.session import jobs_named
+
 pytestmark = pytest.mark.spark
 
 
@@ -26,6 +29,19 @@ def test_times_are_utc(spark: SparkSession) -> None:
     text = spark.range(1).select(sf.timestamp_millis(sf.lit(1_795_249_800_000)).cast("string")).first()
     assert text is not None
     assert text[0] == "2026-11-21 08:30:00"
+
+
+def test_jobs_are_called_by_their_work_while_they_are_named(spark: SparkSession) -> None:
+    java = spark._jsc.sc()
+
+    def name_of_last_job() -> str:
+        materialized(spark.range(3))
+        java.listenerBus().waitUntilEmpty()
+        return str(java.statusStore().jobsList(None).head().name())
+
+    with jobs_named(spark, "read raw files"):
+        assert name_of_last_job() == "read raw files"
+    assert name_of_last_job().startswith("localCheckpoint")
 
 
 def test_under_spark_submit_a_local_master_has_the_same_settings_but_for_what_was_told(tmp_path: Path) -> None:

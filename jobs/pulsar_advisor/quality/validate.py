@@ -22,6 +22,7 @@ from pulsar_advisor.model.plans.canonical_json import Json
 from pulsar_advisor.quality.checks import Check, Expectation, checks, suites
 from pulsar_advisor.quality.facts.facts import facts
 from pulsar_advisor.tables.frames import Row, materialized
+from pulsar_advisor.tables.session import jobs_named
 from pulsar_advisor.tables.settings_inputs import SettingsInputs
 from pulsar_advisor.tables.snapshot_frames import SnapshotFrames
 
@@ -119,7 +120,8 @@ def judged_rows(make_rows: Callable[[], DataFrame], table: str) -> DataFrame:
     kwargs = [expectation["kwargs"] for expectation in suites()[table]["expectations"]]
     spoken_of = {*re.findall(r"\w+", json.dumps(kwargs)), *_KEYS[table]}
     rows = frame.select(*(column for column in frame.columns if column in spoken_of))
-    return rows if table == _READ_AGAIN else materialized(rows)
+    with jobs_named(frame.sparkSession, f"read table {table}"):
+        return rows if table == _READ_AGAIN else materialized(rows)
 
 
 def _results_of(table: str, make_rows: Callable[[], DataFrame], parameters: Mapping[str, int]) -> list[CheckResult]:

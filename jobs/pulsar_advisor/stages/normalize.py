@@ -25,6 +25,7 @@ from pulsar_advisor.tables.normalize import (
 )
 from pulsar_advisor.tables.raw import read_raw, verify_files
 from pulsar_advisor.tables.schemas import PROBLEMS
+from pulsar_advisor.tables.session import jobs_named
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,10 +61,12 @@ def _make(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) 
     lines = sum(file.rows for file in files)
     _log.info("reading %s with %s", count(len(files), "file"), count(lines, "line"))
     verify_files(folder, files)
-    raw = read_raw(spark, folder, files)
+    with jobs_named(spark, "read raw files"):
+        raw = read_raw(spark, folder, files)
     try:
         check_counts(folder, [file for file in files if file.surface not in raw.passing], raw.kept_counts)
-        tables = tables_of(spark, raw, manifest, bundles_of(spark, root, earlier), brokers_of(spark, root, earlier))
+        with jobs_named(spark, "make rows for several tables"):
+            tables = tables_of(spark, raw, manifest, bundles_of(spark, root, earlier), brokers_of(spark, root, earlier))
         write_tables(root, snapshot, {table: make for table, make in tables.items() if table not in LAST})
         check_counts(folder, files, raw.counts)
         write_tables(root, snapshot, {table: tables[table] for table in LAST})

@@ -45,6 +45,7 @@ from pulsar_advisor.tables.schemas import (
     TOPICS,
     Table,
 )
+from pulsar_advisor.tables.session import jobs_named
 from pulsar_advisor.tables.spark_parquet import read_parquet, write_parquet
 from pulsar_advisor.tables.state import judged_view
 from pulsar_advisor.tables.topics import topics
@@ -237,5 +238,6 @@ def _write_one(frame: Callable[[], DataFrame], table: Table, folder: UPath) -> N
     ]
     typed = frame().select(*columns)
     placed = in_few_partitions(typed) if table.name == "topics" else in_one_partition(typed)
-    write_parquet(placed, folder)
+    with jobs_named(placed.sparkSession, f"write table {table.name}"):
+        write_parquet(placed, folder)
     _log.info("table %s is written", table.name)

@@ -7,8 +7,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -53,6 +53,9 @@ _READING_RAW: Final = ("normalize", "run", "snapshot", "verify")
 
 _LARGE_HEAP_BYTES: Final = 80 << 20
 """Of a snapshot's raw files: more than two million topics need the whole heap."""
+
+_NAMES_OF_JOBS: Final = ("callSite.short", "callSite.long")
+"""Properties of a thread: the name of its jobs in Spark's lists, and on their pages."""
 
 Setting = str | int | bool
 
@@ -187,6 +190,26 @@ def session_for_few_rows(spark: SparkSession) -> SparkSession:
     for key, value in ({key: spark.conf.get(key) for key in _OF_SESSION} | _SMALL).items():
         session.conf.set(key, value)
     return session
+
+
+@contextmanager
+def jobs_named(spark: SparkSession, work: str) -> Iterator[None]:
+    """Within the block, until it collects rows, Spark's UI calls this thread's jobs by their work; a server's have no
+    names.
+
+    For one without a name Spark walks the thread's stack at each operator of each query, a fiftieth of what Java does
+    for a small snapshot, and finds only the line of Py4J that called it.
+    """
+    if not hasattr(spark, "newSession"):
+        yield
+        return
+    for name in _NAMES_OF_JOBS:
+        spark.sparkContext.setLocalProperty(name, work)
+    try:
+        yield
+    finally:
+        for name in _NAMES_OF_JOBS:
+            spark.sparkContext.setLocalProperty(name, None)
 
 
 def _local(java_options: str) -> dict[str, Setting]:
