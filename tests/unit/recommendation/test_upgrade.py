@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -23,6 +24,7 @@ EMPTY_RATIO = 0.05
 SEEDS = UpgradeRequest("5.0.1", seed=5, seeds=2)
 
 
+@cache
 def preview(state: ClusterState = UNEVEN, request: UpgradeRequest = SEEDS, **runtime: str) -> UpgradePreview:
     return upgrade_preview(state, settings_upgrade("4.0.8", {**EVERY_LOAD_COUNTS, **runtime}, {}, request.to), request)
 

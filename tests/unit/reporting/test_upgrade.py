@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 from pulsar_advisor.recommendation.upgrade import UpgradeRequest
 from pulsar_advisor.reporting.html import render_html
 from pulsar_advisor.reporting.markdown import render_markdown
-from pulsar_advisor.reporting.upgrade import upgrade_lines, upgrade_section
+from pulsar_advisor.reporting.upgrade import UpgradeSection, upgrade_lines, upgrade_section
 from unit.recommendation.test_upgrade import preview
 from unit.reporting.skewed import skewed_inputs
 
-SECTION = upgrade_section(preview())
 WIDTH = 80
 
 
+@cache
+def section() -> UpgradeSection:
+    return upgrade_section(preview())
+
+
 def test_the_first_line_says_which_strategies_take_over() -> None:
-    assert SECTION.headline == (
+    assert section().headline == (
         "Upgrading Pulsar 4.0.8 to 5.0.1 replaces ThresholdShedder with LeastLongTermMessageRate by AvgShedder with "
         "AvgShedder"
     )
@@ -30,10 +35,10 @@ def test_where_all_values_are_set_nothing_is_to_paste() -> None:
 
 
 def test_each_setting_says_what_decides_it_and_where_the_default_is_from() -> None:
-    (max_unload,) = [one for one in SECTION.changing if one.key == "maxUnloadPercentage"]
+    (max_unload,) = [one for one in section().changing if one.key == "maxUnloadPercentage"]
     assert (max_unload.before, max_unload.after) == ("0.2", "0.5")
     assert max_unload.why == "never set; default 5.0.1 (document)"
-    (minimum,) = SECTION.staying
+    (minimum,) = section().staying
     assert (minimum.key, minimum.why) == (
         "loadBalancerBundleUnloadMinThroughputThreshold",
         "set in the configuration",
@@ -41,21 +46,21 @@ def test_each_setting_says_what_decides_it_and_where_the_default_is_from() -> No
 
 
 def test_the_lines_to_paste_are_whole_on_any_terminal() -> None:
-    lines = list(upgrade_lines(SECTION, WIDTH))
+    lines = list(upgrade_lines(section(), WIDTH))
     line = "loadBalancerLoadSheddingStrategy=org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder"
     assert line in lines
     assert any("does what 4.0.8 does today" in one for one in lines)
 
 
 def test_every_case_has_its_line() -> None:
-    assert [one.name for one in SECTION.outlooks] == [
+    assert [one.name for one in section().outlooks] == [
         "today, 4.0.8",
         "after the upgrade, 5.0.1",
         "5.0.1 with today's values",
         "after a rolling restart, 4.0.8",
         "after a rolling restart, 5.0.1",
     ]
-    assert SECTION.outlooks[0].future.unloads[0] > 0
+    assert section().outlooks[0].future.unloads[0] > 0
 
 
 def test_a_strategy_that_is_not_modelled_is_said_in_every_form() -> None:
@@ -97,7 +102,7 @@ def test_a_missing_configuration_is_said() -> None:
 def test_a_report_has_the_section_if_a_preview_was_made() -> None:
     page = skewed_inputs().page()
     assert 'id="upgrade"' not in render_html(page)
-    with_preview = replace(page, upgrade=SECTION)
+    with_preview = replace(page, upgrade=section())
     html, markdown = render_html(with_preview), render_markdown(with_preview)
     for text in (html, markdown):
         assert "Upgrade to 5.0.1" in text
