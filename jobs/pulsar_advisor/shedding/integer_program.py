@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from highspy import Highs, HighsLp, HighsModelStatus, HighsVarType, MatrixFormat, SolutionStatus
+from highspy import Highs, HighsLp, HighsModelStatus, HighsStatus, HighsVarType, MatrixFormat, SolutionStatus
 
 from pulsar_advisor.model.cluster.cluster_state import Booleans, Floats, Integers
 
@@ -38,13 +38,16 @@ class Answer:
 
 
 def cheapest(costs: Floats, constraints: Sequence[Rows], nodes: int) -> Answer:
-    """The cheapest choice of columns. `nodes`: of the branch-and-bound tree, after which the search stops."""
+    """The cheapest choice of columns. `nodes`: of the branch-and-bound tree, after which the search stops.
+
+    Of numbers that the solver can't compute with, nothing is found and nothing proven.
+    """
     solver = Highs()  # type: ignore[no-untyped-call]
     for option, value in _OPTIONS.items():
         solver.setOptionValue(option, value)
     solver.setOptionValue("mip_max_nodes", nodes)
-    solver.passModel(_program(costs, constraints))
-    solver.run()
+    if HighsStatus.kError in (solver.passModel(_program(costs, constraints)), solver.run()):
+        return Answer(feasible=True, bound=-np.inf, chosen=None)
     found = solver.getInfo()
     has_choice = found.primal_solution_status == SolutionStatus.kSolutionStatusFeasible
     return Answer(

@@ -47,6 +47,14 @@ def test_a_choice_that_no_column_allows_is_proven_impossible() -> None:
     assert answer.chosen is None
 
 
+def test_of_numbers_that_no_solver_can_use_nothing_is_found_nor_proven() -> None:
+    too_much = Rows(((np.array([4.0, 1e16, 2.0]), ONE_ROW, COLUMN),), 5, np.array([np.inf]))
+    answer = cheapest(np.ones(3), [too_much], nodes=100)
+    assert answer.feasible
+    assert not np.isfinite(answer.bound)
+    assert answer.chosen is None
+
+
 def test_the_solver_writes_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     """Standard output belongs to the commands' results."""
     cheapest(np.ones(3), [weighing(5)], nodes=100)
