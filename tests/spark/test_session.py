@@ -75,3 +75,25 @@ def test_javas_slow_compiler_is_for_large_raw_files_and_queries_are_compiled_for
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.stdout.split() == [str(quick), compiled], done.stderr
+
+
+@pytest.mark.parametrize("when", ["rows are computed", "nothing is"])
+def test_the_end_of_java_is_said_and_no_file_is_blamed(when: str) -> None:
+    script = (
+        "import os, signal, sys, threading\n"
+        "from pyspark import SparkContext\n"
+        "from pulsar_advisor.tables.job import exit_code_of\n"
+        "from pulsar_advisor.tables.session import spark_session\n"
+        "def work():\n"
+        "    session = spark_session('local[1]', 'test')\n"
+        "    end = lambda: os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)\n"
+        f"    computes = {when == 'rows are computed'}\n"
+        "    threading.Timer(2, end).start() if computes else end()\n"
+        "    session.range(10**13 if computes else 1).selectExpr('sum(id * id)').collect()\n"
+        "sys.exit(exit_code_of('test', work))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "test: the Java in which Spark ran was killed (SIGKILL)" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "file" not in done.stderr

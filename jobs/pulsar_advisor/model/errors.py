@@ -33,6 +33,12 @@ class StorageError(AdvisorError):
     exit_code = 1
 
 
+class JavaEnded(AdvisorError):
+    """The Java that this process had started for Spark ended by itself."""
+
+    exit_code = 1
+
+
 class DataNotFit(AdvisorError):
     """The data exist but must not be used: incomplete, contradictory, stale, or not validated."""
 

@@ -16,7 +16,7 @@ from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.storage.files import refused_by_storage
 from pulsar_advisor.storage.lease import Held
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.session import spark_session
+from pulsar_advisor.tables.session import ended_java, spark_session
 from pulsar_advisor.tables.snapshot_size import raw_bytes
 
 Stage = Callable[[SparkSession, Root, str], Any]
@@ -59,12 +59,17 @@ def exit_code_of(name: str, work: Callable[[], Any]) -> int:
     _log_stages(name)
     try:
         work()
-    except OSError as error:
-        sys.stderr.write(f"{name}: {refused_by_storage(error)}\n")
-        return AdvisorError.exit_code
     except AdvisorError as error:
         sys.stderr.write(f"{name}: {plain(str(error))}\n")
         return error.exit_code
+    except Exception as error:
+        if (ended := ended_java(error)) is not None:
+            sys.stderr.write(f"{name}: {ended}\n")
+            return ended.exit_code
+        if not isinstance(error, OSError):
+            raise
+        sys.stderr.write(f"{name}: {refused_by_storage(error)}\n")
+        return AdvisorError.exit_code
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -13,12 +14,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.errors import JavaEnded, UsageError
 from pulsar_advisor.tables.class_archive import class_archive_options
 from pulsar_advisor.tables.frames import has_one_partition
 from pulsar_advisor.tables.snapshot_size import is_small
@@ -102,7 +104,7 @@ _ALWAYS_WRITTEN: Final = b"WARNING: Using incubator modules"
 """Spark starts Java with a module that makes it warn; no option of Java's turns that off."""
 
 _LAST_WORDS_S: Final = 5.0
-"""How long a Java that failed to start may take to say why."""
+"""How long a Java that fails may take to say why, and to end."""
 
 _CLASSES: Final = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils")
 """Of Spark, as PySpark names them thousands of times in a run. Each time, Py4J asks Java, which searches its packages
@@ -145,7 +147,7 @@ def spark_session(master: str | None = "local[*]", work: str = "run", *, raw_byt
         setattr(java, name, getattr(java, name))  # found there before Py4J asks
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _interrupt)
-    logging.getLogger().addFilter(_is_no_interrupted_call)
+    logging.getLogger().addFilter(_is_no_failed_call)
     for context in ("SQL", "DataFrame"):
         # Spark's Python side logs every failed query as JSON; the exception says the same.
         logging.getLogger(f"{context}QueryContextLogger").setLevel(logging.CRITICAL)
@@ -169,6 +171,23 @@ def _start_java(settings: Mapping[str, Setting]) -> None:
     except PySparkRuntimeError as error:
         passing.join(_LAST_WORDS_S)  # they say why
         raise UsageError("Java did not start: Spark needs Java 17 or newer, on PATH or in JAVA_HOME") from error
+
+
+def ended_java(error: Exception) -> JavaEnded | None:
+    """The error to report in place of one that came of the end of the Java that Spark ran in; None if it runs."""
+    java = getattr(SparkContext._gateway, "proc", None)
+    if java is None:
+        return None
+    is_lost = isinstance(error, (ConnectionError, Py4JError)) and not isinstance(error, Py4JJavaError)
+    try:
+        code = java.wait(_LAST_WORDS_S if is_lost else 0)
+    except subprocess.TimeoutExpired:
+        return None
+    if code < 0:
+        why = f"was killed ({signal.Signals(-code).name}), as a system does that runs out of memory"
+    else:
+        why = f"ended with exit code {code}"
+    return JavaEnded(f"the Java in which Spark ran {why}: see that it has enough memory, and run this again")
 
 
 def _pass_on(reader: int) -> None:
@@ -253,6 +272,6 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     signal.default_int_handler(number, frame)
 
 
-def _is_no_interrupted_call(record: logging.LogRecord) -> bool:
-    """Py4J logs an interruption with its stack trace, and also raises it."""
-    return record.msg != "KeyboardInterrupt while sending command."
+def _is_no_failed_call(record: logging.LogRecord) -> bool:
+    """Py4J logs an interruption, and the end of Java, with a stack trace, and also raises it."""
+    return record.msg not in ("KeyboardInterrupt while sending command.", "Exception while sending command.")
