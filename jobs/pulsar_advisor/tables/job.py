@@ -59,17 +59,14 @@ def exit_code_of(name: str, work: Callable[[], Any]) -> int:
     _log_stages(name)
     try:
         work()
-    except AdvisorError as error:
-        sys.stderr.write(f"{name}: {plain(str(error))}\n")
-        return error.exit_code
     except Exception as error:
-        if (ended := ended_java(error)) is not None:
-            sys.stderr.write(f"{name}: {ended}\n")
-            return ended.exit_code
-        if not isinstance(error, OSError):
+        known = error if isinstance(error, AdvisorError) else ended_java(error)
+        if known is None and isinstance(error, OSError):
+            known = refused_by_storage(error)
+        if known is None:
             raise
-        sys.stderr.write(f"{name}: {refused_by_storage(error)}\n")
-        return AdvisorError.exit_code
+        sys.stderr.write(f"{name}: {plain(str(known))}\n")
+        return known.exit_code
     return 0
 
 

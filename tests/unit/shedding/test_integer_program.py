@@ -12,8 +12,8 @@ WEIGHT = np.array([4.0, 3.0, 2.0])
 ONE_ROW = np.zeros(3, dtype=np.int64)
 
 
-def weighing(least: float, most: float = np.inf) -> Rows:
-    return Rows(((WEIGHT, ONE_ROW, COLUMN),), least, np.array([most]))
+def weighing(least: float) -> Rows:
+    return Rows(((WEIGHT, ONE_ROW, COLUMN),), least, np.array([np.inf]))
 
 
 def test_the_cheapest_columns_that_reach_a_sum_are_chosen() -> None:

@@ -10,21 +10,12 @@ from pulsar_advisor.history.columns import DAY_TABLES
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.moments import folded_moments
-from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.days import read_day_tables
-from written_tables import broker, bundle, written
-
-DAY = "20261121"
-MORNING, NOON, EVENING = (f"{DAY}T{hour:02}0000Z" for hour in (8, 12, 20))
-
-
-def snapshot(place: Path, id: str, owner: str) -> Root:
-    brokers = [broker(name, owned_bundles=1) for name in ("a:8080", "b:8080")]
-    return written(place, snapshot=id, brokers=brokers, bundles=[bundle("t/n", 0, 0xFFFFFFFF, owner, moved=False)])
+from unit.stages.test_fold import DAY, EVENING, MORNING, NOON, snapshot
 
 
 def test_a_day_folded_again_meanwhile_is_read_as_it_is_now(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, NOON, "a:8080")
+    root = snapshot(tmp_path, NOON)
     snapshot(tmp_path, EVENING, "b:8080")
     earlier = fold(root, DAY)
     snapshot(tmp_path, MORNING, "b:8080")
@@ -36,7 +27,7 @@ def test_a_day_folded_again_meanwhile_is_read_as_it_is_now(tmp_path: Path) -> No
 
 
 def test_a_moment_is_found_by_its_snapshot_in_a_day_folded_again(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, NOON, "a:8080")
+    root = snapshot(tmp_path, NOON)
     earlier = fold(root, DAY)
     snapshot(tmp_path, MORNING, "b:8080")
     fold(root, DAY)
@@ -45,7 +36,7 @@ def test_a_moment_is_found_by_its_snapshot_in_a_day_folded_again(tmp_path: Path)
 
 
 def test_a_table_that_is_gone_is_said_with_what_to_do(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, NOON, "a:8080")
+    root = snapshot(tmp_path, NOON)
     day = fold(root, DAY)
     file = root.day_folder("events", DAY) / day.tables["events"].file
     file.unlink()
