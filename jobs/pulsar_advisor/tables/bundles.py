@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -11,7 +10,7 @@ from pyspark.sql import functions as sf
 
 from pulsar_advisor.model.cluster.cluster_state import View
 from pulsar_advisor.model.load.averages import DEFAULT_FIGURES, MAX_SAMPLES
-from pulsar_advisor.tables.averages import TERMS, folded, leader_averages
+from pulsar_advisor.tables.averages import TERMS, average, figures_of, leader_averages, sample, with_samples
 from pulsar_advisor.tables.names import bundle_name, bundle_parts, is_bundle_name, namespace_kind, ranges_of, traffic_of
 from pulsar_advisor.tables.ownership import channel
 from pulsar_advisor.tables.raw import RawTables
@@ -59,126 +58,101 @@ def bundles(
     published view. `moved`: bundles whose owner changed during the capture.
     """
     figures = figures.where(is_bundle_name("bundle"))
-    ranges = ranges_of(namespaces_.where("not deleted")).select(
-        bundle_name().alias("bundle"), sf.lit(True).alias("is_range")
-    )
+    in_boundaries = ranges_of(namespaces_.where("not deleted")).select(bundle_name().alias("bundle"), sf.lit(True))
+    report = sf.struct("broker", "report_updated_at_ms", "stats")
     rows = (
-        ranges.union(owned.select("bundle", sf.lit(False)))
-        .select(sf.explode(sf.lit(list(views))).alias("view"), "bundle", "is_range")
-        .union(figures.select("view", "bundle", sf.lit(False)))
+        in_boundaries.union(owned.select("bundle", sf.lit(False)))
+        .toDF("bundle", "is_range")
+        .select(sf.explode(sf.lit(list(views))).alias("view"), "bundle", "is_range", sf.lit(None).alias("report"))
+        .union(figures.select("view", "bundle", sf.lit(False), report))
         .groupBy("view", "bundle")
-        .agg(sf.max("is_range").alias("in_boundaries"))
-        .join(owned, "bundle", "left")
-        .withColumns(bundle_parts("bundle"))
+        .agg(sf.max("is_range").alias("in_boundaries"), sf.collect_list("report").alias("reports"))
     )
-    shown = (
-        figures.join(owned.select("bundle", "owner"), "bundle", "left")
-        .groupBy("view", "bundle")
-        .agg(
-            sf.max_by(
-                sf.struct("broker", "stats"),
-                sf.struct(sf.expr("coalesce(broker = owner, false)"), "report_updated_at_ms", "broker"),
-            ).alias("shown"),
-            sf.sort_array(sf.collect_set("broker")).alias("reported_by"),
-        )
-    )
-    listed = (
-        reports.select("view", sf.col("broker").alias("owner"), sf.explode("report.listed").alias("bundle"))
-        .distinct()
-        .withColumn("listed", sf.lit(True))
-    )
+    top = top_bundles(raw).select(sf.lit("published").alias("view"), "bundle", sf.col("broker").alias("owner"), "position")
     joined = (
-        rows.join(shown, ["view", "bundle"], "left")
-        .join(listed, ["view", "owner", "bundle"], "left")
-        .join(_gains(reports), ["view", "bundle", "owner"], "left")
+        rows.join(owned, "bundle", "left")
+        .join(_of_owner(reports), ["view", "bundle", "owner"], "left")
         .join(_losses(reports), "bundle", "left")
         .join(earlier, ["view", "bundle"], "left")
         .join(leader_averages(raw, figures, earlier, earlier_brokers, report_interval_ms), "bundle", "left")
         .join(channel(raw), "bundle", "left")
-        .join(
-            top_bundles(raw).select(
-                sf.lit("published").alias("view"), "bundle", sf.col("broker").alias("owner"), "position"
-            ),
-            ["view", "owner", "bundle"],
-            "left",
-        )
+        .join(top, ["view", "owner", "bundle"], "left")
     )
     oldest_ms = captured_at_ms - 2 * bundle_data_interval_ms
     deleted = "modifiedAt is null" if raw.has_lines("bundle_data") else "false"
     origin = sf.expr(
-        f"case when in_boundaries and modifiedAt >= {oldest_ms} and averages.long_term_samples is not null "
-        "then 'bundle_data' when shown is null then 'default' "
+        f"case when in_boundaries and modifiedAt >= {oldest_ms} then 'bundle_data' when shown is null then 'default' "
         # The leader deletes the node of a bundle that no broker reports for a moment, and starts its averages anew.
         f"when {deleted} and earlier.averages_origin = 'bundle_data' then 'one_sample' "
         "when earlier.long_term_samples > 0 then 'folded' else 'one_sample' end"
     )
     has_moved = sf.col("bundle").isin(list(moved)) if moved else sf.lit(False)
     no_brokers = sf.array().cast("array<string>")
-    return (
-        joined.withColumn("averages_origin", origin)
-        .withColumns(
-            {
-                "kind": namespace_kind(),
-                "claimed_by": sf.coalesce("claimed_by", no_brokers),
-                "is_active": sf.coalesce("is_active", sf.lit(True)),
-                "moved": has_moved,
-                "listed": sf.coalesce("listed", sf.lit(False)),
-                "reported": sf.col("shown").isNotNull(),
-                "reported_by": sf.coalesce("reported_by", no_brokers),
-                "figures_broker": sf.col("shown.broker"),
-                **traffic_of("shown.stats"),
-                "topics": sf.col("shown.stats.topics"),
-                "producers": sf.col("shown.stats.producerCount"),
-                "consumers": sf.col("shown.stats.consumerCount"),
-                "cache_size_bytes": sf.col("shown.stats.cacheSize"),
-                "top_bundle_position": sf.col("position"),
-                "averages_folded_samples": sf.expr(
-                    "case averages_origin when 'bundle_data' then folded_samples when 'folded' then 1 else 0 end"
-                ),
-                "averages_unknown_samples": sf.expr("if(averages_origin = 'bundle_data', unknown_samples, 0)"),
-                "bundle_data_modified_at_ms": sf.col("modifiedAt"),
-                "last_unloaded": _last_unloaded(has_moved, captured_at_ms),
-            }
-        )
-        .withColumns(
-            {
-                "last_unloaded_at_ms": sf.col("last_unloaded.at_ms"),
-                "last_unloaded_origin": sf.col("last_unloaded.origin"),
-                **{name: column for term in TERMS for name, column in _averages(term).items()},
-            }
-        )
+    return joined.withColumns(
+        {
+            **bundle_parts("bundle"),
+            "kind": namespace_kind(),
+            "claimed_by": sf.coalesce("claimed_by", no_brokers),
+            "is_active": sf.coalesce("is_active", sf.lit(True)),
+            "moved": has_moved,
+            "listed": sf.coalesce("listed", sf.lit(False)),
+            "shown": _shown(),
+            "reported": sf.col("shown").isNotNull(),
+            "reported_by": sf.array_sort("reports.broker"),
+            "figures_broker": sf.col("shown.broker"),
+            **traffic_of("shown.stats"),
+            "topics": sf.col("shown.stats.topics"),
+            "producers": sf.col("shown.stats.producerCount"),
+            "consumers": sf.col("shown.stats.consumerCount"),
+            "cache_size_bytes": sf.col("shown.stats.cacheSize"),
+            "top_bundle_position": sf.col("position"),
+            "averages_origin": origin,
+            "averages_folded_samples": sf.expr(
+                "case averages_origin when 'bundle_data' then folded_samples when 'folded' then 1 else 0 end"
+            ),
+            "averages_unknown_samples": sf.expr("if(averages_origin = 'bundle_data', unknown_samples, 0)"),
+            "bundle_data_modified_at_ms": sf.col("modifiedAt"),
+            "last_unloaded": _last_unloaded(has_moved, captured_at_ms),
+            "last_unloaded_at_ms": sf.col("last_unloaded.at_ms"),
+            "last_unloaded_origin": sf.col("last_unloaded.origin"),
+            **{name: column for term in TERMS for name, column in _averages(term).items()},
+        }
     )
 
 
-def _changes(reports: DataFrame, change: str) -> DataFrame:
-    """(broker, bundle, <change>): each broker's last report of the gain or loss of a bundle, in any view.
+_TIMES: Final = "report.changed_until_ms as until_ms", "report.report_updated_at_ms as since_ms"
+"""Of the gains and losses in a report: the latest moment at which they can have happened, and, if the broker has
+written no report since, the one after which they happened."""
 
-    The struct has `until_ms`, the latest moment at which it can have happened, and `since_ms`: if a broker has written
-    no report since, it happened after that.
-    """
-    times = sf.struct(
-        sf.col("report.changed_until_ms").alias("until_ms"), sf.col("report.report_updated_at_ms").alias("since_ms")
+
+def _of_owner(reports: DataFrame) -> DataFrame:
+    """(view, owner, bundle, listed, gains): whether a broker lists a bundle, and the times of its gain."""
+    bundles_ = (
+        "concat(transform(report.listed, bundle -> struct(bundle, true)), "
+        "transform(report.gains, bundle -> struct(bundle, false)))"
     )
     return (
-        reports.select("broker", sf.explode(f"report.{change}").alias("bundle"), times.alias("times"))
-        .groupBy("broker", "bundle")
-        .agg(sf.max("times").alias(change))
+        reports.selectExpr(
+            "view", "broker as owner", f"struct({', '.join(_TIMES)}) as times", f"inline({bundles_}) as (bundle, listed)"
+        )
+        .groupBy("view", "owner", "bundle")
+        .agg(sf.bool_or("listed").alias("listed"), sf.expr("max(times) filter (where not listed) as gains"))
     )
-
-
-def _gains(reports: DataFrame) -> DataFrame:
-    """(view, bundle, owner, gains): each broker's report of a gain in that view."""
-    views = (
-        _changes(reports.where(sf.col("view") == view), "gains").withColumn("view", sf.lit(view))
-        for view in ("fresh", "published")
-    )
-    return reduce(DataFrame.unionByName, views).withColumnRenamed("broker", "owner")
 
 
 def _losses(reports: DataFrame) -> DataFrame:
-    """(bundle, losses): the last report of its loss, with `broker`, which lost it, beside its times."""
-    by_broker = _changes(reports, "losses")
-    return by_broker.groupBy("bundle").agg(sf.max(sf.struct("losses.*", "broker")).alias("losses"))
+    """(bundle, losses): the last report of its loss in any view: its times, and the broker that lost it."""
+    loss = f"struct({', '.join(_TIMES)}, broker) as loss"
+    lost = reports.selectExpr("explode(report.losses) as bundle", loss)
+    return lost.groupBy("bundle").agg(sf.max("loss").alias("losses"))
+
+
+def _shown() -> Column:
+    """The report whose figures count: the owner's, else the newest."""
+    return sf.expr(
+        "array_max(transform(reports, report -> struct(coalesce(report.broker = owner, false) as is_owner, "
+        "report.report_updated_at_ms, report.broker, report.stats)))"
+    )
 
 
 def _last_unloaded(has_moved: Column, captured_at_ms: int) -> Column:
@@ -229,16 +203,18 @@ def _averages(term: str) -> dict[str, Column]:
     Without an earlier average, the sample is the only one.
     """
     origin = sf.col("averages_origin")
-    before = sf.when(origin == "folded", sf.col(f"earlier.{term}_samples")).otherwise(0)
-
-    def by_origin(name: str, of_samples: Column, default: Column) -> Column:
-        of_leader = sf.col(f"averages.{term}_{name}")
-        return sf.when(origin == "bundle_data", of_leader).when(origin == "default", default).otherwise(of_samples)
-
-    def with_one_more(name: str) -> Column:
-        average = sf.coalesce(f"earlier.{term}_{name}", sf.lit(0.0))
-        return folded(average, before, sf.col(name), sf.lit(1), MAX_SAMPLES[term])
-
+    leaders, default = origin == "bundle_data", origin == "default"
+    of_before = figures_of(lambda _, name: sf.coalesce(f"earlier.{term}_{name}", sf.lit(0.0)))
+    before = (
+        sf.when(leaders, sf.col(f"leader.{term}"))
+        .when(default, average(figures_of(lambda _, name: sf.lit(_DEFAULTS[name])), sf.lit(0)))
+        .when(origin == "folded", average(of_before, sf.col(f"earlier.{term}_samples")))
+        .otherwise(average(of_before, sf.lit(0)))
+    )
+    present = sample(figures_of(lambda _, name: sf.col(name)), sf.when(default, 0).otherwise(1))
+    samples = sf.when(leaders, sf.col("leader.samples")).otherwise(sf.array(present))
     return {
-        f"{term}_{name}": by_origin(name, with_one_more(name), sf.lit(_DEFAULTS[name])) for name in TRAFFIC.values()
-    } | {f"{term}_samples": by_origin("samples", sf.least(before + 1, sf.lit(MAX_SAMPLES[term])), sf.lit(0))}
+        term: with_samples(before, samples, MAX_SAMPLES[term]),
+        **{f"{term}_{name}": sf.col(f"{term}.figures")[place] for place, name in enumerate(TRAFFIC.values())},
+        f"{term}_samples": sf.col(f"{term}.samples"),
+    }
