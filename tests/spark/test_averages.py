@@ -6,10 +6,12 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as sf
 
 from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.averages import average, sample, with_samples
 from pulsar_advisor.tables.read_table import read_table
 from pulsar_advisor.tables.state import cluster_state
 from snapshots import RATES, RawSnapshot, skewed_modular_cluster
@@ -58,11 +60,54 @@ def reported(raw: RawSnapshot) -> float:
     return float(raw.broker_report(HOT, "zookeeper")["lastStats"][BUSY]["msgRateIn"])
 
 
-def with_samples(average: float, maximum: int, *samples: float) -> float:
+def after(average: float, maximum: int, *samples: float) -> float:
     """What Pulsar's `TimeAverageMessageData` holds after more samples, once it is full."""
-    for sample in samples:
-        average = ((maximum - 1) * average + sample) / maximum
+    for figure in samples:
+        average = ((maximum - 1) * average + figure) / maximum
     return average
+
+
+@pytest.mark.parametrize(
+    ("before", "number", "samples", "expected"),
+    [
+        (4.0, 8, [(9.0, 2)], (5.0, 10)),
+        (4.0, 10, [(14.0, 1), (5.0, 1)], (5.0, 10)),
+        (4.0, 9, [(14.0, 1), (5.0, 1)], (5.0, 10)),
+        (None, 0, [(7.0, 3)], (7.0, 3)),
+        (4.0, 3, [(None, 0)], (4.0, 3)),
+        (4.0, 3, [(None, 1)], (None, 4)),
+        (4.0, 20, [(8.0, 1)], (4.4, 20)),
+        (4.0, 0, [], (4.0, 0)),
+    ],
+    ids=[
+        "a mean until it is full",
+        "then a tenth each",
+        "one after the other",
+        "nothing before",
+        "no times, so no figure either",
+        "no figure",
+        "more than full",
+        "no samples",
+    ],
+)
+def test_samples_are_added(
+    spark: SparkSession,
+    before: float | None,
+    number: int,
+    samples: list[tuple[float | None, int]],
+    expected: tuple[float | None, int],
+) -> None:
+    def figures(figure: float | None) -> Column:
+        return sf.array(sf.lit(figure).cast("double"))
+
+    added = sf.array(*(sample(figures(figure), sf.lit(times)) for figure, times in samples))
+    typed = added.cast("array<struct<figures: array<double>, times: bigint>>")
+    row = (
+        spark.range(1).select(with_samples(average(figures(before), sf.lit(number)), typed, 10).alias("found")).first()
+    )
+    assert row is not None
+    assert row.found.samples == expected[1]
+    assert row.found.figures == [pytest.approx(expected[0])]
 
 
 @pytest.mark.full
@@ -72,7 +117,7 @@ def test_every_report_since_the_node_adds_a_sample(spark: SparkSession, tmp_path
     assert (row["averages_origin"], row["averages_folded_samples"]) == ("bundle_data", 3)
     assert row["averages_unknown_samples"] == 0
     for term, column, maximum in (("shortTermData", "short_term", 10), ("longTermData", "long_term", 1000)):
-        expected = with_samples(stored(raw, term), maximum, figure, figure, figure)
+        expected = after(stored(raw, term), maximum, figure, figure, figure)
         assert row[f"{column}_msg_rate_in_per_s"] == pytest.approx(expected, rel=1e-12)
         assert row[f"{column}_samples"] == maximum
 
@@ -89,7 +134,7 @@ def test_figures_that_a_later_report_replaced_are_taken_to_be_its_own(spark: Spa
     raw = cluster(hot=50, warm=200, cold=100)
     row = tables(spark, tmp_path, raw)
     assert (row["averages_folded_samples"], row["averages_unknown_samples"]) == (1, 2)
-    expected = with_samples(stored(raw, "shortTermData"), 10, *(3 * [reported(raw)]))
+    expected = after(stored(raw, "shortTermData"), 10, *(3 * [reported(raw)]))
     assert row["short_term_msg_rate_in_per_s"] == pytest.approx(expected, rel=1e-12)
 
 
@@ -104,7 +149,7 @@ def test_an_earlier_snapshot_knows_the_figures_that_were_replaced(spark: SparkSe
             line["version"] += 1
     row = tables(spark, tmp_path, before, raw)
     assert (row["averages_folded_samples"], row["averages_unknown_samples"]) == (3, 0)
-    expected = with_samples(stored(raw, "shortTermData"), 10, 8000.0, 8000.0, reported(raw))
+    expected = after(stored(raw, "shortTermData"), 10, 8000.0, 8000.0, reported(raw))
     assert row["short_term_msg_rate_in_per_s"] == pytest.approx(expected, rel=1e-12)
 
 
@@ -118,7 +163,7 @@ def test_the_same_node_goes_on_and_the_version_counts_the_reports_between(spark:
     row, figure = tables(spark, tmp_path, before, raw), reported(raw)
     # Three reports before, all after the node; then five, of which two of the bundle's own broker were replaced.
     assert (row["averages_folded_samples"], row["averages_unknown_samples"]) == (3 + 3, 2)
-    expected = with_samples(stored(raw, "shortTermData"), 10, *(8 * [figure]))
+    expected = after(stored(raw, "shortTermData"), 10, *(8 * [figure]))
     assert row["short_term_msg_rate_in_per_s"] == pytest.approx(expected, rel=1e-9)
 
 
@@ -145,7 +190,7 @@ def test_a_node_without_its_number_of_samples_counts_as_full(spark: SparkSession
     for line in raw.lines["bundle_data"]:
         del line["document"]["shortTermData"]["numSamples"]
     row = tables(spark, tmp_path, raw)
-    expected = with_samples(stored(raw, "shortTermData"), 10, reported(raw))
+    expected = after(stored(raw, "shortTermData"), 10, reported(raw))
     assert row["short_term_msg_rate_in_per_s"] == pytest.approx(expected, rel=1e-12)
 
 

@@ -23,7 +23,7 @@ from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.tables.read_table import read_table
-from pulsar_advisor.tables.schemas import TABLES
+from pulsar_advisor.tables.schemas import TABLES, Table
 from pulsar_advisor.tables.settings_inputs import settings_inputs
 from pulsar_advisor.tables.state import cluster_state
 from scalable_topics import Segment, scalable_topic, split
@@ -86,11 +86,12 @@ def test_keys_are_unique(clean: Normalized, table: Any) -> None:
     assert len(keys) == len(set(keys))
 
 
-def test_comments_are_in_the_files(clean: Normalized) -> None:
-    schema = read_table(clean.root, clean.snapshot, "bundles").schema
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_comments_are_in_the_files(clean: Normalized, table: Table) -> None:
+    schema = read_table(clean.root, clean.snapshot, table.name).schema
     spark_schema = json.loads(schema.metadata[b"org.apache.spark.sql.parquet.row.metadata"])
     comments = {field["name"]: field["metadata"].get("comment") for field in spark_schema["fields"]}
-    assert comments["cache_size_bytes"] == "report `cacheSize`"
+    assert comments == {column.name: column.comment for column in table.columns}
 
 
 def test_the_state_says_what_the_reports_say(clean: Normalized, state: ClusterState) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from py4j.clientserver import ClientServerConnection
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
@@ -29,6 +30,25 @@ def test_times_are_utc(spark: SparkSession) -> None:
     text = spark.range(1).select(sf.timestamp_millis(sf.lit(1_795_249_800_000)).cast("string")).first()
     assert text is not None
     assert text[0] == "2026-11-21 08:30:00"
+
+
+def test_java_is_asked_once_where_a_function_of_spark_is(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    send = ClientServerConnection.send_command
+
+    def noted(connection: ClientServerConnection, command: str) -> str:
+        asked.append(command)
+        return str(send(connection, command))
+
+    monkeypatch.setattr(ClientServerConnection, "send_command", noted)
+    sf.soundex("name")
+    first = list(asked)
+    asked.clear()
+    sf.soundex("name")
+    search = "r\nm\norg.apache.spark.sql.functions\nsoundex\ne\n"
+    assert search in first
+    assert not any(command.startswith("r") for command in asked)
+    assert asked
 
 
 def test_jobs_are_called_by_their_work_while_they_are_named(spark: SparkSession) -> None:

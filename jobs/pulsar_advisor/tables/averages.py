@@ -62,9 +62,7 @@ def with_samples(before: Column, samples: Column, max_samples: int) -> Column:
             to["figures"],
             more["figures"],
             # What has no weight may have no figure either.
-            lambda old, new: (
-                sf.when(times == 0, old).when(number == 0, new).otherwise(old * kept + new * (1.0 - kept))
-            ),
+            lambda old, new: sf.when(times == 0, old).when(number == 0, new).otherwise(old * kept + new * (1.0 - kept)),
         )
         return average(figures, sf.least(number + times, sf.greatest(number, sf.lit(max_samples))))
 

@@ -9,7 +9,6 @@ from pyspark.sql import functions as sf
 
 from pulsar_advisor.model.cluster.cluster_state import View
 from pulsar_advisor.tables.raw import RawTables
-from pulsar_advisor.tables.reports import OF_BROKER
 from pulsar_advisor.tables.schemas import TRAFFIC
 
 
@@ -71,9 +70,9 @@ def brokers(
         .join(domains, "broker", "left")
         .join(class_names, "broker", "left")
         .join(averages, "broker", "left")
+        .select("*", "report.*")
         .withColumns(
             {
-                **{name: sf.col(f"report.{name}") for name in OF_BROKER},
                 "web_service_url": sf.coalesce("registered_url", "report.web_service_url"),
                 "reported_web_service_url": sf.col("report.web_service_url"),
                 "version": sf.coalesce("registered_version", "report.version"),

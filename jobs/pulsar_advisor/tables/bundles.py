@@ -35,6 +35,10 @@ GOES_ON: Final = (
 )
 """Columns of a bundle's row that the next snapshot continues from."""
 
+_TIMES: Final = "report.changed_until_ms as until_ms", "report.report_updated_at_ms as since_ms"
+"""Of the gains and losses in a report: the latest moment at which they can have happened, and, if the broker has
+written no report since, the one after which they happened."""
+
 
 def bundles(
     raw: RawTables,
@@ -68,7 +72,9 @@ def bundles(
         .groupBy("view", "bundle")
         .agg(sf.max("is_range").alias("in_boundaries"), sf.collect_list("report").alias("reports"))
     )
-    top = top_bundles(raw).select(sf.lit("published").alias("view"), "bundle", sf.col("broker").alias("owner"), "position")
+    top = top_bundles(raw).select(
+        sf.lit("published").alias("view"), "bundle", sf.col("broker").alias("owner"), "position"
+    )
     joined = (
         rows.join(owned, "bundle", "left")
         .join(_of_owner(reports), ["view", "bundle", "owner"], "left")
@@ -120,20 +126,15 @@ def bundles(
     )
 
 
-_TIMES: Final = "report.changed_until_ms as until_ms", "report.report_updated_at_ms as since_ms"
-"""Of the gains and losses in a report: the latest moment at which they can have happened, and, if the broker has
-written no report since, the one after which they happened."""
-
-
 def _of_owner(reports: DataFrame) -> DataFrame:
     """(view, owner, bundle, listed, gains): whether a broker lists a bundle, and the times of its gain."""
-    bundles_ = (
+    named = (
         "concat(transform(report.listed, bundle -> struct(bundle, true)), "
         "transform(report.gains, bundle -> struct(bundle, false)))"
     )
     return (
         reports.selectExpr(
-            "view", "broker as owner", f"struct({', '.join(_TIMES)}) as times", f"inline({bundles_}) as (bundle, listed)"
+            "view", "broker as owner", f"struct({', '.join(_TIMES)}) as times", f"inline({named}) as (bundle, listed)"
         )
         .groupBy("view", "owner", "bundle")
         .agg(sf.bool_or("listed").alias("listed"), sf.expr("max(times) filter (where not listed) as gains"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
@@ -153,7 +153,6 @@ nothing else needs them but the reports of Extensible brokers.
 _MANY_LINES: Final = 100_000
 """Of another surface: more than this are parsed into a frame by themselves."""
 _CORRUPT: Final = "_corrupt"
-_KEEP_CORRUPT: Final = {"columnNameOfCorruptRecord": _CORRUPT}
 _PATIENCE_S: Final = 60.0
 """How long to wait for what a query counted, after its end."""
 _HASHED_AT_ONCE = 8
@@ -250,9 +249,7 @@ class RawTables:
         if not self.has_lines(surface):
             return no_rows(self.kept[0].sparkSession, SURFACES[surface].schema)
         kept = next(frame for frame in self.kept if surface in frame.columns)
-        usable = (sf.col("_surface") == surface) & sf.col("_text").isNull()
-        columns = [f"{surface}.{name}" for name in kept.schema[surface].dataType.fieldNames() if name != _CORRUPT]
-        return kept.where(usable).select(columns)
+        return kept.where(f"_surface = '{surface}' and _text is null").select(f"{surface}.*")
 
     def has_lines(self, surface: str) -> bool:
         """Whether any line of a surface that is kept is readable."""
@@ -331,22 +328,22 @@ def _parsed(spark: SparkSession, folder: UPath, files: Sequence[File], surfaces:
     only = surfaces[0] if len(surfaces) == 1 else None
     surface = sf.lit(only) if only else sf.substring_index(sf.substring_index("_path", "/", -1), ".", 1)
 
-    def of_surface(name: str, column: Column) -> Column:
-        return sf.when(sf.col("_surface") == name, column)
+    def of_surface(name: str, expression: str) -> str:
+        return f"case when _surface = '{name}' then {expression} end"
 
-    def unusable(name: str) -> Column:
-        document = sf.col(name)
-        broken = document.isNull() | document[_CORRUPT].isNotNull() | ~sf.is_valid_utf8("value")
-        return _unusable(SURFACES[name], document.getField, sf.when(broken, sf.col("value")))
+    def parsed(name: str) -> str:
+        return f"from_json(value, '{_schema(SURFACES[name])}', map('columnNameOfCorruptRecord', '{_CORRUPT}'))"
 
-    documents = [
-        of_surface(name, sf.from_json("value", _schema(SURFACES[name]), _KEEP_CORRUPT)).alias(name) for name in surfaces
-    ]
-    text = sf.coalesce(*(of_surface(name, unusable(name)) for name in surfaces))
+    def unusable(name: str) -> str:
+        broken = f"{name} is null or {name}.{_CORRUPT} is not null or not is_valid_utf8(value)"
+        return _unusable(SURFACES[name], f"{name}.", f"case when {broken} then value end")
+
+    documents = [f"{of_surface(name, parsed(name))} as {name}" for name in surfaces]
+    text = ", ".join(of_surface(name, unusable(name)) for name in surfaces)
     return (
         lines.withColumn("_surface", surface)
-        .select("_path", "_surface", "value", *documents)
-        .select("_path", "_surface", text.alias("_text"), *surfaces)
+        .selectExpr("_path", "_surface", "value", *documents)
+        .selectExpr("_path", "_surface", f"coalesce({text}) as _text", *surfaces)
     )
 
 
@@ -362,10 +359,9 @@ def _passing(spark: SparkSession, folder: UPath, files: Sequence[File], surface:
     It parses the columns that a query uses. Every query uses all of these surfaces' columns, most because they are
     required, and so finds the same lines unusable.
     """
-    source = spark.read.schema(_schema(surface)).options(**_KEEP_CORRUPT)
+    source = spark.read.schema(_schema(surface)).option("columnNameOfCorruptRecord", _CORRUPT)
     lines = in_few_partitions(source.json([spark_url(folder / file.path) for file in files]))
-    unusable = _unusable(surface, sf.col, sf.col(_CORRUPT))
-    parsed = lines.select(sf.col("_metadata.file_path").alias("_path"), unusable.alias("_text"), "*")
+    parsed = lines.selectExpr("_metadata.file_path as _path", f"{_unusable(surface, '', _CORRUPT)} as _text", "*")
     observation = Observation()
     observed = parsed.observe(observation, sf.count("*").alias("lines"), sf.count("_text").alias("unreadable"))
     readable = observed.where("_text is null").drop("_path", "_text", _CORRUPT)
@@ -376,15 +372,15 @@ def _schema(surface: Surface) -> str:
     return f"{surface.schema}, {_CORRUPT} string"
 
 
-def _unusable(surface: Surface, field: Callable[[str], Column], broken: Column) -> Column:
-    """The text of a line of a surface if it is unusable, else null.
+def _unusable(surface: Surface, prefix: str, broken: str) -> str:
+    """The text of a line of a surface if it is unusable, else null. `prefix` comes before the names of fields.
 
     For a line that isn't JSON or has other types, the line itself (`broken`); if it lacks a required field, what was
     parsed.
     """
-    incomplete = reduce(or_, (field(name).isNull() for name in surface.required))
-    found = sf.to_json(sf.struct(*(field(name).alias(name) for name in surface.required)))
-    return sf.coalesce(broken, sf.when(incomplete, found))
+    incomplete = " or ".join(f"{prefix}{name} is null" for name in surface.required)
+    found = ", ".join(f"{prefix}{name}" for name in surface.required)
+    return f"coalesce({broken}, case when {incomplete} then to_json(struct({found})) end)"
 
 
 def _union(frames: Iterable[DataFrame]) -> DataFrame:

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+from py4j.java_gateway import JavaClass, JavaMember
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
@@ -106,10 +107,26 @@ _ALWAYS_WRITTEN: Final = b"WARNING: Using incubator modules"
 _LAST_WORDS_S: Final = 5.0
 """How long a Java that fails may take to say why, and to end."""
 
-_CLASSES: Final = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils")
+_CLASSES: Final = (
+    "functions",
+    "org.apache.spark.sql.functions",
+    "org.apache.spark.sql.types.Metadata",
+    "PythonUtils",
+    "PythonSQLUtils",
+)
 """Of Spark, as PySpark names them thousands of times in a run. Each time, Py4J asks Java, which searches its packages
 and jars for them (0.3 to 1.5 ms).
 """
+
+
+class _KnownClass(JavaClass):  # type: ignore[misc]  # Py4J has no types
+    """A class whose static methods are looked up once: Java searches all of them, 800 in `functions`, for each name."""
+
+    def __getattr__(self, name: str) -> Any:
+        member = super().__getattr__(name)
+        if isinstance(member, JavaMember):
+            self.__dict__[name] = member
+        return member
 
 
 def spark_session(master: str | None = "local[*]", work: str = "run", *, raw_bytes: int = 0) -> SparkSession:
@@ -144,7 +161,8 @@ def spark_session(master: str | None = "local[*]", work: str = "run", *, raw_byt
     session: SparkSession = builder.getOrCreate()
     java: Any = session._jvm
     for name in _CLASSES:
-        setattr(java, name, getattr(java, name))  # found there before Py4J asks
+        found = getattr(java, name)
+        setattr(java, name, _KnownClass(found._fqn, found._gateway_client))  # found there before Py4J asks
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _interrupt)
     logging.getLogger().addFilter(_is_no_failed_call)
