@@ -60,11 +60,11 @@ def reported(raw: RawSnapshot) -> float:
     return float(raw.broker_report(HOT, "zookeeper")["lastStats"][BUSY]["msgRateIn"])
 
 
-def after(average: float, maximum: int, *samples: float) -> float:
+def after(figure: float, maximum: int, *samples: float) -> float:
     """What Pulsar's `TimeAverageMessageData` holds after more samples, once it is full."""
-    for figure in samples:
-        average = ((maximum - 1) * average + figure) / maximum
-    return average
+    for new in samples:
+        figure = ((maximum - 1) * figure + new) / maximum
+    return figure
 
 
 @pytest.mark.parametrize(

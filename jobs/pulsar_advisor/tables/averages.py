@@ -44,12 +44,12 @@ def average(figures: Column, samples: Column) -> Column:
 
 
 def sample(figures: Column, times: Column) -> Column:
-    """What is added to an average: figures, sampled so many times (0 or more)."""
+    """Figures to add to an average, and how often they were sampled (0 or more)."""
     return sf.struct(figures.alias("figures"), times.cast("bigint").alias("times"))
 
 
 def with_samples(before: Column, samples: Column, max_samples: int) -> Column:
-    """An average after an array of samples was added.
+    """An average after an array of samples was added, as `model.load.averages.folded` adds one.
 
     It is the mean of all samples up to `max_samples`; then each further one has the weight 1 / `max_samples`.
     """
@@ -133,7 +133,7 @@ def _reports(raw: RawTables, earlier_brokers: DataFrame, longest_report_interval
     )
     return (
         raw["load_reports"]
-        .where("source = 'zookeeper' and coalesce(modifiedAt, document.lastUpdate, document.timestamp) is not null")
+        .where("source = 'zookeeper'")
         .join(before, "broker", "left")
         .select(
             "broker",
@@ -153,6 +153,7 @@ def _reports(raw: RawTables, earlier_brokers: DataFrame, longest_report_interval
                 "n -> at_ms - n * (at_ms - first_ms) div greatest(news - 1, 1)) as written"
             ),
         )
+        .where("at_ms is not null")
     )
 
 
@@ -175,12 +176,12 @@ def _later(times: str, after_ms: str) -> str:
 def _start(term: str) -> Column:
     """An average before any new sample. A node that lacks its number of samples is taken to be full."""
 
-    def either(name: str, field: str) -> Column:
+    def either(field: str, name: str) -> Column:
         going_on = sf.col(f"earlier.{term}_{name}")
         return sf.when(sf.col("goes_on"), going_on).otherwise(sf.col(f"node.{TERMS[term]}.{field}"))
 
-    figures = figures_of(lambda field, name: either(name, field))
-    return average(figures, sf.coalesce(either("samples", "numSamples"), sf.lit(MAX_SAMPLES[term])))
+    samples = sf.coalesce(either("numSamples", "samples"), sf.lit(MAX_SAMPLES[term]))
+    return average(figures_of(either), samples)
 
 
 def _samples() -> Column:

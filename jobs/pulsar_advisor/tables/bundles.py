@@ -35,7 +35,7 @@ GOES_ON: Final = (
 )
 """Columns of a bundle's row that the next snapshot continues from."""
 
-_TIMES: Final = "report.changed_until_ms as until_ms", "report.report_updated_at_ms as since_ms"
+_TIMES: Final = "report.changed_until_ms as until_ms, report.report_updated_at_ms as since_ms"
 """Of the gains and losses in a report: the latest moment at which they can have happened, and, if the broker has
 written no report since, the one after which they happened."""
 
@@ -134,7 +134,7 @@ def _of_owner(reports: DataFrame) -> DataFrame:
     )
     return (
         reports.selectExpr(
-            "view", "broker as owner", f"struct({', '.join(_TIMES)}) as times", f"inline({named}) as (bundle, listed)"
+            "view", "broker as owner", f"struct({_TIMES}) as times", f"inline({named}) as (bundle, listed)"
         )
         .groupBy("view", "owner", "bundle")
         .agg(sf.bool_or("listed").alias("listed"), sf.expr("max(times) filter (where not listed) as gains"))
@@ -143,8 +143,7 @@ def _of_owner(reports: DataFrame) -> DataFrame:
 
 def _losses(reports: DataFrame) -> DataFrame:
     """(bundle, losses): the last report of its loss in any view: its times, and the broker that lost it."""
-    loss = f"struct({', '.join(_TIMES)}, broker) as loss"
-    lost = reports.selectExpr("explode(report.losses) as bundle", loss)
+    lost = reports.selectExpr("explode(report.losses) as bundle", f"struct({_TIMES}, broker) as loss")
     return lost.groupBy("bundle").agg(sf.max("loss").alias("losses"))
 
 
@@ -205,13 +204,12 @@ def _averages(term: str) -> dict[str, Column]:
     """
     origin = sf.col("averages_origin")
     leaders, default = origin == "bundle_data", origin == "default"
-    of_before = figures_of(lambda _, name: sf.coalesce(f"earlier.{term}_{name}", sf.lit(0.0)))
-    before = (
-        sf.when(leaders, sf.col(f"leader.{term}"))
-        .when(default, average(figures_of(lambda _, name: sf.lit(_DEFAULTS[name])), sf.lit(0)))
-        .when(origin == "folded", average(of_before, sf.col(f"earlier.{term}_samples")))
-        .otherwise(average(of_before, sf.lit(0)))
+    of_before = average(
+        figures_of(lambda _, name: sf.coalesce(f"earlier.{term}_{name}", sf.lit(0.0))),
+        sf.when(origin == "folded", sf.col(f"earlier.{term}_samples")).otherwise(0),
     )
+    of_pulsar = average(figures_of(lambda _, name: sf.lit(_DEFAULTS[name])), sf.lit(0))
+    before = sf.when(leaders, sf.col(f"leader.{term}")).when(default, of_pulsar).otherwise(of_before)
     present = sample(figures_of(lambda _, name: sf.col(name)), sf.when(default, 0).otherwise(1))
     samples = sf.when(leaders, sf.col("leader.samples")).otherwise(sf.array(present))
     return {
