@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pytest
 from alembic import command
-from alembic.config import Config
 from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.exc import ProgrammingError
 
 from pulsar_advisor.execution.consent.approval import propose, standing_approval, withdraw
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.execution.ledger import held_run, migrations, opening
+from pulsar_advisor.execution.ledger import held_run, opening
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.held_run import LeaseLost, is_held, take_over
@@ -28,6 +27,7 @@ from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.runs import run_by_id, runs_of_plan
 from pulsar_advisor.execution.ledger.seals import record_seal, seals_of_snapshot
 from pulsar_advisor.execution.ledger.trail import Trail
+from pulsar_advisor.execution.ledger.upgrading import revisions
 from pulsar_advisor.model.errors import Refused, StorageError
 from pulsar_advisor.model.plans.plan import digest_of, dump_plan
 from unit.execution.actors import ALICE, approved, run, started
@@ -176,12 +176,8 @@ def test_what_a_stage_wrote_is_sealed_once_and_never_changes(ledger: Ledger, pos
 
 
 def test_a_ledger_of_an_earlier_release_is_chained_as_it_was_found(postgresql_url: str) -> None:
-    config = Config()
-    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
-    config.set_main_option("path_separator", "os")
     with create_engine(postgresql_url).begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0002")
+        command.upgrade(revisions(connection), "0002")
         plan = {"digest": digest_of(PLAN), "document": dump_plan(PLAN).decode()}
         connection.execute(text("INSERT INTO plans VALUES (:digest, 'demo', 'live', '', :document, 0)"), plan)
         connection.execute(text("INSERT INTO events VALUES (3, 0, :digest, NULL, NULL, 'proposed', '')"), plan)

@@ -24,9 +24,11 @@ def advanced(
     """The reports at `until_ms`, if the cluster stays as it is until then; `state` is that of the snapshot."""
     measuring = Measuring(reports, cluster, intervals)
     publishing = Publishing(reports, state, settings, intervals)
-    for now_ms in range(reports.now_ms + intervals.report_check, until_ms + 1, intervals.report_check):
-        news = measuring.until(now_ms)
-        publishing.at(now_ms, measuring.figures, news)
+    comparisons = range(reports.now_ms + intervals.report_check, until_ms + 1, intervals.report_check)
+    for now_ms in comparisons:
+        if now_ms >= min(measuring.news_ms, publishing.due_ms) or now_ms == comparisons[-1]:
+            news = measuring.until(now_ms)
+            publishing.at(now_ms, measuring.figures, news)
     measuring.rest(until_ms)
     return replace(
         publishing.folded(),

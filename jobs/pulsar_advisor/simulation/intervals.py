@@ -28,6 +28,9 @@ SETTING_KEYS: Final = (
 MOST_COMPARISONS: Final = 100_000
 """How often a broker may consider publishing in one cycle of a simulation: every five seconds in almost six days."""
 
+NEVER_MS: Final = 1 << 62
+"""Later than any moment."""
+
 _MINUTE_MS: Final = 60_000
 _SHORTEST_MS: Final = 1_000
 """Pulsar refuses an interval of zero, or never gets to anything else."""

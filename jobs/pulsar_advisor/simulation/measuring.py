@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Integers
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans, Integers
 from pulsar_advisor.simulation.cluster import BUNDLES, SimulatedCluster
-from pulsar_advisor.simulation.intervals import Intervals
+from pulsar_advisor.simulation.intervals import NEVER_MS, Intervals
 from pulsar_advisor.simulation.reports import Reports
 
 
@@ -26,11 +26,14 @@ class Measuring:
         self._cluster, self._intervals = cluster, intervals
         self._usage, self._traffic = cluster.broker_usage, cluster.broker_traffic
         self._counts = cluster.broker_counts
+        self.news_ms = self._news_ms()
+        """Samples and passes before then change no figure: they may be taken later, all at once."""
 
     def until(self, now_ms: int) -> bool:
         """Take the samples and passes that are due; whether any figure may have changed."""
         sampled = self._sample(now_ms)
         passed = self._pass(now_ms)
+        self.news_ms = self._news_ms()
         return sampled or passed
 
     def rest(self, now_ms: int) -> None:
@@ -38,13 +41,25 @@ class Measuring:
         self.used_since = self.used_since + self._usage * (now_ms - self._since_ms)[:, None]
         self._since_ms = np.full_like(self._since_ms, now_ms)
 
+    def _news_ms(self) -> int:
+        intervals = self._intervals
+        samples, passes = self.sampled_at_ms + intervals.host_usage, self.passed_at_ms + intervals.statistics
+        sample_ms = samples.min(where=self._sample_is_news(), initial=NEVER_MS)
+        return int(passes.min(where=self._pass_is_news(), initial=sample_ms))
+
+    def _sample_is_news(self) -> Booleans:
+        # Two samples after a change nothing of the time before it is left.
+        return self.sampled_at_ms - self._intervals.host_usage < self._changed_at_ms
+
+    def _pass_is_news(self) -> Booleans:
+        return self.passed_at_ms <= self._changed_at_ms
+
     def _sample(self, now_ms: int) -> bool:
         due = now_ms - self.sampled_at_ms >= self._intervals.host_usage
         if not due.any():
             return False
         at = _last_of(self.sampled_at_ms, self._intervals.host_usage, now_ms)
-        # Two samples after a change nothing of the time before it is left.
-        news = due & (self.sampled_at_ms - self._intervals.host_usage < self._changed_at_ms)
+        news = due & self._sample_is_news()
         if news.any():
             used = self.used_since[news] + self._usage[news] * (at - self._since_ms)[news][:, None]
             usage = self.figures.usage.copy()
@@ -60,7 +75,7 @@ class Measuring:
         if not due.any():
             return False
         at = _last_of(self.passed_at_ms, self._intervals.statistics, now_ms)
-        news = due & (self.passed_at_ms <= self._changed_at_ms)
+        news = due & self._pass_is_news()
         self.passed_at_ms = np.where(due, at, self.passed_at_ms)
         if not news.any():
             return False

@@ -14,7 +14,7 @@ from pulsar_advisor.model.load.broker_load_data import updated
 from pulsar_advisor.model.load.next_publication import change_percent
 from pulsar_advisor.model.load.resource_usage import maximum, weighted_maximum
 from pulsar_advisor.simulation.cluster import BUNDLES
-from pulsar_advisor.simulation.intervals import Intervals
+from pulsar_advisor.simulation.intervals import NEVER_MS, Intervals
 from pulsar_advisor.simulation.reports import Figures, Reports
 
 
@@ -32,6 +32,8 @@ class Publishing:
         self._manager, self._limit = state.load_manager, state.brokers.limit
         self._settings, self._intervals = settings, intervals
         self._reporting = state.brokers.available & (reports.published_at_ms > 0)
+        self.due_ms = self._due_ms()
+        """Until then there is nothing to do without news."""
 
     def at(self, now_ms: int, measured: Figures, news: bool) -> None:
         """Compare and publish; without `news`, brokers publish only what is too old."""
@@ -50,6 +52,15 @@ class Publishing:
             self.reports = self._published(measured, publishing, now_ms)
         if self._manager == "modular":
             self._count(int(publishing.sum()), now_ms)
+        self.due_ms = self._due_ms()
+
+    def _due_ms(self) -> int:
+        reports, intervals = self.reports, self._intervals
+        if reports.smoothed is not None:
+            return 0
+        too_old_ms = reports.published_at_ms + intervals.report_at_latest + 1
+        due_ms = int(too_old_ms.min(where=self._reporting, initial=NEVER_MS))
+        return min(due_ms, reports.averages_written_at_ms + intervals.bundle_data)
 
     def _change_percent(self, before: Figures, now: Figures) -> Floats:
         """The greatest change of a broker's figures, as its manager compares them."""

@@ -12,7 +12,7 @@ from typing import Final, Literal, Self
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
+from pulsar_advisor.planning.plans.own_balancer import SHEDDING_SWITCH, shedding_switched_off_by
 from pulsar_advisor.planning.proposals.configured import configured_of
 from pulsar_advisor.planning.requests.what_if import Resolve, with_what_if
 from pulsar_advisor.simulation.foresight import CYCLES
@@ -101,15 +101,19 @@ def trials(
     affordable = max(_BUNDLES_TRIED // max(len(state.bundles), 1), 1)
     tried = different[: min(MOST_TRIED, affordable)]
     own = resolve({})
-    today: dict[bool, Ending | AdvisorError] = {}
+    found: dict[tuple[frozenset[tuple[str, str]], bool], Ending | AdvisorError] = {}
     if alone is not None:
-        today[True] = alone if isinstance(alone, AdvisorError) else _ending(alone)
+        found[frozenset(), True] = alone if isinstance(alone, AdvisorError) else _ending(alone)
 
     def ends(change: Mapping[str, str], settings: LoadBalancerSettings, sheds: bool) -> Ending | AdvisorError:
-        try:
-            return _simulated(change, state, own, settings, history, seed, sheds)
-        except AdvisorError as error:
-            return error
+        # The switch itself is taken as on.
+        simulated = frozenset(item for item in change.items() if item[0] != SHEDDING_SWITCH), sheds
+        if simulated not in found:
+            try:
+                found[simulated] = _simulated(change, state, own, settings, history, seed, sheds)
+            except AdvisorError as error:
+                found[simulated] = error
+        return found[simulated]
 
     def trial(change: Mapping[str, str]) -> Trial:
         try:
@@ -119,9 +123,7 @@ def trials(
         off = shedding_switched_off_by(settings)
         # A change that switches shedding on is compared with nothing, any other one with the same balancer.
         sheds = len(off) == len(shedding_switched_off_by(own))
-        if sheds not in today:
-            today[sheds] = ends({}, own, sheds)
-        score, before = ends(change, settings, True), today[sheds]
+        before, score = ends({}, own, sheds), ends(change, settings, True)
         if isinstance(score, AdvisorError):
             return Trial.failed(change, score, off)
         alone = None if isinstance(before, AdvisorError) else before

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_advisor.execution.ledger.opening import open_ledger
+
 HEAVY = ("pyspark", "great_expectations", "numpy", "pandas", "pyarrow", "scipy")
 NEEDED_LATER = (
     "cyclopts.completion",
@@ -43,6 +45,11 @@ sys.exit(", ".join(name for name in without.split() if name in sys.modules) or 0
 )
 def test_an_answer_that_needs_no_figures_loads_nothing_heavy(words: list[str], tmp_path: Path) -> None:
     assert loaded(words, HEAVY, tmp_path) == []
+
+
+def test_a_ledger_of_this_release_is_opened_without_what_would_migrate_it(tmp_path: Path) -> None:
+    open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite").close()
+    assert loaded(["plans"], ["sqlalchemy", "alembic"], tmp_path) == ["sqlalchemy"]
 
 
 @pytest.mark.parametrize(

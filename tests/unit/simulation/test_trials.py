@@ -132,6 +132,24 @@ def test_what_was_found_of_the_cluster_left_alone_is_not_simulated_again(monkeyp
     assert trials([LOWER_BOUNDARY], IDLE_BROKER, resolve, alone=alone) == without
 
 
+def test_with_the_switch_alone_a_cluster_evolves_as_found_of_it_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def switched_off(what_if: Mapping[str, str]) -> LoadBalancerSettings:
+        return resolve({**LOWER_BOUNDARY, "loadBalancerSheddingEnabled": "false", **what_if})
+
+    own, switch = switched_off({}), {"loadBalancerSheddingEnabled": "true"}
+    alone = left_alone(IDLE_BROKER, own, configured_of(IDLE_BROKER.load_manager, own), seed=0)
+    without = trials([switch], IDLE_BROKER, switched_off)
+    simulated: list[bool] = []
+
+    def recorded(*cluster: Any, sheds: bool, **more: Any) -> Simulation:
+        simulated.append(sheds)
+        return simulate(*cluster, sheds=sheds, **more)
+
+    monkeypatch.setattr("pulsar_advisor.simulation.trials.simulate", recorded)
+    assert trials([switch], IDLE_BROKER, switched_off, alone=alone) == without
+    assert simulated == [False]
+
+
 def changed_only(own: LoadBalancerSettings) -> Callable[..., Simulation]:
     def simulated(
         shedder: str, placement: str, state: ClusterState, settings: LoadBalancerSettings, **more: Any

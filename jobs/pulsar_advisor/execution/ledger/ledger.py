@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from alembic.util import CommandError
 from sqlalchemy import Engine, func, select, text, update
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
@@ -42,8 +41,6 @@ def named_errors(engine: Engine) -> Iterator[None]:
     place = without_secrets(engine.url)
     try:
         yield
-    except CommandError as error:
-        raise StorageError(f"ledger {place} was written by a newer release: {error}; use that release") from error
     except SQLAlchemyError as error:
         cause = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
         todo = f": {_ONCE_IT_CAN_BE_USED}" if isinstance(error, OperationalError) else ""

@@ -7,19 +7,16 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Final
 
-from alembic import command
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 from upath import UPath
 
 from pulsar_advisor.execution.ledger.address import ledger_url, without_secrets
 from pulsar_advisor.execution.ledger.ledger import READS, Ledger, named_errors
+from pulsar_advisor.execution.ledger.migrations import HEAD
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage.store_clock import carried_on, store_time
 
@@ -170,24 +167,12 @@ def _is_current(engine: Engine) -> bool:
     with engine.connect().execution_options(**{READS: True}) as connection:
         if not inspect(connection).has_table(_VERSIONS):
             return False
-        return bool(connection.scalar(text(f"SELECT version_num FROM {_VERSIONS}")) == _newest_revision())
-
-
-@cache
-def _newest_revision() -> str | None:
-    return ScriptDirectory.from_config(_migrations()).get_current_head()
+        return bool(connection.scalar(text(f"SELECT version_num FROM {_VERSIONS}")) == HEAD)
 
 
 def _upgrade(connection: Connection) -> None:
+    from pulsar_advisor.execution.ledger.upgrading import upgrade
+
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
-    config = _migrations()
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
-
-
-def _migrations() -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    return config
+    upgrade(connection)

@@ -9,19 +9,21 @@ Extensible manager does nothing (`SplitScheduler`). The switches never suppress 
 
 from __future__ import annotations
 
+from typing import Final
+
 from pulsar_advisor.model.configuration.kinds import LoadManagerKind
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings
 from pulsar_advisor.planning.kinds.registry import KINDS
 from pulsar_advisor.planning.proposals.configured import configured_of
 
 _ENABLED = "loadBalancerEnabled"
-_SHEDDING = "loadBalancerSheddingEnabled"
+SHEDDING_SWITCH: Final = "loadBalancerSheddingEnabled"
 _SPLITTING = "loadBalancerAutoBundleSplitEnabled"
 
 
 def shedding_switched_off_by(values: LoadBalancerSettings) -> tuple[str, ...]:
     """The keys of the switches that are false and keep Pulsar from unloading by itself."""
-    switches = {_ENABLED: values.load_balancer_enabled, _SHEDDING: values.load_balancer_shedding_enabled}
+    switches = {_ENABLED: values.load_balancer_enabled, SHEDDING_SWITCH: values.load_balancer_shedding_enabled}
     return tuple(key for key, is_on in switches.items() if not is_on)
 
 

@@ -9,20 +9,21 @@ from pathlib import Path
 import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, text
 
 from pulsar_advisor.execution.consent.approval import propose
-from pulsar_advisor.execution.ledger import migrations
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.migrations import HEAD
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.runs import abort_runs, runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Base
+from pulsar_advisor.execution.ledger.upgrading import revisions
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError, StorageError, UsageError
 from pulsar_advisor.model.plans.plan import digest_of
@@ -40,6 +41,11 @@ def test_the_migrations_make_exactly_the_tables(tmp_path: Path) -> None:
         assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
 
 
+def test_the_newest_revision_is_named() -> None:
+    with create_engine("sqlite://").connect() as connection:
+        assert ScriptDirectory.from_config(revisions(connection)).get_current_head() == HEAD
+
+
 def test_a_ledger_is_migrated_once_however_often_it_is_opened(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "alembic")
     url = f"sqlite:///{tmp_path}/ledger.sqlite"
@@ -55,12 +61,8 @@ def test_a_ledger_is_migrated_once_however_often_it_is_opened(tmp_path: Path, ca
 
 def test_an_approval_of_an_earlier_release_accepts_no_low_confidence(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/ledger.sqlite"
-    config = Config()
-    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
-    config.set_main_option("path_separator", "os")
     with create_engine(url).begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
+        command.upgrade(revisions(connection), "0001")
         connection.execute(text("INSERT INTO plans VALUES (:digest, 'demo', 'live', '', '', 0)"), {"digest": DIGEST})
         connection.execute(
             text("INSERT INTO approvals VALUES (1, :digest, 'bob', 'airflow', 0, 1, '', 1, 1, NULL)"),
