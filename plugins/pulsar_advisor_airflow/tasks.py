@@ -336,7 +336,7 @@ def _call_once_about(cluster: Cluster, newest: str, sentence: str) -> None:
         return
     failures = call_people("snapshot.overdue", call, context)
     for failure in failures:
-        log.error("nobody was called about %s by %s", cluster.name, failure)
+        log.error("the call about %s failed: %s", cluster.name, failure)
     if not failures:  # else the next run calls again
         called.set(_CALLED_ABOUT, newest)
 

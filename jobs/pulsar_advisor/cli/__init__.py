@@ -209,26 +209,14 @@ def _exit_code(arguments: Sequence[str]) -> int:
     except Exception as error:
         if debug:
             raise
-        if (java := _ended_java(error)) is not None:
-            log(f"error: {java}")
-            return java.exit_code
-        if isinstance(error, OSError) and error.errno is not None:
-            from pulsar_advisor.storage.files import refused_by_storage
+        from pulsar_advisor.tables.failures import reported
 
-            log(f"error: {refused_by_storage(error)}")
-            return AdvisorError.exit_code
+        if (known := reported(error)) is not None:
+            log(f"error: {known}")
+            return known.exit_code
         log(f"error: unexpected failure: {type(error).__name__}: {error}. Run again with --debug and report it.")
         return AdvisorError.exit_code
     return 0
-
-
-def _ended_java(error: Exception) -> AdvisorError | None:
-    """The error to report if Spark was used and its Java has ended."""
-    if "pulsar_advisor.tables.session" not in sys.modules:  # it loads Spark
-        return None
-    from pulsar_advisor.tables.session import ended_java
-
-    return ended_java(error)
 
 
 def main() -> None:

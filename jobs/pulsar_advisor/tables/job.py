@@ -11,12 +11,11 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.text.plain_text import plain
-from pulsar_advisor.storage.files import refused_by_storage
 from pulsar_advisor.storage.lease import Held
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.session import ended_java, spark_session
+from pulsar_advisor.tables.failures import reported
+from pulsar_advisor.tables.session import spark_session
 from pulsar_advisor.tables.snapshot_size import raw_bytes
 
 Stage = Callable[[SparkSession, Root, str], Any]
@@ -60,9 +59,7 @@ def exit_code_of(name: str, work: Callable[[], Any]) -> int:
     try:
         work()
     except Exception as error:
-        known = error if isinstance(error, AdvisorError) else ended_java(error)
-        if known is None and isinstance(error, OSError):
-            known = refused_by_storage(error)
+        known = reported(error)
         if known is None:
             raise
         sys.stderr.write(f"{name}: {plain(str(known))}\n")
