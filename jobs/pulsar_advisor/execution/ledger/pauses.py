@@ -17,6 +17,14 @@ RESUMED: Final = "run resumed"
 _PAUSE: Final = "pause requested"
 PAUSE_LIFTED: Final = "pause lifted"
 
+_TURNS: Final = (
+    select(Event.kind, Event.detail)
+    .where(Event.kind.in_((_PAUSE, PAUSE_LIFTED, RESUMED)))
+    .order_by(Event.id.desc())
+    .limit(1)
+)
+"""The newest of them all; made once, since runs that wait ask every second."""
+
 
 def request_pause(ledger: Ledger, digest: str, person: Person) -> Sequence[Run]:
     """Ask the holders of a plan's active runs to end them after the steps in flight; return those runs."""
@@ -31,7 +39,7 @@ def lift_pause(ledger: Ledger, digest: str, person: Person) -> Sequence[Run]:
     """Let the paused runs of a plan go on; return them."""
     with ledger.writing() as session:
         active = session.scalars(select(Run).where(Run.digest == digest, Run.state == "active")).all()
-        paused = [run for run in active if _pause_in_force(session, run.id) is not None]
+        paused = [run for run in active if _in_force(session, Event.run_id == run.id) is not None]
         for run in paused:
             ledger.add_event(session, digest, PAUSE_LIFTED, f"by {person.name} ({person.source})", run=run.id)
         return paused
@@ -58,23 +66,16 @@ def plan_pause_requested(ledger: Ledger, digest: str) -> str | None:
 
 def pause_of_plan(session: Session, digest: str) -> str | None:
     """Who asked for such a pause, in words; None without a request."""
-    last = _in_force(session, Event.digest == digest, Event.run_id.is_(None))
-    return f"paused {last.detail}" if last is not None else None
+    return _in_force(session, Event.digest == digest, Event.run_id.is_(None))
 
 
 def pause_requested(ledger: Ledger, run_id: int) -> str | None:
     """Who requested a pause that hasn't been lifted, by a resumption either, in words; None without a request."""
     with ledger.reading() as session:
-        last = _pause_in_force(session, run_id)
-        return f"paused {last.detail}" if last is not None else None
+        return _in_force(session, Event.run_id == run_id)
 
 
-def _pause_in_force(session: Session, run_id: int) -> Event | None:
-    return _in_force(session, Event.run_id == run_id)
-
-
-def _in_force(session: Session, *of: ColumnElement[bool]) -> Event | None:
-    """The request for a pause that hasn't been lifted, nor by a resumption."""
-    turns = select(Event).where(*of, Event.kind.in_((_PAUSE, PAUSE_LIFTED, RESUMED)))
-    last = session.scalars(turns.order_by(Event.id.desc()).limit(1)).one_or_none()
-    return last if last is not None and last.kind == _PAUSE else None
+def _in_force(session: Session, *of: ColumnElement[bool]) -> str | None:
+    """Who requested a pause that hasn't been lifted, nor by a resumption, in words."""
+    last = session.execute(_TURNS.where(*of)).first()
+    return f"paused {last.detail}" if last is not None and last.kind == _PAUSE else None
