@@ -11,6 +11,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -391,6 +392,37 @@ def test_a_gate_that_airflow_took_for_lost_after_the_answer_does_not_ask_again(
     assert (state, tasks["approve"], len(asked)) == ("success", "success", 1)
     assert len(approvals_of_plan(stages.ledger(), digest_of(stages.plan))) == 1
     assert len(stages.cluster.writes) == 1
+
+
+def test_a_gate_that_airflow_took_for_lost_after_a_rejection_does_not_ask_again(
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
+
+    answer_received = PlanApprovalOperator.execute_complete
+
+    def lost(self: Any, context: Any, event: Any, **shown: Any) -> Any:
+        with pytest.raises(AirflowFailException):
+            answer_received(self, context, event, **shown)
+        raise RuntimeError("the scheduler believes that this task is gone")
+
+    monkeypatch.setattr(PlanApprovalOperator, "execute_complete", lost)
+    asked: list[str] = []
+    answer = Answer("Reject", meanwhile=lambda run_id, _session: asked.append(run_id))
+    state, tasks = run_dag("pulsar_rebalance", FAST, answer)
+    assert (state, tasks["approve"], tasks["apply"], len(asked)) == ("failed", "failed", "upstream_failed", 1)
+    assert kinds(stages) == ["proposed", "rejected"]
+
+
+@pytest.mark.parametrize(("try_number", "max_tries", "is_retried"), [(1, 2, False), (2, 2, True), (2, 3, False)])
+def test_a_task_that_was_cleared_begins_anew(try_number: int, max_tries: int, is_retried: bool) -> None:
+    from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
+
+    gate = PlanApprovalOperator(task_id="approve", plan={}, root="", cluster="demo", retries=2)
+    task_instance = SimpleNamespace(try_number=try_number, max_tries=max_tries)
+    assert gate._is_retried({"ti": task_instance}) == is_retried
 
 
 @pytest.mark.full

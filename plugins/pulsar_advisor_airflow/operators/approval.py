@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskAwaitingInput
 
-from pulsar_advisor.execution.ledger.approvals import record_refusal, record_rejection
+from pulsar_advisor.execution.ledger.approvals import record_refusal, record_rejection, rejected_at
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.planning.plans.consent import ConsentName, needed_consents
@@ -53,8 +53,8 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
     The digest that was shown is stored with the deferred task, and the responder's name comes with the answer from the
     API server: neither goes through XCom, which anyone who may edit the DAG can change. The user who triggered the DAG
     run can't approve, and an approval without a consent that the plan needs is asked for again. A plan approved in this
-    DAG run isn't asked about again: a busy scheduler can mistake a deferred task that was just answered for a lost one,
-    and start it again (apache/airflow#66374).
+    DAG run isn't asked about again, nor is one rejected in it unless the task is cleared: a busy scheduler can take a
+    task that was just answered for a lost one, and start it again (apache/airflow#72716).
 
     :param plan: a `PlanReference` as a mapping (templated)
     :param root: path or object-store URL of the root
@@ -105,7 +105,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         self.approvers = approvers
         self.asks_policy = asks_policy
 
-    def execute(self, context: Context) -> None:
+    def execute(self, context: Context) -> Any:
         """Show the plan and wait for a response. Skipped, and refused in the ledger, if no step can be carried out."""
         from pulsar_advisor.execution.consent.approval import require_may_run
         from pulsar_advisor.execution.run.preconditions import executable_steps
@@ -117,6 +117,10 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
 
         throttle, root = ApplyThrottle(**self.throttle), Root(self.root, self.cluster)
         with as_airflow_errors(), opened_ledger(root) as ledger:
+            rejection = rejected_at(ledger, self.plan["digest"], _gate(context)) if self._is_retried(context) else None
+            if rejection is not None:
+                no = {"chosen_options": [self.REJECT], "responded_at": datetime.now(UTC), "responded_by_user": None}
+                return self._rejected(context, rejection, no)
             plan = self._load()
             if not executable_steps(plan):
                 reasons = "; ".join(dict.fromkeys(step.not_executable_because or "" for step in plan.steps))
@@ -132,7 +136,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             why_a_person = "" if approver else self._approve_automatically(ledger, plan, throttle, not_computed_here)
         if approver is not None or why_a_person is None:
             self.log.info("%s: approved by %s in this DAG run", self.plan["digest"], approver or "the policy")
-            return
+            return None
         self._ask_for(plan)
         self.subject = approval_request.subject(plan)
         proposer = context["dag_run"].triggering_user_name or "An unknown user"
@@ -148,7 +152,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         self.response_timeout = timedelta(hours=float(self.answer_within_h))
         self.assigned_users = [{"id": name, "name": name} for name in self.approvers or ()] or None
         try:
-            super().execute(context)
+            return super().execute(context)
         except TaskAwaitingInput as parked:
             parked.kwargs = {"shown": dict(self.plan), "throttle": asdict(throttle)}
             raise
@@ -170,11 +174,8 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         with as_airflow_errors(), opened_ledger(Root(self.root, self.cluster)) as ledger:
             if event.get("chosen_options") != [self.APPROVE]:
                 answer = f"by {responder}" if responder else "no answer in time"
-                record_rejection(ledger, shown["digest"], f"{answer} (airflow, {context['run_id']})")
-                context["ti"].xcom_push(key="answer", value=f"rejected: {answer}")
-                if self.fail_on_reject:
-                    raise AirflowFailException(f"rejected: {answer}")
-                return super().execute_complete(context, {**event, "params_input": {}})
+                record_rejection(ledger, shown["digest"], answer, _gate(context))
+                return self._rejected(context, answer, event)
             plan = self._load()
             self._ask_for(plan)
             given = event["params_input"] or {}
@@ -193,6 +194,18 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             record_refusal(ledger, shown["digest"], forgotten)
         self.log.warning("%s; asking again", forgotten)
         return self.execute(context)  # parks the task anew; Airflow warns that it didn't call it itself
+
+    def _rejected(self, context: Context, answer: str, event: Mapping[str, Any]) -> Any:
+        """Fail, or skip what is downstream."""
+        context["ti"].xcom_push(key="answer", value=f"rejected: {answer}")
+        if self.fail_on_reject:
+            raise AirflowFailException(f"rejected: {answer}")
+        return super().execute_complete(context, {**event, "params_input": {}})
+
+    def _is_retried(self, context: Context) -> bool:
+        """Whether Airflow has begun this task before, since it was last cleared if it was."""
+        ti = context["ti"]
+        return bool(ti.try_number > ti.max_tries - self.retries + 1)
 
     def _ask_for(self, plan: Plan) -> None:
         """Have the form ask for the consents that a plan needs, and for no others."""
@@ -265,6 +278,10 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         from pulsar_advisor.storage.root import Root
 
         return PlanReference(**self.plan).load(Root(self.root, self.cluster))
+
+
+def _gate(context: Context) -> str:
+    return f"airflow, {context['run_id']}"
 
 
 def _another_person(responder: str | None, proposer: str | None) -> Person:

@@ -282,7 +282,7 @@ def test_a_rotten_file_is_a_row_that_says_so(server: LogIn, rotten: Path, file: 
 
 def test_a_rejected_plan_is_not_listed_as_proposed(server: LogIn, ledger: Ledger, plan: Plan) -> None:
     propose(ledger, plan, ALICE)
-    record_rejection(ledger, digest_of(plan), "by bob (airflow)")
+    record_rejection(ledger, digest_of(plan), "by bob", "airflow")
     page = server("vic").get("/pulsar-advisor/clusters/prod-eu").text
     assert '<span class="warn">rejected</span>' in page
     assert ">proposed</span>" not in page
@@ -296,7 +296,7 @@ def test_proposals_and_answers_are_in_the_order_of_time(
 ) -> None:
     monkeypatch.setattr(ledger, "now_ms", count(1_800_000_000_000, 60_000).__next__)
     propose(ledger, plan, ALICE)
-    record_rejection(ledger, digest_of(plan), "by bob (airflow)")
+    record_rejection(ledger, digest_of(plan), "by bob", "airflow")
     propose(ledger, plan, ALICE)
     page = server("vic").get(f"/pulsar-advisor/clusters/prod-eu/plans/{digest_of(plan)}").text
     answers = page.partition("<h2>Proposed, rejected, approved</h2>")[2].partition("<h2")[0]

@@ -6,6 +6,7 @@ Whether an approval is allowed, and whether it holds, is for `execution.consent.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Final
 
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
@@ -18,6 +19,8 @@ from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.plans.plan import Plan, seal
 from pulsar_advisor.planning.plans.consent import ConsentName
+
+_REJECTED: Final = "rejected"
 
 
 def record_approval(
@@ -112,7 +115,16 @@ def record_refusal(ledger: Ledger, digest: str, reason: str) -> None:
         ledger.add_event(session, digest, "refused", reason)
 
 
-def record_rejection(ledger: Ledger, digest: str, answer: str) -> None:
-    """Record that the answer to a request for approval was no, or didn't come in time."""
+def record_rejection(ledger: Ledger, digest: str, answer: str, gate: str) -> None:
+    """Record that the answer to a request for approval was no, or didn't come in time; `gate`: where it was asked."""
     with ledger.writing() as session:
-        ledger.add_event(session, digest, "rejected", answer)
+        ledger.add_event(session, digest, _REJECTED, f"{answer} ({gate})")
+
+
+def rejected_at(ledger: Ledger, digest: str, gate: str) -> str | None:
+    """The answer given at this gate, if it is a rejection and nothing has happened to the plan since."""
+    for last in ledger.events(digest, count=1):
+        answer, _, place = last.detail.rpartition(" (")
+        if last.kind == _REJECTED and place == f"{gate})":
+            return answer
+    return None

@@ -31,18 +31,18 @@ def test_a_plan_is_proposed_then_approved_then_applied(ledger: Ledger, cluster: 
 
 def test_a_rejected_plan_may_be_proposed_or_approved_again(ledger: Ledger) -> None:
     propose(ledger, PLAN, ALICE)
-    record_rejection(ledger, digest_of(PLAN), "by bob (airflow)")
+    record_rejection(ledger, digest_of(PLAN), "by bob", "airflow")
     assert state(ledger) == "rejected"
     propose(ledger, PLAN, ALICE)
     assert state(ledger) == "proposed"
-    record_rejection(ledger, digest_of(PLAN), "no answer in time (airflow)")
+    record_rejection(ledger, digest_of(PLAN), "no answer in time", "airflow")
     approved(ledger, PLAN)
     assert state(ledger) == "approved"
 
 
 def test_a_plan_rejected_after_its_approval_has_expired_is_rejected(ledger: Ledger, time: FakeTime) -> None:
     approved(ledger, PLAN)
-    record_rejection(ledger, digest_of(PLAN), "by bob (airflow)")
+    record_rejection(ledger, digest_of(PLAN), "by bob", "airflow")
     assert state(ledger) == "approved"
     time.ms += 5 * 3_600_000
     assert state(ledger) == "rejected"

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from pulsar_advisor.execution.consent.approval import propose
+from pulsar_advisor.execution.ledger.approvals import record_rejection, rejected_at
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.model.plans.plan import digest_of
+from unit.execution.actors import ALICE
+from unit.execution.doubles import make_plan, unload_step
+
+PLAN = make_plan([unload_step()])
+DIGEST = digest_of(PLAN)
+
+
+def test_a_rejection_is_known_at_the_gate_where_it_was_given(ledger: Ledger) -> None:
+    assert rejected_at(ledger, DIGEST, "airflow, run 1") is None
+    record_rejection(ledger, DIGEST, "by olive", "airflow, run 1")
+    assert rejected_at(ledger, DIGEST, "airflow, run 1") == "by olive"
+    assert rejected_at(ledger, DIGEST, "airflow, run 2") is None
+    assert [event.detail for event in ledger.events(DIGEST)] == ["by olive (airflow, run 1)"]
+
+
+def test_a_rejection_is_over_once_somebody_proposes_the_plan_again(ledger: Ledger) -> None:
+    record_rejection(ledger, DIGEST, "by olive", "airflow, run 1")
+    propose(ledger, PLAN, ALICE)
+    assert rejected_at(ledger, DIGEST, "airflow, run 1") is None
