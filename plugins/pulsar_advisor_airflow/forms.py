@@ -154,10 +154,12 @@ GOAL = {
         section="What to recommend",
     ),
     "goal_onto": _names_param(
-        "Only onto these brokers", "For drain, relieve and balance; one per line. Empty: onto any", "What to recommend"
+        "Only onto these brokers",
+        "For drain, relieve, balance and split; one per line. Empty: onto any",
+        "What to recommend",
     ),
     "goal_to_percent": _percent_param(
-        "Usage they are to reach (%)", "For relieve, fill and balance. Empty: by the mean of all brokers"
+        "Usage they are to reach (%)", "For relieve, fill, balance and split. Empty: by the mean of all brokers"
     ),
     "goal_ceiling_percent": _percent_param("No destination above (%)", "Empty: the overload threshold"),
 }

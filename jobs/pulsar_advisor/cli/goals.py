@@ -66,7 +66,9 @@ def relieve(
     broker: Broker,
     /,
     *,
-    to: Annotated[str | None, Parameter(help="Usage to bring it down to; by default the mean of all brokers.")] = None,
+    to: Annotated[
+        str | None, Parameter(help="Usage to bring it down to; by default 1.10 times the mean usage.")
+    ] = None,
     ceiling: Ceiling = None,
     onto: Onto = (),
     making: Making = Making(),

@@ -326,9 +326,9 @@ def report(
         from pulsar_advisor.reporting.json import json_chunks
 
         sys.stdout.writelines(json_chunks(page))
-        return
-    _show_verdict(page)
-    say(f"report: {path}")
+    else:
+        _show_verdict(page)
+        say(f"report: {path}")
     if page.trust.coverage.why:
         raise Ended(DataNotFit.exit_code)
 

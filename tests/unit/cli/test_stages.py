@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 import documents
@@ -48,3 +50,16 @@ def test_too_little_data_for_an_answer_has_the_code_of_unfit_data_or_of_the_goal
     monkeypatch.setattr(stages, "_recommend", lambda *_: document)
     detailed = [*words, "--detailed-exitcode", "--json", "--root", root.url, "--cluster", root.cluster]
     assert exit_code(detailed) == code
+
+
+@pytest.mark.parametrize("words", [["report"], ["report", "--json"]])
+@pytest.mark.parametrize(("why", "code"), [("too little can be judged", 3), ("", 0)])
+def test_a_report_of_too_little_data_has_the_code_of_unfit_data_in_every_form(
+    words: list[str], why: str, code: int, root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = SimpleNamespace(trust=SimpleNamespace(coverage=SimpleNamespace(why=why)))
+    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, b"{}")
+    monkeypatch.setattr("pulsar_advisor.stages.report.run", lambda *_: (page, "report.html"))
+    monkeypatch.setattr("pulsar_advisor.reporting.json.json_chunks", lambda _: ["{}"])
+    monkeypatch.setattr(stages, "_show_verdict", lambda _: None)
+    assert exit_code([*words, "--root", root.url, "--cluster", root.cluster]) == code
