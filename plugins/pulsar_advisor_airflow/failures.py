@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Final, TypedDict
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from airflow.sdk import ExceptionRetryPolicy, RetryRule
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
@@ -14,6 +14,9 @@ from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.reader import read_by
 from pulsar_advisor_airflow.reader import IN_AIRFLOW
+
+if TYPE_CHECKING:
+    from pulsar_advisor.storage.root import Root
 
 UNEXPECTED = AdvisorError.exit_code
 """Unreachable clusters and unwritable storage: the only errors that may resolve themselves."""
@@ -46,9 +49,17 @@ RETRIES: Final[Retries] = {
 """How our tasks are retried."""
 
 
+def root_at(url: str, cluster: str) -> Root:
+    """A cluster's root. A URL that is none fails the task for good."""
+    from pulsar_advisor.storage.root import Root
+
+    with as_airflow_errors():
+        return Root(url, cluster)
+
+
 @contextmanager
 def as_airflow_errors() -> Iterator[None]:
-    """Raise `AirflowFailException` (never retried) for exit codes 2 to 5, other Airflow errors for the rest.
+    """Raise `AirflowFailException` (never retried) for all exit codes but 1, else another Airflow error.
 
     What the block says is for somebody in Airflow.
     """

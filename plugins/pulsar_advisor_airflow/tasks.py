@@ -1,7 +1,7 @@
 """The light tasks between the stages: they read a stage's result file and make a decision, or pass an id on.
 
-Plain functions, which the DAG files turn into tasks; `cluster` is a cluster's name in the root. The product's exit
-codes 2 to 5 become failures without retry.
+Plain functions, which the DAG files turn into tasks; `cluster` is a cluster's name in the root. Every exit code of the
+product but 1 becomes a failure without retry.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
 from pulsar_advisor.model.plans.canonical_json import Json
 from pulsar_advisor_airflow.assets import announce, audited_ledger, snapshot_validated
 from pulsar_advisor_airflow.configuration import option
-from pulsar_advisor_airflow.failures import as_airflow_errors
+from pulsar_advisor_airflow.failures import as_airflow_errors, root_at
 from pulsar_advisor_airflow.metrics import age_measured, measured
 
 if TYPE_CHECKING:
@@ -481,6 +481,4 @@ def _require_as_sealed(root: Root, snapshot: str, stage: str) -> None:
 
 
 def _root(cluster: str) -> Root:
-    from pulsar_advisor.storage.root import Root
-
-    return Root(option("root"), cluster)
+    return root_at(option("root"), cluster)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import get_args
 
 import pytest
 
@@ -128,14 +129,14 @@ def test_a_webhook_that_fails_fails_no_recommendation(
 
 def test_a_form_left_alone_asks_for_what_the_command_line_asks_for() -> None:
     from pulsar_advisor.cli.options import RequestOptions
-    from pulsar_advisor.model.cluster.cluster_state import WANTED_VIEWS
+    from pulsar_advisor.model.configuration.kinds import WantedView
     from pulsar_advisor_airflow.forms import ALL, strategy_params
 
     options, form = RequestOptions(), strategy_params(ALL, ALL)
     shared = {name: param.resolve() for name, param in form.items() if name != "what_if"}
     assert shared == {name: getattr(options, name) for name in shared}
     assert tuple(form["what_if"].resolve()) == options.set
-    assert tuple(form["view"].schema["enum"]) == WANTED_VIEWS
+    assert tuple(form["view"].schema["enum"]) == get_args(WantedView)
 
 
 def test_started_by_hand_without_a_snapshot_it_fails_and_computes_nothing(stages: Stages, run_dag: RunDag) -> None:

@@ -151,6 +151,33 @@ def test_a_change_behind_its_back_and_a_guard_that_was_disabled_are_found(ledger
     )
 
 
+@pytest.mark.parametrize(
+    ("change", "trigger"),
+    [
+        (
+            "DROP TRIGGER plans_no_delete ON plans; CREATE TRIGGER plans_no_delete BEFORE DELETE ON plans "
+            "FOR EACH ROW WHEN (false) EXECUTE FUNCTION ledger_refuses('rows of the ledger are never removed')",
+            "plans_no_delete",
+        ),
+        (
+            "DROP TRIGGER runs_final ON runs; CREATE TRIGGER runs_final BEFORE UPDATE ON runs "
+            "FOR EACH ROW WHEN (OLD.state IN ('done')) EXECUTE FUNCTION ledger_refuses('what has ended never changes')",
+            "runs_final",
+        ),
+        (
+            "CREATE OR REPLACE FUNCTION ledger_refuses() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RETURN NEW; END $$",
+            "events_no_delete",
+        ),
+    ],
+    ids=["never fires", "fires less often", "refuses nothing"],
+)
+def test_a_guard_that_was_changed_is_found(ledger: Ledger, postgresql_url: str, change: str, trigger: str) -> None:
+    with create_engine(postgresql_url).begin() as connection:
+        connection.execute(text(change))
+    assert f"the trigger {trigger} was removed, disabled or changed" in audit(ledger).findings
+
+
 def test_an_approval_put_in_by_hand_is_none(ledger: Ledger, postgresql_url: str) -> None:
     propose(ledger, PLAN, ALICE)
     with create_engine(postgresql_url).begin() as connection:

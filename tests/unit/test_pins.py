@@ -115,6 +115,33 @@ def test_foreign_executors_get_all_that_the_core_imports() -> None:
     assert modules - sys.stdlib_module_names - {"pulsar_advisor"} <= versions("requirements-executor.txt").keys()
 
 
+ON_AN_EXECUTOR = """
+import sys
+from importlib.abc import MetaPathFinder
+from importlib.metadata import packages_distributions
+
+there, of_packages = set(sys.argv[1:]), packages_distributions()
+
+
+class NotThere(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        packages = {one.lower().replace("_", "-") for one in of_packages.get(name.partition(".")[0], ())}
+        if packages and not packages & there:
+            raise ModuleNotFoundError(f"{name} is not on an executor", name=name)
+
+
+sys.meta_path.insert(0, NotThere())
+import pulsar_advisor.stages.recommend_shedder
+import pulsar_advisor.stages.simulate_combination
+"""
+
+
+def test_foreign_executors_can_import_the_tasks_of_strategies() -> None:
+    there = [*versions("requirements-executor.txt"), "pulsar-rebalance-advisor", "pyspark", "py4j"]
+    ended = subprocess.run([sys.executable, "-c", ON_AN_EXECUTOR, *there], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
 @pytest.fixture(scope="module")
 def wheel_files(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """The names in a wheel built from a copy of the sources that has one more expectation suite."""

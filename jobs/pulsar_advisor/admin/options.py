@@ -142,7 +142,7 @@ def capture_options(
         raise UsageError("give --metadata-store or --zookeeper, not both")
     fields = dict(profile.connection) if profile is not None else {}
     given = {name: value for name, value in (admin or {}).items() if value not in (None, (), [])}
-    inherited = dict(fields.get("admin", {}))
+    inherited = dict(_table(fields, "admin"))
     if given.keys() & _CREDENTIALS:
         inherited = {name: value for name, value in inherited.items() if name not in _CREDENTIALS}
     fields["admin"] = inherited | given
@@ -151,12 +151,12 @@ def capture_options(
         store, given_there = _store_of(metadata_store)
     if given_there is not None:
         given_there = {_ADDRESS_OF[store]: given_there} if isinstance(given_there, str) else given_there
-        of_profile = fields.get(store, {})
+        of_profile = _table(fields, store)
         fields = {name: value for name, value in fields.items() if name not in _ADDRESS_OF}
         fields[store] = {**of_profile, **given_there}
     if configuration_metadata_store is not None:
         store, there = _store_of(configuration_metadata_store)
-        of_profile = fields.get("configuration_store", {})
+        of_profile = _table(fields, "configuration_store")
         kept = of_profile if _ADDRESS_OF[store] in of_profile else {}
         fields["configuration_store"] = {**kept, _ADDRESS_OF[store]: there}
     fields |= {
@@ -182,6 +182,14 @@ def capture_options(
 
 _ADDRESS_OF: Final = {"zookeeper": "hosts", "oxia": "url"}
 """The fields of options that are metadata stores, and the one of each that says where it is."""
+
+
+def _table(fields: Fields, name: str) -> Fields:
+    """A table of the profile; empty without one."""
+    found = fields.get(name, {})
+    if not isinstance(found, Mapping):
+        raise UsageError(f"{name} in the profile is not a table: write {name} = {{ … }}, or a section for it")
+    return found
 
 
 def _store_of(url: str) -> tuple[str, str]:

@@ -31,7 +31,7 @@ class Profile:
     ledger: str | None
     """Ledger database (SQLAlchemy URL)."""
     heads: str | None
-    """Where heads of the ledger are kept (`execution.heads`)."""
+    """Where heads of the ledger are kept (`execution.ledger.heads`)."""
     connection: Fields
     """Fields of `CaptureOptions`."""
 

@@ -5,7 +5,6 @@ Source for redirects and status codes: Pulsar `PulsarWebResource` and the Jetty 
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import threading
 import time
@@ -35,9 +34,10 @@ from pulsar_advisor.admin.tls_files import require_tls_files
 from pulsar_advisor.admin.user_path import UserPath
 from pulsar_advisor.admin.web_address import WebAddress, broker_host
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, Refused
+from pulsar_advisor.model.release import running_release
 from pulsar_advisor.model.text.plain_text import plain
 
-USER_AGENT: Final = f"pulsar-advisor/{importlib.metadata.version('pulsar-rebalance-advisor')}"
+USER_AGENT: Final = f"pulsar-advisor/{running_release() or 'unknown'}"
 MAXIMUM_HOPS: Final = 5
 """Redirects followed for one call; Pulsar needs two (leader, then owner)."""
 GET_ATTEMPTS: Final = 3

@@ -183,7 +183,10 @@ def _post(address: WebAddress, headers: Mapping[str, str], body: bytes, tls_ca_f
 def _allowed_places(address: WebAddress) -> list[_Place]:
     """What the host resolves to, once; refused as a whole if any of it is a place that gets nothing."""
     port = address.port or (443 if address.scheme == "https" else 80)
-    found = socket.getaddrinfo(address.host.strip("[]"), port, type=socket.SOCK_STREAM)
+    try:
+        found = socket.getaddrinfo(address.host.strip("[]"), port, type=socket.SOCK_STREAM)
+    except UnicodeError as error:  # a label that is empty or too long
+        raise NotDelivered(f"webhook {address.origin}: no host has this name: check the address") from error
     for *_, place in found:
         ip = _as_reached(ip_address(str(place[0])))
         if any(ip in network for network in _NEVER):

@@ -190,7 +190,7 @@ class Wait:
         self._look_at_s = time.monotonic() + LOOK_AGAIN_S
 
     def silent(self) -> list[str]:
-        """The brokers that are waited for: active, and not heard. None: the wait is over."""
+        """The brokers that are waited for: active, and not heard; empty once the wait is over."""
         now_s = time.monotonic()
         if self._listener.refused is not None or now_s >= self._over_at_s:
             return []

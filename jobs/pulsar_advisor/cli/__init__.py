@@ -37,7 +37,6 @@ from pulsar_advisor.model.errors import AdvisorError, UsageError
 
 # Stages import Spark, Great Expectations, kazoo, SQLAlchemy: each verb imports only what it needs, when it runs.
 
-DISTRIBUTION: Final = "pulsar-rebalance-advisor"
 INTERRUPTED: Final = 130
 UNREAD: Final = 141
 """As a shell reports a process that SIGPIPE ended."""
@@ -55,9 +54,9 @@ _ANYWHERE: Final = (
 
 
 def _version() -> str:
-    from importlib.metadata import version
+    from pulsar_advisor.model.release import running_release
 
-    return version(DISTRIBUTION)
+    return running_release()
 
 
 app = App(

@@ -28,7 +28,7 @@ class Combination(Score):
 
     not_executable: int = 0
     dominated_by: str | None = None
-    """The combination that is no worse in any figure and better in one, as `shedder with placement`."""
+    """A better-ranked combination that reaches as much, but for noise, and costs no more: `shedder with placement`."""
 
 
 class Advice(Part):

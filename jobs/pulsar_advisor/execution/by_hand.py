@@ -139,7 +139,7 @@ def _head(plan: Plan, unloads: int, splits: list[Step]) -> Iterator[str]:
 
 def _one_line(text: str) -> str:
     """A text that can't leave its comment."""
-    return " ".join(plain(text).split(" ")).rstrip()
+    return plain(text).rstrip()
 
 
 def _shell(name: str) -> str:

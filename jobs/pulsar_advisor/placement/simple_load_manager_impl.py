@@ -7,7 +7,7 @@ last draws with the ranks as weights. The others prefer the best busy broker, bu
 best is above `loadBalancerBrokerUnderloadedThresholdPercentage`; leastLoadedServer falls back to the most room above
 `loadBalancerBrokerOverloadedThresholdPercentage`, and on a rotating broker at 100 %.
 
-Here quotas are settled (see `model.simple_load`), and bundles on their way are not counted.
+Here quotas are settled (see `model.load.simple_load`), and bundles on their way are not counted.
 Source: `SimpleLoadManagerImpl.findBrokerForPlacement`, `WRRPlacementStrategy`, `ResourceUnitRanking`, 2.11.0 to
 5.0.1.
 """

@@ -21,8 +21,6 @@ class FleetRow:
     cluster: str
     days: int
     """Folded ones, of the period."""
-    last_day: str
-    """`YYYYMMDD`; empty without any."""
     snapshots: int
     fit: int
     brokers: int

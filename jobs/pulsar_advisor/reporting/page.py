@@ -65,7 +65,7 @@ class CombinationRow:
     note: str
     """Why there are no steps, or no plan."""
     dominated_by: str | None
-    """A combination that is no worse in any figure and better in one, as `shedder with placement`."""
+    """A better-ranked combination that reaches as much, but for noise, and costs no more: `shedder with placement`."""
     alike: tuple[str, ...]
     """Other combinations with the same steps or the same reason for none, as `shedder with placement`."""
     advised: bool

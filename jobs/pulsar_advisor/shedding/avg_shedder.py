@@ -8,8 +8,8 @@ both, from `...HighThreshold` on a high hit too; a pair closer together loses it
 `minUnloadMessageThroughput`), moves: the largest bundles that still fit. The idler broker is remembered as the
 destination, which matters only if `AvgShedder` is the placement strategy too.
 
-Releases: up to 3.3, scores less than a point apart count as equal; what is remembered changed in 5.0.1 (see
-`model.avg_memory`). Source: `org.apache.pulsar.broker.loadbalance.impl.AvgShedder`, 3.0.7 to 5.0.1.
+Releases: up to 3.3, scores less than a point apart count as equal; what is remembered changed in 4.0.14, 4.2.5 and
+5.0.1 (see `model.strategy.avg_memory`). Source: `org.apache.pulsar.broker.loadbalance.impl.AvgShedder`, 3.0.7 to 5.0.1.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ how its bundles are sorted (message rate, connections, bandwidth), and the first
 others and some broker it may go to has all four percentages below `loadBalancerBrokerComfortLoadLevelPercentage`.
 Memory can be the bottleneck but never makes a broker overloaded; for direct memory it is the reverse.
 
-Releases: how bundles compare changed in 4.0 (see `model.top_bundles`); before, which one is first depends on the order
-in which a tree compares them.
+Releases: how bundles compare changed in 4.0 (see `model.load.top_bundles`); before, which one is first depends on the
+order in which a tree compares them.
 Source: `org.apache.pulsar.broker.loadbalance.impl.SimpleLoadManagerImpl.doLoadShedding`, 2.11.0 to 5.0.1.
 """
 

@@ -71,7 +71,6 @@ def _row(cluster: str, days: Sequence[HistoryDay], verdict: str, report: str | N
     return FleetRow(
         cluster=cluster,
         days=len(days),
-        last_day=days[-1].day if days else "",
         snapshots=sum(len(day.snapshots) for day in days),
         fit=sum(one.fit for day in days for one in day.snapshots),
         brokers=found[-1][1].brokers if found else 0,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-from importlib.metadata import version
-from typing import Final
 
 from upath import UPath
 
@@ -13,6 +11,7 @@ from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
 from pulsar_advisor.lint.judge import judge
 from pulsar_advisor.model.configuration.settings import SETTING_KEYS, resolve_settings
 from pulsar_advisor.model.plans.plan import PlannedSetting
+from pulsar_advisor.model.release import running_release
 from pulsar_advisor.planning.plans.drift import drift
 from pulsar_advisor.planning.plans.planned_settings import planned_settings
 from pulsar_advisor.quality.history import quality_history, started_failing
@@ -30,8 +29,6 @@ from pulsar_advisor.tables.judged import lint_case
 from pulsar_advisor.tables.outcomes import outcomes_of
 from pulsar_advisor.tables.settings_inputs import settings_inputs
 from pulsar_advisor.tables.state import cluster_state
-
-DISTRIBUTION: Final = "pulsar-rebalance-advisor"
 
 _log = logging.getLogger(__name__)
 
@@ -74,7 +71,7 @@ def report_page(root: Root, snapshot: str, ledger_head: str | None = None, dag: 
         outcomes_of(root, snapshot, shedders),
         settings,
         root_url=str(root.location),
-        tool_version=version(DISTRIBUTION),
+        tool_version=running_release(),
         ledger_head=ledger_head,
         drift=drift_since_the_last_good_snapshot(root, snapshot),
         lint=judge(lint_case(root, state, inputs)),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
 from pydantic import TypeAdapter
 
 from pulsar_advisor.documents.simulation import NotSimulated, Simulated, SimulatedScore, SimulationResult, Strategies
+from pulsar_advisor.model.release import running_release
 from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
 from pulsar_advisor.planning.proposals.configured import configured_of
 from pulsar_advisor.planning.usage.scalable_topics import not_simulated
@@ -104,18 +104,10 @@ def tasks(root: Root, snapshot: str, request: SimulationRequest) -> dict[str, Si
             "tasks": len(each),
             "part": "",
         }
-        made_of = {**task, "root": "", "release": _release()}
+        made_of = {**task, "root": "", "release": running_release()}
         digest = sha256_hex(json.dumps(made_of, sort_keys=True).encode())[:_DIGITS]
         found[str(number)] = {**task, "part": f"part-{number:05}-{digest}.parquet"}
     return found
-
-
-def _release() -> str:
-    """Another one may simulate otherwise; empty where Spark got only our files."""
-    try:
-        return version("pulsar-rebalance-advisor")
-    except PackageNotFoundError:
-        return ""
 
 
 def _document(root: Root, snapshot: str, request: SimulationRequest, scores: Sequence[Row]) -> SimulationResult:

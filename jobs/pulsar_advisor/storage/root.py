@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
 from pulsar_advisor.model.errors import StorageError, UsageError
@@ -26,6 +27,9 @@ RESULT: Final = "result.json"
 
 _ASKED_AT_ONCE: Final = 16
 """Checks files in parallel: on an object store each check is a round trip."""
+
+_PLAIN: Final = "/ ~:@!$&'()*+,;="
+"""What a URL may show of a path as it is; `?` would begin its options, and `%` a character's number."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -75,7 +79,7 @@ class Root:
     def own_ledger_url(self) -> str | None:
         """Of the ledger beside a local root, SQLite; None for an object store, which can't hold one."""
         path = self.path
-        return f"sqlite:///{path.path}/ledger.sqlite" if path.protocol in ("", "file") else None
+        return f"sqlite:///{quote(path.path, safe=_PLAIN)}/ledger.sqlite" if path.protocol in ("", "file") else None
 
     @property
     def ledger_url(self) -> str:

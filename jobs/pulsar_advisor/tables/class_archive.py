@@ -32,13 +32,13 @@ def class_archive_options(folder: Path = FOLDER) -> str:
         return ""
     archive = folder / f"{_key()}.jsa"
     if archive.exists():
-        return f"-XX:SharedArchiveFile={archive} {_QUIET}"
+        return f'-XX:SharedArchiveFile="{archive}" {_QUIET}'
     try:
         for stale in folder.glob("*.jsa"):
             stale.unlink(missing_ok=True)
     except OSError:
         return ""  # a read-only environment is used as it is
-    return f"-XX:ArchiveClassesAtExit={archive} {_QUIET}"
+    return f'-XX:ArchiveClassesAtExit="{archive}" {_QUIET}'
 
 
 def _key() -> str:

@@ -47,7 +47,7 @@ TRAFFIC: Final = dict(
         strict=True,
     )
 )
-"""Pulsar's name of a traffic figure -> its column, in the order of `model.cluster_state.FIGURES`."""
+"""Pulsar's name of a traffic figure -> its column, in the order of `model.cluster.cluster_state.FIGURES`."""
 
 SEGMENT_LOAD: Final = dict(
     zip(("msgRateIn", "msgRateOut", "bytesRateIn", "bytesRateOut"), TRAFFIC.values(), strict=True)
@@ -61,7 +61,7 @@ RESOURCES: Final = {
     "bandwidthIn": "bandwidth_in",
     "bandwidthOut": "bandwidth_out",
 }
-"""Pulsar's name of a resource -> prefix of its columns, in the order of `model.cluster_state.RESOURCES`."""
+"""Pulsar's name of a resource -> prefix of its columns, in the order of `model.cluster.cluster_state.RESOURCES`."""
 
 _UNITS: Final = {
     "cpu": "percent points of one core",

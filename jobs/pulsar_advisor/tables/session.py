@@ -29,7 +29,7 @@ from pulsar_advisor.tables.snapshot_size import is_small
 CONNECT: Final = "sc://"
 """How the address of a Spark Connect server begins."""
 
-_QUIET: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
+_QUIET: Final = f'-Dlog4j2.configurationFile="{Path(__file__).with_name("log4j2.properties")}"'
 
 _FRUGAL: Final = (
     "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=512m -Xms1g -XX:-DontCompileHugeMethods"

@@ -137,6 +137,8 @@ def _text_bytes(path: UPath, group: int, chunk: pq.ColumnChunkMetaData) -> int:
     for texts in column.chunks:
         while pa.types.is_list(texts.type):
             texts = texts.flatten()
+        if not pa.types.is_dictionary(texts.type):
+            raise StorageError(f"{path}: its column {chunk.path_in_schema} is of a type that no table has")
         lengths = pc.binary_length(texts.dictionary).cast(pa.int64())
         total += pc.sum(lengths.take(texts.indices)).as_py() or 0
     return total

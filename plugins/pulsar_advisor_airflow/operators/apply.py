@@ -13,7 +13,7 @@ from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.model.bounds import next_time
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor_airflow.assets import announce
-from pulsar_advisor_airflow.failures import as_airflow_errors
+from pulsar_advisor_airflow.failures import as_airflow_errors, root_at
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, show_links
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.run_limits import PARK_FROM_S
@@ -128,11 +128,10 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         from pulsar_advisor.execution.run.options import ApplyOptions
         from pulsar_advisor.stages.apply import run
         from pulsar_advisor.storage.plans import PlanReference
-        from pulsar_advisor.storage.root import Root
         from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
         from pulsar_advisor_airflow.ledger import approval_policy, keep_head, opened_ledger
 
-        root = Root(self.root, self.cluster)
+        root = root_at(self.root, self.cluster)
         reference = PlanReference(**self.plan)
         with as_airflow_errors(), opened_ledger(root) as ledger:
             connection = PulsarAdminHook(self.pulsar_conn_id).options()

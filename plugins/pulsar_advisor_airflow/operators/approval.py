@@ -16,7 +16,7 @@ from pulsar_advisor.execution.ledger.approvals import record_refusal, record_rej
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.planning.plans.consent import ConsentName, needed_consents
-from pulsar_advisor_airflow.failures import as_airflow_errors
+from pulsar_advisor_airflow.failures import as_airflow_errors, root_at
 from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, approval_policy, opened_ledger
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink
 from pulsar_advisor_airflow.notifiers import Call
@@ -111,12 +111,12 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         from pulsar_advisor.execution.run.preconditions import executable_steps
         from pulsar_advisor.execution.throttle import ApplyThrottle
         from pulsar_advisor.stages.derive import why_not_computed_here
-        from pulsar_advisor.storage.root import Root
         from pulsar_advisor_airflow import approval_request
         from pulsar_advisor_airflow.configuration import report_link
 
-        throttle, root = ApplyThrottle(**self.throttle), Root(self.root, self.cluster)
+        root = root_at(self.root, self.cluster)
         with as_airflow_errors(), opened_ledger(root) as ledger:
+            throttle = ApplyThrottle(**self.throttle)
             rejection = rejected_at(ledger, self.plan["digest"], _gate(context)) if self._is_retried(context) else None
             if rejection is not None:
                 no = {"chosen_options": [self.REJECT], "responded_at": datetime.now(UTC), "responded_by_user": None}

@@ -10,7 +10,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from pulsar_advisor_airflow.configuration import option
-from pulsar_advisor_airflow.failures import as_airflow_errors
+from pulsar_advisor_airflow.failures import as_airflow_errors, root_at
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, RollLink, show_links
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.run_limits import STAGE_TIMEOUT
@@ -44,7 +44,7 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
     :param root: path or object-store URL of the root
     :param cluster: name of the cluster in the root
     :param pulsar_conn_id: connection of type `pulsar_admin`
-    :param zookeeper_conn_id: connection of type `pulsar_zookeeper`, if the metadata store needs one
+    :param zookeeper_conn_id: connection of type `pulsar_zookeeper` or `pulsar_oxia`, if the metadata store needs one
     """
 
     template_fields: Sequence[str] = ("plan", "root", "cluster", "pulsar_conn_id", "zookeeper_conn_id")
@@ -91,11 +91,10 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
         from pulsar_advisor.execution.roll.conduct import ALL_RESTARTED
         from pulsar_advisor.execution.roll.status import status_of, waits_for
         from pulsar_advisor.storage.plans import PlanReference
-        from pulsar_advisor.storage.root import Root
         from pulsar_advisor_airflow.ledger import keep_head, opened_ledger
         from pulsar_advisor_airflow.triggers.roll import RollTrigger
 
-        root = Root(self.root, self.cluster)
+        root = root_at(self.root, self.cluster)
         with as_airflow_errors(), opened_ledger(root) as ledger:
             plan, at_least_s = PlanReference(**self.plan).load(root), 0.0
             if waits_for(ledger, plan) is None:  # else another try, or another worker, has brought it there

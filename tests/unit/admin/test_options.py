@@ -110,3 +110,10 @@ def test_environment_variables_are_no_source(monkeypatch: pytest.MonkeyPatch, co
     monkeypatch.setenv("PROFILES", '{"production": {"admin": {"admin_urls": ["http://evil:8080"]}}}')
     options = capture_options(profile=read_profiles(config)["production"])
     assert options.admin.admin_urls[0] == "https://broker-1:8443"
+
+
+@pytest.mark.parametrize("line", ['admin = "http://broker:8080"', "admin = 3", 'zookeeper = "zk:2181"'])
+def test_what_is_no_table_in_a_profile_is_usage(tmp_path: Path, line: str) -> None:
+    (tmp_path / "config.toml").write_text(f"[profiles.p]\n{line}\n")
+    with pytest.raises(UsageError, match="in the profile is not a table"):
+        capture_options(profile=read_profiles(tmp_path / "config.toml")["p"], zookeeper="zk:2181")

@@ -106,6 +106,12 @@ def test_no_metadata_or_link_local_address_gets_a_message(
         Webhook(f"{scheme}://{host}/latest").send("ledger.head", MESSAGE)
 
 
+@pytest.mark.parametrize("host", ["hooks..example", f"{'h' * 64}.example"])
+def test_a_name_that_no_host_can_have_gets_no_message(host: str) -> None:
+    with pytest.raises(NotDelivered, match="no host has this name"):
+        Webhook(f"https://{host}/x").send("ledger.head", MESSAGE)
+
+
 def test_a_name_with_one_such_address_among_others_gets_no_message(
     receiver: HTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

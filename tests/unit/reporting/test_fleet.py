@@ -8,7 +8,6 @@ from pulsar_advisor.reporting.fleet import FleetRow, render_fleet, worst_first
 def row(cluster: str, now: float | None = 0.5, **more: Any) -> FleetRow:
     fields: dict[str, Any] = {
         "days": 3,
-        "last_day": "20261121",
         "snapshots": 288,
         "fit": 288,
         "brokers": 3,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import make_url
 from upath import UPath
 
 import documents
@@ -133,6 +134,12 @@ def test_a_url_that_nothing_installed_can_open_is_refused(url: str) -> None:
 
 def test_the_default_ledger_lies_beside_a_local_root(tmp_path: Path) -> None:
     assert Root(str(tmp_path), "demo").ledger_url == f"sqlite:///{tmp_path}/ledger.sqlite"
+
+
+@pytest.mark.parametrize("folder", ["My Data", "My%20Data", "what?", "a#b", "ä+b"])
+def test_the_default_ledger_of_a_root_of_any_name_lies_beside_it(tmp_path: Path, folder: str) -> None:
+    url = make_url(Root(str(tmp_path / folder), "demo").ledger_url)
+    assert (url.database, url.query) == (f"{tmp_path}/{folder}/ledger.sqlite", {})
 
 
 def test_an_object_store_has_no_default_ledger() -> None:

@@ -30,7 +30,7 @@ def folder(tmp_path: Path, java: Path) -> Path:
 def archive_made(folder: Path) -> Path:
     """The archive that Java would make, made."""
     first = class_archive_options(folder).split()[0]
-    archive = Path(first.removeprefix("-XX:ArchiveClassesAtExit="))
+    archive = Path(first.removeprefix("-XX:ArchiveClassesAtExit=").strip('"'))
     archive.write_bytes(b"classes")
     return archive
 
@@ -41,7 +41,7 @@ def test_without_a_folder_for_it_there_is_no_archive(tmp_path: Path) -> None:
 
 def test_an_archive_that_was_made_is_used(folder: Path) -> None:
     archive = archive_made(folder)
-    assert class_archive_options(folder).split()[0] == f"-XX:SharedArchiveFile={archive}"
+    assert class_archive_options(folder).split()[0] == f'-XX:SharedArchiveFile="{archive}"'
 
 
 def test_with_another_java_it_is_made_again_in_its_place(folder: Path, java: Path) -> None:

@@ -88,6 +88,20 @@ def test_a_bomb_takes_no_more_memory_than_its_dictionary(tmp_path: Path) -> None
     assert int(mebibytes) < 200
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.struct([("x", pa.string())]),
+        pa.map_(pa.string(), pa.string()),
+        pa.large_list(pa.struct([("y", pa.string())])),
+    ],
+)
+def test_a_column_of_a_type_that_no_table_has_is_refused(tmp_path: Path, kind: pa.DataType) -> None:
+    value = {"x": "text"} if pa.types.is_struct(kind) else [("k", "v")] if pa.types.is_map(kind) else [{"y": "text"}]
+    path = write(tmp_path / "foreign.parquet", pa.table({"a": pa.array([value] * 200_000, kind)}))
+    refused(path, match="its column a.* is of a type that no table has")
+
+
 def test_a_bomb_in_a_list_is_one_too(tmp_path: Path) -> None:
     texts = repeated(10_000)
     rows = pa.ListArray.from_arrays(pa.array([0, 10_000], pa.int32()), texts)

@@ -48,7 +48,7 @@ class _Resource(msgspec.Struct):
 
 
 class _Resources(msgspec.Struct, rename="camel"):
-    """In the order of `model.cluster_state.RESOURCES`."""
+    """In the order of `model.cluster.cluster_state.RESOURCES`."""
 
     cpu: _Resource = msgspec.field(default_factory=_Resource)
     memory: _Resource = msgspec.field(default_factory=_Resource)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain as concatenated
 from typing import Final
@@ -29,6 +30,7 @@ from pulsar_advisor.execution.ledger.tables import (
 )
 from pulsar_advisor.execution.ledger.trail import EMPTY, Trail, stored_rows
 from pulsar_advisor.execution.ledger.triggers import (
+    POSTGRESQL_BODY,
     TABLES_SINCE_0005,
     TABLES_SINCE_0006,
     TABLES_SINCE_0007,
@@ -138,16 +140,28 @@ def _missing_triggers(session: Session) -> Iterator[str]:
     if sqlite:
         query = "SELECT name, sql AS how FROM sqlite_master WHERE type = 'trigger'"
     else:
-        query = "SELECT tgname AS name, tgenabled::text AS how FROM pg_trigger WHERE NOT tgisinternal"
+        query = (
+            "SELECT tgname AS name, pg_get_triggerdef(t.oid, true) || ' ' || prosrc AS how "
+            "FROM pg_trigger t JOIN pg_proc p ON p.oid = tgfoid WHERE NOT tgisinternal AND tgenabled = 'O'"
+        )
     found = {row.name: row.how for row in session.execute(text(query))}
 
     def exists(trigger: Trigger) -> bool:
-        return found.get(trigger.name) == (trigger.create("sqlite") if sqlite else "O")
+        how = found.get(trigger.name, "")
+        if sqlite:
+            return bool(how == trigger.create("sqlite"))
+        return _words(how) == _words(f"{trigger.create('postgresql')} {POSTGRESQL_BODY}")
 
     for table in (*TABLES_SINCE_0005, *TABLES_SINCE_0006, *TABLES_SINCE_0007):
         for trigger in triggers(table, "sqlite" if sqlite else "postgresql"):
             if not exists(trigger):
                 yield f"the trigger {trigger.name} was removed, disabled or changed"
+
+
+def _words(statement: str) -> list[str]:
+    """The words of a statement, but for what PostgreSQL makes of them when it shows it: casts, and `IN` as an array."""
+    without_casts = re.sub(r"::[a-z]+( varying)?(\[\])?", "", statement.lower())
+    return [word for word in re.findall(r"'[^']*'|[\w.]+", without_casts) if word not in ("in", "any", "array")]
 
 
 def _not_reached(trail: Trail, known: Sequence[ChainHead]) -> Iterator[str]:

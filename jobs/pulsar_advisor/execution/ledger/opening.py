@@ -31,7 +31,7 @@ _NOT_PERMITTED: Final = "42501"
 
 
 def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
-    """Open a ledger (SQLite, PostgreSQL) by its address, see `ledger_address`; create or upgrade its tables.
+    """Open a ledger (SQLite, PostgreSQL) by its address, see `ledger_url`; create or upgrade its tables.
 
     Its clock is that of the place where it is kept, the same for every host: `now_ms` is for tests.
     Raises `UsageError` if the URL is not one, `StorageError` if the database can't be used or is from a newer release.

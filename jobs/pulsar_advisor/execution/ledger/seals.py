@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from importlib.metadata import version
 from typing import Final
 
 from sqlalchemy import select
@@ -11,8 +10,9 @@ from sqlalchemy import select
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import Seal
 from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.release import running_release
 
-RELEASE: Final = version("pulsar-rebalance-advisor")
+RELEASE: Final = running_release()
 
 
 def record_seal(ledger: Ledger, cluster: str, snapshot: str, stage: str, sha256: str, plans: Collection[str]) -> None:

@@ -1,6 +1,6 @@
 """The tables of the ledger: who proposed, approved and applied which plan, and what was observed.
 
-All times are epoch milliseconds. `execution/migrations` creates these tables; a test checks that the two agree.
+All times are epoch milliseconds. `migrations` creates these tables; a test checks that the two agree.
 """
 
 from __future__ import annotations

@@ -68,9 +68,9 @@ TABLES_SINCE_0005: Final = ("events", "plans", "proposals", "approvals", "runs",
 TABLES_SINCE_0006: Final = ("verifications", "verified_bundles", "verified_brokers")
 TABLES_SINCE_0007: Final = ("seals",)
 
+POSTGRESQL_BODY: Final = "BEGIN RAISE EXCEPTION '%', TG_ARGV[0]; END"
 POSTGRESQL_FUNCTION: Final = (
-    "CREATE FUNCTION ledger_refuses() RETURNS trigger LANGUAGE plpgsql AS "
-    "$$ BEGIN RAISE EXCEPTION '%', TG_ARGV[0]; END $$"
+    f"CREATE FUNCTION ledger_refuses() RETURNS trigger LANGUAGE plpgsql AS $$ {POSTGRESQL_BODY} $$"
 )
 
 

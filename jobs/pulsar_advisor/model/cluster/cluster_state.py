@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from pulsar_advisor.model.cluster.bundle_range import format_range
 from pulsar_advisor.model.cluster.inputs import Input
-from pulsar_advisor.model.configuration.kinds import WANTED_VIEWS as WANTED_VIEWS
 from pulsar_advisor.model.configuration.kinds import LoadManagerKind as LoadManagerKind
 from pulsar_advisor.model.configuration.kinds import View as View
 from pulsar_advisor.model.configuration.kinds import WantedView as WantedView

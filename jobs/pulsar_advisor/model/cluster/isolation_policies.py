@@ -6,8 +6,8 @@ and secondary if only a secondary expression does. Secondaries are added while f
 `min_limit` (the usage threshold is never read). A namespace without a policy gets the shared brokers: those that are
 primary in no policy and accept its kind of topics.
 
-Expressions are Java's (`java_expressions`). One that can't be applied here matches nothing and is reported. Unchanged
-from 2.11 to 5.0. Source: Pulsar `SimpleResourceAllocationPolicies`, `NamespaceIsolationPolicyImpl`,
+Expressions are Java's (`model.java.expressions`). One that can't be applied here matches nothing and is reported.
+Unchanged from 2.11 to 5.0. Source: Pulsar `SimpleResourceAllocationPolicies`, `NamespaceIsolationPolicyImpl`,
 `MinAvailablePolicy`, `LoadManagerShared.applyNamespacePolicies`.
 """
 

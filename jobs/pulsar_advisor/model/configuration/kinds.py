@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, get_args
+from typing import Literal
 
 View = Literal["fresh", "published"]
 """Figures as the brokers have them now, or as the leader sees them in ZooKeeper."""
 WantedView = Literal["judged", View]
 """The views to choose from: `judged` is the one that was validated, `fresh` if any broker was asked."""
-WANTED_VIEWS: Final[tuple[WantedView, ...]] = get_args(WantedView)
 LoadManagerKind = Literal["modular", "simple", "extensible"]

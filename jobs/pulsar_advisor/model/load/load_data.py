@@ -68,7 +68,7 @@ class BrokerLoad:
     order: Indices
     """Rows of the brokers that reported, in the order Java walks them."""
     weighted_usage: Floats
-    """Greatest weighted share (ratio) of a resource, see `model.resource_usage`."""
+    """Greatest weighted share (ratio) of a resource, see `model.load.resource_usage`."""
     overload_usage: Floats
     """The usage (ratio) that is compared with the overload threshold."""
     traffic: Floats

@@ -325,11 +325,14 @@ def is_sealed_as(content: bytes, digest: str) -> bool:
 def sealed_before(content: bytes, digest: str) -> Sealed:
     """A plan that was sealed, from its file; its steps, often many megabytes, are not read.
 
-    Raises `Refused` unless its digest is this one.
+    Raises `Refused` unless its digest is this one, `StorageError` if it holds no plan.
     """
     if not is_sealed_as(content, digest):
         raise Refused(f"the file does not hold the plan {digest}: it was changed; make it again with `recommend`")
-    head = msgspec.json.decode(content, type=_Head)
+    try:
+        head = msgspec.json.decode(content, type=_Head)
+    except msgspec.DecodeError as error:
+        raise StorageError(f"the file with the digest {digest} holds no plan: {error}") from error
     return Sealed(content, digest, head.cluster, head.identity.cluster_name, head.snapshot)
 
 

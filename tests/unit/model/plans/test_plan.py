@@ -60,6 +60,12 @@ def test_what_was_changed_since_it_was_sealed_is_refused() -> None:
             sealed_before(content, digest)
 
 
+def test_what_is_no_plan_is_none_whatever_its_digest() -> None:
+    digest = f"sha256:{hashlib.sha256(b'{}').hexdigest()}"
+    with pytest.raises(StorageError, match="holds no plan"):
+        sealed_before(b"{}", digest)
+
+
 def test_the_bytes_are_canonical() -> None:
     content = dump_plan(make_plan([unload_step()]))
     assert content == json.dumps(json.loads(content), sort_keys=True, separators=(",", ":")).encode()
