@@ -32,6 +32,6 @@ def shown_in_process_list(address: str) -> str:
     """The address, for a command line. Raises `UsageError` if it would show a password to all users of the machine."""
     url = ledger_url(address)
     kept_elsewhere = address.partition(":")[0] in ("env", "file")
-    if not kept_elsewhere and (url.password is not None or "password" in url.query):
+    if not kept_elsewhere and (url.password is not None or any(name.endswith("password") for name in url.query)):
         raise UsageError("--ledger shows a password to every user of this machine: give env:NAME or file:PATH instead")
     return address

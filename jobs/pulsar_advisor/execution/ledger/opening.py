@@ -45,6 +45,8 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
         raise UsageError(
             f"no driver for ledger {without_secrets(parsed)}: {error}; use sqlite:///FILE or postgresql://…"
         ) from error
+    except ValueError as error:
+        raise UsageError(f"ledger {without_secrets(parsed)}: an option of its URL has an unusable value") from error
     except OSError as error:
         raise StorageError(
             f"can't open or create ledger {without_secrets(parsed)}: {error.strerror or error}: check its disk and "

@@ -26,7 +26,7 @@ TIME_LIMIT_S: Final = 1.0
 _QUOTED: Final = regex.compile(r"(?<!\\)((?:\\\\)*)\\Q(.*?)(?:\\E|\Z)", regex.DOTALL)
 _UNESCAPED: Final = r"(?<!\\)(?:\\\\)*"
 _READ_DIFFERENTLY: Final = regex.compile(
-    rf"{_UNESCAPED}(?:\\[pPhHRXGkzeccNmMKLv]|\[[^\]]*\[|&&|\{{(?!\d+(?:,\d*)?\}})"
+    rf"{_UNESCAPED}(?:\\[pPhHRXGkzecNmMKLv0]|\[[^\]]*\[|&&|\{{(?!\d+(?:,\d*)?\}})"
     r"|\(\?(?!<?[=!]|[:>]|<[A-Za-z]|[imsx]+:)(?!(?<=\A\(\?)[imsx]+\)))"
 )
 

@@ -31,7 +31,7 @@ def test_an_address_without_a_password_may_be_shown() -> None:
     assert shown_in_process_list("postgresql+psycopg://advisor@db/x") == "postgresql+psycopg://advisor@db/x"
 
 
-@pytest.mark.parametrize("address", [URL, "postgresql://a:hunter2@db/x", "postgresql://a@db/x?password=hunter2"])
+@pytest.mark.parametrize("address", [URL, "postgresql://a:hunter2@db/x", "postgresql://a@db/x?sslpassword=hunter2"])
 def test_an_address_with_a_password_is_no_option(address: str) -> None:
     with pytest.raises(UsageError, match="give env:NAME or file:PATH") as error:
         shown_in_process_list(address)

@@ -177,6 +177,11 @@ def test_no_message_about_a_ledger_holds_its_password(url: str) -> None:
     assert "hunter2" not in str(refusal.value)
 
 
+def test_an_option_of_a_url_that_is_no_number_is_usage(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="an option of its URL has an unusable value"):
+        open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite?timeout=abc")
+
+
 def test_a_database_without_a_driver_is_named() -> None:
     with pytest.raises(UsageError, match=r"no driver for ledger nosuchdatabase://advisor:\*\*\*@db"):
         open_ledger("nosuchdatabase://advisor:hunter2@db")

@@ -48,6 +48,7 @@ def test_syntax_that_is_read_alike_is_applied(expression: str, name: str) -> Non
         r"\h",
         r"a\z",
         r"\v",
+        r"\0101",
         r"\ma",
         "{",
         "a{,2}",
