@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_advisor.execution.run.pace import sent_in_order
-from pulsar_advisor.execution.run.preconditions import executable_steps
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.model.text.plain_text import plain
@@ -56,7 +55,7 @@ def _lines(
     not_computed_here: str | None,
     left_over: Collection[int],
 ) -> Iterator[str]:
-    sent = list(sent_in_order(executable_steps(plan), throttle))
+    sent = list(sent_in_order(plan.executable_steps, throttle))
     unloads = [(number, step) for number, step in enumerate(sent, 1) if step.action == "unload"]
     splits = [(number, step) for number, step in enumerate(sent, 1) if step.action == "split"]
     before, after = plan.predicted.before, plan.predicted.after

@@ -41,7 +41,7 @@ from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.run.preconditions import destinations_after, executable_steps
+from pulsar_advisor.execution.run.preconditions import destinations_after
 from pulsar_advisor.model.plans.plan import load_plan
 from pulsar_advisor.storage.index import has_report
 from pulsar_advisor.storage.plans import PlanReference, advised_plan
@@ -224,7 +224,7 @@ def test_the_advised_plan_goes_from_the_reports_button_to_the_verified_figure_on
 
     record = plan_record(ledger, advised.digest)
     assert record is not None
-    destinations = destinations_after(executable_steps(load_plan(record.document.encode())))
+    destinations = destinations_after(load_plan(record.document.encode()).executable_steps)
     assert destinations.items() <= cluster.admin.owners(CLUSTER_NAME).items()
     assert cluster.unloads() - before == unloads(
         event.detail for event in ledger.events(advised.digest) if event.kind == "step sent"

@@ -11,7 +11,7 @@ from typing import Final
 
 from pulsar_advisor.admin.read_client import Observer, UnreadableAnswer
 from pulsar_advisor.admin.transport import ErrorAnswer, NoAnswer
-from pulsar_advisor.documents.manifest import Failure, Missing, Read
+from pulsar_advisor.documents.manifest import NOT_AVAILABLE, Failure, Missing, Read
 from pulsar_advisor.model.errors import ClusterUnreachable
 
 CLUSTER: Final = "cluster"
@@ -19,9 +19,6 @@ CLUSTER: Final = "cluster"
 ZOOKEEPER: Final = "zookeeper"
 SERVICE: Final = "service_url"
 """Target of surfaces that are listened to, beginning before the other reads."""
-
-NOT_AVAILABLE: Final = "not available"
-"""How the reason begins if the cluster's release or load manager lacks the surface."""
 
 
 def now_ms() -> int:

@@ -32,7 +32,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     """A plan for its approver: effect, steps, digest."""
     from pulsar_advisor.model.plans.plan import digest_of
 
-    steps = [step for step in plan.steps if step.executable]
+    steps = plan.executable_steps
     unloads = sum(step.action == "unload" for step in steps)
     before, after = plan.predicted.before.maximum_ratio, plan.predicted.after.maximum_ratio
     yield f"{plan.title}, cluster {plan.cluster}, snapshot {plan.snapshot}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import chain
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from pulsar_advisor.documents.document import Count, Document, Part
 from pulsar_advisor.model.configuration.kinds import LoadManagerKind
@@ -41,6 +41,10 @@ class Read(Part):
     bytes: Count = 0
     status: int | None = None
     """The worst HTTP status, 0 without a response; null for ZooKeeper."""
+
+
+NOT_AVAILABLE: Final = "not available"
+"""How the reason begins if the cluster's release or load manager lacks the surface, or it wasn't asked for."""
 
 
 class Missing(Part):

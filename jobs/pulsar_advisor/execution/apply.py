@@ -33,7 +33,6 @@ from pulsar_advisor.execution.run.preconditions import (
     boundaries_after,
     call_of,
     differences,
-    executable_steps,
     expected_boundaries,
     foreign,
     from_the_future,
@@ -271,7 +270,7 @@ def _refusals(
         yield f"the plan is a roll, whose turns wait for restarts: {reader().go_on_with_roll}"
     if options.turns_before is None and (roll := roll_under_way(ledger, plan.identity.cluster_name)) is not None:
         yield f"the roll {roll} is under way on this cluster: wait for its end, or {reader().end_roll}"
-    if not executable_steps(plan):
+    if not plan.executable_steps:
         yield "the plan has no step that could be carried out"
     unfinished = _unfinished(runs)
     if any(run.state == "aborted" for run in runs):
@@ -317,7 +316,7 @@ def _dry_run(
     owners: dict[str, str | None] = {}
     throttle, _ = _approved_throttle(plan, ledger, options)
     accepts_worse = any("worse" in approval.consents for approval in approvals_of_plan(ledger, digest_of(plan)))
-    for step in () if any(malformed(plan)) else executable_steps(plan):
+    for step in () if any(malformed(plan)) else plan.executable_steps:
         found, _ = look(cluster, ledger, plan, step)
         boundaries = found.boundaries
         for earlier in done:
@@ -369,6 +368,6 @@ def _end(
             detail=records[step.id].observation,
             request=call_of(step, plan.pulsar_version).request,
         )
-        for step in executable_steps(plan)
+        for step in plan.executable_steps
     )
     return _End(outcome, run, sentence, steps)

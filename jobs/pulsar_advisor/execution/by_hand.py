@@ -20,7 +20,7 @@ from pulsar_advisor.admin.read_client import escaped
 from pulsar_advisor.documents.call import Call
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.documents.plan_calls import ExportedStep, PlanCalls
-from pulsar_advisor.execution.run.preconditions import call_of, executable_steps, malformed, observed_at
+from pulsar_advisor.execution.run.preconditions import call_of, malformed, observed_at
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
 from pulsar_advisor.model.text.plain_text import plain
@@ -41,7 +41,7 @@ def exported(plan: Plan, form: Form) -> str:
     """The plan in this form. Raises `Refused` for one that must not be carried out, or has nothing to carry out."""
     if objections := list(malformed(plan)):
         raise Refused(f"this plan must not be carried out: {'; '.join(objections)}")
-    if not executable_steps(plan):
+    if not plan.executable_steps:
         raise Refused(f"the plan has no step that can be carried out: {plan.decision.why_nothing or plan.title}")
     return (
         json.dumps(as_json(plan_calls(plan)), indent=1) + "\n"
@@ -53,10 +53,10 @@ def exported(plan: Plan, form: Form) -> str:
 def _parts(plan: Plan) -> tuple[list[Step], list[Step]]:
     """The unloads, and the splits with the steps that come after one, each in the order of the plan."""
     irreversible: dict[str, Step] = {}
-    for step in executable_steps(plan):
+    for step in plan.executable_steps:
         if step.action == "split" or any(before in irreversible for before in step.after):
             irreversible[step.id] = step
-    return [step for step in executable_steps(plan) if step.id not in irreversible], list(irreversible.values())
+    return [step for step in plan.executable_steps if step.id not in irreversible], list(irreversible.values())
 
 
 def _to_mind(plan: Plan) -> Iterator[str]:
@@ -103,7 +103,7 @@ def _script(plan: Plan, form: Literal["pulsar-admin", "curl"]) -> Iterator[str]:
     yield "set -u"
     yield f"CLUSTER={shlex.quote(plan.identity.cluster_name)}"
     yield f"BROKERS=({shlex.join(plan.identity.broker_ids)})"
-    yield f"STEPS={shlex.quote(''.join(f' {step.id}' for step in executable_steps(plan)) + ' ')}"
+    yield f"STEPS={shlex.quote(''.join(f' {step.id}' for step in plan.executable_steps) + ' ')}"
     yield f"TAKEN_AT={int(taken.timestamp())}  # {observed_at(plan)}"
     yield f"MISSED={shlex.quote(_MISSED[plan.load_manager])}"
     yield ""

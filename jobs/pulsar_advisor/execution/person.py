@@ -13,19 +13,13 @@ from functools import cache
 from typing import Final
 
 from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.text.plain_text import INVISIBLE
 
 UNAUTHENTICATED: Final = "unauthenticated:"
 
-_INVISIBLE: Final = (
-    frozenset((0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x2800, 0x3164, 0xFFA0))
-    | frozenset(range(0xFE00, 0xFE10))
-    | frozenset(range(0xE0100, 0xE01F0))
-)
-"""Invisible marks and letters (Unicode `Default_Ignorable_Code_Point`, and the empty Braille cell); the categories
-`_REFUSED` cover the other invisible characters."""
-
 _REFUSED: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Control and format characters, surrogates, private-use and unassigned code points, line and paragraph separators."""
+"""Control and format characters, surrogates, private-use and unassigned code points, line and paragraph separators;
+the other invisible characters are `INVISIBLE`."""
 
 
 _WRITTEN_TOGETHER: Final = (
@@ -55,7 +49,7 @@ class Person:
         if not name:
             raise UsageError("a name is needed (--as NAME): the ledger keeps it beside what you do")
         for character in name:
-            if unicodedata.category(character) in _REFUSED or ord(character) in _INVISIBLE:
+            if unicodedata.category(character) in _REFUSED or ord(character) in INVISIBLE:
                 raise UsageError(
                     f"the name {name!a} holds the invisible character U+{ord(character):04X}: give the name without it"
                 )
@@ -86,7 +80,7 @@ def _looks(name: str) -> frozenset[str]:
     visible = "".join(
         character
         for character in unicodedata.normalize("NFKD", name)
-        if unicodedata.category(character) not in _REFUSED and ord(character) not in _INVISIBLE
+        if unicodedata.category(character) not in _REFUSED and ord(character) not in INVISIBLE
     )
     plain = " ".join(visible.split())
     return frozenset({_skeleton(plain).casefold(), _skeleton(plain.casefold())})

@@ -15,7 +15,7 @@ from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run.observe import find_owner
-from pulsar_advisor.execution.run.preconditions import executable_steps, foreign, malformed
+from pulsar_advisor.execution.run.preconditions import foreign, malformed
 from pulsar_advisor.model.cluster.bundle_range import format_range, parse_range
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import (
@@ -57,7 +57,7 @@ def propose_undo(plan: Plan, ledger: Ledger, cluster: ClusterPort) -> Plan:
     if any(run.state == "active" for run in runs):
         raise Refused(f"{digest} is being carried out: wait for its run to end, or {reader().end_run}")
     records = {name: record for run in runs for name, record in steps_of_run(ledger, run.id).items() if record.attempts}
-    moved = [step for step in executable_steps(plan) if step.action == "unload" and _is_confirmed(records, step)]
+    moved = [step for step in plan.executable_steps if step.action == "unload" and _is_confirmed(records, step)]
     if not moved:
         raise Refused(f"no unload of {digest} was confirmed: there is nothing to undo")
     if reason := foreign(plan, cluster.cluster_name(), cluster.active_brokers()):
@@ -80,7 +80,7 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], now: Present) -> Pl
     where they were before the run, in reverse order of their moves; a bundle that was split since returns in parts. A
     move that can't be undone becomes a step that is not executable, with the reason.
     """
-    attempted = [step for step in executable_steps(plan) if step.id in records]
+    attempted = [step for step in plan.executable_steps if step.id in records]
     confirmed = [step for step in attempted if _is_confirmed(records, step)]
     moves: dict[str, list[Step]] = {}
     for step in confirmed:
@@ -200,7 +200,7 @@ def _impossible(step: Step, why: str) -> Step:
 
 def forecast_with(plan: Plan, done: Collection[str]) -> Forecast:
     """The plan's forecast as if only these steps (by id) were done: each adds what it adds in the plan."""
-    executable = executable_steps(plan)
+    executable = plan.executable_steps
     if not done:
         return plan.predicted.before
     if {step.id for step in executable} <= set(done):

@@ -11,7 +11,6 @@ from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run, Verification, VerifiedBroker, VerifiedBundle
 from pulsar_advisor.execution.ledger.verifications import record_verification
-from pulsar_advisor.execution.run.preconditions import executable_steps
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.cluster.segment_changes import segment_changes
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
@@ -156,7 +155,7 @@ def _bundle_checks(plan: Plan, state: ClusterState) -> Iterator[BundleCheck]:
     """Each bundle that the plan places: its last step counts; the children replace a split bundle."""
     predicted: dict[str, str | None] = {}
     sources: dict[str, str] = {}
-    for step in executable_steps(plan):
+    for step in plan.executable_steps:
         if step.action == "unload":
             predicted[step.bundle_name] = step.destination
             sources[step.bundle_name] = step.source

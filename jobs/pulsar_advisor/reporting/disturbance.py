@@ -79,7 +79,7 @@ class Tenant:
 
 def disturbance_of(state: ClusterState, plan: Plan | None, pace: Pace | None) -> Disturbance | None:
     """The estimate; None if there is nothing to carry out. The children of a split count without clients."""
-    steps = [step for step in plan.steps if step.executable] if plan is not None else []
+    steps = plan.executable_steps if plan is not None else ()
     if not steps:
         return None
     unloads = [step for step in steps if step.action == "unload"]

@@ -122,7 +122,7 @@ def _acting(alone: Simulation, scores: Sequence[CycleScore]) -> tuple[CycleSeen,
 
 def planned(state: ClusterState, plan: Plan) -> CarriedOut:
     """What a plan's executable steps make of a cluster: its splits, and the unloads with a destination."""
-    steps = [step for step in plan.steps if step.executable]
+    steps = plan.executable_steps
     rows = _rows(state)
     division = divided(
         state,

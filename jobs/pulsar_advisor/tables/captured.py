@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from pulsar_advisor.documents.manifest import Failure, Manifest, Missing, Read
+from pulsar_advisor.documents.manifest import NOT_AVAILABLE, Failure, Manifest, Missing, Read
 from pulsar_advisor.tables.frames import Row
-from pulsar_advisor.tables.schemas import NOT_AVAILABLE
 
 
 def captured_documents(manifest: Manifest, counts: Mapping[str, tuple[int, int]]) -> Iterator[Row]:

@@ -7,9 +7,6 @@ from typing import Final
 
 from pulsar_advisor.model.cluster.cluster_state import FIGURES
 
-NOT_AVAILABLE: Final = "not available"
-"""How a reason in the manifest's `missing` begins if the release or load manager doesn't have the input."""
-
 
 @dataclass(frozen=True)
 class Column:

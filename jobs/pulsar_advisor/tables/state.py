@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pulsar_advisor.documents.manifest import Manifest
+from pulsar_advisor.documents.manifest import NOT_AVAILABLE, Manifest
 from pulsar_advisor.documents.validation import CheckResult
 from pulsar_advisor.model.cluster.cluster_state import (
     AVERAGES_ORIGINS,
@@ -39,7 +39,7 @@ from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.storage.results import read_manifest, validation_if_any
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.read_table import read_table
-from pulsar_advisor.tables.schemas import NOT_AVAILABLE, RESOURCES, TOPICS, TRAFFIC
+from pulsar_advisor.tables.schemas import RESOURCES, TOPICS, TRAFFIC
 from pulsar_advisor.tables.stored import ARROW
 
 _RESOURCES: Final = tuple(RESOURCES.values())

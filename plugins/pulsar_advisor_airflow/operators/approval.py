@@ -108,7 +108,6 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
     def execute(self, context: Context) -> Any:
         """Show the plan and wait for a response. Skipped, and refused in the ledger, if no step can be carried out."""
         from pulsar_advisor.execution.consent.approval import require_may_run
-        from pulsar_advisor.execution.run.preconditions import executable_steps
         from pulsar_advisor.execution.throttle import ApplyThrottle
         from pulsar_advisor.stages.derive import why_not_computed_here
         from pulsar_advisor_airflow import approval_request
@@ -122,7 +121,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
                 no = {"chosen_options": [self.REJECT], "responded_at": datetime.now(UTC), "responded_by_user": None}
                 return self._rejected(context, rejection, no)
             plan = self._load()
-            if not executable_steps(plan):
+            if not plan.executable_steps:
                 reasons = "; ".join(dict.fromkeys(step.not_executable_because or "" for step in plan.steps))
                 nothing = f"nothing to approve, since no step can be carried out: {reasons or 'the plan has none'}"
                 record_refusal(ledger, self.plan["digest"], nothing)

@@ -35,7 +35,6 @@ from pulsar_advisor.execution.ledger.tables import Approval, Event, Proposal, Ru
 from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
 from pulsar_advisor.execution.run.guard import left_off
 from pulsar_advisor.execution.run.pace import sent_in_order
-from pulsar_advisor.execution.run.preconditions import executable_steps
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError, Refused, UsageError
 from pulsar_advisor.model.plans.goal import ROLL
@@ -274,7 +273,7 @@ def run_content(ledger: Ledger, cluster: Cluster, number: int, place: Place) -> 
     records = steps_of_run(ledger, run.id)
     approval = approvals.get(run.approval_id)
     throttle = approval.throttle if approval else DEFAULT_THROTTLE
-    order = sent_in_order(executable_steps(proposed_plan(ledger, cluster, run.digest)), throttle)
+    order = sent_in_order(proposed_plan(ledger, cluster, run.digest).executable_steps, throttle)
     steps = [records[step.id] for step in order if step.id in records]
     parked = lists.events_of(ledger, [run.digest], ["run parked"]).get(run.digest, ())
     return RunContent(
@@ -380,7 +379,7 @@ def _file_number(address: str) -> int:
 
 
 def _steps_as_sent(plan: Plan, throttle: ApplyThrottle, first: int) -> Part[tuple[int | None, Step]]:
-    sent = enumerate(sent_in_order(executable_steps(plan), throttle), 1)
+    sent = enumerate(sent_in_order(plan.executable_steps, throttle), 1)
     rows = chain(sent, ((None, step) for step in plan.steps if not step.executable))
     return _part(list(islice(rows, first, first + STEPS_SHOWN + 1)), STEPS_SHOWN, lambda _: first + STEPS_SHOWN)
 
@@ -388,7 +387,7 @@ def _steps_as_sent(plan: Plan, throttle: ApplyThrottle, first: int) -> Part[tupl
 def _why_not(ledger: Ledger | None, plan: Plan, digest: str) -> str:
     if plan.shedder == ROLL:
         return "it is a rolling restart: trigger pulsar_rolling_restart with its digest"
-    if not executable_steps(plan):
+    if not plan.executable_steps:
         return "no step of it can be carried out"
     try:
         if ledger is not None:

@@ -93,7 +93,7 @@ def approve(
     """
     EXPIRES.check(valid_for_s)
     require_digest(plan, digest)
-    if not any(step.executable for step in plan.steps):
+    if not plan.executable_steps:
         raise Refused("the plan has no step that could be carried out: there is nothing to approve")
     require_may_run(ledger, digest, again=True)  # who takes over a run that was lost may need another approval
     if reason := _forbidden(ledger, digest, approver.name, approver.source, policy):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from datetime import date, datetime, time
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -122,7 +122,7 @@ class Criteria(_Part):
 
     def unmet(self, plan: Plan, now: datetime) -> Iterator[str]:
         """Each criterion that the plan doesn't meet at this time, as a clause for the person who then decides."""
-        steps = [step for step in plan.steps if step.executable]
+        steps = plan.executable_steps
         moves = sum(step.action == "unload" for step in steps)
         if not 1 <= moves <= self.max_moves:
             yield f"it moves {count(moves, 'bundle')}, and max_moves is {self.max_moves}"
@@ -160,7 +160,7 @@ class Criteria(_Part):
         criteria = self.model_dump_json(by_alias=True, exclude_none=True, exclude={"name", "approved_by"})
         return f"every criterion of {named}{decided} is met: {criteria}"
 
-    def _other_namespaces(self, steps: list[Step]) -> Iterator[str]:
+    def _other_namespaces(self, steps: Sequence[Step]) -> Iterator[str]:
         for namespace in sorted({step.namespace for step in steps}):
             if not any(fnmatchcase(namespace, pattern) for pattern in self.namespaces):
                 yield f"namespace {namespace} matches none of {', '.join(self.namespaces)}"

@@ -16,7 +16,7 @@ from pulsar_advisor.execution.run.ongoing_run import OngoingRun
 from pulsar_advisor.execution.run.outcomes import drifted, leave_out
 from pulsar_advisor.execution.run.pace import Pace
 from pulsar_advisor.execution.run.parking import Parked, Parking
-from pulsar_advisor.execution.run.preconditions import differences, executable_steps, overload
+from pulsar_advisor.execution.run.preconditions import differences, overload
 from pulsar_advisor.execution.run.split import settle_split, split
 from pulsar_advisor.execution.run.turns import Waits, take_turns
 from pulsar_advisor.execution.run.unload import settle_unload, unload
@@ -31,7 +31,7 @@ LATE_POLL_S: Final = 3.0
 def carry_out(run: OngoingRun) -> None:
     """Perform every executable step that remains. Raises `Stop`, `ClusterUnreachable`, `LeaseLost`."""
     brokers = run.cluster.active_brokers()
-    steps = executable_steps(run.plan)
+    steps = run.plan.executable_steps
     needed = pace.prerequisites(steps)
     without_effect = _settle_all(run, steps)
     waited = run.options.waited

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.run.observe import find_owner
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
-from pulsar_advisor.execution.run.preconditions import destinations_after, executable_steps
+from pulsar_advisor.execution.run.preconditions import destinations_after
 
 
 def check_health(run: OngoingRun, brokers: frozenset[str]) -> None:
@@ -38,7 +38,7 @@ def check_guard(run: OngoingRun) -> None:
 def _check_owners(run: OngoingRun) -> None:
     """Check that moved bundles are still in place: if others move bundles too, the plan's forecasts are void."""
     records = run.held.steps()
-    done = [step for step in executable_steps(run.plan) if records[step.id].state == "confirmed"]
+    done = [step for step in run.plan.executable_steps if records[step.id].state == "confirmed"]
     for bundle, destination in destinations_after(done).items():
         if bundle not in run.cluster.owned_bundles(destination):
             namespace, _, text = bundle.rpartition("/")

@@ -14,7 +14,7 @@ from pulsar_advisor.execution.run.guard import Guard
 from pulsar_advisor.execution.run.observe import look as look_at
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption
 from pulsar_advisor.execution.run.pace import Signs
-from pulsar_advisor.execution.run.preconditions import Found, executable_steps
+from pulsar_advisor.execution.run.preconditions import Found
 from pulsar_advisor.execution.run.preconditions import expected_boundaries as boundaries_before
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError
@@ -51,7 +51,7 @@ class OngoingRun:
     def look(self, step: Step) -> tuple[Found, tuple[str, ...]]:
         """The facts about a step; bundles in flight count as arrived."""
         records = self.held.steps()
-        in_flight = [other for other in executable_steps(self.plan) if records[other.id].state == "sent"]
+        in_flight = [other for other in self.plan.executable_steps if records[other.id].state == "sent"]
         arriving = {other.namespace for other in in_flight if other.destination == step.destination}
         return look_at(self.cluster, self.ledger, self.plan, step, arriving)
 
@@ -59,7 +59,7 @@ class OngoingRun:
         """The boundaries of a step's namespace, as the steps confirmed so far should have left them."""
         records = self.held.steps()
         return boundaries_before(
-            step, (done for done in executable_steps(self.plan) if records[done.id].state == "confirmed")
+            step, (done for done in self.plan.executable_steps if records[done.id].state == "confirmed")
         )
 
     def none_confirmed(self) -> bool:

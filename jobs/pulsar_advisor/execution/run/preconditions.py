@@ -44,11 +44,6 @@ class Found:
     """Bundles with a call of unknown outcome, and the run of another plan that sent it."""
 
 
-def executable_steps(plan: Plan) -> tuple[Step, ...]:
-    """The steps that may be sent, in order."""
-    return tuple(step for step in plan.steps if step.executable)
-
-
 def call_of(step: Step, pulsar_version: str) -> Unload | Split:
     """The call for a step. Up to 2.10, it can't include positions; there `malformed` allows only equal halves."""
     if step.action == "unload":
@@ -304,7 +299,7 @@ def _added_usage(plan: Plan, broker: str) -> Mapping[str, float] | None:
     before = plan.predicted.before.brokers.get(broker)
     usage = before.usage_ratio if before else None
     added = {}
-    for step in executable_steps(plan):
+    for step in plan.executable_steps:
         if broker in step.predicted.brokers:
             afterwards = step.predicted.brokers[broker]
             if usage is None or afterwards is None:

@@ -225,6 +225,11 @@ class Plan(_Part):
         return self.goal.title if self.goal is not None else combination(self.shedder, self.placement)
 
     @property
+    def executable_steps(self) -> tuple[Step, ...]:
+        """The steps that may be sent, in order."""
+        return tuple(step for step in self.steps if step.executable)
+
+    @property
     def file_name(self) -> str:
         """`<shedder>--<placement>--<first 12 digits of the digest>.json`; without a placement strategy, without it."""
         return file_name(self, digest_of(self))

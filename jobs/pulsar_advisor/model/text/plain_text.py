@@ -11,10 +11,14 @@ from typing import Any, Final
 NO_BREAK: Final = "\u00a0"
 """The space between a figure and its unit."""
 
-_INVISIBLE: Final = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+INVISIBLE: Final = (
+    frozenset((0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x2800, 0x3164, 0xFFA0))
+    | frozenset(range(0xFE00, 0xFE10))
+    | frozenset(range(0xE0100, 0xE01F0))
 )
-"""Characters that are letters or marks by their class, and show nothing: Unicode's default-ignorable ones."""
+"""Code points that are letters or marks by their class, and show nothing: Unicode's default-ignorable ones, and the
+empty Braille cell."""
+_INVISIBLE: Final = re.compile(f"[{''.join(map(chr, sorted(INVISIBLE)))}]")
 
 
 def plain(text: str, keep: str = "") -> str:

@@ -106,7 +106,7 @@ class Score:
 
 def score(plan: Plan, state: ClusterState, *, file: str, digest: str) -> Score:
     """The score of a plan as it was written; the clients of its bundles are those of the state it was made from."""
-    executable = [step for step in plan.steps if step.executable]
+    executable = plan.executable_steps
     unloads = [step for step in executable if step.action == "unload"]
     before, after = plan.predicted.before, plan.predicted.after
     rows = _rows_of(unloads, state)

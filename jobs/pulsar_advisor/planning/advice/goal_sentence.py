@@ -15,7 +15,7 @@ _ROUNDING: Final = 1e-9
 
 def goal_sentence(plan: Plan, floor_ratio: float = DEFAULT_RATIO) -> str:
     """The sentence for an operator; usages are the likely ones, with their range where it is wider than noise."""
-    steps = [step for step in plan.steps if step.executable]
+    steps = plan.executable_steps
     if not steps:
         start = "Do nothing" if goal_outcome(plan) == "reached" else "Nothing can be done"
         why = (plan.decision.why_nothing or "no bundle can be moved").removesuffix(".")

@@ -74,7 +74,7 @@ def all_refused(why_nothing: Iterable[str | None], refused: Collection[str]) -> 
 
 def plan_sentence(plan: Plan, floor_ratio: float = DEFAULT_RATIO) -> str:
     """What the executable steps of a plan do and bring; a gain below the noise floor is none."""
-    steps = [step for step in plan.steps if step.executable]
+    steps = plan.executable_steps
     unloads = [step for step in steps if step.action == "unload"]
     splits = [step for step in steps if step.action == "split"]
     if not unloads:

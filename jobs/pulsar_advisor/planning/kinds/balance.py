@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.strategy.decision import Figure
 from pulsar_advisor.planning.kinds.answers import proposal
 from pulsar_advisor.planning.kinds.choosing import fewest_within, movable_above, target_of
-from pulsar_advisor.planning.kinds.room import ROOM_KEYS, Room
-from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS
+from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Room
 from pulsar_advisor.planning.proposals.proposal import Proposal
 
-READS: Final[frozenset[Input]] = EVERY_UNLOAD_READS | {"bundle_counts"}
+READS: Final = ROOM_READS
 SETTING_KEYS: Final = ROOM_KEYS
 
 

@@ -12,17 +12,15 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.load.resource_usage import weighted_maximum
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, fixed, proposal
 from pulsar_advisor.planning.kinds.packing import PERCENT, packed, shortfall
-from pulsar_advisor.planning.kinds.room import ROOM_KEYS, Room
-from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS
+from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Room
 from pulsar_advisor.planning.proposals.proposal import Proposal
 
-READS: Final[frozenset[Input]] = EVERY_UNLOAD_READS | {"bundle_counts"}
+READS: Final = ROOM_READS
 SETTING_KEYS: Final = ROOM_KEYS
 
 

@@ -14,14 +14,12 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW
-from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.planning.kinds.answers import Answer, fixed, moved_to, proposal, why_nowhere
-from pulsar_advisor.planning.kinds.room import ROOM_KEYS, Place, Room
-from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS
+from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Place, Room
 from pulsar_advisor.planning.proposals.proposal import Proposal
 
-READS: Final[frozenset[Input]] = EVERY_UNLOAD_READS | {"bundle_counts"}
+READS: Final = ROOM_READS
 SETTING_KEYS: Final = ROOM_KEYS
 
 

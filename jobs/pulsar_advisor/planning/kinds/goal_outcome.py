@@ -32,7 +32,7 @@ def goal_outcome(plan: Plan) -> GoalOutcome | None:
         return None
     if _is_reached(plan, plan.goal):
         return "perhaps" if _may_miss(plan) else "reached"
-    return "in part" if any(step.executable for step in plan.steps) else "missed"
+    return "in part" if plan.executable_steps else "missed"
 
 
 def _may_miss(plan: Plan) -> bool:

@@ -13,18 +13,16 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.kinds.answers import fixed, proposal
 from pulsar_advisor.planning.kinds.drain import mean_if_one_more_fails, without_headroom
 from pulsar_advisor.planning.kinds.packing import shortfall
 from pulsar_advisor.planning.kinds.restarting import Turn, turns_of
-from pulsar_advisor.planning.kinds.room import ROOM_KEYS, Room
-from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS
+from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Room
 from pulsar_advisor.planning.proposals.proposal import Proposal
 
-READS: Final[frozenset[Input]] = EVERY_UNLOAD_READS | {"bundle_counts"}
+READS: Final = ROOM_READS
 SETTING_KEYS: Final = ROOM_KEYS
 
 

@@ -28,6 +28,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
     Floats,
     Integers,
 )
+from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.base_load import BaseLoad, base_load, usage_that_moves, with_usage_of_rates
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS, weighted_maximum
@@ -41,12 +42,15 @@ from pulsar_advisor.placement.filters import (
     policy_candidates,
 )
 from pulsar_advisor.planning.kinds.arrivals import may_have_arrived
+from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS
 from pulsar_advisor.planning.proposals.limits import Limits, among
 from pulsar_advisor.planning.usage.forecast import loads_of
 from pulsar_advisor.splitting.division import Division
 
 Rows = npt.NDArray[np.signedinteger]
 
+ROOM_READS: Final[frozenset[Input]] = EVERY_UNLOAD_READS | {"bundle_counts"}
+"""Inputs that determine the room."""
 ROOM_KEYS: Final = (
     "loadBalancerBrokerOverloadedThresholdPercentage",
     "loadBalancerBrokerMaxTopics",

@@ -24,9 +24,8 @@ from pulsar_advisor.model.strategy.decision import Figure, Split
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, clients, fixed, proposal
 from pulsar_advisor.planning.kinds.choosing import Choice, fewest_within, movable_above, target_of
-from pulsar_advisor.planning.kinds.room import ROOM_KEYS, Place, Room, Rows
+from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Place, Room, Rows
 from pulsar_advisor.planning.proposals.executable import why_never_split
-from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS
 from pulsar_advisor.planning.proposals.proposal import Proposal
 from pulsar_advisor.planning.usage.lower_bound import lowest_maximum
 from pulsar_advisor.planning.usage.scalable_topics import awaited_split
@@ -35,7 +34,7 @@ from pulsar_advisor.splitting.division import divided
 from pulsar_advisor.splitting.even_cut import NoCut, even_cut
 from pulsar_advisor.splitting.limits import LEAST_TOPICS
 
-READS: Final[frozenset[Input]] = EVERY_UNLOAD_READS | {"bundle_counts", "topic_names", "topic_traffic"}
+READS: Final[frozenset[Input]] = ROOM_READS | {"topic_names", "topic_traffic"}
 SETTING_KEYS: Final = (*ROOM_KEYS, "loadBalancerNamespaceMaximumBundles")
 
 _ALGORITHM: Final = "specified_positions_divide"

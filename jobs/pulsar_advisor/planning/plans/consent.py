@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from pulsar_advisor.model.configuration.settings import setting_value
 from pulsar_advisor.model.plans.goal import ROLL
-from pulsar_advisor.model.plans.plan import Plan, Step
+from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.text.some_of import count
 
 ConsentName = Literal["splits", "worse", "low_confidence"]
@@ -75,17 +75,13 @@ def overloaded_ratio(plan: Plan) -> float:
     return float(setting_value(OVERLOADED_KEY, plan.pulsar_version, planned)) / 100
 
 
-def _executable(plan: Plan) -> tuple[Step, ...]:
-    return tuple(step for step in plan.steps if step.executable)
-
-
 def _splits(plan: Plan) -> Iterator[str]:
-    if splits := sum(step.action == "split" for step in _executable(plan)):
+    if splits := sum(step.action == "split" for step in plan.executable_steps):
         yield f"it splits {count(splits, 'bundle')}, which can't be undone"
 
 
 def _worse(plan: Plan) -> Iterator[str]:
-    if not any(step.action == "unload" for step in _executable(plan)):
+    if not any(step.action == "unload" for step in plan.executable_steps):
         return
     before, after = plan.predicted.before, plan.predicted.after
     if before.maximum_ratio is None or after.maximum_ratio is None:
@@ -115,7 +111,7 @@ def _change(before: float, after: float) -> str:
 
 def _unsure(plan: Plan) -> Iterator[str]:
     """The first few steps of low confidence with their doubts; the rest as a number."""
-    unsure = [step for step in _executable(plan) if step.confidence == "low"]
+    unsure = [step for step in plan.executable_steps if step.confidence == "low"]
     for step in unsure[:_STEPS_NAMED]:
         why = " ".join(doubt.sentence for doubt in step.doubts if doubt.confidence == "low")
         yield f"{step.id}: {why.removesuffix('.') or 'the plan does not say why'}"

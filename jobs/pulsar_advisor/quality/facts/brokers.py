@@ -7,7 +7,8 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from pulsar_advisor.quality.facts.figures import COUNTS, FIGURES, HIGHEST_COUNT, HIGHEST_FIGURE, impossible, missing
+from pulsar_advisor.model.cluster.cluster_state import HIGHEST_FIGURE
+from pulsar_advisor.quality.facts.figures import COUNTS, FIGURES, HIGHEST_COUNT, impossible, missing
 from pulsar_advisor.quality.facts.moved import with_moved
 from pulsar_advisor.tables.frames import few_rows, in_session
 from pulsar_advisor.tables.schemas import RESOURCES

@@ -10,9 +10,6 @@ from pulsar_advisor.tables.schemas import TRAFFIC
 FIGURES: Final = tuple(TRAFFIC.values())
 COUNTS: Final = ("topics", "producers", "consumers")
 
-HIGHEST_FIGURE: Final = 1e15
-"""No machine reaches such a rate of messages or bytes."""
-
 HIGHEST_COUNT: Final = 1_000_000_000
 """More topics or clients than any broker has."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from pulsar_advisor.quality.facts.figures import HIGHEST_COUNT, HIGHEST_FIGURE, impossible
+from pulsar_advisor.model.cluster.cluster_state import HIGHEST_FIGURE
+from pulsar_advisor.quality.facts.figures import HIGHEST_COUNT, impossible
 from pulsar_advisor.tables.frames import few_rows, materialized
 
 

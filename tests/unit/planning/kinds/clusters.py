@@ -104,7 +104,7 @@ def moved(plan: Plan) -> dict[str, str]:
 
 
 def executable(plan: Plan) -> list[Step]:
-    return [step for step in plan.steps if step.executable]
+    return list(plan.executable_steps)
 
 
 def host(broker: str | None) -> str:
