@@ -205,7 +205,13 @@ def read_policy(path: Path) -> ApprovalPolicy:
         document = yaml.load(path.read_bytes(), Loader=_UniqueKeys)
     except OSError as error:
         raise UsageError(f"can't read the approval policy {path}: {error.strerror or error}") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # of a day or a number that is none
+    except (
+        yaml.YAMLError,
+        ValueError,
+        LookupError,
+        AttributeError,
+        RecursionError,
+    ) as error:  # of a value that is none
         raise UsageError(f"the approval policy {path} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(document, dict) or document.get("schema") != POLICY_SCHEMA:
         raise UsageError(f"the approval policy {path} must begin with 'schema: {POLICY_SCHEMA}'")

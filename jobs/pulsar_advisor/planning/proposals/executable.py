@@ -11,6 +11,7 @@ from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.strategy.decision import Split
+from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.proposals.proposal import Move
 from pulsar_advisor.planning.usage.scalable_topics import awaited_split
 from pulsar_advisor.splitting.limits import LEAST_TOPICS
@@ -49,7 +50,7 @@ def why_never_split(state: ClusterState, bundle: int) -> str | None:
     if listed >= LEAST_TOPICS:
         return None
     if len(topics) == listed:
-        return f"a bundle of {listed} topics is never split"
+        return f"a bundle of {count(listed, 'topic')} is never split"
     return (
         f"Pulsar splits no bundle of fewer than {LEAST_TOPICS} topics, and counts only {listed} of the {len(topics)} "
         "here: it doesn't list segments of scalable topics"

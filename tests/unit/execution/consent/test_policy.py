@@ -160,6 +160,8 @@ def test_a_freeze_sends_every_plan_to_a_person(file: Path, day: int, frozen: boo
         ("separate_approver: true", "separate_approver: true\nseparate_approver: false", "appears twice"),
         ("automatic:", "automatic: [", "is not YAML"),
         ("to: 2027-01-06", "to: 2027-01-45", "is not YAML"),
+        ("max_moves: 2", "max_moves: !!bool maybe", "is not YAML"),
+        ("to: 2027-01-06", "to: !!timestamp soon", "is not YAML"),
         ("automatic:", "automatic: " + "[" * 50_000, "is not YAML"),
     ],
 )
