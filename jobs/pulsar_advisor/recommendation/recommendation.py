@@ -34,7 +34,6 @@ from pulsar_advisor.planning.usage.noise import noise_floor
 from pulsar_advisor.recommendation.balancing import balancing
 from pulsar_advisor.recommendation.endings import by_itself
 from pulsar_advisor.recommendation.left_alone import LeftAlone
-from pulsar_advisor.simulation.trials import Trial
 from pulsar_advisor.splitting.registry import decider_of
 
 PlanIn = Callable[[str], Plan]
@@ -94,7 +93,7 @@ def recommendation(
         model_errors=model_errors([*earlier, fit]),
         lowest_maximum_ratio=lowest_maximum(with_usage_of_rates(fit, earlier, base), settings.values, base.likely),
         trials=alone.tried,
-        options=_options(alone, scores, foresight, alone.tried, floor.ratio) if request.goal is None else (),
+        options=_options(alone, scores, foresight, floor.ratio) if request.goal is None else (),
         settings=planned_settings(settings, keys),
     )
 
@@ -127,15 +126,9 @@ def _findings(alone: LeftAlone, planned: Sequence[Score], plan_in: PlanIn, judge
     return findings(alone.state, alone.settings, plans, judged)
 
 
-def _options(
-    alone: LeftAlone,
-    scores: Sequence[Score],
-    foresight: Foresight,
-    tried: Sequence[Trial],
-    floor_ratio: float,
-) -> tuple[Option, ...]:
+def _options(alone: LeftAlone, scores: Sequence[Score], foresight: Foresight, floor_ratio: float) -> tuple[Option, ...]:
     overloaded = alone.settings.values.load_balancer_broker_overloaded_threshold_percentage / 100
-    own_balancer = balancing(foresight, tried, alone.settings.release)
+    own_balancer = balancing(foresight, alone.tried, alone.settings.release)
     spread = _spread(alone.fit, alone.settings)
     return ranked_options(scores, alone.configured, own_balancer, floor_ratio, spread, overloaded)
 

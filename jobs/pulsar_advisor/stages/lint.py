@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pulsar_advisor.lint.judge import FindingWithEffect, judge, proposals
-from pulsar_advisor.model.configuration.kinds import WantedView
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.simulation.trials import trials
@@ -13,23 +12,23 @@ from pulsar_advisor.tables.settings_inputs import settings_inputs
 from pulsar_advisor.tables.state import cluster_state
 
 
-def too_little(root: Root, snapshot: str, view: WantedView = "judged") -> str:
+def too_little(root: Root, snapshot: str) -> str:
     """What has to be said before the findings if too little of the cluster could be judged; otherwise empty."""
     settings = resolve_settings(*settings_inputs(root, snapshot)).values
-    return coverage_of(root, cluster_state(root, snapshot, view), settings).why
+    return coverage_of(root, cluster_state(root, snapshot), settings).why
 
 
-def run(root: Root, snapshot: str, view: WantedView = "judged") -> tuple[FindingWithEffect, ...]:
+def run(root: Root, snapshot: str) -> tuple[FindingWithEffect, ...]:
     """The rules that the cluster of a normalized snapshot violates, warnings first, and what comes of their changes.
 
     Rules see what validation found fit; before a validation, everything. A change is proposed only if it was found
     better than today in a simulation, or was not simulated, as where too little could be judged. Raises `UsageError` if
-    the snapshot wasn't normalized or has no such view.
+    the snapshot wasn't normalized.
     """
-    state, inputs = cluster_state(root, snapshot, view), settings_inputs(root, snapshot)
+    state, inputs = cluster_state(root, snapshot), settings_inputs(root, snapshot)
     findings = judge(lint_case(root, state, inputs))
     tried = trials(
-        () if too_little(root, snapshot, view) else [finding.change for finding in findings],
+        () if too_little(root, snapshot) else [finding.change for finding in findings],
         fit_part(state),
         lambda what_if: resolve_settings(*inputs, what_if).values,
     )

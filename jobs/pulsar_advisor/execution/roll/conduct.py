@@ -303,7 +303,7 @@ def _begun(roll: Roll, seen: Progress) -> ApplyResult | None:
         plan=digest_of(plan) if moves else None,
         started_at_ms=roll.brokers.started_at_ms(left[0]),
         moves=moves,
-        moves_in_all=_figure(plan, "moves_in_all"),
+        moves_in_all=_moves_in_all(plan),
     )
     begin_turn(
         roll.ledger,
@@ -336,6 +336,6 @@ def _applied(roll: Roll, plan: Plan, seen: Progress, *, resume: bool) -> ApplyRe
     return apply_plan(plan, roll.ledger, roll.cluster, options, roll.progress, roll.clock, roll.why_stop)
 
 
-def _figure(plan: Plan, name: str) -> int:
-    figure = plan.decision.figures.get(name)
+def _moves_in_all(plan: Plan) -> int:
+    figure = plan.decision.figures.get("moves_in_all")
     return figure if isinstance(figure, int) else 0
