@@ -134,6 +134,20 @@ def test_without_a_destination_any_broker_will_do(scene: Scene, form: Form) -> N
     assert scene.cluster.writes == [Unload(NAMESPACE, LOWER, None)]
 
 
+@pytest.mark.parametrize(("to", "can_go_on"), [(1, True), (None, False)])
+def test_it_says_whether_it_can_be_run_again(scene: Scene, to: int | None, can_go_on: bool) -> None:
+    text = exported(scene.plan(scene.unload(to=to)), "curl")
+    assert ("so it can be run again" in text, "name the steps that are left" in text) == (can_go_on, not can_go_on)
+
+
+@pytest.mark.parametrize("limit", ["PAUSE_S", "HOLD_S", "WAIT_S", "MAX_AGE_S"])
+@pytest.mark.parametrize("value", ["2m", "08", "1.5", "-1"])
+def test_a_limit_that_is_no_whole_number_ends_it_before_a_call(scene: Scene, limit: str, value: str) -> None:
+    done = scene.run(scene.plan(scene.unload()), "curl", **{limit: value})
+    assert (done.returncode, scene.cluster.writes) == (1, [])
+    assert f"{limit} is not a whole number of seconds" in done.stderr
+
+
 def test_old_figures_and_an_unreachable_cluster_end_it_before_a_call(scene: Scene) -> None:
     plan = scene.plan(scene.unload())
     old = scene.run(plan, "curl", MAX_AGE_S="60")

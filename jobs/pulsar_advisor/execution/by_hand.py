@@ -133,7 +133,11 @@ def _head(plan: Plan, unloads: int, splits: list[Step]) -> Iterator[str]:
     yield "bash FILE STEP...     only these steps"
     if splits:
         yield "bash FILE --splits    then the splits too: they can't be undone"
-    yield "What is done already is skipped, so it can be run again. The first unexpected answer ends it."
+    if any(step.action == "unload" and step.destination is None for step in plan.executable_steps):
+        yield "A step without a destination can't be seen to be done: to go on, name the steps that are left."
+    else:
+        yield "What is done already is skipped, so it can be run again."
+    yield "The first unexpected answer ends it."
     yield "No approval is asked for, and the ledger gets no record: `undo` and `verify` know nothing of it."
 
 

@@ -75,7 +75,7 @@ def some_resource_counts(case: Case) -> Violation | None:
 @rule(
     severity="warning",
     source="apache/pulsar#21168, PIP-358 (apache/pulsar#22889)",
-    remedy="set loadBalancerDirectMemoryResourceWeight=0, the default since 3.0",
+    remedy="set loadBalancerDirectMemoryResourceWeight=0, the default from 3.3.6 on",
     load_managers=("modular", "extensible"),
 )
 def direct_memory_does_not_decide(case: Case) -> Violation | None:
@@ -229,7 +229,8 @@ def reports_arrive_within_the_grace_period(case: Case) -> Violation | None:
 def load_data_outlives_reports(case: Case) -> Violation | None:
     """Load data stays valid until the next report is due.
 
-    TransferShedder leaves brokers with older load data out, so a steady broker is neither relieved nor given anything.
+    TransferShedder leaves older load data out of the mean and the deviation: it judges the balance without its steady
+    brokers, and does nothing if all data are older.
     """
     valid_s = case.settings.load_balancer_broker_load_data_ttl_in_seconds
     longest = case.settings.load_balancer_report_update_max_interval_minutes

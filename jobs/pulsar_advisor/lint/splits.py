@@ -110,7 +110,7 @@ def flow_splits_in_two(case: Case) -> Violation | None:
     """Every bundle above a limit can be split in two by flow_or_qps_equally_divide.
 
     It fills one child after the other up to the limits. The Extensible manager splits only if that makes two children,
-    so a bundle of more than twice a limit is never split.
+    so a bundle of more than twice a limit is split only if a single topic exceeds the limit.
     """
     if case.settings.default_namespace_bundle_split_algorithm != _FLOW:
         return None

@@ -3,7 +3,7 @@
 What Pulsar does: a broker is overloaded when its percentage of bandwidth out, bandwidth in, CPU or direct memory is
 above `loadBalancerBrokerOverloadedThresholdPercentage`. The greatest of CPU, memory, bandwidth in and out determines
 how its bundles are sorted (message rate, connections, bandwidth), and the first bundle goes, provided the broker has
-others and some broker it may go to has all four percentages below `loadBalancerBrokerComfortLoadLevelPercentage`.
+others and some broker it may go to has each of the first four below `loadBalancerBrokerComfortLoadLevelPercentage`.
 Memory can be the bottleneck but never makes a broker overloaded; for direct memory it is the reverse.
 
 Releases: how bundles compare changed in 4.0 (see `model.load.top_bundles`); before, which one is first depends on the
@@ -61,9 +61,7 @@ class BrokerOutcome(Outcome):
 
     NOT_OVERLOADED = no("busiest resource {left:.1f}% is not above the overload threshold {right:.0f}%", "<=")
     ONE_BUNDLE = no("is overloaded, but reports {left:.0f} bundle(s): a broker keeps its last one", "<=")
-    NOBODY_COMFORTABLE = no(
-        "is overloaded; the idlest other broker has {left:.1f}%, the comfort level is {right:.0f}%", ">="
-    )
+    NOBODY_COMFORTABLE = no("is overloaded; the idlest broker has {left:.1f}%, the comfort level is {right:.0f}%", ">=")
     RECENTLY_UNLOADED = no("is overloaded, but its first bundle was unloaded within the grace period")
     OVERLOADED = yes("busiest resource {left:.1f}% is above the overload threshold {right:.0f}%", ">")
 

@@ -144,7 +144,7 @@ CASES: dict[str, dict[str, tuple[dict[str, Any], dict[str, str], str]]] = {
         "nobody_comfortable": (
             {"idle_percent": 80.0},
             {},
-            "busy:8080: is overloaded; the idlest other broker has 80.0%",
+            "busy:8080: is overloaded; the idlest broker has 80.0%",
         ),
         "recently_unloaded": ({"recently": True}, {}, "busy:8080: is overloaded, but its first bundle was unloaded"),
     },

@@ -8,6 +8,11 @@ SENT=0 LAST_BUNDLE='' LAST_BROKER=''
 say() { printf '%s\n' "$*"; }
 stop() { printf 'stopped: %s\n' "$*" >&2; exit 1; }
 
+# Arithmetic with anything else would end the function that waits, and the script would go on.
+for limit in PAUSE_S HOLD_S WAIT_S MAX_AGE_S; do
+  [[ ${!limit} =~ ^(0|[1-9][0-9]{0,9})$ ]] || stop "$limit is not a whole number of seconds: ${!limit}"
+done
+
 for word in "$@"; do
   [[ $word == --splits ]] && continue
   [[ $STEPS == *" $word "* ]] || stop "there is no step $word; the steps are:$STEPS"
