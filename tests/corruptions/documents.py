@@ -35,7 +35,6 @@ from unit.capture.fake_cluster import Silence, leader_metrics
 RECORDINGS: Final = Path(__file__).parents[1] / "data" / "recorded"
 ADMIN: Final = "/admin/v2"
 CLUSTER: Final = "live"
-LOAD_MANAGERS: Final = ("modular", "simple", "extensible")
 
 _ONE_AT_A_TIME: Final = threading.Lock()
 """What `_answering` replaces, it replaces for the whole process."""

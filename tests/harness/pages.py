@@ -65,13 +65,6 @@ def open_form(page: Page) -> None:
     page.locator("[name=element_digest]").wait_for()
 
 
-def fill_form(page: Page, section: str, **fields: str) -> None:
-    """Open a section of the form, and fill in fields."""
-    page.get_by_role("button", name=section, exact=True).click()
-    for name, text in fields.items():
-        page.locator(f"[name=element_{name}]").fill(text)
-
-
 def send_form(page: Page) -> str:
     """Send the form; the path of the DAG run that it triggers."""
     page.get_by_test_id("trigger-dag-submit").click()

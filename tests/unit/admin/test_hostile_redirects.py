@@ -21,7 +21,6 @@ from unit.admin.hostile_locations import locations
 TOKEN = "the-token-of-a-super-user"
 KNOWN, EVIL = "127.0.0.1:18181", "127.0.0.9:18182"
 """As locations name them; the ports are those of the listeners once they listen."""
-OWNED = "/admin/v2/brokers/c/{}/ownedNamespaces"
 
 
 @dataclass

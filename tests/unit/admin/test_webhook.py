@@ -187,6 +187,7 @@ def test_a_message_that_arrives_at_the_second_attempt_is_delivered(receiver: HTT
 
     receiver.expect_request(PATH).respond_with_handler(answer)
     Webhook(receiver.url_for(PATH)).send("ledger.head", MESSAGE)
+    assert len(receiver.log) == 2
 
 
 @pytest.mark.parametrize(

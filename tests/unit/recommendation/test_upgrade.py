@@ -110,7 +110,7 @@ def test_an_extensible_cluster_keeps_its_strategies() -> None:
     state = replace(
         cluster({"a": [12.0] * 7, "b": [5.0] * 4, "c": [10.0] * 2}, load_manager="extensible"), pulsar_version="4.0.8"
     )
-    found = preview(state)
+    found = preview(state, UpgradeRequest("5.0.1", seeds=1, cycles=1))
     assert {one.shedder for one in (found.before, found.after)} == {"TransferShedder"}
 
 

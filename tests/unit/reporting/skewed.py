@@ -60,7 +60,6 @@ SETTING_KEYS = frozenset(
         "defaultNamespaceBundleSplitAlgorithm",
     }
 )
-_WEIGHT_OF_BROKER = {BROKERS[0]: 9.1, BROKERS[1]: 4.4, BROKERS[2]: 3.9, BROKERS[3]: 3.1}
 _MEGABYTE = 1e6
 
 

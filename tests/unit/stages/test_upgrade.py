@@ -22,6 +22,7 @@ from pulsar_advisor.storage.root import Root
 EARLIER = Path(__file__).parents[2] / "data/earlier/root"
 SNAPSHOT = "20261122T093126Z"
 TO_5 = UpgradeRequest("5.0.1", seeds=2)
+IN_SHORT = UpgradeRequest("5.0.1", seeds=1, cycles=1)
 
 
 @pytest.fixture
@@ -43,14 +44,14 @@ def test_before_equals_simulate(live: Root) -> None:
 
 
 def test_what_lint_finds_only_afterwards_is_said(live: Root) -> None:
-    findings = upgrade.run(live, SNAPSHOT, TO_5).findings
+    findings = upgrade.run(live, SNAPSHOT, IN_SHORT).findings
     unread = "loadBalancerBundleUnloadMinThroughputThreshold: AvgShedder doesn't read it"
     assert any(finding.startswith(unread) for finding in findings)
 
 
 def test_the_report_shows_the_last_preview(live: Root) -> None:
     assert report_page(live, SNAPSHOT).upgrade is None
-    made = upgrade.run(live, SNAPSHOT, TO_5)
+    made = upgrade.run(live, SNAPSHOT, IN_SHORT)
     assert not faults(as_json(made))
     section = report_page(live, SNAPSHOT).upgrade
     assert section is not None
@@ -58,7 +59,7 @@ def test_the_report_shows_the_last_preview(live: Root) -> None:
 
 
 def test_a_preview_of_another_manifest_is_not_shown(live: Root) -> None:
-    upgrade.run(live, SNAPSHOT, TO_5)
+    upgrade.run(live, SNAPSHOT, IN_SHORT)
     assert upgrade.preview_if_any(live, SNAPSHOT, "0" * 64) is None
 
 
@@ -70,4 +71,4 @@ def test_an_earlier_release_is_refused_before_anything_is_written(live: Root) ->
 
 def test_a_snapshot_that_was_not_validated_is_refused(root: Root, recorded: str) -> None:
     with pytest.raises(DataNotFit, match="never validated"):
-        upgrade.run(root, recorded, TO_5)
+        upgrade.run(root, recorded, IN_SHORT)

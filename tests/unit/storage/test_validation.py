@@ -9,8 +9,6 @@ import pytest
 import documents
 from pulsar_advisor.documents.validation import Validation
 
-SNAPSHOT = "20261121T083000Z"
-
 
 @pytest.mark.parametrize(
     ("severity", "scope", "effect"),

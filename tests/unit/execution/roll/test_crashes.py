@@ -91,7 +91,7 @@ def survive(*kills: int) -> int:
         file.write_bytes(approved_once()[1])
         url = f"sqlite:///{file}"
         for kill_at in kills:
-            live_once(url, world, Reaper(kill_at))
+            assert not live_once(url, world, Reaper(kill_at)), "it died"
         last = Reaper(None)
         live_once(url, world, last)  # a roll that ended just before the kill has its balancer left to restore
         check(url, world)

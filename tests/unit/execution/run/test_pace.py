@@ -123,9 +123,11 @@ def plans(draw: st.DrawFn) -> list[Step]:
         (namespace, text): draw(st.sampled_from(BROKERS)) for namespace in (NAMESPACE, BASKETS) for text in RANGES
     }
     steps: list[Step] = []
-    for number, (namespace, text) in enumerate(draw(st.lists(st.sampled_from(sorted(owners)), max_size=14)), 1):
+    bundles = draw(st.lists(st.sampled_from(sorted(owners)), min_size=8, max_size=14))
+    for number, (namespace, text) in enumerate(bundles, 1):
         source = owners[namespace, text]
-        destination = draw(st.sampled_from([None, *(broker for broker in BROKERS if broker != source)]))
+        others = [broker for broker in BROKERS if broker != source]
+        destination = draw(st.sampled_from(others)) if draw(st.integers(0, 9)) else None
         step = of_topics(unload_step(number, text, source, destination, namespace=namespace), draw(st.integers(1, 9)))
         if draw(st.integers(0, 9)) == 0:
             step = step.model_copy(update={"action": "split", "destination": None, "children": (f"{text}-1",)})
@@ -137,11 +139,11 @@ def plans(draw: st.DrawFn) -> list[Step]:
 
 limits = st.builds(
     ApplyThrottle,
-    in_flight=st.integers(1, 6),
+    in_flight=st.integers(2, 6),
     per_source=st.integers(1, 3),
     per_destination=st.integers(1, 3),
     per_namespace=st.integers(1, 4),
-    topics_per_minute=st.none() | st.integers(1, 30),
+    topics_per_minute=st.none() | st.integers(10, 60),
 )
 
 
@@ -153,6 +155,7 @@ def test_every_step_has_one_wave_within_the_limits(steps: list[Step], throttle: 
         assert len(each) <= throttle.in_flight
         assert len({step.bundle for step in each}) == len(each)
         assert max(Counter(step.source for step in each).values()) <= max(1, throttle.per_source)
+        assert max(Counter(step.namespace for step in each).values()) <= max(1, throttle.per_namespace)
         assert max(Counter(step.destination for step in each if step.destination).values(), default=0) <= max(
             1, throttle.per_destination
         )

@@ -11,8 +11,6 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.model.errors import Refused
 from unit.execution.actors import ALICE, approved, interrupted_run, run
 from unit.execution.doubles import (
-    LOWER,
-    NAMESPACE,
     FakeCluster,
     make_plan,
     split_step,
@@ -20,7 +18,6 @@ from unit.execution.doubles import (
 )
 
 MOVE, CUT = unload_step(1), split_step(2)
-BUNDLE = f"{NAMESPACE}/{LOWER}"
 
 
 @pytest.mark.parametrize("what", ["before the call", "the broker is at work", "after the call"])

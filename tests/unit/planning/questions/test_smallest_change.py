@@ -14,7 +14,6 @@ from pulsar_advisor.planning.questions.smallest_change import Change, sensible_r
 from pulsar_advisor.planning.requests.what_if import keys_that_count
 
 THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"
-WEIGHT = "loadBalancerCPUResourceWeight"
 MINIMUM = "loadBalancerBundleUnloadMinThroughputThreshold"
 LOWER_BOUNDARY = "lowerBoundarySheddingEnabled"
 EXCLUDED = "loadBalancerSheddingExcludedNamespaces"
