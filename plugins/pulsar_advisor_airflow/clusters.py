@@ -15,6 +15,7 @@ import yaml
 from croniter import croniter
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from pulsar_advisor.admin.strict_yaml import NOT_YAML, FastStrictLoader
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.strategy.entry import find
 from pulsar_advisor.model.text.problems import problems
@@ -133,12 +134,11 @@ def _content(source: str) -> str:
 def _read(source: str, content: str) -> Mapping[str, Cluster]:
     """The registry, read anew only when its text has changed."""
     try:
-        # libyaml's parser: Python's own takes seconds for 500 clusters.
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        if _depth(yaml.parse(content, Loader=loader)) > DEEPEST:
+        # Python's own parser takes seconds for 500 clusters.
+        if _depth(yaml.parse(content, Loader=FastStrictLoader)) > DEEPEST:
             raise UsageError(f"the registry of clusters {source} is nested more than {DEEPEST} levels deep")
-        document = yaml.load(content, Loader=loader)
-    except (yaml.YAMLError, ValueError) as error:  # of a day or a number that is none
+        document = yaml.load(content, Loader=FastStrictLoader)
+    except NOT_YAML as error:
         raise UsageError(f"the registry of clusters {source} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(document, dict) or document.get("schema") != REGISTRY_SCHEMA:
         raise UsageError(f"the registry of clusters {source} must begin with 'schema: {REGISTRY_SCHEMA}'")

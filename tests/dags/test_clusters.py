@@ -127,6 +127,8 @@ def test_an_entry_that_cannot_be_used_is_named(registry: Registry, entry: str, s
         ("[", "is not YAML"),
         ("[" * 50_000, "nested more than 10 levels deep"),  # which ends the process in libyaml, if it is built
         ("schedule: 2026-13-45", "is not YAML"),
+        ("clusters: !!bool maybe", "is not YAML"),
+        ("clusters: [{name: a, pulsar_conn_id: p, pulsar_conn_id: q}]", "key 'pulsar_conn_id' appears twice"),
         ("clusters: []", "must begin with 'schema: pulsar-advisor/clusters/1'"),
     ],
 )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 from zoneinfo import ZoneInfo
 
 import yaml
@@ -22,6 +22,7 @@ from pydantic import (
     model_validator,
 )
 
+from pulsar_advisor.admin.strict_yaml import NOT_YAML, StrictLoader
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import CONFIDENCES, Plan, Step
@@ -188,30 +189,13 @@ class ApprovalPolicy(_Part):
         return f"{POLICY}{hashlib.sha256(content).hexdigest()[:16]}"
 
 
-class _UniqueKeys(yaml.SafeLoader):
-    """YAML 1.1 as in `safe_load`, but a duplicate key is an error instead of the last one winning."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.constructor.ConstructorError(None, None, f"key '{key}' appears twice", node.start_mark)
-        return super().construct_mapping(node, deep)
-
-
 def read_policy(path: Path) -> ApprovalPolicy:
     """Read the policy in a YAML file. Raises `UsageError` with the position if it is invalid."""
     try:
-        document = yaml.load(path.read_bytes(), Loader=_UniqueKeys)
+        document = yaml.load(path.read_bytes(), Loader=StrictLoader)
     except OSError as error:
         raise UsageError(f"can't read the approval policy {path}: {error.strerror or error}") from error
-    except (
-        yaml.YAMLError,
-        ValueError,
-        LookupError,
-        AttributeError,
-        RecursionError,
-    ) as error:  # of a value that is none
+    except NOT_YAML as error:
         raise UsageError(f"the approval policy {path} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(document, dict) or document.get("schema") != POLICY_SCHEMA:
         raise UsageError(f"the approval policy {path} must begin with 'schema: {POLICY_SCHEMA}'")
