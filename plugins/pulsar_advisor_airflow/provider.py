@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.metadata
+from importlib.metadata import version
 from typing import Final
 
 from pulsar_advisor.model.plans.canonical_json import Json
+from pulsar_advisor.model.release import DISTRIBUTION
 from pulsar_advisor_airflow.configuration import OPTIONS, SECTION
 
 _TEXT: Final[Json] = {"type": ["string", "null"]}
@@ -124,10 +125,10 @@ _OXIA: Final[Json] = {
 def get_provider_info() -> Json:
     """The provider in the format of `airflow/provider_info.schema.json` of Airflow 3.3."""
     return {
-        "package-name": "pulsar-rebalance-advisor",
+        "package-name": DISTRIBUTION,
         "name": "Pulsar Rebalance Advisor",
         "description": "Previews, explains and safely carries out load balancing of Apache Pulsar clusters.",
-        "versions": [importlib.metadata.version("pulsar-rebalance-advisor")],
+        "versions": [version(DISTRIBUTION)],
         "integrations": [{"integration-name": "Apache Pulsar", "external-doc-url": "https://pulsar.apache.org/docs/"}],
         "connection-types": [_ADMIN, _ZOOKEEPER, _OXIA],
         "task-decorators": [

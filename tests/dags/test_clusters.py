@@ -87,6 +87,15 @@ def test_what_an_entry_leaves_out_the_configuration_says(registry: Registry, mon
     assert (cluster("c").schedule, cluster("c").approval_policy) == ("@daily", "/etc/of-all.yaml")
 
 
+def test_an_entry_may_take_over_another_one(registry: Registry) -> None:
+    registry(
+        "schema: pulsar-advisor/clusters/1\nclusters:\n"
+        "  - &eu {name: eu, pulsar_conn_id: p, zookeeper_conn_id: z}\n  - {<<: *eu, name: us}"
+    )
+    assert (cluster("us").pulsar_conn_id, cluster("us").zookeeper_conn_id) == ("p", "z")
+    assert list(clusters()) == ["eu", "us"]
+
+
 def test_a_registry_in_a_variable_is_refused_as_reading_it_would_slow_down_every_parse(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -374,18 +374,26 @@ def test_only_needed_consents_are_asked_for_and_others_are_none(stages: Stages, 
     assert (approval.consents, approval.comment) == (frozenset(), "go")
 
 
-def test_a_gate_that_airflow_took_for_lost_after_the_answer_does_not_ask_again(
-    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+def lose_the_gate(
+    monkeypatch: pytest.MonkeyPatch, received: Callable[[], AbstractContextManager[object]] = nullcontext
 ) -> None:
+    """Have a gate's task fail once it has received the answer, which is done within `received`."""
     from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
 
     answer_received = PlanApprovalOperator.execute_complete
 
     def lost(self: Any, context: Any, event: Any, **shown: Any) -> Any:
-        answer_received(self, context, event, **shown)
+        with received():
+            answer_received(self, context, event, **shown)
         raise RuntimeError("the scheduler believes that this task is gone")
 
     monkeypatch.setattr(PlanApprovalOperator, "execute_complete", lost)
+
+
+def test_a_gate_that_airflow_took_for_lost_after_the_answer_does_not_ask_again(
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lose_the_gate(monkeypatch)
     asked: list[str] = []
     answer = Answer("Approve", meanwhile=lambda run_id, _session: asked.append(run_id))
     state, tasks = run_dag("pulsar_rebalance", FAST, answer)
@@ -399,16 +407,7 @@ def test_a_gate_that_airflow_took_for_lost_after_a_rejection_does_not_ask_again(
 ) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 
-    from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
-
-    answer_received = PlanApprovalOperator.execute_complete
-
-    def lost(self: Any, context: Any, event: Any, **shown: Any) -> Any:
-        with pytest.raises(AirflowFailException):
-            answer_received(self, context, event, **shown)
-        raise RuntimeError("the scheduler believes that this task is gone")
-
-    monkeypatch.setattr(PlanApprovalOperator, "execute_complete", lost)
+    lose_the_gate(monkeypatch, lambda: pytest.raises(AirflowFailException))
     asked: list[str] = []
     answer = Answer("Reject", meanwhile=lambda run_id, _session: asked.append(run_id))
     state, tasks = run_dag("pulsar_rebalance", FAST, answer)

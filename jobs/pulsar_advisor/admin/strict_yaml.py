@@ -11,9 +11,13 @@ NOT_YAML: Final = (yaml.YAMLError, ValueError, LookupError, AttributeError, Recu
 """What the library raises for a text that is no YAML, and for a value that isn't one of its tag."""
 
 
+_MERGE: Final = "tag:yaml.org,2002:merge"
+"""The tag of `<<`, which names no value and so has no constructor."""
+
+
 class _UniqueKeys(yaml.constructor.SafeConstructor):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        keys = [key.value if key.tag == _MERGE else self.construct_object(key, deep=True) for key, _ in node.value]
         for key in keys:
             if keys.count(key) > 1:
                 raise yaml.constructor.ConstructorError(None, None, f"key '{key}' appears twice", node.start_mark)

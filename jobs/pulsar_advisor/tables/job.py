@@ -12,6 +12,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from pulsar_advisor.model.text.plain_text import plain
+from pulsar_advisor.storage.files import refused_by_storage
 from pulsar_advisor.storage.lease import Held
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.failures import reported
@@ -60,6 +61,8 @@ def exit_code_of(name: str, work: Callable[[], Any]) -> int:
         work()
     except Exception as error:
         known = reported(error)
+        if known is None and isinstance(error, OSError):  # object stores' clients may give it no `errno`
+            known = refused_by_storage(error)
         if known is None:
             raise
         sys.stderr.write(f"{name}: {plain(str(known))}\n")

@@ -8,7 +8,7 @@ from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import MANIFEST, Root
 from pulsar_advisor.tables import job
-from pulsar_advisor.tables.job import run_job
+from pulsar_advisor.tables.job import exit_code_of, run_job
 
 SNAPSHOT = "20261121T083000Z"
 
@@ -24,6 +24,15 @@ def test_a_snapshot_that_does_not_exist_is_one_line_and_exit_code_2_before_spark
     assert run_job("normalize", never, arguments) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"normalize: there is no snapshot {SNAPSHOT} of cluster 'test'")
+
+
+def test_what_a_client_of_an_object_store_raises_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def refused() -> None:
+        raise OSError("SlowDown")
+
+    assert exit_code_of("normalize", refused) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("normalize: can't read or write a file of the root: SlowDown")
 
 
 def test_a_job_waits_for_the_one_that_writes_the_same_result(
