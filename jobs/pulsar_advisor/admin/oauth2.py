@@ -20,7 +20,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
 from pulsar_advisor.admin.body import TooLarge, read_body
-from pulsar_advisor.admin.secret import Secret, secret_source, secret_text
+from pulsar_advisor.admin.secret import Given, Secret, secret_source, secret_text
 from pulsar_advisor.admin.user_path import UserPath
 from pulsar_advisor.admin.web_address import WebAddress
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
@@ -52,7 +52,7 @@ class ClientCredentials(BaseModel):
     """The document itself, passed by a program."""
     key_file: UserPath | None = None
     """JSON with `client_id` and `client_secret`."""
-    key_env: str | None = None
+    key_env: Given | None = None
     """Name of the environment variable that holds this JSON."""
     audience: str | None = None
     scope: str | None = None

@@ -13,7 +13,7 @@ from typing import ClassVar, Final, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pulsar_advisor.admin.metadata_store import MetadataStore
-from pulsar_advisor.admin.secret import Secret, secret_line
+from pulsar_advisor.admin.secret import Given, Secret, secret_line
 from pulsar_advisor.admin.tls_files import require_tls_files
 from pulsar_advisor.admin.user_path import UserPath
 
@@ -44,7 +44,7 @@ class OxiaConnection(BaseModel):
     """For the first answer and for each read."""
     token: Secret | None = None
     token_file: UserPath | None = None
-    token_env: str | None = None
+    token_env: Given | None = None
     tls: bool = False
     tls_ca_file: UserPath | None = None
     """Certificates to trust instead of gRPC's own."""

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BeforeValidator, SecretStr
+from pydantic import BeforeValidator, SecretStr, StringConstraints
 
 from pulsar_advisor.admin.home import expanded
 from pulsar_advisor.model.errors import UsageError
@@ -20,6 +20,9 @@ def _handed_over(value: object) -> object:
 
 Secret = Annotated[SecretStr, BeforeValidator(_handed_over)]
 """A secret's value, passed by a program as `SecretStr`; plain text, as in a config file, is refused."""
+
+Given = Annotated[str, StringConstraints(min_length=1)]
+"""A user, or the name of a variable: an empty one would leave the connection without credentials, unnoticed."""
 
 
 def secret_at(reference: str) -> str:

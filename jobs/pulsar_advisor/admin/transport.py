@@ -29,7 +29,7 @@ from pulsar_advisor.admin.body import read_body
 from pulsar_advisor.admin.clock import ClockDifference, clock_difference
 from pulsar_advisor.admin.oauth2 import AccessToken, ClientCredentials
 from pulsar_advisor.admin.request_budget import RequestBudget
-from pulsar_advisor.admin.secret import Secret, secret_line
+from pulsar_advisor.admin.secret import Given, Secret, secret_line
 from pulsar_advisor.admin.tls_files import require_tls_files
 from pulsar_advisor.admin.user_path import UserPath
 from pulsar_advisor.admin.web_address import WebAddress, broker_host
@@ -70,12 +70,12 @@ class AdminConnection(BaseModel):
     """`http(s)://host:port[/path]` of brokers or of a proxy in front of them; tried in turn."""
     token: Secret | None = None
     token_file: UserPath | None = None
-    token_env: str | None = None
+    token_env: Given | None = None
     """Name of the environment variable that holds the token."""
-    basic_user: str | None = None
+    basic_user: Given | None = None
     basic_password: Secret | None = None
     basic_password_file: UserPath | None = None
-    basic_password_env: str | None = None
+    basic_password_env: Given | None = None
     oauth2: ClientCredentials | None = None
     tls_ca_file: UserPath | None = None
     """CA certificates to trust instead of the system's."""

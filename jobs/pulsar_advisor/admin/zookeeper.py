@@ -14,7 +14,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pulsar_advisor.admin.metadata_store import Node, in_batches
-from pulsar_advisor.admin.secret import Secret, secret_line
+from pulsar_advisor.admin.secret import Given, Secret, secret_line
 from pulsar_advisor.admin.tls_files import require_tls_files
 from pulsar_advisor.admin.user_path import UserPath
 from pulsar_advisor.model.errors import ClusterUnreachable
@@ -38,11 +38,11 @@ class ZooKeeperConnection(BaseModel):
     """`host:port[,host:port…][/chroot]`, the text of `metadataStoreUrl` without its `zk:`."""
     timeout_s: float = Field(default=15.0, gt=0)
     """For the session and for each read."""
-    digest_user: str | None = None
+    digest_user: Given | None = None
     """For ZooKeeper's `digest` scheme, if it protects the nodes."""
     digest_password: Secret | None = None
     digest_password_file: UserPath | None = None
-    digest_password_env: str | None = None
+    digest_password_env: Given | None = None
     tls: bool = False
     """Whether `hosts` names the servers' TLS ports."""
     tls_ca_file: UserPath | None = None

@@ -56,7 +56,7 @@ _ANYWHERE: Final = (
 def _version() -> str:
     from pulsar_advisor.model.release import running_release
 
-    return running_release()
+    return running_release() or "unknown: not installed as a package"
 
 
 app = App(

@@ -27,6 +27,7 @@ class Sources(Part):
 
     admin_urls: tuple[str, ...]
     zookeeper: bool
+    """Whether the metadata store was read, also if it is Oxia."""
     service_url: bool = False
 
 

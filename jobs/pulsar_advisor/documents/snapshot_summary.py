@@ -24,6 +24,7 @@ class SnapshotSummary(Document):
     load_manager: str
     admin_rest: bool
     zookeeper: bool
+    """Whether the metadata store was read, also if it is Oxia."""
     bytes: int
     surfaces: Mapping[str, int]
     missing: tuple[str, ...]

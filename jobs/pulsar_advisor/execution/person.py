@@ -17,6 +17,9 @@ from pulsar_advisor.model.text.plain_text import INVISIBLE
 
 UNAUTHENTICATED: Final = "unauthenticated:"
 
+_LONGEST_NAME: Final = 200
+"""Of a name in the ledger's tables."""
+
 _REFUSED: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Control and format characters, surrogates, private-use and unassigned code points, line and paragraph separators;
 the other invisible characters are `INVISIBLE`."""
@@ -37,8 +40,9 @@ _ANY_SCRIPT: Final = frozenset({"COMMON", "INHERITED"})
 class Person:
     """A name, and what vouches for it: an authenticating system (`airflow`) or `unauthenticated:<system user>`.
 
-    The name is NFKC-normalised, with single spaces inside. Raises `UsageError` if the name is empty, contains invisible
-    characters or mixes scripts: two names that look alike in a report must be the same.
+    The name is NFKC-normalised, with single spaces inside. Raises `UsageError` if the name is empty, longer than the
+    ledger keeps, contains invisible characters or mixes scripts: two names that look alike in a report must be the
+    same.
     """
 
     name: str
@@ -48,6 +52,8 @@ class Person:
         name = unicodedata.normalize("NFKC", self.name).strip()
         if not name:
             raise UsageError("a name is needed (--as NAME): the ledger keeps it beside what you do")
+        if len(name) > _LONGEST_NAME:
+            raise UsageError(f"the name {name[:20]!a}... has {len(name)} characters: at most {_LONGEST_NAME} are kept")
         for character in name:
             if unicodedata.category(character) in _REFUSED or ord(character) in INVISIBLE:
                 raise UsageError(

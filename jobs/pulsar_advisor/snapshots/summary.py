@@ -23,7 +23,7 @@ def summary_lines(found: SnapshotSummary) -> Iterator[str]:
     release = f"Pulsar {found.pulsar_version}, load manager {found.load_manager}"
     yield f"cluster      {count(len(found.brokers), 'broker')}, {release}"
     skew = f"{found.skew_ms / 1000:.1f} s between first and last read"
-    sources = " and ".join(["admin REST"] * found.admin_rest + ["ZooKeeper"] * found.zookeeper)
+    sources = " and ".join(["admin REST"] * found.admin_rest + ["the metadata store"] * found.zookeeper)
     yield f"captured     in {found.duration_ms / 1000:.1f} s ({skew}) from {sources}; {found.bytes:,} bytes"
     for surface, rows in sorted(found.surfaces.items()):
         yield f"  {surface:<22} {rows:>12,} lines"

@@ -19,7 +19,7 @@ from pulsar_advisor.documents.snapshot_index import SnapshotRow
 from pulsar_advisor.execution.consent.approval import require_may_run
 from pulsar_advisor.execution.ledger import lists
 from pulsar_advisor.execution.ledger.address import ledger_url
-from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
+from pulsar_advisor.execution.ledger.approvals import REJECTED, approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import AfterRun
 from pulsar_advisor.execution.ledger.opening import ledger_exists, open_ledger
@@ -335,7 +335,7 @@ def plan_content(ledger: Ledger | None, cluster: Cluster, plan: Plan, place: Pla
         shown,
         proposals=proposals_of_plan(ledger, digest),
         approvals=approvals,
-        rejections=lists.events_of(ledger, [digest], ["rejected"]).get(digest, ()),
+        rejections=lists.events_of(ledger, [digest], [REJECTED]).get(digest, ()),
         runs=runs_of_plan(ledger, digest),
         as_predicted=_as_predicted(ledger, digest),
         events=_events(ledger, digest, place),

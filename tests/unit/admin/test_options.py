@@ -53,6 +53,12 @@ def test_another_way_to_authenticate_replaces_the_profiles(config: Path) -> None
     assert (options.admin.token_env, options.admin.token_file) == ("OUR_TOKEN", None)
 
 
+@pytest.mark.parametrize("empty", ["token_env", "basic_user", "basic_password_env"])
+def test_an_empty_name_does_not_leave_the_connection_without_credentials(empty: str) -> None:
+    with pytest.raises(UsageError, match=f"{empty}: String should have at least 1 character"):
+        capture_options(admin={"admin_urls": ("https://b:8443",), empty: ""})
+
+
 def test_credentials_do_not_leave_tls_for_the_service_url() -> None:
     admin = {"admin_urls": ("https://b:8443",), "token_env": "OUR_TOKEN"}
     with pytest.raises(UsageError, match=r"use the brokers' pulsar\+ssl:// address"):

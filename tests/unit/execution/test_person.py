@@ -31,6 +31,12 @@ def test_a_name_can_not_be_empty(name: str) -> None:
         person_on_command_line(name)
 
 
+def test_a_name_is_no_longer_than_the_ledger_keeps() -> None:
+    assert Person("n" * 200, "airflow").name == "n" * 200
+    with pytest.raises(UsageError, match=r"'n{20}'\.\.\. has 201 characters: at most 200"):
+        Person("n" * 201, "airflow")
+
+
 @pytest.mark.parametrize(
     "mark", ["\u200b", "\u200d", "\u2060", "\ufeff", "\u202e", "\u00ad", "\u034f", "\u3164", "\ufe0f", "\u2800", "\x07"]
 )

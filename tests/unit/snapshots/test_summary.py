@@ -27,9 +27,9 @@ def test_a_recorded_snapshot_is_told_from_its_manifest(root: Root, recorded: str
 @pytest.mark.parametrize(
     ("urls", "zookeeper", "sources"),
     [
-        (["http://b:8080"], True, "from admin REST and ZooKeeper;"),
+        (["http://b:8080"], True, "from admin REST and the metadata store;"),
         (["http://b:8080"], False, "from admin REST;"),
-        ([], True, "from ZooKeeper;"),
+        ([], True, "from the metadata store;"),
     ],
 )
 def test_the_ways_in_are_told(root: Root, recorded: str, urls: list[str], zookeeper: bool, sources: str) -> None:

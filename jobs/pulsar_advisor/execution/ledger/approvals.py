@@ -20,7 +20,8 @@ from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.plans.plan import Plan, seal
 from pulsar_advisor.planning.plans.consent import ConsentName
 
-_REJECTED: Final = "rejected"
+REJECTED: Final = "rejected"
+"""Kind of the event, and name of the state it leaves a plan in."""
 
 
 def record_approval(
@@ -118,13 +119,13 @@ def record_refusal(ledger: Ledger, digest: str, reason: str) -> None:
 def record_rejection(ledger: Ledger, digest: str, answer: str, gate: str) -> None:
     """Record that the answer to a request for approval was no, or didn't come in time; `gate`: where it was asked."""
     with ledger.writing() as session:
-        ledger.add_event(session, digest, _REJECTED, f"{answer} ({gate})")
+        ledger.add_event(session, digest, REJECTED, f"{answer} ({gate})")
 
 
 def rejected_at(ledger: Ledger, digest: str, gate: str) -> str | None:
     """The answer given at this gate, if it is a rejection and nothing has happened to the plan since."""
     for last in ledger.events(digest, count=1):
         answer, _, place = last.detail.rpartition(" (")
-        if last.kind == _REJECTED and place == f"{gate})":
+        if last.kind == REJECTED and place == f"{gate})":
             return answer
     return None

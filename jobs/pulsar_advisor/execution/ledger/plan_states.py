@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from pulsar_advisor.execution.ledger.approvals import REJECTED
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import approvals_of, events_of, runs_of, undone
 from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanSummary, RunState
@@ -18,7 +19,7 @@ withdrawn: the newest one no longer is. applying, stopped, aborted: its newest r
 was ended by a person. undone: a plan that undoes it was applied."""
 
 
-_ASKED_AND_ANSWERED: Final = ("proposed", "approved", "rejected")
+_ASKED_AND_ANSWERED: Final = ("proposed", "approved", REJECTED)
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def _state(
         return "applying" if begun[-1] == "active" else "aborted" if begun[-1] == "aborted" else "stopped"
     if any(one.is_in_force(now_ms) for one in approvals):
         return "approved"
-    if answers and answers[-1].kind == "rejected":
+    if answers and answers[-1].kind == REJECTED:
         return "rejected"
     if not approvals:
         return "proposed"
