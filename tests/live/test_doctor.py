@@ -62,7 +62,11 @@ def test_a_dead_broker_costs_its_part_only(start_cluster: StartCluster) -> None:
     found = diagnosis(cluster)
     assert found.fit
     sentences = [row.sentence for row in found.rows if row.check == "broker"]
-    assert sentences == [sentence for sentence in sentences if sentence.startswith(f"{dead.broker_id} does not answer")]
+    assert sentences == [
+        sentence
+        for sentence in sentences
+        if sentence.startswith(f"{dead.broker_id} does not respond at its own address")
+    ]
     assert len(sentences) == 1
 
 

@@ -23,7 +23,7 @@ MIDDLE = "settings, load and topics"
 
 
 def capture_while_one_dies(shell: Shell, cluster: LiveCluster, dying: LiveBroker) -> Answer:
-    command = shell.command("capture", *shell.connection)
+    command = shell.command("capture", "-v", *shell.connection)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as capture:
         assert capture.stdout is not None
         assert capture.stderr is not None
