@@ -16,6 +16,8 @@ from pulsar_advisor.model.text.reader import read_by
 from pulsar_advisor_airflow.reader import IN_AIRFLOW
 
 if TYPE_CHECKING:
+    from airflow.sdk import Context
+
     from pulsar_advisor.storage.root import Root
 
 UNEXPECTED = AdvisorError.exit_code
@@ -37,6 +39,12 @@ class Retries(TypedDict):
     retries: int
     retry_delay: timedelta
     retry_policy: ExceptionRetryPolicy
+
+
+def is_retried(context: Context) -> bool:
+    """Whether Airflow has begun this task before by itself, since a person last cleared it if somebody did."""
+    ti = context["ti"]
+    return bool(ti.try_number > ti.max_tries - ti.task.retries + 1)
 
 
 RETRIES: Final[Retries] = {

@@ -417,11 +417,10 @@ def test_a_gate_that_airflow_took_for_lost_after_a_rejection_does_not_ask_again(
 
 @pytest.mark.parametrize(("try_number", "max_tries", "is_retried"), [(1, 2, False), (2, 2, True), (2, 3, False)])
 def test_a_task_that_was_cleared_begins_anew(try_number: int, max_tries: int, is_retried: bool) -> None:
-    from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
+    from pulsar_advisor_airflow import failures
 
-    gate = PlanApprovalOperator(task_id="approve", plan={}, root="", cluster="demo", retries=2)
-    task_instance = SimpleNamespace(try_number=try_number, max_tries=max_tries)
-    assert gate._is_retried({"ti": task_instance}) == is_retried
+    task_instance = SimpleNamespace(try_number=try_number, max_tries=max_tries, task=SimpleNamespace(retries=2))
+    assert failures.is_retried({"ti": task_instance}) == is_retried
 
 
 @pytest.mark.full

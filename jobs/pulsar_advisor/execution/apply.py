@@ -136,7 +136,7 @@ def _applied(
         throttle = approval.throttle.with_changes(options.throttle_changes)
         unfinished = _unfinished(runs)
         if unfinished:
-            held = take_over(ledger, unfinished, approval, lifts_pause=options.waited is None)
+            held = take_over(ledger, unfinished, approval, lifts_pause=options.lifts_pause and options.waited is None)
         else:
             held = start_run(ledger, plan, approval)
     except Refused as refused:

@@ -13,7 +13,7 @@ from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.model.bounds import next_time
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor_airflow.assets import announce
-from pulsar_advisor_airflow.failures import as_airflow_errors, root_at
+from pulsar_advisor_airflow.failures import as_airflow_errors, is_retried, root_at
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, show_links
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.run_limits import PARK_FROM_S
@@ -30,9 +30,9 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
     """Carry out an approved plan under the throttle that was approved with it.
 
     A refusal, or a run that ended with steps left, is never retried automatically, unless it ended with its worker. A
-    try after that, or after a crash, resumes the run from the cluster's current state; clearing the task does the same
-    for a run that stopped. A try that starts in another container or on another host while the previous one may be
-    alive waits until its run or its lease ends.
+    try after that, or after a crash, resumes the run from the cluster's current state, and keeps to a pause that
+    somebody asked for. Clearing the task resumes a run that stopped as well, and lifts its pause. A try that starts in
+    another container or on another host while the previous one may be alive waits until its run or its lease ends.
 
     A deferrable task occupies no worker while the run waits for a minute or longer, or until somebody lets a paused run
     go on. A run that keeps the cluster's own balancer off waits in its worker, which restores the balancer.
@@ -99,7 +99,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         from pulsar_advisor.documents.document import as_json
         from pulsar_advisor.execution.run.parking import ParkedRun
 
-        result = self._run(waited, until)
+        result = self._run(waited, until, lifts_pause=not is_retried(context))
         if isinstance(result, ParkedRun):
             from pulsar_advisor_airflow.triggers.parked_run import ParkedRunTrigger
 
@@ -124,7 +124,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         announce(context, cluster=self.cluster, digest=result.digest, run=result.run)
         return {name: getattr(result, name) for name in ("digest", "run", "outcome", "ledger_head")}
 
-    def _run(self, waited: Parking | None, until: datetime | None) -> ApplyResult:
+    def _run(self, waited: Parking | None, until: datetime | None, *, lifts_pause: bool) -> ApplyResult:
         from pulsar_advisor.execution.run.options import ApplyOptions
         from pulsar_advisor.stages.apply import run
         from pulsar_advisor.storage.plans import PlanReference
@@ -139,6 +139,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             options = ApplyOptions(
                 policy=approval_policy(self.cluster),
                 resume=unfinished,
+                lifts_pause=lifts_pause,
                 until=until,
                 wait_for_holder=True,
                 park_from_s=PARK_FROM_S if self.deferrable else None,

@@ -16,7 +16,7 @@ from pulsar_advisor.execution.ledger.approvals import record_refusal, record_rej
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.planning.plans.consent import ConsentName, needed_consents
-from pulsar_advisor_airflow.failures import as_airflow_errors, root_at
+from pulsar_advisor_airflow.failures import as_airflow_errors, is_retried, root_at
 from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, approval_policy, opened_ledger
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink
 from pulsar_advisor_airflow.notifiers import Call
@@ -116,7 +116,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         root = root_at(self.root, self.cluster)
         with as_airflow_errors(), opened_ledger(root) as ledger:
             throttle = ApplyThrottle(**self.throttle)
-            rejection = rejected_at(ledger, self.plan["digest"], _gate(context)) if self._is_retried(context) else None
+            rejection = rejected_at(ledger, self.plan["digest"], _gate(context)) if is_retried(context) else None
             if rejection is not None:
                 no = {"chosen_options": [self.REJECT], "responded_at": datetime.now(UTC), "responded_by_user": None}
                 return self._rejected(context, rejection, no)
@@ -200,11 +200,6 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         if self.fail_on_reject:
             raise AirflowFailException(f"rejected: {answer}")
         return super().execute_complete(context, {**event, "params_input": {}})
-
-    def _is_retried(self, context: Context) -> bool:
-        """Whether Airflow has begun this task before, since it was last cleared if it was."""
-        ti = context["ti"]
-        return bool(ti.try_number > ti.max_tries - self.retries + 1)
 
     def _ask_for(self, plan: Plan) -> None:
         """Have the form ask for the consents that a plan needs, and for no others."""

@@ -12,6 +12,7 @@ from pulsar_advisor.execution.ledger.approvals import approvals_of_plan, record_
 from pulsar_advisor.execution.ledger.audit import why_unproven
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan, record_proposal
+from pulsar_advisor.execution.ledger.rolls import recorded_roll
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.tables import Approval, RunState
 from pulsar_advisor.execution.person import UNAUTHENTICATED, Person, is_authenticated, same_person
@@ -64,8 +65,11 @@ def propose(ledger: Ledger, plan: Plan, proposer: Person, not_computed_here: str
 def require_may_run(ledger: Ledger, digest: str, *, again: bool = False) -> None:
     """Raise `Refused`, naming the run, if a plan was carried out, ended for good, or (unless `again`) is under way.
 
-    A run that was stopped may go on.
+    A run that was stopped may go on; so may a roll that isn't over, whose first turn may be such a run.
     """
+    roll = recorded_roll(ledger, digest)
+    if roll.turns and roll.ended is None:
+        return
     for run in runs_of_plan(ledger, digest):
         if (why_not := _NOT_ANOTHER_RUN.get(run.state)) and not (again and run.state == "active"):
             raise Refused(f"{digest} {why_not.format(run=run.id, end_run=reader().end_run)}")

@@ -19,7 +19,7 @@ from pulsar_advisor.execution.run.parking import Parked, Parking
 from pulsar_advisor.execution.run.preconditions import differences, overload
 from pulsar_advisor.execution.run.split import settle_split, split
 from pulsar_advisor.execution.run.turns import Waits, take_turns
-from pulsar_advisor.execution.run.unload import settle_unload, unload
+from pulsar_advisor.execution.run.unload import HOLD_CUT_SHORT, hold_again, settle_unload, unload
 from pulsar_advisor.execution.run.waiting import check_interruption, parks, wait
 from pulsar_advisor.model.plans.plan import Step
 from pulsar_advisor.model.text.some_of import count
@@ -35,7 +35,8 @@ def carry_out(run: OngoingRun) -> None:
     needed = pace.prerequisites(steps)
     without_effect = _settle_all(run, steps)
     waited = run.options.waited
-    speed, pause_s = waited.pace if waited else Pace(), run.throttle.pause_s
+    _let_the_first_hold(run, steps)
+    speed, pause_s = waited.pace if waited else Pace(), _pause_left(run, steps)
     is_rested = waited is not None and waited.why == "pause"
     while True:
         _leave_out_dependents(run, steps)
@@ -62,6 +63,29 @@ def carry_out(run: OngoingRun) -> None:
         pause_s = pace.pause_after(wave, run.throttle, speed)
         if why_slower is not None:
             _say_slower(run, wave[-1], speed, pause_s, why_slower)
+
+
+def _let_the_first_hold(run: OngoingRun, steps: Iterable[Step]) -> None:
+    """The second step waits until the first has held as long as was approved, also if the run ended meanwhile."""
+    records = run.held.steps()
+    tried = [step for step in steps if records[step.id].attempts]
+    if len(tried) != 1 or records[tried[0].id].state != "confirmed":
+        return
+    events = run.ledger.events(run.held.digest, run.held.id)
+    if any(event.kind == HOLD_CUT_SHORT and event.step_id == tried[0].id for event in events):
+        take_turns(run, [hold_again(run, tried[0], records[tried[0].id])])
+
+
+def _pause_left(run: OngoingRun, steps: Iterable[Step]) -> float:
+    """How long the first call of this process has to wait for those of processes before it."""
+    records = run.held.steps()
+    sent = [(at_ms, step) for step in steps if (at_ms := _over_at_ms(records[step.id])) is not None]
+    return pace.pause_left(sent, run.ledger.now_ms(), run.throttle)
+
+
+def _over_at_ms(record: StepRecord) -> int | None:
+    """When a step that was sent ended, or was sent last."""
+    return (record.ended_at_ms or record.sent_at_ms) if record.attempts else None
 
 
 def _say_slower(run: OngoingRun, last: Step, speed: Pace, pause_s: float, why: str) -> None:

@@ -18,7 +18,7 @@ from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Override
 from pulsar_advisor.execution.ledger.held_run import HeldRun, is_held
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.rolls import goes_on, roll_of_plan
+from pulsar_advisor.execution.ledger.rolls import give_up, goes_on, recorded_roll, roll_of_plan
 from pulsar_advisor.execution.ledger.runs import run_by_id
 from pulsar_advisor.execution.ledger.switches import (
     SwitchedOff,
@@ -152,6 +152,10 @@ def restore_what_was_left(
         if not is_expected:
             progress(warning(switch, cluster_name))
         _restore(switch, ledger, cluster, progress, clock, decided_by)
+        # A broker that its roll has drained gets bundles again from now on. Who lifts a pause has it looked at anyway.
+        roll = roll_of_plan(ledger, switch.digest)
+        if roll is not None and recorded_roll(ledger, roll).pause is None:
+            give_up(ledger, roll)
 
 
 def leave_as_it_is(ledger: Ledger, cluster_name: str, decided_by: Person) -> Sequence[SwitchedOff]:

@@ -21,6 +21,8 @@ class ApplyOptions:
     policy: ApprovalPolicy = field(default_factory=ApprovalPolicy)
     dry_run: bool = False
     resume: bool = False
+    lifts_pause: bool = True
+    """Whether going on means that a pause of the run is over; not if no person decided it."""
     until: datetime | None = None
     """Nothing is sent from this moment on; the run ends once its steps in flight are done."""
     probe: Probe = unprobed

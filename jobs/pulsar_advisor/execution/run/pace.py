@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from operator import itemgetter
 from typing import Final
 
 from pulsar_advisor.execution.throttle import ApplyThrottle
@@ -143,6 +144,21 @@ def pause_after(wave: Iterable[Step], throttle: ApplyThrottle, pace: Pace) -> fl
     if throttle.topics_per_minute is None:
         return pause_s
     return max(pause_s, 60 * disturbed_topics(wave) / throttle.topics_per_minute)
+
+
+def pause_left(sent: Iterable[tuple[int, Step]], now_ms: int, throttle: ApplyThrottle) -> float:
+    """Seconds until a call may follow those of earlier processes, of which only the ledger knows.
+
+    `sent`: each step that was sent, with when it ended, or else was sent (epoch ms).
+    """
+    if throttle.topics_per_minute is None:
+        return throttle.pause_s
+    topic_ms = 60_000 / throttle.topics_per_minute
+    debt_ms, before_ms = 0.0, 0
+    for at_ms, step in sorted(sent, key=itemgetter(0)):
+        debt_ms = max(0.0, debt_ms - (at_ms - before_ms)) + topic_ms * disturbed_topics([step])
+        before_ms = at_ms
+    return max(throttle.pause_s, (debt_ms - max(0, now_ms - before_ms)) / 1000)
 
 
 def after_wave(pace: Pace, signs: Signs, in_flight: int) -> tuple[Pace, str | None]:

@@ -11,8 +11,9 @@ from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run.calls import Unread, deadline_of, reply_of, seen_by, send
 from pulsar_advisor.execution.run.health import check_approval, check_guard
 from pulsar_advisor.execution.run.observe import find_owner
-from pulsar_advisor.execution.run.ongoing_run import OngoingRun
+from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
 from pulsar_advisor.execution.run.outcomes import confirmed, failed, unresolved
+from pulsar_advisor.execution.run.pace import Pace, pause_after
 from pulsar_advisor.execution.run.parking import Parked, Parking
 from pulsar_advisor.execution.run.preconditions import call_of, differences
 from pulsar_advisor.execution.run.turns import Waits
@@ -30,6 +31,9 @@ LOOK_UP_AFTER_S: Final = 3
 _NOTHING_HAPPENED: Final = frozenset({401, 409})
 """Answers that reject an unload before the leader stores its destination: no permission, broker not active."""
 
+HOLD_CUT_SHORT: Final = "hold cut short"
+"""Kind of the event of a first step that is confirmed before its time, as the run is to end."""
+
 Owner = str | None | Unread
 """Owner of a bundle: a broker, none, or currently unknown."""
 
@@ -41,7 +45,7 @@ def unload(run: OngoingRun, step: Step, boundaries: tuple[str, ...], topic: str)
     reply = Reply(None, "")
     for attempt in range(1, ATTEMPTS + 1):
         if attempt > 1:
-            yield from wait(run, run.throttle.pause_s)
+            yield from wait(run, pause_after([step], run.throttle, Pace()))
             check_interruption(run)
             check_approval(run)
             found, _ = run.look(step)
@@ -104,12 +108,36 @@ def _confirm_unload(run: OngoingRun, step: Step, owner: str) -> Waits[None]:
     if parks(run, hold_s) and sum(record.state == "sent" for record in run.held.steps().values()) == 1:
         raise Parked(Parking("hold", hold_s))
     end_s = run.clock.monotonic_s() + hold_s
+    if gone := (yield from _watch(run, step, owner, end_s)):
+        return failed(run, step, gone)
+    if run.clock.monotonic_s() < end_s:
+        run.held.note(step.id, HOLD_CUT_SHORT, f"of {hold_s:g} s")
+    return confirmed(run, step, f"{owner} owns the bundle")
+
+
+def hold_again(run: OngoingRun, step: Step, record: StepRecord) -> Waits[None]:
+    """Watch the bundle of a run's first step, whose hold an interruption cut short, for what is left of that time.
+
+    Raises `Stop` if it did not stay.
+    """
+    since_s = max(0, run.ledger.now_ms() - (record.ended_at_ms or 0)) / 1000
+    owner = _owner(run, step)
+    if isinstance(owner, str) and not _arrived(owner, step):
+        raise Stop(f"{step.id}: the bundle did not stay where it was confirmed to be: it is on {owner}")
+    if isinstance(owner, str):
+        end_s = run.clock.monotonic_s() + run.throttle.canary_hold_s - since_s
+        if gone := (yield from _watch(run, step, owner, end_s)):
+            raise Stop(f"{step.id}: {gone}")
+
+
+def _watch(run: OngoingRun, step: Step, owner: str, end_s: float) -> Waits[str]:
+    """Where the bundle went, in words, if it leaves its owner by then; empty if it stays, or if the run is to end."""
     while (left_s := end_s - run.clock.monotonic_s()) > 0 and interrupted(run) is None:
         yield min(POLL_S, left_s)
         seen = _owner(run, step)
         if seen != owner and not isinstance(seen, Unread):
-            return failed(run, step, f"the bundle reached {owner}, but did not stay: it is on {seen or 'no broker'}")
-    return confirmed(run, step, f"{owner} owns the bundle")
+            return f"the bundle reached {owner}, but did not stay: it is on {seen or 'no broker'}"
+    return ""
 
 
 def _await_owner(run: OngoingRun, step: Step, topic: str | None, deadline_s: float, *, answered: bool) -> Waits[Owner]:

@@ -11,7 +11,7 @@ import pytest
 
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Unload
 from pulsar_advisor.execution.consent import turn
-from pulsar_advisor.execution.consent.approval import standing_approval, withdraw
+from pulsar_advisor.execution.consent.approval import approve, standing_approval, withdraw
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -25,10 +25,11 @@ from pulsar_advisor.model.errors import ClusterUnreachable, Refused, UsageError
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, PlanDecision, digest_of
 from unit.execution.actors import ALICE, BOB, approved, run
-from unit.execution.doubles import B1, B2, B3, FakeCluster, FakeTime, forecast, make_plan, unload_step
+from unit.execution.doubles import B1, B2, B3, NAMESPACE, UPPER, FakeCluster, FakeTime, forecast, make_plan, unload_step
 from unit.execution.roll.doubles import (
     OLIVE,
     ORDER,
+    THROTTLE,
     Brokers,
     approved_roll,
     conducted,
@@ -300,6 +301,21 @@ def test_an_approval_that_expires_while_a_broker_restarts_ends_the_roll_and_its_
     with pytest.raises(Refused, match="expired"):
         go_on_after(roll, B1)
     assert is_off(cluster) == [False, False]
+
+
+def test_a_roll_that_is_approved_again_looks_at_the_drained_broker_again(
+    roll: Roll, ledger: Ledger, cluster: FakeCluster
+) -> None:
+    go_on(roll)
+    cluster.time.pass_s(25 * 3600)
+    with pytest.raises(Refused, match="have it approved again"):
+        go_on(roll)
+    cluster.owners[f"{NAMESPACE}/{UPPER}"] = B1  # as the balancer decided, which is on again
+    approve(ledger, roll.plan, digest=roll.digest, approver=BOB, policy=roll.policy, throttle=THROTTLE)
+    assert status_of(ledger, roll.plan).restart is None, "clients use it"
+    assert outcome(go_on(roll)) == "done"
+    assert (roll.look().state, cluster.owned_bundles(B1)) == ("drained", frozenset())
+    assert is_off(cluster) == [True, True]
 
 
 def test_no_other_plan_is_applied_while_a_roll_goes_on(roll: Roll, ledger: Ledger, cluster: FakeCluster) -> None:

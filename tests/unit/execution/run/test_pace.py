@@ -16,6 +16,7 @@ from pulsar_advisor.execution.run.pace import (
     canary,
     next_wave,
     pause_after,
+    pause_left,
     prerequisites,
     waves,
 )
@@ -231,6 +232,20 @@ def test_the_pause_grows_with_trouble_and_with_topics() -> None:
     assert pause_after(steps, ApplyThrottle(), Pace(1, 4)) == 40.0
     assert pause_after(steps, ApplyThrottle(topics_per_minute=60), Pace()) == 30.0
     assert pause_after([split_step(2)], ApplyThrottle(topics_per_minute=60), Pace()) == 10.0
+
+
+@pytest.mark.parametrize(
+    ("ended_s", "now_s", "left_s"),
+    [([], 0, 10), ([0], 5, 25), ([0], 60, 10), ([0, 10], 10, 50), ([0, 100], 100, 30), ([0], -3600, 30)],
+    ids=["none", "one", "long ago", "debts add up", "one is paid", "the clock was set back"],
+)
+def test_topics_unloaded_before_are_waited_for(ended_s: list[int], now_s: int, left_s: float) -> None:
+    sent = [(1000 * at_s, of_topics(unload_step(1), 30)) for at_s in ended_s]
+    assert pause_left(sent, 1000 * now_s, ApplyThrottle(topics_per_minute=60)) == left_s
+
+
+def test_without_a_limit_of_topics_the_pause_is_all_that_is_waited_for() -> None:
+    assert pause_left([(0, of_topics(unload_step(1), 10_000))], 0, ApplyThrottle()) == 10.0
 
 
 def test_ranges_and_namespaces_of_the_tests_plan_are_as_its_name_says() -> None:

@@ -9,13 +9,9 @@ import pytest
 from pulsar_advisor.execution.apply import pause
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
 from unit.execution.actors import ALICE, approved, interrupted_run, run
-from unit.execution.doubles import (
-    FakeCluster,
-    make_plan,
-    split_step,
-    unload_step,
-)
+from unit.execution.doubles import B1, START_MS, UPPER, FakeCluster, make_plan, split_step, unload_step
 
 MOVE, CUT = unload_step(1), split_step(2)
 
@@ -73,6 +69,73 @@ def test_a_run_can_be_paused_from_elsewhere_and_goes_on_when_it_is_resumed(
     assert result.sentence == "1 of 2 steps confirmed: paused by alice (airflow)"
     cluster.on_event = lambda _what: None
     assert run(plan, ledger, cluster, resume=True).outcome == "done"
+
+
+def test_only_a_person_who_goes_on_lifts_a_pause(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    cluster.on_event = lambda what: pause(ledger, plan, ALICE) if what == "after the call" else None
+    run(plan, ledger, cluster)
+    cluster.on_event = lambda _what: None
+    again = run(plan, ledger, cluster, resume=True, lifts_pause=False)
+    assert again.sentence == "1 of 2 steps confirmed: paused by alice (airflow)"
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+
+
+def sent_s(ledger: Ledger, plan: Plan) -> list[float]:
+    """Seconds from the beginning to each call."""
+    sent = [event for event in ledger.events(digest_of(plan)) if event.kind == "step sent"]
+    return [(event.at_ms - START_MS) / 1000 for event in sent]
+
+
+def of_topics(step: Step, topics: int) -> Step:
+    return step.model_copy(update={"expect": step.expect.model_copy(update={"topics": topics})})
+
+
+LIMITED = {"topics_per_minute": 100, "pause_s": 10.0, "canary_hold_s": 0.0}
+LARGE = make_plan([of_topics(unload_step(1), 1000), of_topics(unload_step(2, UPPER), 1000)])
+
+
+def test_a_resumed_run_waits_for_the_topics_that_were_unloaded_before(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, LARGE)
+    interrupted_run(ledger, cluster, plan, lambda: "ended by SIGTERM" if cluster.writes else None, **LIMITED)
+    cluster.time.pass_s(200)
+    assert run(plan, ledger, cluster, resume=True, **LIMITED).outcome == "done"
+    assert sent_s(ledger, plan) == [0, 600]
+
+
+def test_each_attempt_of_an_unload_waits_for_the_topics_of_the_one_before(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, LARGE)
+    cluster.lands_on = lambda _unload: None
+    run(plan, ledger, cluster, **LIMITED)
+    first, second, third = sent_s(ledger, plan)
+    assert (second - first, third - second) >= (600, 600)
+
+
+def test_a_first_step_holds_its_whole_time_though_its_run_was_interrupted(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    interrupted_run(ledger, cluster, plan, lambda: "ended by SIGTERM" if cluster.writes else None, pause_s=0.0)
+    cluster.time.pass_s(20)
+    assert run(plan, ledger, cluster, resume=True, pause_s=0.0).outcome == "done"
+    assert sent_s(ledger, plan) == [0, 60]
+
+
+def test_a_first_step_that_held_its_time_is_not_waited_for_again(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    held_ms = cluster.time.ms + 60_000
+    interrupted_run(
+        ledger, cluster, plan, lambda: "ended by SIGTERM" if cluster.time.ms >= held_ms else None, pause_s=0.0
+    )
+    assert run(plan, ledger, cluster, resume=True, pause_s=0.0).outcome == "done"
+    assert sent_s(ledger, plan) == [0, 60]
+
+
+def test_a_first_step_that_did_not_stay_ends_the_resumed_run(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    interrupted_run(ledger, cluster, plan, lambda: "ended by SIGTERM" if cluster.writes else None)
+    cluster.owners[MOVE.bundle_name] = B1
+    result = run(plan, ledger, cluster, resume=True)
+    assert f"step-001: the bundle did not stay where it was confirmed to be: it is on {B1}" in result.sentence
+    assert len(cluster.writes) == 1
 
 
 def test_there_must_be_something_to_pause(ledger: Ledger, cluster: FakeCluster) -> None:
