@@ -101,11 +101,13 @@ def approve(
     with opened_plan(plan, place, ledger) as (document, root, book):
         from pulsar_advisor.execution.consent.approval import default_validity_s
         from pulsar_advisor.execution.person import person_on_command_line
-        from pulsar_advisor.execution.throttle import ApplyThrottle
+        from pulsar_advisor.execution.run.preconditions import stale
+        from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
         from pulsar_advisor.model.plans.plan import digest_of, short
         from pulsar_advisor.stages.approve import run as record
 
         _mind_the_guard(document, book)
+        outdated = stale(document, book.now_ms(), throttle.changes().get("max_age_s", DEFAULT_THROTTLE.max_age_s))
         valid_for_s = default_validity_s(document) if expires is None else seconds(expires)
         approval, not_computed_here = record(
             root,
@@ -139,7 +141,10 @@ def approve(
         say(f"approved by {approval.approver} for {valid_for_s / 3600:g} h: {approval.digest}")
         digits = short(approval.digest)
         then = f"roll continue {digits}" if document.shedder == ROLL else f"apply {digits} --dry-run"
-        say(f"next: pulsar-advisor {then}")
+        if outdated and document.shedder != ROLL:  # the turns of a roll are planned anew
+            say(f"it can't be applied: {outdated}")
+        else:
+            say(f"next: pulsar-advisor {then}")
 
 
 def withdraw(

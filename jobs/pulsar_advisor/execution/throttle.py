@@ -87,13 +87,14 @@ class ApplyThrottle:
             raise Refused(f"the approval is for a stricter run: {looser}. Keep to it, or have the plan approved again")
         return changed
 
-    def takes_s(self, moves: int) -> float:
-        """About how long a run of this many unloads takes, one at a time; a call itself takes less than a second."""
-        return self.canary_hold_s + (moves - 1) * self.pause_s if moves else 0.0
+    def takes_s(self, unloads: int, splits: int = 0) -> float:
+        """About how long a run of these calls takes, one at a time; a call itself takes less than a second."""
+        hold_s = self.canary_hold_s if unloads else 0.0
+        return hold_s + max(0, unloads + splits - 1) * self.pause_s
 
     def sentences(self) -> Iterator[str]:
         """Each limit as a sentence, for a person to read before approving."""
-        yield f"the snapshot is at most {_hours(self.max_age_s)} old"
+        yield f"nothing is sent once the snapshot is more than {_hours(self.max_age_s)} old"
         yield f"{self.pause_s:g} s between two {'calls' if self.in_flight == 1 else 'waves of calls'}"
         yield f"the first step holds for {self.canary_hold_s:g} s before the second is sent"
         verb = "is" if self.error_budget == 1 else "are"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,15 +13,8 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState, Floats, rat
 from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.reporting.figures import count, throughput
 
-
-@dataclass(frozen=True)
-class Pace:
-    """How carefully a plan is carried out unless its approver says otherwise: one call at a time."""
-
-    canary_hold_s: float
-    """How long the first call must hold before the second is sent."""
-    pause_s: float
-    """Between two further calls."""
+TakesS = Callable[[int, int], float]
+"""Unloads, splits -> the seconds that they take at the default pace."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +23,7 @@ class Disturbance:
 
     calls: int
     least_duration_s: float | None
-    """Without what the brokers take for each call; None if the pace isn't known."""
+    """At the default pace, without what the brokers take for each call; None if it isn't known."""
     topics: int
     clients: int
     throughput_bytes_per_s: float
@@ -77,7 +70,7 @@ class Tenant:
     clients: int
 
 
-def disturbance_of(state: ClusterState, plan: Plan | None, pace: Pace | None) -> Disturbance | None:
+def disturbance_of(state: ClusterState, plan: Plan | None, takes_s: TakesS | None) -> Disturbance | None:
     """The estimate; None if there is nothing to carry out. The children of a split count without clients."""
     steps = plan.executable_steps if plan is not None else ()
     if not steps:
@@ -87,7 +80,7 @@ def disturbance_of(state: ClusterState, plan: Plan | None, pace: Pace | None) ->
     largest = max(unloads, key=lambda step: (step.expect.topics, clients[step.id]), default=None)
     return Disturbance(
         calls=len(steps),
-        least_duration_s=None if pace is None else _least_duration_s(len(steps), pace),
+        least_duration_s=None if takes_s is None else takes_s(len(unloads), len(steps) - len(unloads)),
         topics=sum(step.expect.topics for step in unloads),
         clients=clients.total(),
         throughput_bytes_per_s=sum(step.expect.throughput_bytes_per_s or 0.0 for step in unloads),
@@ -154,10 +147,6 @@ def _clients(state: ClusterState, unloads: Sequence[Step]) -> Counter[str]:
         if step is not None:
             found[step] += int(bundles.producers[row] + bundles.consumers[row])
     return found
-
-
-def _least_duration_s(calls: int, pace: Pace) -> float:
-    return 0.0 if calls < 2 else pace.canary_hold_s + (calls - 2) * pace.pause_s
 
 
 def _duration(seconds: float) -> str:

@@ -29,7 +29,7 @@ from pulsar_advisor.reporting.brokers import (
     hot_brokers,
     thresholds_of,
 )
-from pulsar_advisor.reporting.disturbance import Disturbance, Pace, Tenant, disturbance_of, tenants_of
+from pulsar_advisor.reporting.disturbance import Disturbance, TakesS, Tenant, disturbance_of, tenants_of
 from pulsar_advisor.reporting.figures import count, moment
 from pulsar_advisor.reporting.futures import effect_sentence
 from pulsar_advisor.reporting.options import Options, options_of
@@ -150,7 +150,7 @@ def build_page(
     ledger_head: str | None = None,
     drift: Sequence[str] | None = None,
     lint: Sequence[LintFinding] = (),
-    pace: Pace | None = None,
+    takes_s: TakesS | None = None,
     upgrade: UpgradePreview | None = None,
     dag: str | None = None,
 ) -> ReportPage:
@@ -178,7 +178,7 @@ def build_page(
         findings=_by_severity(recommendation.findings),
         brokers=broker_table(rows, reference, thresholds_of(reference, settings) if reference else ()),
         hot=hot_brokers(state, rows, advised),
-        disturbance=disturbance_of(state, advised, pace),
+        disturbance=disturbance_of(state, advised, takes_s),
         tenants=tenants_of(state, advised),
         unloads=unloads,
         splits=splits,

@@ -15,7 +15,6 @@ from pulsar_advisor.model.release import running_release
 from pulsar_advisor.planning.plans.drift import drift
 from pulsar_advisor.planning.plans.planned_settings import planned_settings
 from pulsar_advisor.quality.history import quality_history, started_failing
-from pulsar_advisor.reporting.disturbance import Pace
 from pulsar_advisor.reporting.forms import Form, rendered
 from pulsar_advisor.reporting.page import ReportPage, build_page, shown_combination
 from pulsar_advisor.stages.upgrade import preview_if_any
@@ -75,7 +74,7 @@ def report_page(root: Root, snapshot: str, ledger_head: str | None = None, dag: 
         ledger_head=ledger_head,
         drift=drift_since_the_last_good_snapshot(root, snapshot),
         lint=judge(lint_case(root, state, inputs)),
-        pace=Pace(DEFAULT_THROTTLE.canary_hold_s, DEFAULT_THROTTLE.pause_s),
+        takes_s=DEFAULT_THROTTLE.takes_s,
         upgrade=preview_if_any(root, snapshot, recommendation.manifest_sha256),
         dag=dag,
     )

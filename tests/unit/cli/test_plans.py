@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pulsar_advisor.cli import exit_code
+from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
@@ -21,11 +22,13 @@ from pulsar_advisor.model.plans.plan import Plan, digest_of
 from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.plans import find_plan, write_plan
 from pulsar_advisor.storage.root import Root
-from unit.execution.actors import approved, run
+from unit.execution.actors import ALICE, approved, run
 from unit.execution.doubles import B1, B2, LOWER, NAMESPACE, FakeCluster, FakeTime, make_plan, unload_step
 
 RECORDED = Path(__file__).parents[2] / "data" / "recorded" / "modular-4.0.8.tar"
 PLAN = make_plan([unload_step()], snapshot=snapshot_id(datetime.now(UTC)))
+ALONE = "schema: pulsar-advisor/approval-policy/1\nseparate_approver: false\nseparate_system_user: false\n"
+"""A policy under which one person may do both."""
 
 
 @pytest.fixture
@@ -137,12 +140,33 @@ def test_a_balancer_that_an_ended_run_left_off_is_restored_though_no_run_is_left
     assert [file.name.split("-")[2] for file in heads.iterdir()] == [f"{ledger.head().chain}.json"]
 
 
+@pytest.mark.parametrize(
+    ("snapshot", "last_line"),
+    [("20261121T083000Z", "it can't be applied: the snapshot 20261121T083000Z is "), (PLAN.snapshot, "next: ")],
+    ids=["old", "fresh"],
+)
+def test_whoever_approves_a_plan_too_old_to_be_applied_is_told(
+    root: Root,
+    ledger: Ledger,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    snapshot: str,
+    last_line: str,
+) -> None:
+    plan = make_plan([unload_step()], snapshot=snapshot)
+    write_plan(root, plan)
+    propose(ledger, plan, ALICE)
+    (tmp_path / "policy.yaml").write_text(ALONE)
+    words = ["approve", digest_of(plan), "--as", "bob", "--accept-worse", "--policy", str(tmp_path / "policy.yaml")]
+    assert exit_code([*words, "--root", root.url, "--cluster", root.cluster]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith(last_line)
+
+
 def test_no_policy_approves_a_plan_that_was_put_into_the_root(
     root: Root, ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "policy.yaml").write_text(
-        "schema: pulsar-advisor/approval-policy/1\nseparate_approver: false\nseparate_system_user: false\n"
-        "automatic: {max_moves: 9, min_gain_ratio: 0.001, namespaces: ['*'], "
+        ALONE + "automatic: {max_moves: 9, min_gain_ratio: 0.001, namespaces: ['*'], "
         "window: {days: [mon, tue, wed, thu, fri, sat, sun], from: '00:00', to: '00:00'}}\n"
     )
     write_plan(root, PLAN)

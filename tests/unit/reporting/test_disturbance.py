@@ -5,16 +5,18 @@ from __future__ import annotations
 import pytest
 
 from pulsar_advisor.model.plans.plan import Plan
-from pulsar_advisor.reporting.disturbance import Disturbance, Pace, disturbance_of, tenants_of
+from pulsar_advisor.reporting.disturbance import Disturbance, disturbance_of, tenants_of
 from unit.reporting.scores import plain
 from unit.reporting.skewed import skewed_inputs
 
-PACE = Pace(canary_hold_s=60, pause_s=10)
+
+def takes_s(unloads: int, splits: int) -> float:
+    return 100 * unloads + splits
 
 
 def advised() -> tuple[Plan, Disturbance]:
     inputs = skewed_inputs()
-    found = disturbance_of(inputs.state, inputs.plans[0], PACE)
+    found = disturbance_of(inputs.state, inputs.plans[0], takes_s)
     assert found is not None
     return inputs.plans[0], found
 
@@ -34,20 +36,16 @@ def test_duration_and_impact_are_said() -> None:
     assert " close, one bundle after the other, and " in impact
 
 
-@pytest.mark.parametrize(("calls", "seconds"), [(1, 0), (2, 60), (3, 70), (12, 160)])
-def test_the_first_call_is_held_and_a_pause_lies_between_the_others(calls: int, seconds: float) -> None:
-    inputs = skewed_inputs()
-    steps = [step for step in inputs.plans[0].steps if step.executable and step.action == "unload"]
-    plan = inputs.plans[0].model_copy(update={"steps": tuple(steps[:1] * calls)})
-    found = disturbance_of(inputs.state, plan, PACE)
-    assert found is not None
-    assert found.least_duration_s == seconds
+def test_it_takes_as_long_as_its_unloads_and_splits() -> None:
+    plan, found = advised()
+    unloads = sum(step.executable and step.action == "unload" for step in plan.steps)
+    assert found.least_duration_s == takes_s(unloads, found.calls - unloads)
 
 
 def test_without_anything_to_carry_out_there_is_no_estimate() -> None:
     inputs = skewed_inputs()
-    assert disturbance_of(inputs.state, None, PACE) is None
-    assert disturbance_of(inputs.state, inputs.plans[0].model_copy(update={"steps": ()}), PACE) is None
+    assert disturbance_of(inputs.state, None, takes_s) is None
+    assert disturbance_of(inputs.state, inputs.plans[0].model_copy(update={"steps": ()}), takes_s) is None
 
 
 def test_the_tenants_have_all_of_the_load_and_all_of_the_disturbance() -> None:

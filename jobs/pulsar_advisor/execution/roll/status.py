@@ -10,7 +10,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.switches import switched_off
 from pulsar_advisor.execution.roll.progress import Progress, progress_of
 from pulsar_advisor.execution.run.guard import left_off
-from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
+from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.plans.plan import Plan, digest_of, short
 
 
@@ -31,7 +31,7 @@ def status_of(ledger: Ledger, roll: Plan) -> RollStatus:
         sentence=_sentence(seen, digest, approved=bool(standing)),
         moves=sum(seen.moved.values()),
         moves_left=0 if is_over else seen.moves_left,
-        moves_take_s=0.0 if is_over else to_begin * throttle.canary_hold_s + seen.moves_left * throttle.pause_s,
+        moves_take_s=0.0 if is_over else _take_s(throttle, to_begin, seen.moves_left),
         approved_until_ms=standing[-1].expires_at_ms if standing else None,
         balancer_off=tuple(one.setting for one in switched_off(ledger, name) if one.setting not in left),
         still_off=left,
@@ -41,6 +41,11 @@ def status_of(ledger: Ledger, roll: Plan) -> RollStatus:
         given_up=seen.recorded.is_given_up,
         ledger_head=str(ledger.head()),
     )
+
+
+def _take_s(throttle: ApplyThrottle, turns: int, moves: int) -> float:
+    """How long the moves of turns that are to begin, and of the one that was begun, take: as runs of their own."""
+    return turns * throttle.takes_s(1) + max(0, moves - turns) * throttle.pause_s
 
 
 def waits_for(ledger: Ledger, roll: Plan) -> str | None:
