@@ -531,6 +531,7 @@ def test_a_try_of_apply_waits_for_the_one_before_it_until_its_time_of_day(stages
     run_dag("pulsar_rebalance", {**FAST, "until": f"{soon:%H:%M}"}, Answer("Approve"))
     assert stages.applied_with is not None
     assert stages.applied_with.wait_for_holder
+    assert stages.applied_with.lifts_pause, "as somebody began it"
     assert stages.applied_with.until == soon.replace(second=0, microsecond=0)
 
 
@@ -546,12 +547,14 @@ def test_a_try_of_apply_that_ends_with_its_worker_is_followed_by_one_that_does_t
 
     stages.cluster.on_event = stop_worker
     state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve"))
+    assert stages.applied_with is not None
+    assert not stages.applied_with.lifts_pause, "as Airflow began it"
     assert (state, tasks["apply"]) == ("success", "success")
     assert stages.cluster.writes == [Unload(NAMESPACE, LOWER, B2), Unload(NAMESPACE, UPPER, B2)]
     assert [kind for kind in kinds(stages) if kind.startswith("run")] == [
         "run started",
         "run stopped",
-        "run resumed",
+        "run continued",
         "run done",
     ]
 
