@@ -61,7 +61,7 @@ HOSTS: Final = pa.schema(
         _column(
             "usage",
             pa.float32(),
-            "0..1; weighted maximum of its resources under the settings of that time",
+            "0..1; weighted maximum of its resources under that time's settings; NaN: not reported",
             encoding=_SPLIT,
         ),
         _column("available", pa.bool_(), "registered as active"),

@@ -38,9 +38,9 @@ class Difference:
     earlier: str
     later: str
     namespaces: Sequence[Growth]
-    """By bytes per second, in and out; the largest change first."""
+    """By bytes per second, in and out; the largest change first, and none of which one end isn't known."""
     brokers: Sequence[Growth]
-    """By usage (0..1); the largest change first."""
+    """The same by usage (0..1)."""
     events: Sequence[Event]
     """What is other in the later one; a move has the cause of the last one of its bundle in between."""
 
@@ -90,18 +90,21 @@ def _grown(one: Growth, unit: float, name: str) -> str:
 def _growths(before: Mapping[str, float], after: Mapping[str, float]) -> list[Growth]:
     names = before.keys() | after.keys()
     found = [Growth(name, before.get(name, 0.0), after.get(name, 0.0)) for name in names]
-    return sorted(
-        (one for one in found if one.before != one.after), key=lambda one: (-abs(one.after - one.before), one.of)
-    )
+    grown = (one for one in found if one.before != one.after and np.isfinite(one.after - one.before))
+    return sorted(grown, key=lambda one: (-abs(one.after - one.before), one.of))
 
 
 def _bytes_by_namespace(moment: Moment) -> dict[str, float]:
+    """NaN where a broker that didn't report has a bundle; one that isn't in its owner's report carries nothing."""
     places = [TRAFFIC.index(figure) for figure in ("bytes_in", "bytes_out")]
-    both = np.nan_to_num(moment.traffic[:, places].astype(np.float64)).sum(axis=1)
+    both = moment.traffic[:, places].astype(np.float64).sum(axis=1)
+    silent = moment.hosts.filter(pc.invert(pc.is_finite(moment.hosts["usage"])))["id"].combine_chunks()
+    both[np.isnan(both) & ~pc.is_in(moment.owners, value_set=silent).to_numpy(zero_copy_only=False)] = 0
     sums = pa.table({"of": moment.namespaces, "bytes": both}).group_by("of").aggregate([("bytes", "sum")])
     return dict(zip(sums["of"].to_pylist(), sums["bytes_sum"].to_pylist(), strict=True))
 
 
 def _usage(moment: Moment) -> dict[str, float]:
-    hosts = moment.hosts.filter(pc.and_(moment.hosts["available"], pc.is_finite(moment.hosts["usage"])))
+    """Of the available brokers; NaN where one didn't report."""
+    hosts = moment.hosts.filter(moment.hosts["available"])
     return dict(zip(hosts["id"].to_pylist(), hosts["usage"].to_pylist(), strict=True))

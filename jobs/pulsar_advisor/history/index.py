@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pulsar_advisor.history.columns import INDEX
+from pulsar_advisor.model.cluster.cluster_state import Floats
 
 Counts = npt.NDArray[np.int64]
 
@@ -25,7 +25,8 @@ def index_of(tables: Mapping[str, pa.Table]) -> pa.Table:
 
     columns = {
         **{name: moments[name] for name in ("snapshot", "at_ms", "fit", "failed_checks")},
-        **_usage(hosts.filter(hosts["available"]), number),
+        "brokers": np.bincount(hosts.filter(hosts["available"])["t"].to_numpy(), minlength=number),
+        **_usage(hosts.filter(pc.and_(hosts["available"], pc.is_finite(hosts["usage"]))), number),
         "bundles": np.bincount(load["t"].to_numpy(), minlength=number),
         "moves": how_many("move"),
         "restarts": how_many("broker_restarted"),
@@ -34,12 +35,12 @@ def index_of(tables: Mapping[str, pa.Table]) -> pa.Table:
     return pa.table({name: columns[name] for name in INDEX.names}).cast(INDEX, safe=False)
 
 
-def _usage(available: pa.Table, number: int) -> dict[str, npt.NDArray[Any]]:
-    """Count, greatest, mean and deviation of the brokers' usage at each moment; NaN without a broker."""
-    wanted = {"brokers": "count", "busiest": "max", "mean": "mean", "deviation": "stddev"}
-    found = available.group_by("t").aggregate([("usage", how) for how in wanted.values()])
-    columns: dict[str, npt.NDArray[Any]] = {}
+def _usage(known: pa.Table, number: int) -> dict[str, Floats]:
+    """Greatest, mean and deviation of the brokers' usage at each moment; NaN without a broker."""
+    wanted = {"busiest": "max", "mean": "mean", "deviation": "stddev"}
+    found = known.group_by("t").aggregate([("usage", how) for how in wanted.values()])
+    columns: dict[str, Floats] = {}
     for name, how in wanted.items():
-        columns[name] = np.full(number, 0 if how == "count" else np.nan, np.float64)
+        columns[name] = np.full(number, np.nan)
         columns[name][found["t"].to_numpy()] = found[f"usage_{how}"].to_numpy()
     return columns

@@ -115,7 +115,7 @@ _SCOPES: Final = ("broker", "bundle", "namespace")
 
 def _hosts(brokers: pa.Table, usage: Floats, excluded: Iterable[str]) -> pa.Table:
     columns = {name: brokers[source] for name, source in BROKER_COLUMNS.items()}
-    columns["usage"] = pa.array(usage)
+    columns["usage"] = pc.if_else(brokers["reported"], usage, np.nan)  # its figures are null, which isn't idle
     set_aside = pc.is_in(brokers["broker"], value_set=pa.array(excluded, pa.string()))
     columns["complete"] = pc.and_not(columns["complete"], set_aside)
     columns |= {name: pc.fill_null(columns[name], 0) for name in _COUNTS}

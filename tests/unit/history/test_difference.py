@@ -1,5 +1,7 @@
 """Two snapshots differ in who carries what, what moved and why, and which settings changed."""
 
+from math import nan
+
 from moments import FIRST, SECOND, THIRD, moment
 from pulsar_advisor.history.difference import Growth, difference, difference_lines
 
@@ -20,6 +22,20 @@ def test_the_largest_change_comes_first() -> None:
 def test_a_namespace_carries_what_its_bundles_do() -> None:
     found = difference(moment(1, {FIRST: A}), moment(2, {FIRST: A, SECOND: A}), {})
     assert found.namespaces == [Growth("t/n", 2.0, 2 * (2.0 + 102.0))]
+
+
+def test_what_a_broker_that_did_not_report_carries_has_not_fallen() -> None:
+    before = moment(1, {FIRST: A, SECOND: B}, usage={A: 0.5, B: 0.5})
+    silent = moment(1, {FIRST: A, SECOND: B}, usage={A: 0.5, B: nan})
+    silent.traffic[1] = nan
+    found = difference(before, silent, {})
+    assert (found.namespaces, found.brokers) == ([], [])
+
+
+def test_a_bundle_that_is_not_in_the_report_of_its_owner_carries_nothing() -> None:
+    idle = moment(1, {FIRST: A, SECOND: A})
+    idle.traffic[1] = nan
+    assert difference(idle, moment(1, {FIRST: A, SECOND: A}), {}).namespaces == [Growth("t/n", 2.0, 2 * (1.0 + 101.0))]
 
 
 def test_a_move_has_the_cause_that_the_days_between_know() -> None:

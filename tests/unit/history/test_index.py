@@ -1,5 +1,7 @@
 """A row for each snapshot of a day: how evenly the load lay, and what changed since the one before."""
 
+from math import nan
+
 from moments import FIRST, SECOND, THIRD, moment
 from pulsar_advisor.history.columns import INDEX
 from pulsar_advisor.history.day import fold
@@ -11,6 +13,12 @@ def test_usage_is_that_of_the_available_brokers() -> None:
     [row] = index.to_pylist()
     assert (row["brokers"], row["busiest"], row["mean"], row["deviation"]) == (2, 0.75, 0.5, 0.25)
     assert index.schema == INDEX
+
+
+def test_a_broker_whose_usage_is_not_known_is_no_idle_one() -> None:
+    index = fold([moment(1, {}, usage={"a:8080": 0.75, "b:8080": 0.25, "c:8080": nan})])["index"]
+    [row] = index.to_pylist()
+    assert (row["brokers"], row["busiest"], row["mean"], row["deviation"]) == (3, 0.75, 0.5, 0.25)
 
 
 def test_a_bundle_moved_if_another_broker_owns_it_than_in_the_snapshot_before() -> None:

@@ -79,6 +79,15 @@ def test_the_view_that_was_judged_is_kept(tmp_path: Path) -> None:
     assert (row["msg_in"], row["owner"]) == (7.0, 0)
 
 
+def test_the_usage_of_a_broker_that_did_not_report_is_not_known(tmp_path: Path) -> None:
+    root = written(
+        tmp_path,
+        snapshot=MORNING,
+        brokers=[broker("a:8080", cpu_usage=50.0, cpu_limit=100.0), broker("b:8080", reported=False)],
+    )
+    assert [str(ratio) for ratio in day_table(root, fold(root, DAY), "hosts")["usage"].to_pylist()] == ["0.5", "nan"]
+
+
 def test_policies_are_read_from_the_tables_and_a_change_is_an_event(tmp_path: Path) -> None:
     def at(id: str, manifest: dict[str, object] | None = None, **of_policy: object) -> Root:
         policy = {
