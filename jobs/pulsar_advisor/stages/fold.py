@@ -24,7 +24,7 @@ from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError, Usa
 from pulsar_advisor.model.plans.plan import short
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.stages.moments import folded_moments, moment_at, normalized_moment
-from pulsar_advisor.stages.seal import seal_day, why_no_sealed_day
+from pulsar_advisor.stages.seal import is_sealed_elsewhere, seal_day, why_no_sealed_day
 from pulsar_advisor.storage.history import day_if_any, day_path, first_after, last_before
 from pulsar_advisor.storage.lease import Held, held
 from pulsar_advisor.storage.results import read_manifest, validation_if_any
@@ -69,7 +69,7 @@ def _fold(root: Root, day: str, address: str | None) -> HistoryDay:
         before = day_if_any(root, day)
         if before is not None and ledger is not None and (why := why_no_sealed_day(ledger, root, day)):
             raise Refused(f"{why}: put the day back from a backup, or remove the file to fold the snapshots left")
-        if before is not None and before.is_sealed and ledger is None:
+        if before is not None and is_sealed_elsewhere(ledger, root, before):
             raise Refused(f"day {day} is sealed in a ledger, which has the causes of its moves too: give --ledger")
         folded = {} if before is None else {one.id: one for one in before.snapshots}
         manifests = _normalized(root, day, before)

@@ -75,6 +75,11 @@ def was_sealed(ledger: Ledger, root: Root, day: str) -> bool:
     return bool(seals_of_snapshot(ledger, root.cluster, day))
 
 
+def is_sealed_elsewhere(ledger: Ledger | None, root: Root, day: HistoryDay) -> bool:
+    """Whether a folded day is sealed, but not in this ledger: none, or one without a seal of this day."""
+    return day.is_sealed and (ledger is None or not was_sealed(ledger, root, day.day))
+
+
 def why_no_sealed_day(ledger: Ledger, root: Root, day: str) -> str | None:
     """Why a folded day isn't one that was recorded; None if it is, or if none of this day ever was."""
     sealed = {one.sha256 for one in seals_of_snapshot(ledger, root.cluster, day)}

@@ -243,6 +243,18 @@ def test_a_day_that_is_sealed_is_not_folded_without_its_ledger(tmp_path: Path) -
     assert len(fold(root, DAY, central).snapshots) == 2
 
 
+def test_a_day_that_is_sealed_is_not_folded_with_another_ledger(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, MORNING)
+    central, other = (f"sqlite:///{tmp_path / name}.sqlite" for name in ("central", "other"))
+    for address in (central, other):
+        open_ledger(address).close()
+    fold(root, DAY, central)
+    snapshot(tmp_path, NOON)
+    with pytest.raises(Refused, match="is sealed in a ledger, which has the causes of its moves too: give --ledger"):
+        fold(root, DAY, other)
+    assert len(fold(root, DAY, central).snapshots) == 2
+
+
 def test_steps_that_only_the_last_snapshot_of_a_day_can_show_are_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
