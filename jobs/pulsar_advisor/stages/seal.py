@@ -66,7 +66,13 @@ def require_as_sealed(ledger: Ledger, root: Root, snapshot: str, *stages: str) -
 
 
 def seal_day(ledger: Ledger, root: Root, day: HistoryDay) -> None:
-    """Record a folded day before it is written: if that fails, the one of before has its own seal."""
+    """Record a folded day before it is written: if that fails, the one of before has its own seal.
+
+    It gets one here if it was folded before there was a ledger: else it would be taken for one that was changed.
+    """
+    path = day_path(root, day.day)
+    if path.exists() and not was_sealed(ledger, root, day.day):
+        record_seal(ledger, root.cluster, day.day, day.MADE_BY, sha256_of_file(path), ())
     record_seal(ledger, root.cluster, day.day, day.MADE_BY, sha256_hex(day.content()), ())
 
 

@@ -367,6 +367,27 @@ def test_a_fold_that_dies_at_any_write_leaves_the_day_of_before_whole_and_sealed
     assert verify(root) == (1, [])
 
 
+def test_a_day_of_before_the_ledger_is_no_changed_one_if_its_first_seal_is_all_that_a_fold_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = snapshot(tmp_path, MORNING)
+    before = fold(root, DAY)
+    open_ledger(root.ledger_url).close()
+    snapshot(tmp_path, NOON)
+
+    def dies_at_the_result(path: UPath, content: bytes) -> None:
+        if path.name == RESULT:
+            raise StorageError("disk full")
+        write_file(path, content)
+
+    monkeypatch.setattr("pulsar_advisor.tables.days.write_file", dies_at_the_result)
+    with pytest.raises(StorageError, match="disk full"):
+        fold(root, DAY)
+    monkeypatch.undo()
+    assert (day_if_any(root, DAY), verify(root)) == (before, (1, []))
+    assert fold(root, DAY).is_sealed
+
+
 def test_a_trend_is_read_from_folded_days(tmp_path: Path) -> None:
     root = snapshot(tmp_path, MORNING)
     with pytest.raises(UsageError, match="run `history fold`"):
