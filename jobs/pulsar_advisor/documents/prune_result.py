@@ -31,7 +31,7 @@ class Pruned(Document):
     of_events: tuple[str, ...] = ()
     """Outdated, but the first that shows an event, or the last before it."""
     unfolded: tuple[str, ...] = ()
-    """Outdated, but their day isn't over, or wasn't folded with them as they are now."""
+    """Outdated, but their day isn't over, wasn't folded with them as they are now, or is damaged."""
     raw_of_days: tuple[str, ...] = ()
     """Days (`YYYYMMDD`) of whose snapshots the raw files were removed."""
     days: tuple[str, ...] = ()

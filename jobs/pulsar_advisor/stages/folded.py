@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Final
 
 from pulsar_advisor.documents.history_day import HistoryDay
-from pulsar_advisor.history.columns import EVENTS
+from pulsar_advisor.history.columns import DAY_TABLES, EVENTS
 from pulsar_advisor.history.events import OWN, UNKNOWN
 from pulsar_advisor.model.cluster.snapshot_id import day_of
 from pulsar_advisor.model.errors import AdvisorError
@@ -15,7 +15,7 @@ from pulsar_advisor.storage.history import folded_days
 from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.storage.written import is_written, result_sha256
-from pulsar_advisor.tables.days import read_day_tables
+from pulsar_advisor.tables.days import damage, read_day_tables
 
 _OF_EVERY_CYCLE: Final = (OWN, UNKNOWN)
 """Causes of moves that nearly every snapshot shows where a cluster balances itself."""
@@ -55,6 +55,18 @@ class FoldedDays:
         return folded.manifest_sha256 == result_sha256(
             self._root, snapshot, "capture"
         ) and folded.validation_sha256 == result_sha256(self._root, snapshot, "validate")
+
+    def damaged(self, snapshots: Collection[str]) -> set[str]:
+        """Those of the snapshots whose day isn't as it was written: it can be folded again from their tables alone."""
+        asked = {day_of(snapshot) for snapshot in snapshots}
+        days = {day.day for day in self._days.values() if day.day in asked and self._is_damaged(day)}
+        return {snapshot for snapshot in snapshots if day_of(snapshot) in days}
+
+    def _is_damaged(self, day: HistoryDay) -> bool:
+        found = list(damage(self._root, day, DAY_TABLES))
+        for why in found:
+            _log.warning("%s, so the snapshots of day %s stay", why, day.day)
+        return bool(found)
 
     def of_events(self, snapshots: Collection[str]) -> set[str]:
         """Those of the snapshots that are the first to show an event, or the last before it.

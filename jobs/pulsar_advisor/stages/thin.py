@@ -36,8 +36,10 @@ def run(root: Root, lifetimes: Lifetimes, address: str | None, now: datetime, *,
         aged = lifetimes.outdated(existing, folded.fit, now)
         of_events.extend(sorted(folded.of_events(aged)))
         others = [snapshot for snapshot in aged if snapshot not in of_events]
-        unfolded.extend(snapshot for snapshot in others if not folded.hold(snapshot))
-        return set(others).difference(unfolded)
+        held = {snapshot for snapshot in others if folded.hold(snapshot)}
+        going = held - folded.damaged(held)
+        unfolded.extend(snapshot for snapshot in others if snapshot not in going)
+        return going
 
     pruned = remove(root, references, outdated, dry_run=dry_run)
     left = [snapshot for snapshot in root.snapshots() if snapshot not in pruned.removed]

@@ -119,6 +119,15 @@ def test_a_snapshot_that_was_validated_since_its_day_was_folded_stays(root: Root
     assert thinned(root, tables="14d").unfolded == (NOON,)
 
 
+def test_snapshots_of_a_damaged_day_stay_until_it_is_folded_again(root: Root) -> None:
+    [file] = root.day_folder("load", DAYS[0]).iterdir()
+    file.unlink()
+    pruned = thinned(root, tables="14d")
+    assert (pruned.removed, pruned.unfolded) == ((NEXT,), (MORNING, NOON, EVENING))
+    fold(root, DAYS[0])
+    assert thinned(root, tables="14d").removed == (MORNING, NOON, EVENING)
+
+
 def test_today_holds_nothing_for_good(root: Root) -> None:
     fold(root, NEWEST[:8])
     snapshot(root, "20261121T113000Z")
