@@ -41,13 +41,13 @@ def fold(
     refuse_together({"--day": day is not None, "--all": all})
     root = place.open()
     if all:
-        folded = fold_until(root, _EVER, ledger.given(place), begun=lambda one: log(f"fold {one}"))
+        folded = fold_until(root, _EVER, ledger.existing(place), begun=lambda one: log(f"fold {one}"))
         if not folded:
             raise UsageError(f"cluster '{root.cluster}' has no normalized snapshot: there is nothing to fold")
     else:
         one = require_day(day) if day else day_of(root.resolve(LATEST))
         with timed(f"fold {one}"):
-            folded = [fold_day(root, one, ledger.given(place))]
+            folded = [fold_day(root, one, ledger.existing(place))]
     print_json(folded) if json else say_lines(one.line for one in folded)
 
 
@@ -66,10 +66,10 @@ def show_days(*, place: Place = Place(), json: Json = False) -> None:
 
 
 def verify_days(*, place: Place = Place(), ledger: LedgerPlace = LedgerPlace()) -> None:
-    """Compare all folded days with their hashes, in the ledger too; ends with exit code 3 if one was changed."""
+    """Compare all folded days with their hashes, in the ledger too; ends with exit code 3 unless all are as written."""
     from pulsar_advisor.stages.verify_history import run as verify
 
-    days, found = verify(place.open(), ledger.given(place))
+    days, found = verify(place.open(), ledger.existing(place))
     say_lines(found or [f"{count(days, 'day')} as written"])
     if found:
         raise Ended(DataNotFit.exit_code)

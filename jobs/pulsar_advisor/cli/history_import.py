@@ -91,7 +91,7 @@ def import_days(
             step_s=step_s,
             labels=labels,
             begun=log,
-            ledger_address=ledger.given(place),
+            ledger_address=ledger.existing(place),
         )
         imported = list(of_days)
     print_json(imported) if json else say_lines([one.line for one in imported] or ["no day has figures there"])

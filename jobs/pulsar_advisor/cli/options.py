@@ -115,6 +115,15 @@ class LedgerPlace:
         address = self.ledger or (profile.ledger if profile else None)
         return shown_in_process_list(address) if address else None
 
+    def existing(self, place: Place) -> str | None:
+        """As `given`. Raises `UsageError` if `--ledger` names one that isn't there; a profile may name one to come."""
+        from pulsar_advisor.execution.ledger.opening import ledger_exists
+
+        address = self.given(place)
+        if self.ledger and address and not ledger_exists(address):
+            raise UsageError(f"there is no ledger at {address}: correct --ledger")
+        return address
+
     def url(self, place: Place) -> str:
         """The given address, or SQLite beside the root."""
 

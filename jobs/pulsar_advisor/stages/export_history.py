@@ -43,6 +43,7 @@ def _write(target: Root, day: HistoryDay, tables: Mapping[str, pa.Table], names:
     called: dict[str, object] = {"cluster": target.cluster}
     if names is not None:
         tables, called["cluster_name"] = names.renamed(tables), target.cluster
+        called["is_sealed"] = False  # the ledger has the hash of the day with its names
         called["imported"] = None if day.imported is None else _without_names(day.imported)
 
     def result(files: Mapping[str, FoldedTable]) -> HistoryDay:

@@ -8,8 +8,8 @@ from pulsar_advisor.documents.history_day import HistoryDay
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import ledger_if_any
 from pulsar_advisor.history.columns import DAY_TABLES
-from pulsar_advisor.stages.seal import why_no_sealed_day
-from pulsar_advisor.storage.history import day_if_any, folded_days
+from pulsar_advisor.stages.seal import is_sealed_elsewhere, why_no_sealed_day
+from pulsar_advisor.storage.history import day_if_any, day_path, folded_days
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.days import damage
 
@@ -28,5 +28,8 @@ def run(root: Root, address: str | None = None) -> tuple[int, list[str]]:
 
 def _wrong(root: Root, day: HistoryDay, ledger: Ledger | None) -> Iterator[str]:
     yield from damage(root, day, DAY_TABLES)
-    if ledger is not None and (why := why_no_sealed_day(ledger, root, day.day)):
+    if is_sealed_elsewhere(ledger, root, day):
+        none = "there is none" if ledger is None else "this one has no seal of it"
+        yield f"{day_path(root, day.day)} can't be compared: the day is sealed in a ledger, but {none}: give --ledger"
+    elif ledger is not None and (why := why_no_sealed_day(ledger, root, day.day)):
         yield why

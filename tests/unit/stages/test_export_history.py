@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.stages.export_history import run as export
 from pulsar_advisor.stages.fold import run as fold
@@ -44,6 +45,14 @@ def test_under_pseudonyms_nobody_is_named_and_the_same_happened(root: Root, tmp_
     files = [path for path in (tmp_path / "other").rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if b"secret" in path.read_bytes() or f"cluster={root.cluster}" in path.parts]
+
+
+def test_under_pseudonyms_no_ledger_has_sealed_a_day(root: Root, tmp_path: Path) -> None:
+    open_ledger(root.ledger_url).close()
+    written(root.path, snapshot=f"{DAYS[1]}T090000Z", brokers=[broker("secret-a:8080")])
+    assert fold(root, DAYS[1]).is_sealed
+    list(export(root, str(tmp_path / "other"), pseudonyms=True))
+    assert verify(Root(str(tmp_path / "other"), "cluster")) == (2, [])
 
 
 def test_what_is_there_is_not_mixed_with_what_is_exported(root: Root, tmp_path: Path) -> None:

@@ -343,6 +343,18 @@ def test_a_day_that_was_rewritten_with_its_result_is_found_and_not_folded_on(tmp
         fold(root, DAY)
 
 
+@pytest.mark.parametrize("other", [True, False], ids=["another ledger", "no ledger"])
+def test_a_sealed_day_is_not_as_written_unless_its_ledger_says_so(tmp_path: Path, other: bool) -> None:
+    root, central = snapshot(tmp_path, MORNING), f"sqlite:///{tmp_path / 'central.sqlite'}"
+    open_ledger(central).close()
+    fold(root, DAY, central)
+    if other:
+        open_ledger(root.ledger_url).close()
+    [found] = verify(root)[1]
+    assert "can't be compared: the day is sealed in a ledger" in found
+    assert verify(root, central) == (1, [])
+
+
 @pytest.mark.parametrize("written_before", range(len(DAY_TABLES) + 1))
 def test_a_fold_that_dies_at_any_write_leaves_the_day_of_before_whole_and_sealed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written_before: int
