@@ -19,7 +19,7 @@ OWN: Final = "own"
 OPERATOR: Final = "operator"
 """Somebody called it by hand: the leader counted no unload, or its own balancing is off. Policies change only so."""
 RESTART: Final = "restart"
-"""The owner of before went or restarted."""
+"""The owner of before went or restarted, or was already gone, with its bundles not yet looked up again."""
 UNKNOWN: Final = "unknown"
 PLAN: Final = "plan:"
 """And the first digits of the digest of the plan whose step it was."""
@@ -93,6 +93,9 @@ def events_between(
     if earlier.imported != later.imported:
         brokers = [event for event in brokers if event.kind != "broker_restarted"]
     stopped = {event.subject for event in brokers if event.kind in ("broker_lost", "broker_restarted")}
+    if not earlier.imported:  # there a broker that exports topics, but no usage, isn't gone
+        available = {id for id, host in hosts_then.items() if host.available}
+        stopped |= {*earlier.owners.unique().drop_null().to_pylist()} - available
     until_ms = later.at_ms + SEEN_LATE_MS
     plans = {
         step.bundle: step.plan for step in steps if seen_at_ms.get(step.bundle, earlier.at_ms) <= step.at_ms < until_ms

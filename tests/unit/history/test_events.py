@@ -47,6 +47,13 @@ def test_what_a_restarted_broker_lost_moved_by_its_restart() -> None:
     assert events == [Event("broker_restarted", A), Event("move", FIRST, A, B, "restart")]
 
 
+@pytest.mark.parametrize("back", [{}, {A: 0.5}], ids=["still away", "back"])
+def test_what_a_broker_that_had_gone_still_owned_moved_by_its_restart(back: dict[str, float]) -> None:
+    gone = moment(1, {FIRST: A, SECOND: B}, usage={B: 0.5}, unloads=5)
+    after = moment(2, {FIRST: B, SECOND: B}, usage={B: 0.5, **back}, unloads=5)
+    assert causes(gone, after) == {FIRST: "restart"}
+
+
 def test_brokers_that_come_and_go_are_named() -> None:
     events = events_between(moment(1, {}, usage={A: 0.5}), moment(2, {}, usage={B: 0.5}))
     assert events == [Event("broker_joined", B), Event("broker_lost", A)]
