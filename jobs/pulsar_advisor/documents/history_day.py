@@ -106,7 +106,7 @@ class HistoryDay(Document):
     follows: str | None = None
     """The last snapshot before the day, with which the first one is compared; None: nothing is known of one."""
     steps: Count = 0
-    """Steps of plans that were known to be carried out since then; they are causes of events."""
+    """Steps of plans that were known to be carried out since that day began; they are causes of events."""
     summary: DaySummary | None = None
     """None in days of earlier releases."""
     tables: Mapping[str, FoldedTable]

@@ -25,13 +25,12 @@ _Columns = tuple[npt.NDArray[Any], ...]
 
 
 def fold(
-    moments: Iterable[Moment], before: Moment | None = None, steps: Sequence[CarriedOut] = ()
+    moments: Iterable[Moment], before: LastSeen | None = None, steps: Sequence[CarriedOut] = ()
 ) -> Mapping[str, pa.Table]:
     """The tables of a day by name, see `columns`, from its snapshots (at least one) in order of time.
 
-    `before` is the last snapshot before the day, `steps` are those of plans carried out in the meantime. Of each moment
-    only the figures stay in memory: 27 bytes a bundle. Raises `UsageError` for more than
-    `MOST_SNAPSHOTS`.
+    `before` is what was last seen before the day, `steps` are those of plans carried out in the meantime. Of each
+    moment only the figures stay in memory: 27 bytes a bundle. Raises `UsageError` for more than `MOST_SNAPSHOTS`.
     """
     bundles, brokers = _Numbered(), _Numbered()
     heads: list[tuple[Any, ...]] = []
@@ -42,7 +41,7 @@ def fold(
     policies: list[tuple[int, str, str, str | None]] = []
     known: Mapping[str, str] = {}
     known_policies = UNKNOWN
-    seen = None if before is None else LastSeen.of(before, None)
+    seen = before
     for t, moment in enumerate(moments):
         if t == MOST_SNAPSHOTS:
             raise UsageError(f"more than {MOST_SNAPSHOTS:,} snapshots of one day can't be folded")

@@ -29,7 +29,6 @@ from pulsar_advisor.history.day import event_table
 from pulsar_advisor.history.events import Event, LastSeen, events_between
 from pulsar_advisor.history.exported import HOSTS as HOST_METRICS
 from pulsar_advisor.history.index import index_of
-from pulsar_advisor.history.moment import Moment
 from pulsar_advisor.history.scraped import FIGURES
 from pulsar_advisor.history.unfold import moments_of
 from pulsar_advisor.model.cluster.cluster_state import Floats
@@ -112,12 +111,12 @@ def day_tables(
     load: pa.Table,
     settings: LoadBalancerSettings,
     owners_known: bool,
-    before: Moment | None,
+    before: LastSeen | None,
 ) -> Mapping[str, pa.Table]:
     """The tables of a day, see `columns`, of the moments that were scraped (at least one).
 
     `load` has the columns of `scraped.SCRAPED`, bundle by bundle. `owners_known`: whether the owners in it are,
-    so that the traffic of a broker is that of its bundles. `before` is the last moment before the day. Raises
+    so that the traffic of a broker is that of its bundles. `before` is what was last seen before the day. Raises
     `DataNotFit` for more than `MOST_BROKERS`.
     """
     scraped = hosts.scraped
@@ -166,11 +165,11 @@ def gaps(window: Window, hosts: ScrapedHosts) -> Iterator[Gap]:
         yield Gap(from_ms=1000 * from_s, to_ms=1000 * to_s)
 
 
-def _events(tables: Mapping[str, pa.Table], before: Moment | None) -> pa.Table:
+def _events(tables: Mapping[str, pa.Table], before: LastSeen | None) -> pa.Table:
     changed = {0, *_changed(tables)}
     found: list[tuple[int, Event]] = []
     around = sorted({*changed, *(t - 1 for t in changed if t)})
-    seen = None if before is None else LastSeen.of(before, None)
+    seen = before
     for t, scraped in zip(around, moments_of(tables, set(around)), strict=True):
         moment = replace(scraped, imported=True)
         if seen is not None and t in changed:

@@ -23,7 +23,7 @@ from pulsar_advisor.model.cluster.snapshot_id import day_of, snapshot_moment
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError, UsageError
 from pulsar_advisor.model.plans.plan import short
 from pulsar_advisor.model.text.some_of import count
-from pulsar_advisor.stages.moments import folded_moments, moment_at, normalized_moment
+from pulsar_advisor.stages.moments import folded_moments, last_seen, normalized_moment
 from pulsar_advisor.stages.seal import is_sealed_elsewhere, seal_day, why_no_sealed_day
 from pulsar_advisor.storage.history import day_if_any, day_path, first_after, last_before
 from pulsar_advisor.storage.lease import Held, held
@@ -78,13 +78,16 @@ def _fold(root: Root, day: str, address: str | None) -> HistoryDay:
         seen = {**folded, **{snapshot: _seen(root, snapshot) for snapshot in manifests}}
         name = before.cluster_name if before else _cluster_name(manifests)
         follows = _follows(root, day, name)
-        steps = [] if ledger is None else _carried_out(ledger, name, follows or min(seen), day)
+        last = follows or (before.follows if before else None)
+        # A bundle that no broker had at last may have been unloaded at any time of that day.
+        since = snapshot_moment(f"{day_of(last)}T000000Z" if last else min(seen))
+        steps = [] if ledger is None else _carried_out(ledger, name, since, day)
         is_whole = before is not None and before.columns == COLUMNS and not any(damage(root, before, DAY_TABLES))
         is_as_before = before is not None and (seen, len(steps)) == (folded, before.steps)
         if before is not None and is_whole and is_as_before and follows in (before.follows, None):
             return before
         _log.info("folding %s of day %s", count(len(seen), "snapshot"), day)
-        earlier = None if follows is None else moment_at(root, follows)
+        earlier = None if follows is None else last_seen(root, follows, name)
         tables = fold(_moments(root, seen, manifests, before, is_whole), earlier, steps)
         lease.require()
 
@@ -170,10 +173,10 @@ def _follows(root: Root, day: str, cluster_name: str) -> str | None:
     return folded or None
 
 
-def _carried_out(ledger: Ledger, cluster_name: str, since: str, day: str) -> list[CarriedOut]:
-    """What plans did to a cluster from a snapshot to the end of a day, as late as its last snapshot may show it."""
+def _carried_out(ledger: Ledger, cluster_name: str, since: datetime, day: str) -> list[CarriedOut]:
+    """What plans did to a cluster from a time to the end of a day, as late as its last snapshot may show it."""
     end = snapshot_moment(f"{day}T235959Z") + timedelta(seconds=1)
-    sent = confirmed_steps(ledger, cluster_name, _ms(snapshot_moment(since)), _ms(end) + SEEN_LATE_MS)
+    sent = confirmed_steps(ledger, cluster_name, _ms(since), _ms(end) + SEEN_LATE_MS)
     return [CarriedOut(int(step.sent_at_ms or 0), step.bundle, short(digest)) for step, digest in sent]
 
 

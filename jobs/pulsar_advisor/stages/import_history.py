@@ -44,7 +44,7 @@ from pulsar_advisor.history.summary import summary_of
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.text.some_of import count, some_of
-from pulsar_advisor.stages.moments import moment_at
+from pulsar_advisor.stages.moments import last_seen
 from pulsar_advisor.stages.seal import seal_day, was_sealed
 from pulsar_advisor.storage.files import sha256_hex
 from pulsar_advisor.storage.history import day_if_any, day_path, last_before
@@ -218,7 +218,7 @@ def _import_day(
         load,
         source.settings,
         owners_known=level is not NAMESPACES,
-        before=None if follows is None else moment_at(root, follows),
+        before=None if follows is None else last_seen(root, follows, source.cluster_name),
     )
     require()
 

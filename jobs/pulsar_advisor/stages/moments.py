@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 from dataclasses import replace
+from itertools import takewhile
 from typing import Final
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow as pa
 from pulsar_advisor.documents.history_day import HistoryDay
 from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.history.columns import DAY_TABLES
+from pulsar_advisor.history.events import LastSeen
 from pulsar_advisor.history.moment import BROKER_COLUMNS, BUNDLE_COLUMNS, Moment, moment_of
 from pulsar_advisor.history.policies import ISOLATION_COLUMNS, NAMESPACE_COLUMNS, UNKNOWN, policies_of
 from pulsar_advisor.history.unfold import moments_of
@@ -38,6 +40,35 @@ def moment_at(root: Root, snapshot: str) -> Moment:
     if day is not None and snapshot in [one.id for one in day.snapshots]:
         return next(folded_moments(root, day, [snapshot]))
     raise UsageError(f"snapshot {snapshot} of cluster '{root.cluster}' was neither normalized nor folded into a day")
+
+
+def last_seen(root: Root, snapshot: str, cluster_name: str) -> LastSeen:
+    """A snapshot as the first of a later day is compared with it: with the owners that its day had seen by then.
+
+    Raises as `moment_at`, and `StorageError` if the folded day isn't as it was written.
+    """
+    last = moment_at(root, snapshot)
+    seen = None
+    if last.owners.null_count:
+        for moment in _earlier_of_day(root, snapshot, cluster_name):
+            seen = LastSeen.of(moment, seen)
+    return LastSeen.of(last, seen)
+
+
+def _earlier_of_day(root: Root, snapshot: str, cluster_name: str) -> Iterator[Moment]:
+    """The moments of a snapshot's day before it, in order of time: from the folded day, if that holds them."""
+    name = day_of(snapshot)
+    day = day_if_any(root, name)
+    folded = {one.id for one in day.snapshots if one.id < snapshot} if day else set()
+    manifests = {
+        id: read_manifest(root, id)
+        for id in takewhile(lambda one: one > name, root.newest_first(before=snapshot))
+        if id not in folded and is_written(root, id, "normalize")
+    }
+    others = {id for id, manifest in manifests.items() if manifest.identity.cluster_name == cluster_name}
+    of_day = folded_moments(root, day, folded) if day and folded else iter(())
+    for id in sorted(folded | others):
+        yield next(of_day) if id in folded else normalized_moment(root, manifests[id])
 
 
 def folded_moments(root: Root, day: HistoryDay, wanted: Container[str] | None = None) -> Iterator[Moment]:

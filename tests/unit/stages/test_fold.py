@@ -31,7 +31,7 @@ DAY = "20261121"
 MORNING, NOON, EVENING = (f"{DAY}T{hour:02}0000Z" for hour in (8, 12, 20))
 
 
-def snapshot(folder: Path, id: str, owner: str = "a:8080", **manifest: object) -> Root:
+def snapshot(folder: Path, id: str, owner: str | None = "a:8080", **manifest: object) -> Root:
     """A normalized snapshot of two brokers and one bundle."""
     return written(
         folder,
@@ -198,6 +198,20 @@ def test_the_day_before_is_known_from_its_tables_or_folded_alike(tmp_path: Path)
     assert fold(root, "20261122") == from_tables
 
 
+def test_a_bundle_that_no_broker_had_at_midnight_moved_from_its_last_owner(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, NOON, "a:8080")
+    snapshot(tmp_path, EVENING, None)
+    snapshot(tmp_path, "20261122T000500Z", "b:8080")
+    from_tables = fold(root, "20261122")
+    [event] = day_table(root, from_tables, "events").to_pylist()
+    assert (event["kind"], event["before"], event["after"]) == ("move", "a:8080", "b:8080")
+    shutil.rmtree(str(root.day_folder("result", "20261122")))
+    fold(root, DAY)
+    for id in (NOON, EVENING):
+        without_tables(root, id)
+    assert fold(root, "20261122") == from_tables
+
+
 def test_a_day_is_folded_again_once_the_one_before_has_a_later_snapshot(tmp_path: Path) -> None:
     root = snapshot(tmp_path, "20261122T000500Z", "b:8080")
     assert fold(root, "20261122").follows is None
@@ -263,6 +277,17 @@ def test_steps_that_only_the_last_snapshot_of_a_day_can_show_are_asked_for(
     monkeypatch.setattr("pulsar_advisor.stages.fold.confirmed_steps", lambda *of: until_ms.append(of[-1]) or [])
     fold(root, DAY)
     assert until_ms == [int(snapshot_moment("20261122T000500Z").timestamp() * 1000)]
+
+
+def test_steps_since_a_bundle_may_have_had_its_last_owner_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, since_ms = snapshot(tmp_path, EVENING), list[int]()
+    snapshot(tmp_path, "20261122T000500Z")
+    open_ledger(root.ledger_url).close()
+    monkeypatch.setattr("pulsar_advisor.stages.fold.confirmed_steps", lambda *of: since_ms.append(of[-2]) or [])
+    fold(root, "20261122")
+    assert since_ms == [int(snapshot_moment(f"{DAY}T000000Z").timestamp() * 1000)]
 
 
 def test_a_writer_that_dies_before_the_result_leaves_the_day_of_before(

@@ -182,6 +182,16 @@ def test_a_move_at_midnight_is_of_the_day_after(root: Root, server: HTTPServer) 
     assert today.summary.moves == {"unknown": 2}
 
 
+def test_a_bundle_that_no_broker_had_at_midnight_moved_from_its_last_owner(root: Root, server: HTTPServer) -> None:
+    one = double(topics=False)
+    for topic in TOPIC_NAMES:
+        add_topic(one, topic, A, during(1, until_s=TODAY_S - HOUR))
+        add_topic(one, topic, B, during(1, since_s=TODAY_S))
+    _, today = imported(root, server, one)
+    assert today.summary is not None
+    assert today.summary.moves == {"unknown": 2}
+
+
 def test_a_gap_is_named_and_has_no_moments(root: Root, server: HTTPServer) -> None:
     one = double()
     gap = range(TODAY_S - 20 * HOUR, TODAY_S - 17 * HOUR)
