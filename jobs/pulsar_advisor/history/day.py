@@ -56,7 +56,7 @@ def fold(
             events += ((t, event) for event in events_between(seen.moment, moment, steps, seen.at_ms))
         settings += [(t, key, value) for key, value in moment.settings.items() if known.get(key) != value]
         policies += [(t, one.kind, one.subject, one.after) for one in changes(known_policies, moment.policies)]
-        seen, known, known_policies = LastSeen.of(moment, seen), moment.settings, moment.policies
+        seen, known, known_policies = LastSeen.of(moment, seen), moment.settings or known, moment.policies
     names, bundle_positions = bundles.sorted()
     ids, broker_positions = brokers.sorted()
     heads = [(t, broker_positions[leader], *rest) for t, leader, *rest in heads]

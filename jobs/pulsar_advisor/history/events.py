@@ -61,7 +61,10 @@ class _Host:
 
 @dataclass(frozen=True)
 class LastSeen:
-    """A moment as the next one is compared with it: a bundle that no broker has was last seen at an owner."""
+    """A moment as the next one is compared with it, with what was last known of all that it doesn't know.
+
+    That is the owner of a bundle that no broker has, the leader, the settings and the policies.
+    """
 
     moment: Moment
     at_ms: Mapping[str, int]
@@ -70,14 +73,22 @@ class LastSeen:
     @classmethod
     def of(cls, moment: Moment, before: LastSeen | None) -> LastSeen:
         """A moment, and what was last seen before it."""
-        unowned = moment.owners.is_null()
-        if before is None or not pc.any(unowned).as_py():
+        if before is None:
             return cls(moment, {})
-        at = pc.index_in(moment.bundles, value_set=before.moment.bundles)
-        then = before.moment.owners.take(at)
-        waiting = moment.bundles.filter(pc.and_(unowned, then.is_valid())).to_pylist()
-        seen = {bundle: before.at_ms.get(bundle, before.moment.at_ms) for bundle in waiting}
-        return cls(replace(moment, owners=pc.if_else(unowned, then, moment.owners)), seen)
+        then = before.moment
+        known = replace(
+            moment,
+            leader=moment.leader or then.leader,
+            settings=moment.settings or then.settings,
+            policies=moment.policies if len(moment.policies) else then.policies,
+        )
+        unowned = moment.owners.is_null()
+        if not pc.any(unowned).as_py():
+            return cls(known, {})
+        owners = then.owners.take(pc.index_in(moment.bundles, value_set=then.bundles))
+        waiting = moment.bundles.filter(pc.and_(unowned, owners.is_valid())).to_pylist()
+        seen = {bundle: before.at_ms.get(bundle, then.at_ms) for bundle in waiting}
+        return cls(replace(known, owners=pc.if_else(unowned, owners, moment.owners)), seen)
 
 
 def events_between(

@@ -43,13 +43,13 @@ def moment_at(root: Root, snapshot: str) -> Moment:
 
 
 def last_seen(root: Root, snapshot: str, cluster_name: str) -> LastSeen:
-    """A snapshot as the first of a later day is compared with it: with the owners that its day had seen by then.
+    """A snapshot as the first of a later day is compared with it: with what its day had seen by then.
 
     Raises as `moment_at`, and `StorageError` if the folded day isn't as it was written.
     """
     last = moment_at(root, snapshot)
     seen = None
-    if last.owners.null_count:
+    if last.owners.null_count or not (last.leader and last.settings and len(last.policies)):
         for moment in _earlier_of_day(root, snapshot, cluster_name):
             seen = LastSeen.of(moment, seen)
     return LastSeen.of(last, seen)

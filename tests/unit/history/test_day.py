@@ -1,6 +1,7 @@
 """A day folds into tables that hold what its snapshots said, and unfolds into them again."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -69,6 +70,24 @@ def test_what_is_unfolded_folds_into_the_same_tables() -> None:
     )
     again = fold(moments_of(tables))
     assert {name: table.equals(again[name]) for name, table in tables.items()} == dict.fromkeys(tables, True)
+
+
+def test_a_setting_that_a_moment_in_between_does_not_know_is_kept_once() -> None:
+    settings = {"minUnloadMessage": "1000"}
+    tables = fold([moment(1, {}, settings=settings), moment(2, {}), moment(3, {}, settings=settings)])
+    assert lines(tables["settings"], "t", "key", "value") == [(0, "minUnloadMessage", "1000")]
+
+
+def test_a_change_is_seen_though_a_snapshot_in_between_does_not_know_what_changed() -> None:
+    before = moment(1, {FIRST: "b:8080"}, settings={"minUnloadMessage": "10"}, policies=[("replication", "t/n", "us")])
+    unknown = replace(moment(2, {FIRST: "b:8080"}), leader=None)
+    after = moment(3, {FIRST: "b:8080"}, settings={"minUnloadMessage": "1"}, policies=[("replication", "t/n", "eu")])
+    events = fold([before, unknown, replace(after, leader="a:8080")])["events"]
+    assert lines(events, "t", "kind", "before", "after") == [
+        (2, "leader", "b:8080", "a:8080"),
+        (2, "replication", "us", "eu"),
+        (2, "setting", "10", "1"),
+    ]
 
 
 AWAY = [moment(1, {FIRST: "a:8080"}), moment(2, {FIRST: None}), moment(3, {FIRST: None}), moment(4, {FIRST: "b:8080"})]

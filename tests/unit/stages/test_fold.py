@@ -212,6 +212,14 @@ def test_a_bundle_that_no_broker_had_at_midnight_moved_from_its_last_owner(tmp_p
     assert fold(root, "20261122") == from_tables
 
 
+def test_a_leader_that_was_not_known_at_midnight_is_compared_with_the_last_known_one(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, NOON, leader="a:8080")
+    snapshot(tmp_path, EVENING, leader=None)
+    snapshot(tmp_path, "20261122T000500Z", leader="b:8080")
+    [event] = day_table(root, fold(root, "20261122"), "events").to_pylist()
+    assert (event["kind"], event["before"], event["after"]) == ("leader", "a:8080", "b:8080")
+
+
 def test_a_day_is_folded_again_once_the_one_before_has_a_later_snapshot(tmp_path: Path) -> None:
     root = snapshot(tmp_path, "20261122T000500Z", "b:8080")
     assert fold(root, "20261122").follows is None
