@@ -23,7 +23,7 @@ from pulsar_advisor.storage.history import day_if_any
 from pulsar_advisor.storage.results import read_manifest, validation_if_any
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.storage.written import is_written
-from pulsar_advisor.tables.days import read_day_tables
+from pulsar_advisor.tables.days import damage, read_day_tables
 from pulsar_advisor.tables.judged import settings_of
 from pulsar_advisor.tables.read_table import read_table
 from pulsar_advisor.tables.state import judged_view
@@ -43,10 +43,7 @@ def moment_at(root: Root, snapshot: str) -> Moment:
 
 
 def last_seen(root: Root, snapshot: str, cluster_name: str) -> LastSeen:
-    """A snapshot as the first of a later day is compared with it: with what its day had seen by then.
-
-    Raises as `moment_at`, and `StorageError` if the folded day isn't as it was written.
-    """
+    """A snapshot as the first of a later day is compared with it: with what its day had seen. Raises as `moment_at`."""
     last = moment_at(root, snapshot)
     seen = None
     if last.owners.null_count or not (last.leader and last.settings and len(last.policies)):
@@ -56,10 +53,14 @@ def last_seen(root: Root, snapshot: str, cluster_name: str) -> LastSeen:
 
 
 def _earlier_of_day(root: Root, snapshot: str, cluster_name: str) -> Iterator[Moment]:
-    """The moments of a snapshot's day before it, in order of time: from the folded day, if that holds them."""
+    """The moments of a snapshot's day before it, in order of time: from the folded day, if that holds them as written.
+
+    Of a damaged day, those that still have tables.
+    """
     name = day_of(snapshot)
     day = day_if_any(root, name)
-    folded = {one.id for one in day.snapshots if one.id < snapshot} if day else set()
+    is_whole = day is not None and not any(damage(root, day, DAY_TABLES))
+    folded = {one.id for one in day.snapshots if one.id < snapshot} if day and is_whole else set()
     manifests = {
         id: read_manifest(root, id)
         for id in takewhile(lambda one: one > name, root.newest_first(before=snapshot))

@@ -212,6 +212,17 @@ def test_a_bundle_that_no_broker_had_at_midnight_moved_from_its_last_owner(tmp_p
     assert fold(root, "20261122") == from_tables
 
 
+def test_a_damaged_day_does_not_keep_the_next_one_from_being_folded(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, NOON, "a:8080")
+    snapshot(tmp_path, EVENING, None)
+    snapshot(tmp_path, "20261122T000500Z", "b:8080")
+    [file] = root.day_folder("load", fold(root, DAY).day).iterdir()
+    file.write_bytes(b"")
+    day = fold(root, "20261122")
+    assert day.summary is not None
+    assert day.summary.moves == {"unknown": 1}
+
+
 def test_a_leader_that_was_not_known_at_midnight_is_compared_with_the_last_known_one(tmp_path: Path) -> None:
     root = snapshot(tmp_path, NOON, leader="a:8080")
     snapshot(tmp_path, EVENING, leader=None)
