@@ -270,7 +270,8 @@ def apply(
             policy=policy.read(),
             dry_run=dry_run,
             resume=resume,
-            until=None if until is None else next_time(until, datetime.now().astimezone()),
+            # The zone comes last: if the clocks change tonight, the offset is another tomorrow.
+            until=None if until is None else next_time(until, datetime.now()).astimezone(),
         )
         admin, probe = reach(), None
         if probe_topic is not None:

@@ -26,7 +26,10 @@ def seconds(text: str) -> int:
 
 
 def next_time(text: str, now: datetime) -> datetime:
-    """The next moment after `now` at a time of day such as 06:00, in the time zone of `now`. Raises `UsageError`."""
+    """The next moment after `now` at a time of day such as 06:00, in the time zone of `now`. Raises `UsageError`.
+
+    A local `now` has no zone: one with an offset would keep it over a change of the clocks.
+    """
     try:
         time = datetime.strptime(text, "%H:%M").time()  # a time of day has no date
     except ValueError:

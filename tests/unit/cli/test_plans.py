@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
+from time import tzset
 
 import pytest
 
@@ -17,7 +18,9 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.person import system_user
+from pulsar_advisor.execution.run.options import ApplyOptions
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
+from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.plans import find_plan, write_plan
@@ -194,3 +197,41 @@ def test_a_probe_that_can_not_be_used_is_usage(
     place = ["--root", root.url, "--cluster", root.cluster, "--admin-url", "http://127.0.0.1:1"]
     assert exit_code(["apply", digest_of(PLAN), *place, *words]) == 2
     assert says in capsys.readouterr().err
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This machine's clock is that of Berlin."""
+    with monkeypatch.context() as changed:
+        changed.setenv("TZ", "Europe/Berlin")
+        tzset()
+        yield
+    tzset()
+
+
+@pytest.mark.parametrize(
+    ("day", "utc_hour"),
+    [(datetime(2027, 3, 27, 22), 4), (datetime(2026, 10, 24, 22), 5), (datetime(2026, 11, 27, 22), 5)],
+)
+def test_until_is_by_the_clock_of_the_next_morning_even_if_the_clocks_change_at_night(
+    root: Root, ledger: Ledger, berlin: None, monkeypatch: pytest.MonkeyPatch, day: datetime, utc_hour: int
+) -> None:
+    class Evening(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:
+            return day.replace(tzinfo=tz)
+
+    given: list[ApplyOptions] = []
+
+    def carry_out(_plan: Plan, _ledger: Ledger, _admin: object, options: ApplyOptions, *_: object) -> None:
+        given.append(options)
+        raise Refused("nothing is sent here")
+
+    monkeypatch.setattr("pulsar_advisor.cli.plans.datetime", Evening)
+    monkeypatch.setattr("pulsar_advisor.stages.apply.run", carry_out)
+    write_plan(root, approved(ledger, PLAN))
+    place = ["--root", root.url, "--cluster", root.cluster, "--admin-url", "http://127.0.0.1:1"]
+    assert exit_code(["apply", digest_of(PLAN), *place, "--until", "06:00"]) == Refused.exit_code
+    (until,) = (options.until for options in given)
+    assert until is not None
+    assert (until.astimezone(UTC).hour, until.hour) == (utc_hour, 6)
