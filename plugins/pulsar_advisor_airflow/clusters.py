@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 import yaml
+from airflow.sdk import CronTriggerTimetable
 from croniter import croniter
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -31,8 +32,6 @@ REGISTRY_SCHEMA: Final = "pulsar-advisor/clusters/1"
 DEEPEST: Final = 10
 """Levels of nesting of a registry, which needs three."""
 
-_PRESETS: Final = frozenset({"@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly"})
-
 
 class Cluster(BaseModel):
     """One cluster: how Airflow reaches it, when it is captured, and how it is judged."""
@@ -45,8 +44,8 @@ class Cluster(BaseModel):
     pulsar_conn_id: Annotated[str, Field(min_length=1)]
     zookeeper_conn_id: str | None = None
     """Connection of type `pulsar_zookeeper` or `pulsar_oxia`."""
-    schedule: str | None = Field(default_factory=lambda: option("snapshot_schedule"))
-    """Cron expression of its snapshots; null: only manual ones."""
+    schedule: str | None = Field(default_factory=lambda: option("snapshot_schedule"), validate_default=True)
+    """Cron expression of its snapshots; null: only manual ones. A preset such as @daily is expanded."""
     shedder: str = ALL
     """What `pulsar_recommend` asks for, unless its form says otherwise."""
     placement: str = ALL
@@ -55,10 +54,14 @@ class Cluster(BaseModel):
 
     @field_validator("schedule")
     @classmethod
-    def _is_cron(cls, schedule: str | None) -> str | None:
-        if schedule is not None and schedule not in _PRESETS and not croniter.is_valid(schedule):
+    def _as_cron(cls, schedule: str | None) -> str | None:
+        if schedule is None:
+            return None
+        # Airflow has a preset that croniter doesn't know, and the other way round.
+        expression = str(CronTriggerTimetable(schedule, timezone="UTC").expression)
+        if not croniter.is_valid(expression):
             raise ValueError(f"'{schedule}' is not a cron expression, like */15 * * * *")
-        return schedule
+        return expression
 
     @field_validator("shedder")
     @classmethod

@@ -84,7 +84,13 @@ def test_what_an_entry_leaves_out_the_configuration_says(registry: Registry, mon
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__SNAPSHOT_SCHEDULE", "@daily")
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__APPROVAL_POLICY", "/etc/of-all.yaml")
     registry("schema: pulsar-advisor/clusters/1\nclusters: [{name: c, pulsar_conn_id: p}]")
-    assert (cluster("c").schedule, cluster("c").approval_policy) == ("@daily", "/etc/of-all.yaml")
+    assert (cluster("c").schedule, cluster("c").approval_policy) == ("0 0 * * *", "/etc/of-all.yaml")
+
+
+def test_a_schedule_of_the_configuration_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__SNAPSHOT_SCHEDULE", "every day")
+    with pytest.raises(UsageError, match="'every day' is not a cron expression"):
+        clusters()
 
 
 def test_an_entry_may_take_over_another_one(registry: Registry) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from dags import notifiers
 from dags.conftest import Stages
+from pulsar_advisor_airflow.clusters import Cluster
 from pulsar_advisor_airflow.overdue import why_overdue
 
 pytestmark = pytest.mark.airflow
@@ -33,6 +34,12 @@ def test_three_that_were_due_and_did_not_come_are_overdue(
     schedule: str | None, validated: str | None, overdue: bool
 ) -> None:
     assert bool(why_overdue(schedule, validated, NOON)) is overdue
+
+
+@pytest.mark.parametrize("preset", ["@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly"])
+def test_every_preset_of_airflow_falls_due(preset: str) -> None:
+    known = Cluster(name="demo", pulsar_conn_id="p", schedule=preset)
+    assert why_overdue(known.schedule, None, NOON).endswith("though 3 were due: there is none at all")
 
 
 def test_it_says_since_when() -> None:
