@@ -13,12 +13,12 @@ Captures the cluster without changing it, converts the data into tables, and jud
 A snapshot that passes triggers an event of the asset `pulsar-snapshot-validated`. A failed `require_trusted_snapshot`
 is a verdict on the data: `validation/…/result.json` says which check failed and what to do.
 
-Each cluster of the registry has a DAG like this one, with its own schedule, history and asset.
+Each cluster of the registry has a DAG like this one, with its own schedule (in UTC), history and asset.
 """
 
 from __future__ import annotations
 
-from airflow.sdk import dag
+from airflow.sdk import CronTriggerTimetable, dag
 
 from pulsar_advisor_airflow.assets import snapshot_validated
 from pulsar_advisor_airflow.clusters import Cluster, clusters_to_build, labelled
@@ -36,7 +36,7 @@ def snapshot_dag(cluster: Cluster) -> None:
 
     @dag(
         labelled("pulsar_snapshot", cluster),
-        schedule=cluster.schedule,
+        schedule=cluster.schedule and CronTriggerTimetable(cluster.schedule, timezone="UTC"),
         catchup=False,
         max_active_runs=1,
         doc_md=described(__doc__, cluster),

@@ -45,7 +45,7 @@ class Cluster(BaseModel):
     zookeeper_conn_id: str | None = None
     """Connection of type `pulsar_zookeeper` or `pulsar_oxia`."""
     schedule: str | None = Field(default_factory=lambda: option("snapshot_schedule"), validate_default=True)
-    """Cron expression of its snapshots; null: only manual ones. A preset such as @daily is expanded."""
+    """Cron expression of its snapshots, in UTC; null: only manual ones. A preset such as @daily is expanded."""
     shedder: str = ALL
     """What `pulsar_recommend` asks for, unless its form says otherwise."""
     placement: str = ALL

@@ -75,7 +75,7 @@ OPTIONS: Final[dict[str, dict[str, str | bool]]] = {
         "example": "true",
     },
     "snapshot_schedule": {
-        "description": "Cron expression of snapshots, for clusters whose entry in the registry has none.",
+        "description": "Cron expression of snapshots, in UTC, for clusters whose entry in the registry has none.",
         "default": "*/15 * * * *",
         "example": "0 * * * *",
     },

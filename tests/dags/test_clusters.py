@@ -22,7 +22,7 @@ assert bag.import_errors == {}, bag.import_errors
 for dag_id, dag in sorted(bag.dags.items()):
     known = getattr(dag.schedule, "asset_condition", None)
     assets = dag.schedule if isinstance(dag.schedule, list) else known.objects if known else []
-    schedule = [asset.name for asset in assets] or [dag.schedule]
+    schedule = [asset.name for asset in assets] or [getattr(dag.schedule, "expression", dag.schedule)]
     print(dag_id, sorted(dag.tags), *schedule)
 """
 TWO = """

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,6 +41,11 @@ def test_three_that_were_due_and_did_not_come_are_overdue(
 def test_every_preset_of_airflow_falls_due(preset: str) -> None:
     known = Cluster(name="demo", pulsar_conn_id="p", schedule=preset)
     assert why_overdue(known.schedule, None, NOON).endswith("though 3 were due: there is none at all")
+
+
+def test_snapshots_are_due_by_the_clock_that_starts_them(dags: Mapping[str, Any]) -> None:
+    timetable = dags["pulsar_snapshot"].schedule
+    assert (timetable.expression, timetable.timezone) == ("*/15 * * * *", "UTC")  # in which `why_overdue` reckons
 
 
 def test_it_says_since_when() -> None:
