@@ -309,20 +309,36 @@ def overdue_clusters() -> list[str]:
     """The clusters whose snapshots are overdue; somebody is called once about each newest validated snapshot.
 
     Sets the metric of that snapshot. Which one people were called about is in the state store of its asset, an inlet.
+    Raises `AirflowException` that names the clusters that couldn't be looked at, once all others were.
     """
     from pulsar_advisor_airflow.clusters import clusters
+
+    with as_airflow_errors():
+        registered = clusters().values()
+    now, found, failures = datetime.now(UTC), [], []
+    for cluster in registered:
+        try:
+            if _is_overdue(cluster, now):
+                found.append(cluster.name)
+        except Exception as error:  # whatever it is, no other cluster is to blame
+            log.exception("cluster %s can't be looked at", cluster.name)
+            failures.append(f"{cluster.name}: {error}")
+    if failures:
+        raise AirflowException("; ".join(failures))
+    return found
+
+
+def _is_overdue(cluster: Cluster, now: datetime) -> bool:
     from pulsar_advisor_airflow.overdue import newest_validated, why_overdue
 
-    now, found = datetime.now(UTC), []
     with as_airflow_errors():
-        for cluster in clusters().values():
-            if (newest := newest_validated(_root(cluster.name))) is not None:
-                age_measured(newest, cluster.name)
-            if sentence := why_overdue(cluster.schedule, newest, now):
-                log.warning("%s: %s", cluster.name, sentence)
-                found.append(cluster.name)
-                _call_once_about(cluster, newest or "none at all", sentence)
-    return found
+        if (newest := newest_validated(_root(cluster.name))) is not None:
+            age_measured(newest, cluster.name)
+        sentence = why_overdue(cluster.schedule, newest, now)
+    if sentence:
+        log.warning("%s: %s", cluster.name, sentence)
+        _call_once_about(cluster, newest or "none at all", sentence)
+    return bool(sentence)
 
 
 def _call_once_about(cluster: Cluster, newest: str, sentence: str) -> None:

@@ -12,6 +12,8 @@ import pytest
 
 from dags import notifiers
 from dags.conftest import Stages
+from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow.clusters import Cluster
 from pulsar_advisor_airflow.overdue import why_overdue
 
@@ -69,6 +71,26 @@ def test_somebody_is_called_once_and_again_if_the_call_failed(
         assert run_dag("pulsar_watch")[0] == "success"
         assert len(notifiers.Noting.messages) == heard
     assert {message.split()[:2] == ["snapshot.overdue", "demo"] for message in notifiers.Noting.messages} == {True}
+
+
+def test_a_cluster_that_can_not_be_looked_at_keeps_no_other_from_it(
+    stages: Stages, run_dag: Callable[..., tuple[str, dict[str, str]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def newest_validated(root: Root) -> None:
+        if root.cluster == "unreadable":
+            raise StorageError("this folder can't be read")
+
+    registry = tmp_path / "clusters.yaml"
+    entries = [{"name": name, "pulsar_conn_id": "p"} for name in ("unreadable", "overdue")]
+    registry.write_text(json.dumps({"schema": "pulsar-advisor/clusters/1", "clusters": entries}))
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", str(registry))
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", "dags.notifiers.noting_calls")
+    monkeypatch.setattr(notifiers.Noting, "messages", [])
+    monkeypatch.setattr("pulsar_advisor_airflow.overdue.newest_validated", newest_validated)
+    assert run_dag("pulsar_watch")[0] == "failed"
+    call, failure = notifiers.Noting.messages
+    assert call.startswith("snapshot.overdue overdue no validated snapshot")
+    assert "overdue failed: unreadable: this folder can't be read" in failure
 
 
 def test_a_registry_that_is_invalid_does_not_silence_the_watch(
