@@ -10,7 +10,7 @@ outcomes and writes the report. It writes nothing to the cluster.
 | `recommend` | writes a plan for each combination of strategies (Spark) |
 | `upgrade` | if the form names a release: what an upgrade to it does to the balancer, for the report |
 | `report` | writes the HTML report; returns its location |
-| `new_advice` | skipped if the advice is the last one's; otherwise the configured notifiers send a message |
+| `new_advice` | skipped if the advice is what was told last; otherwise the configured notifiers send a message |
 
 To carry a plan out, trigger `pulsar_rebalance` with its digest. Each cluster of the registry has a DAG like this one.
 """
@@ -22,10 +22,9 @@ from airflow.sdk import Param, chain, dag, task
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.assets import recommended, snapshot_validated
 from pulsar_advisor_airflow.clusters import Cluster, clusters_to_build, labelled
-from pulsar_advisor_airflow.configuration import advice_notifiers
 from pulsar_advisor_airflow.failures import RETRIES
 from pulsar_advisor_airflow.forms import FORM_MACROS, STRATEGY_ARGUMENTS, strategy_params
-from pulsar_advisor_airflow.notifiers import Call, CallAboutTimeout
+from pulsar_advisor_airflow.notifiers import Call, CallAboutTimeout, TellAdvice
 from pulsar_advisor_airflow.release import require_release
 from pulsar_advisor_airflow.run_limits import NO_BACKFILL, RUN_TIMEOUT, STAGE_TIMEOUT
 from pulsar_advisor_airflow.stages import described, place_of, spark_stage
@@ -78,7 +77,8 @@ def recommend_dag(cluster: Cluster) -> None:
         named = task(task_id="snapshot")(tasks.snapshot_to_recommend_on)()
         snapshot = task(tasks.require_trusted_snapshot)(place.cluster, named)
         plans = spark_stage("recommend", place, snapshot, STRATEGY_ARGUMENTS)
-        changed = task(on_success_callback=advice_notifiers(), multiple_outputs=False)(tasks.new_advice)
+        told = {"inlets": [recommended(cluster)], "on_success_callback": TellAdvice()}
+        changed = task(multiple_outputs=False, **told)(tasks.new_advice)
         previewed = task(tasks.upgrade)(place.cluster, snapshot, "{{ params.upgrade_to }}")
         reported = task(outlets=[recommended(cluster)])(tasks.report)(place.cluster, snapshot)
         chain(plans, previewed, reported, changed(place.cluster, snapshot))

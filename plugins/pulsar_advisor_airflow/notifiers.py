@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from airflow.sdk import BaseNotifier
 
 from pulsar_advisor.model.text.plain_text import plain
-from pulsar_advisor_airflow.configuration import call_notifiers, dag_run_link, webhook, with_host
+from pulsar_advisor_airflow.configuration import advice_notifiers, call_notifiers, dag_run_link, webhook, with_host
 
 Event = Literal["approval.waiting", "run.parked", "roll.waiting", "task.failed", "snapshot.overdue"]
+
+CHANGES: Final = "changes"
+"""Key of the XCom in which `new_advice` leaves a digest of what it found."""
+TOLD: Final = "told"
+"""Key of the one that was told last, in the state store of the task's asset."""
+
+
+class TellAdvice(BaseNotifier):  # type: ignore[misc]
+    """Tells of new advice: the notifiers of `advice_notifiers`, and the webhook. One that fails is logged.
+
+    The next run tells what has reached none of them again.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._notifiers = advice_notifiers()  # one that isn't there is an import error of the DAG
+
+    def notify(self, context: Any) -> None:
+        """Raises nothing that a notifier raises."""
+        ti, known = context["ti"], context["asset_state_store"]
+        failures = _failures((type(each).__name__, partial(each, context)) for each in self._notifiers)
+        for failure in failures:
+            self.log.error("this message reached no one: %s", failure)
+        if not failures or len(failures) < len(self._notifiers):
+            known.set(TOLD, ti.xcom_pull(task_ids=ti.task_id, key=CHANGES))
 
 
 class AdviceWebhook(BaseNotifier):  # type: ignore[misc]
@@ -95,13 +120,16 @@ def call_people(event: Event, call: Mapping[str, str], context: Mapping[str, obj
             receiver.send(event, dict(call))
 
     found = {**context, "call": {"event": event, **call}}
-    calls: list[tuple[str, Callable[[], None]]] = [
-        (type(notifier).__name__, partial(notifier, found)) for notifier in call_notifiers()
-    ]
+    notifiers = [(type(each).__name__, partial(each, found)) for each in call_notifiers()]
+    return _failures([*notifiers, ("the webhook", send)])
+
+
+def _failures(calls: Iterable[tuple[str, Callable[[], None]]]) -> list[str]:
+    """Make each call, whatever becomes of the others; the names of those that failed, and why."""
     failures = []
-    for name, call_by in (*calls, ("the webhook", send)):
+    for name, call in calls:
         try:
-            call_by()
+            call()
         except Exception as error:  # a notifier may raise anything
             failures.append(f"{name}: {error}")
     return failures

@@ -7,11 +7,12 @@ product but 1 becomes a failure without retry.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
+from hashlib import sha256
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from airflow.sdk import get_current_context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
@@ -28,6 +29,7 @@ from pulsar_advisor_airflow.metrics import age_measured, measured
 
 if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger.ledger import Ledger
+    from pulsar_advisor.model.plans.plan import Step
     from pulsar_advisor.storage.root import Root
     from pulsar_advisor_airflow.clusters import Cluster
 
@@ -125,23 +127,23 @@ def advised_plan(cluster: str, snapshot: str) -> dict[str, str] | None:
 
 
 def new_advice(cluster: str, snapshot: str) -> dict[str, str]:
-    """What is advised, if it isn't what was advised last; otherwise the task is skipped.
+    """What is advised, if it isn't what was told last; otherwise the task is skipped.
 
-    Two pieces of advice are the same if they move and split the same bundles in the same way.
+    Two pieces of advice are the same if they move and split the same bundles in the same way. `TellAdvice` keeps what
+    was told in the state store of the task's only asset, an inlet, whatever is recommended for others meanwhile.
     """
     from pulsar_advisor.model.text.plain_text import plain
-    from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, advised_plan
+    from pulsar_advisor.storage.plans import advised_plan
     from pulsar_advisor_airflow.configuration import report_link, with_host
+    from pulsar_advisor_airflow.notifiers import CHANGES, TOLD
 
-    root = _root(cluster)
+    root, context = _root(cluster), get_current_context()
     with as_airflow_errors():
-        last = next(
-            (one for one in root.newest_first(snapshot) if (root.folder(PLANS, one) / RECOMMENDATION).exists()), None
-        )
-        now = _advised_changes(root, snapshot)
-        if last is not None and _changes_if_readable(root, last) == now:
-            raise AirflowSkipException(f"the advice is that of snapshot {last}")
         plan, sentence = advised_plan(root, snapshot)
+        changes = _changes(plan.load(root).steps if plan else ())
+    if context["asset_state_store"].get(TOLD) == changes:
+        raise AirflowSkipException("the advice is what was told last")
+    context["ti"].xcom_push(CHANGES, changes)
     return {
         "cluster": cluster,
         "snapshot": snapshot,
@@ -151,27 +153,12 @@ def new_advice(cluster: str, snapshot: str) -> dict[str, str]:
     }
 
 
-def _changes_if_readable(root: Root, snapshot: str) -> frozenset[tuple[Any, ...]] | None:
-    """As `_advised_changes`; None for advice that can't be read, which silences none that came after it."""
-    from pulsar_advisor.model.errors import AdvisorError
-
-    try:
-        return _advised_changes(root, snapshot)
-    except AdvisorError as error:
-        log.warning("the advice of snapshot %s can't be read: %s", snapshot, error)
-        return None
-
-
-def _advised_changes(root: Root, snapshot: str) -> frozenset[tuple[Any, ...]]:
-    """The changes of the advised plan: empty if there is nothing to do."""
-    from pulsar_advisor.storage.plans import advised_plan
-
-    plan, _ = advised_plan(root, snapshot)
-    if plan is None:
-        return frozenset()
-    return frozenset(
-        (step.action, step.namespace, step.bundle, step.destination, step.boundaries) for step in plan.load(root).steps
+def _changes(steps: Iterable[Step]) -> str:
+    """A digest of what these steps move and split, and how."""
+    changes = sorted(
+        (step.action, step.namespace, step.bundle, step.destination or "", *step.boundaries) for step in steps
     )
+    return sha256(repr(changes).encode()).hexdigest()
 
 
 def plan_by_digest(cluster: str, digest: str, *, roll: bool = False) -> dict[str, str]:

@@ -74,6 +74,17 @@ def database() -> None:
     initdb()
 
 
+@pytest.fixture
+def never_run_before(database: None) -> None:
+    """What runs of other tests have kept belongs to other ledgers and clusters."""
+    from airflow.models.asset_state_store import AssetStateStoreModel
+    from airflow.utils.session import create_session
+    from sqlalchemy import delete
+
+    with create_session() as session:
+        session.execute(delete(AssetStateStoreModel))
+
+
 @dataclass
 class Stages:
     """The stages as the DAGs see them: calls are noted, and each leaves the result file that the next task reads."""
@@ -160,7 +171,7 @@ class Stages:
 
 
 @pytest.fixture
-def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: None) -> Stages:
+def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, never_run_before: None) -> Stages:
     """A cluster of plain data, a root of its own, and doubles for what needs Spark or a network."""
     root = Root(str(tmp_path / "root"), "demo")
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__ROOT", root.url)

@@ -55,17 +55,6 @@ def reached(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pulsar_advisor.stages.apply.AdminCluster", lambda _transport: stages.cluster)
 
 
-@pytest.fixture(autouse=True)
-def never_run_before(database: None) -> None:
-    """The heads that runs of other tests have left belong to other ledgers."""
-    from airflow.models.asset_state_store import AssetStateStoreModel
-    from airflow.utils.session import create_session
-    from sqlalchemy import delete
-
-    with create_session() as session:
-        session.execute(delete(AssetStateStoreModel))
-
-
 @contextmanager
 def guarding(stages: Stages) -> Iterator[HeldRun]:
     """A run that has switched shedding off."""

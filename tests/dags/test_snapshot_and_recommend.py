@@ -77,23 +77,57 @@ def test_a_release_in_the_form_is_previewed_before_the_report(
     assert (state, stages.calls[-2:]) == ("success", ["upgrade to 5.0.1", "report"])
 
 
-def test_notifiers_hear_of_advice_only_when_it_changes(
-    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def recommended(stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
+    """Recommend on a new snapshot; gives the state of the task that says what is new, which a notifier hears."""
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__ADVICE_NOTIFIERS", "dags.notifiers.noting")
     monkeypatch.setattr(notifiers.Noting, "messages", [])
 
-    def recommended() -> str:
+    def run() -> str:
         snapshot = stages.snapshot()
         stages._validate(snapshot)
         state, tasks = run_dag("pulsar_recommend", {"snapshot": snapshot})
         assert state == "success"
         return tasks["new_advice"]
 
+    return run
+
+
+def test_notifiers_hear_of_advice_only_when_it_changes(stages: Stages, recommended: Callable[[], str]) -> None:
     assert [recommended(), recommended()] == ["success", "skipped"]
     stages.nothing_to_do = True
     assert [recommended(), recommended()] == ["success", "skipped"]
     assert notifiers.Noting.messages == ["demo: Move one bundle.", "demo: Nothing is worth doing."]
+
+
+def test_what_a_person_had_recommended_meanwhile_is_not_what_was_told(
+    stages: Stages, recommended: Callable[[], str]
+) -> None:
+    def recommended_by_another() -> None:
+        stages._recommend(stages.snapshot())
+
+    stages.nothing_to_do = True
+    recommended()
+    stages.nothing_to_do = False
+    recommended_by_another()
+    assert recommended() == "success"
+    stages.nothing_to_do = True
+    recommended_by_another()
+    stages.nothing_to_do = False
+    assert recommended() == "skipped"
+
+
+def test_advice_is_told_again_until_it_has_reached_somebody(
+    recommended: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for configured, state in (
+        ("dags.notifiers.failing", "success"),
+        ("dags.notifiers.failing, dags.notifiers.noting", "success"),
+        ("dags.notifiers.failing, dags.notifiers.noting", "skipped"),
+    ):
+        monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__ADVICE_NOTIFIERS", configured)
+        assert recommended() == state
+    assert notifiers.Noting.messages == ["demo: Move one bundle."]
 
 
 def test_a_webhook_hears_of_it_too_signed_and_without_a_secret(
