@@ -91,6 +91,28 @@ def test_a_script_moves_what_the_plan_moves_and_splits_only_if_asked(scene: Scen
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_a_split_is_done_wherever_its_children_are(scene: Scene, form: Form) -> None:
+    split = scene.split(1)
+    first, second = split.children
+    plan = scene.plan(
+        split, scene.unload(2, first, 1, after=(split.id,)), scene.unload(3, second, 2, after=(split.id,))
+    )
+    assert scene.run(plan, form, "--splits").returncode == 0
+    written = list(scene.cluster.writes)
+    again = scene.run(plan, form, "--splits")
+    assert (again.returncode, again.stderr, scene.cluster.writes) == (0, "", written)
+    assert f"step-001: {NAMESPACE}/{UPPER} is split already" in again.stdout
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_bundle_to_split_that_is_elsewhere_gets_no_call(scene: Scene, form: Form) -> None:
+    scene.cluster.owners[f"{NAMESPACE}/{UPPER}"] = scene.brokers[1]
+    done = scene.run(scene.plan(scene.split(1)), form, "--splits")
+    assert (done.returncode, scene.cluster.writes) == (1, [])
+    assert f"stopped: {NAMESPACE}/{UPPER} is not at {scene.brokers[0]} any more" in done.stderr
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_only_the_steps_that_are_named_are_sent(scene: Scene, form: Form) -> None:
     plan = scene.plan(scene.unload(1), scene.unload(2, UPPER, 2))
     assert scene.run(plan, form, "step-002").returncode == 0

@@ -162,14 +162,14 @@ def _unload_lines(plan: Plan, step: Step, form: str) -> Iterator[str]:
 
 
 def _split_lines(plan: Plan, step: Step, form: str) -> Iterator[str]:
-    source = shlex.quote(step.source)
-    children = [f"{step.namespace}/{child}" for child in step.children]
+    bundle, source = shlex.quote(step.bundle_name), shlex.quote(step.source)
+    children = shlex.join(f"{step.namespace}/{child}" for child in step.children)
     yield ""
     yield f"# {_one_line(step.id)}: {_one_line(step.reason)}"
-    yield f"if begin {shlex.quote(step.id)} {shlex.quote(children[0])} {source}; then"
-    yield f"  expect_owner {shlex.quote(step.bundle_name)} {source}"
+    yield f"if begin {shlex.quote(step.id)} {bundle} {source} {children}; then"
+    yield f"  expect_owner {bundle} {source}"
     yield f"  {_command(plan, step, form)} || refused {shlex.quote(step.id)}"
-    yield f"  are_at {source} {shlex.join(children)}"
+    yield f"  are_at {source} {children}"
     yield "fi"
 
 

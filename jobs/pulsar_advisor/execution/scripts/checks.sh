@@ -21,11 +21,26 @@ done
 age_s=$(($(date +%s) - TAKEN_AT))
 [ "$age_s" -le "$MAX_AGE_S" ] || stop "the figures are $((age_s / 3600)) h old: make a new plan, or set MAX_AGE_S"
 
-owns() { # BUNDLE BROKER: whether the broker lists the bundle among its own
-  local text
-  text=$(owned "$2") || stop "$2 doesn't say what it owns"
+owns() { # BROKER BUNDLE...: whether the broker lists one of the bundles among its own
+  local text bundle
+  text=$(owned "$1") || stop "$1 doesn't say what it owns"
   text=" $(printf '%s' "$text" | tr '"{},\n\t' '      ') "
-  [[ $text == *" $1 "* ]]
+  shift
+  for bundle in "$@"; do
+    if [[ $text == *" $bundle "* ]]; then return 0; fi
+  done
+  return 1
+}
+
+is_split() { # BUNDLE BROKER CHILD...: whether the bundle that this broker had is split: then some broker owns a child
+  local bundle=$1 source=$2 broker
+  shift 2
+  if owns "$source" "$@"; then return 0; fi
+  if owns "$source" "$bundle"; then return 1; fi
+  for broker in "${BROKERS[@]}"; do
+    if owns "$broker" "$@"; then return 0; fi
+  done
+  return 1
 }
 
 refused() { # STEP
@@ -33,20 +48,27 @@ refused() { # STEP
 }
 
 expect_owner() { # BUNDLE BROKER
-  owns "$1" "$2" || stop "$1 is not at $2 any more, nothing was sent for it: make a new plan"
+  owns "$2" "$1" || stop "$1 is not at $2 any more, nothing was sent for it: make a new plan"
 }
 
-begin() { # STEP BUNDLE BROKER: whether the step is asked for, and not done yet
-  [[ -z $SOME_ONLY || $ASKED == *" $1 "* ]] || return 1
-  if [ -n "$3" ] && owns "$2" "$3"; then
-    say "$1: $2 is at $3 already"
+begin() { # STEP BUNDLE BROKER [CHILD...]: whether the step is asked for, and not done yet; with children it is a split
+  local step=$1 bundle=$2 broker=$3
+  shift 3
+  [[ -z $SOME_ONLY || $ASKED == *" $step "* ]] || return 1
+  if [ $# -gt 0 ]; then
+    if is_split "$bundle" "$broker" "$@"; then
+      say "$step: $bundle is split already"
+      return 1
+    fi
+  elif [ -n "$broker" ] && owns "$broker" "$bundle"; then
+    say "$step: $bundle is at $broker already"
     return 1
   fi
   if [ "$SENT" -eq 1 ]; then sleep "$HOLD_S"; elif [ "$SENT" -gt 1 ]; then sleep "$PAUSE_S"; fi
   if [ "$SENT" -gt 0 ]; then
-    owns "$LAST_BUNDLE" "$LAST_BROKER" || stop "$LAST_BUNDLE did not stay at $LAST_BROKER: look there first"
+    owns "$LAST_BROKER" "$LAST_BUNDLE" || stop "$LAST_BUNDLE did not stay at $LAST_BROKER: look there first"
   fi
-  say "$1: $2"
+  say "$step: $bundle"
 }
 
 arrives() { # BUNDLE BROKER: wait for it there; without a broker, anywhere
@@ -54,7 +76,7 @@ arrives() { # BUNDLE BROKER: wait for it there; without a broker, anywhere
   while :; do
     for broker in ${2:+"$2"} "${BROKERS[@]}"; do
       [ -z "$2" ] || [ "$broker" = "$2" ] || continue
-      if owns "$1" "$broker"; then
+      if owns "$broker" "$1"; then
         say "  $1 is at $broker"
         SENT=$((SENT + 1)) LAST_BUNDLE=$1 LAST_BROKER=$broker
         return
@@ -64,7 +86,7 @@ arrives() { # BUNDLE BROKER: wait for it there; without a broker, anywhere
     sleep 1
   done
   for broker in "${BROKERS[@]}"; do
-    if owns "$1" "$broker"; then stop "$1 is at $broker, not at $2: $MISSED"; fi
+    if owns "$broker" "$1"; then stop "$1 is at $broker, not at $2: $MISSED"; fi
   done
   stop "no broker owns $1 after $WAIT_S s: no client asked for it; look up one of its topics, then look again"
 }
