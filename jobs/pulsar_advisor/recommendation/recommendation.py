@@ -63,8 +63,9 @@ def recommendation(
             by_itself(foresight),
             refused,
             floor.ratio,
-            uneven_sentence(fit, settings.values),
+            uneven_sentence(fit, settings.values, request.limits.exclude_brokers),
             without_traffic=not state.brokers.traffic.any(),
+            limited=request.limits.are_given,
         )
     ranked = ranked_by_effect(planned, alone.configured, floor.ratio)
     keys = frozenset[str]().union(*(setting_keys(row.shedder, row.placement, request) for row in planned))
@@ -93,7 +94,7 @@ def recommendation(
         model_errors=model_errors([*earlier, fit]),
         lowest_maximum_ratio=lowest_maximum(with_usage_of_rates(fit, earlier, base), settings.values, base.likely),
         trials=alone.tried,
-        options=_options(alone, scores, foresight, floor.ratio) if request.goal is None else (),
+        options=_options(alone, scores, request, foresight, floor.ratio) if request.goal is None else (),
         settings=planned_settings(settings, keys),
     )
 
@@ -126,11 +127,14 @@ def _findings(alone: LeftAlone, planned: Sequence[Score], plan_in: PlanIn, judge
     return findings(alone.state, alone.settings, plans, judged)
 
 
-def _options(alone: LeftAlone, scores: Sequence[Score], foresight: Foresight, floor_ratio: float) -> tuple[Option, ...]:
+def _options(
+    alone: LeftAlone, scores: Sequence[Score], request: Request, foresight: Foresight, floor_ratio: float
+) -> tuple[Option, ...]:
     overloaded = alone.settings.values.load_balancer_broker_overloaded_threshold_percentage / 100
     own_balancer = balancing(foresight, alone.tried, alone.settings.release)
     spread = _spread(alone.fit, alone.settings)
-    return ranked_options(scores, alone.configured, own_balancer, floor_ratio, spread, overloaded)
+    limited = request.limits.are_given
+    return ranked_options(scores, alone.configured, own_balancer, floor_ratio, spread, overloaded, limited=limited)
 
 
 def _spread(state: ClusterState, settings: ResolvedSettings) -> tuple[float, float] | None:

@@ -20,6 +20,7 @@ from pulsar_advisor.model.strategy.entry import combination
 from pulsar_advisor.planning.advice.findings import Finding
 from pulsar_advisor.planning.proposals.configured import Configured, configured_strategies
 from pulsar_advisor.planning.proposals.fitness import Refusal
+from pulsar_advisor.planning.proposals.limits import Limits
 from pulsar_advisor.reporting.answers import Answers, group_answers
 from pulsar_advisor.reporting.brokers import (
     BrokerTable,
@@ -332,6 +333,16 @@ def _setting_rows(settings: Mapping[str, PlannedSetting]) -> tuple[SettingRow, .
     return tuple(sorted(rows, key=order))
 
 
+def _limits(plan: Plan) -> str:
+    """The limits of a plan that aren't those of every request: `max unloads 1, exclude brokers broker-3:8080`."""
+    usual = Limits().as_mapping()
+    return ", ".join(
+        f"{name.replace('_', ' ')} {' '.join(value) if isinstance(value, tuple) else value}"
+        for name, value in plan.limits.items()
+        if value not in (None, usual.get(name))
+    )
+
+
 def _provenance(
     state: ClusterState,
     recommendation: Recommendation,
@@ -355,6 +366,8 @@ def _provenance(
         facts.append(Fact("Validation SHA-256", reference.inputs.validation_sha256))
         facts.append(Fact("Prediction model", reference.predicted.model))
         facts.append(Fact("Seed", str(reference.seed)))
+        if limits := _limits(reference):
+            facts.append(Fact("Limits", limits))
     if advised:
         facts.append(Fact("Advised plan", recommendation.advice.plan or ""))
         facts.append(Fact("Plan digest", recommendation.advice.digest or ""))

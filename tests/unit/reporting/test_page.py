@@ -93,6 +93,16 @@ def test_the_head_of_the_ledger_is_among_the_provenance() -> None:
     assert facts["Ledger head"] == "7:c0ffee"
 
 
+def test_the_limits_of_a_plan_are_among_the_provenance() -> None:
+    inputs = skewed_inputs()
+    assert "Limits" not in {fact.label for fact in inputs.page().provenance}
+    limits = {"max_splits": 10, "max_unloads": 1, "exclude_namespaces": ("t/n", "u")}
+    limited = [plan.model_copy(update={"limits": limits}) for plan in inputs.plans]
+    recommendation = recommendation_of(limited)
+    page = replace(inputs, plans=limited, recommendation=recommendation).page()
+    assert {fact.label: fact.value for fact in page.provenance}["Limits"] == ("max unloads 1, exclude namespaces t/n u")
+
+
 def test_a_plan_without_steps_counts_as_nothing_to_do() -> None:
     inputs = balanced_inputs()
     plan = quiet_plan(inputs.state, skewed_settings(), "ThresholdShedder", "all is well")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import RESOURCE_NAMES, ClusterState, Floats
@@ -27,8 +29,10 @@ def only_more_brokers(usage: Floats, settings: LoadBalancerSettings) -> str | No
     return f"all {len(usage)} brokers are above {threshold:.0%}, the least busy at {known.min():.1%}"
 
 
-def uneven_sentence(state: ClusterState, settings: LoadBalancerSettings) -> str | None:
+def uneven_sentence(state: ClusterState, settings: LoadBalancerSettings, excluded: Collection[str] = ()) -> str | None:
     """What can be done about the busiest available broker where no strategy acts; None where the load lies evenly.
+
+    Nothing about one that the operator `excluded` (ids).
 
     It doesn't if the broker is overloaded, or above the mean by more than
     `loadBalancerBrokerThresholdShedderPercentage`, what Pulsar's own default up to 5.0 holds for uneven.
@@ -52,6 +56,8 @@ def uneven_sentence(state: ClusterState, settings: LoadBalancerSettings) -> str 
     broker = state.brokers.ids[busiest]
     resource = RESOURCE_NAMES[deciding_resources(state.brokers.usage, state.brokers.limit, settings)[busiest]]
     is_above = f"{broker} is at {known.max():.1%} ({resource}), {how}"
+    if broker in excluded:
+        return f"{is_above}, and is excluded by --exclude-broker."
     if state.load_manager == "simple":  # keeps no destination, so no goal can be planned for
         return f"{is_above}."
     return f"{is_above}: `{verb}{f' {broker}' * (verb == 'relieve')}` looks for moves that no strategy makes."

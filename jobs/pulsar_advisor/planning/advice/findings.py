@@ -55,7 +55,7 @@ def findings(
     `plans` are those of the cluster's own strategies, for unloads and for splits, or of the goal.
     """
     settings = resolved.values
-    of_plans = [caveat for plan in plans for caveat in plan.decision.caveats]
+    of_plans = dict.fromkeys(caveat for plan in plans for caveat in plan.decision.caveats)
     found = [Finding("warning", caveat) for caveat in (*resolved.caveats, *of_plans)]
     fit = fit_part(state)
     if "topic_traffic" in state.missing:

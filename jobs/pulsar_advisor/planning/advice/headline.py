@@ -33,11 +33,13 @@ def advice_sentence(
     uneven: str | None = None,
     *,
     without_traffic: bool = False,
+    limited: bool = False,
 ) -> str:
     """The advice for an operator.
 
     `plan` is the advised one; where there is none, Pulsar may still act `by_itself`. `uneven` says what else can be
-    done about a broker that is too busy; `without_traffic`: no broker reports a message or a byte.
+    done about a broker that is too busy; `without_traffic`: no broker reports a message or a byte; `limited`: the
+    operator's limits may leave steps out.
     """
     if plan is not None:
         return plan_sentence(plan, floor_ratio)
@@ -47,7 +49,7 @@ def advice_sentence(
         return (
             "There is no load to balance: no broker reports any message, so what uses them doesn't come from bundles."
         )
-    why = _why_nothing(scores, floor_ratio)
+    why = f"{'within the limits ' * limited}{_why_nothing(scores, floor_ratio)}"
     if uneven is not None:
         return f"{why[0].upper()}{why[1:]} {uneven}{f' {by_itself.sentence}' * by_itself.acts}"
     return f"{'No plan is worthwhile' if by_itself.acts else 'Do nothing'}: {why} {by_itself.sentence}"

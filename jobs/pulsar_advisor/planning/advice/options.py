@@ -87,9 +87,12 @@ def ranked_options(
     floor_ratio: float,
     now: tuple[float, float] | None,
     overloaded_ratio: float,
+    *,
+    limited: bool = False,
 ) -> tuple[Option, ...]:
     """At most four options, the best first, each different in kind; `now` is the highest usage and the standard
-    deviation of the snapshot, None if unknown, and `overloaded_ratio` the overload threshold.
+    deviation of the snapshot, None if unknown, and `overloaded_ratio` the overload threshold; `limited`: the operator's
+    limits may leave steps out of plans.
 
     First what lowers the busiest broker by at least the noise floor: the best plan that moves, and one that also splits
     if it is better; then Pulsar's own balancer, unless a plan dominates it. Then the splits that Pulsar itself would
@@ -103,12 +106,12 @@ def ranked_options(
     by_pulsar = _best([one for one in balancing if one.settles], floor_ratio, now[0])
     if by_pulsar is not None and any(row.merit and row.merit.is_as_good(by_pulsar.merit, floor_ratio) for row in plans):
         by_pulsar = None
-    found = [_of_plan(row, [one for one in scores if _is_alike(one, row)]) for row in plans]
+    found = [_of_plan(row, [one for one in scores if _is_alike(one, row)], limited=limited) for row in plans]
     if by_pulsar is not None:
         found.append(_of_balancing(by_pulsar, own, now[0]))
     if not any(row.splits for row in plans):
         splitting = ranked_by_effect(filter(is_harmless_split, scores), own, floor_ratio)
-        found += [_of_plan(row, [row]) for row in splitting[:1]]
+        found += [_of_plan(row, [row], limited=limited) for row in splitting[:1]]
     return (*found, _nothing(now, bool(plans or by_pulsar), floor_ratio, overloaded_ratio))
 
 
@@ -130,14 +133,15 @@ def _is_alike(one: Score, other: Score) -> bool:
     return one == other or one.steps_sha256 == other.steps_sha256 is not None
 
 
-def _of_plan(row: Score, alike: Sequence[Score]) -> Option:
+def _of_plan(row: Score, alike: Sequence[Score], *, limited: bool) -> Option:
     parts = [f"unload {count(row.unloads, 'bundle')}"] * bool(row.unloads)
     parts += [f"split {count(row.splits, 'bundle')}"] * bool(row.splits)
     what = " and ".join(parts)
+    within = " within the limits" if limited else ""
     condition = "the bundles are where the snapshot found them, and the load stays as it is"
     return Option(
         kind="split" if row.splits else "move",
-        sentence=f"{what[0].upper()}{what[1:]} as {combination(row.shedder, row.placement)} would",
+        sentence=f"{what[0].upper()}{what[1:]} as {combination(row.shedder, row.placement)} would{within}",
         maximum_ratio=row.maximum_after,
         standard_deviation_ratio=row.standard_deviation_after,
         gain_ratio=row.gain_ratio,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from pulsar_advisor.planning.plans.own_balancer import would_pulsar_act
 from pulsar_advisor.planning.plans.planned_settings import planned_settings
 from pulsar_advisor.planning.plans.steps import Steps
 from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS, splitting
-from pulsar_advisor.planning.proposals.limits import left_out_sentence, splits_within, unloads_within
+from pulsar_advisor.planning.proposals.limits import left_out_clause, splits_within, unloads_within
 from pulsar_advisor.planning.proposals.proposal import Proposal
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.usage.forecast import Outlook, finite, forecast
@@ -56,12 +57,17 @@ def build_plan(
     outlook = Outlook.of(state, base, with_usage_of_rates(state, history, base))
     noise = noise_floor([*history, state], settings.values)
     steps = Steps(state, settings, outlook, noise.ratio, _changes(state, settings, history), unloads, splits)
-    moves, left_out = unloads_within(proposal.moves, state, request.limits)
+    moves, unloads_left_out = unloads_within(proposal.moves, state, request.limits)
+    splits_kept, splits_left_out = splits_within(proposal.splits, state, request.limits)
     steps.unload(moves)
-    for split in splits_within(proposal.splits, state, request.limits):
+    for split in splits_kept:
         steps.split(split)
         if request.unload_children or split.destinations:
             steps.unload_children(split, request, proposal.placement)
+    left_out = tuple(_left_out(proposal, request, unloads_left_out, splits_left_out))
+    sentences = tuple(f"{clause[0].upper()}{clause[1:]}." for clause in left_out)
+    # A kind says in a clause why it does nothing, a shedder in a sentence.
+    why_limited = "; ".join(left_out) if request.goal else " ".join(sentences)
     return Plan(
         schema_name="pulsar-advisor/plan/5",
         cluster=state.cluster,
@@ -87,8 +93,8 @@ def build_plan(
         decision=PlanDecision(
             figures=_plain_figures(proposal.figures),
             acts_in_cycle=proposal.acts_in_cycle,
-            why_nothing=proposal.why_nothing,
-            caveats=(*proposal.caveats, *(left_out_sentence(left_out, len(proposal.moves)) if request.goal else ())),
+            why_nothing=why_limited if left_out and not steps.steps else proposal.why_nothing,
+            caveats=(*proposal.caveats, *(sentences if steps.steps else ())),
             would_pulsar_act=would_pulsar_act(
                 settings, state.load_manager, proposal.shedder, bool(proposal.moves), bool(proposal.splits)
             ),
@@ -96,6 +102,20 @@ def build_plan(
         rests_on={"unload": unloads.rests_on, "split": splits.rests_on},
         goal=request.goal,
     )
+
+
+def _left_out(proposal: Proposal, request: Request, unloads: Counter[str], splits: Counter[str]) -> Iterator[str]:
+    """A clause each about the unloads and splits that an operator's limits leave out, by option.
+
+    Nothing is said of the number of splits that is the default: the next plan has those that follow.
+    """
+    if not request.limits.are_given:
+        return
+    whose = "" if request.goal else f"{proposal.shedder}'s "
+    if unloads:
+        yield left_out_clause(unloads, len(proposal.moves), "unload", whose)
+    if splits:
+        yield left_out_clause(splits, len(proposal.splits), "split", whose)
 
 
 def _plain_figures(figures: Mapping[str, Figure]) -> dict[str, int | float | str | None]:

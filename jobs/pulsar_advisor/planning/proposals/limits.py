@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from math import isnan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pulsar_advisor.model.bounds import MAX_MEGABYTES, MAX_PER_SOURCE, MAX_SPLITS, MAX_TOPICS, MAX_UNLOADS
+from pulsar_advisor.model.text.some_of import count
 
 if TYPE_CHECKING:
     from pulsar_advisor.model.cluster.cluster_state import ClusterState
     from pulsar_advisor.model.strategy.decision import Split
     from pulsar_advisor.planning.proposals.proposal import Move
+
+
+_EXCLUDED: Final = "--exclude-broker or --exclude-namespace"
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,11 @@ class Limits:
         MAX_TOPICS.check(self.max_topics)
         MAX_MEGABYTES.check(self.max_megabytes_per_s)
 
+    @property
+    def are_given(self) -> bool:
+        """Whether they may leave out other steps than the limits of a request that names none."""
+        return replace(self, first_brokers=(), first_namespaces=()) != Limits()
+
     def as_mapping(self) -> dict[str, int | float | tuple[str, ...] | None]:
         """The limits by name, as a plan records them: both numbers of steps, and others that are set."""
         chosen = {name: value for name, value in asdict(self).items() if value not in (None, ())}
@@ -73,7 +82,7 @@ def unloads_within(moves: Sequence[Move], state: ClusterState, limits: Limits) -
     kept = []
     for move in _first_ones_first(moves, state, limits):
         if limits.excludes(_namespace(state, move.bundle), *_ids(state, move.source, move.destination)):
-            left_out["--exclude-broker or --exclude-namespace"] += 1
+            left_out[_EXCLUDED] += 1
             continue
         if move.obstacle is None:
             over = next((budget for budget in budgets if not budget.covers(move)), None)
@@ -136,15 +145,18 @@ def _budgets(state: ClusterState, limits: Limits) -> list[_Budget]:
     ]
 
 
-def splits_within(splits: Sequence[Split], state: ClusterState, limits: Limits) -> list[Split]:
-    """The splits that the limits leave, those of bundles that come first before the others."""
+def splits_within(splits: Sequence[Split], state: ClusterState, limits: Limits) -> tuple[list[Split], Counter[str]]:
+    """The splits that the limits leave, those of bundles that come first before the others, and how many each of the
+    others (its option) leaves out."""
 
     def touches(split: Split) -> tuple[str, ...]:
         return _ids(state, int(state.bundles.owner[split.bundle]))
 
     allowed = [one for one in splits if not limits.excludes(_namespace(state, one.bundle), *touches(one))]
     ranked = sorted(allowed, key=lambda one: not _is_first(state, one.bundle, touches(one), limits))
-    return ranked[: limits.max_splits]
+    kept = ranked[: limits.max_splits]
+    left_out = {_EXCLUDED: len(splits) - len(allowed), f"--max-splits {limits.max_splits}": len(allowed) - len(kept)}
+    return kept, +Counter(left_out)
 
 
 def _first_ones_first(moves: Sequence[Move], state: ClusterState, limits: Limits) -> list[Move]:
@@ -165,8 +177,13 @@ def _ids(state: ClusterState, *rows: int) -> tuple[str, ...]:
     return tuple(state.brokers.ids[row] for row in rows if row >= 0)
 
 
-def left_out_sentence(left_out: Counter[str], proposed: int) -> Iterator[str]:
-    """What the limits keep from a goal, if anything."""
-    if left_out:
-        reasons = ", ".join(f"{number} by {option}" for option, number in sorted(left_out.items()))
-        yield f"The limits leave out {left_out.total()} of {proposed} unloads: {reasons}."
+def left_out_clause(left_out: Counter[str], proposed: int, noun: str, whose: str = "") -> str:
+    """`the limits leave out 3 of 4 unloads: 3 by --max-unloads 1`; `whose` goes before the number of all proposed."""
+    some = left_out.total() < proposed
+    which = f"{left_out.total()} of {whose}{count(proposed, noun)}" if some else _all_of(proposed, noun)
+    reasons = ", ".join(f"{number} by {option}" for option, number in sorted(left_out.items()))
+    return f"the limits leave out {which}: {reasons}"
+
+
+def _all_of(proposed: int, noun: str) -> str:
+    return f"the only {noun}" if proposed == 1 else f"all {count(proposed, noun)}"

@@ -18,6 +18,12 @@ def test_of_an_overloaded_broker_the_goal_that_may_help_is_named(
     )
 
 
+def test_nothing_is_advised_about_an_excluded_broker(state: ClusterState, settings: ResolvedSettings) -> None:
+    assert uneven_sentence(state, settings.values, excluded=("a:8080",)) == (
+        "a:8080 is at 90.0% (CPU), above the overload threshold of 85%, and is excluded by --exclude-broker."
+    )
+
+
 def test_a_simple_cluster_has_no_goals(state: ClusterState, settings: ResolvedSettings) -> None:
     found = uneven_sentence(replace(state, load_manager="simple"), settings.values)
     assert found == "a:8080 is at 90.0% (CPU), above the overload threshold of 85%."

@@ -154,3 +154,10 @@ def test_what_could_not_be_judged_is_said_and_not_taken_for_balance() -> None:
 def test_without_a_known_busiest_broker_only_the_steps_are_said(moving: Plan) -> None:
     plan = predicting(moving, forecast(0.52, a=0.511, b=0.4).model_copy(update={"maximum_ratio": None}))
     assert plan_sentence(plan, FLOOR) == "Unload 1 bundle from a:8080."
+
+
+def test_limits_are_said_before_that_no_strategy_would_act() -> None:
+    limited = replace(QUIET, why_nothing="The limits leave out all 4 unloads: 4 by --max-unloads 0.")
+    assert advice_sentence(None, [limited], QUIET_TOO, limited=True).startswith(
+        "Do nothing: within the limits no strategy would act on these figures. The limits leave out all 4 unloads: "
+    )

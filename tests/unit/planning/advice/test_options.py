@@ -53,6 +53,11 @@ def test_there_are_at_most_four_options_each_of_another_kind() -> None:
     assert found[1].sentence == "Set lowerBoundarySheddingEnabled=true: Pulsar's balancer settles in cycle 3"
 
 
+def test_a_plan_within_limits_is_not_all_that_its_strategy_would_do() -> None:
+    first, *_ = ranked_options([plan("A", 0.6)], OWN, [], *GIVEN, limited=True)
+    assert first.sentence.endswith(f"as A with {OWN.placement} would within the limits")
+
+
 def test_of_what_pulsar_would_reach_but_for_noise_the_fewest_changes_are_an_option() -> None:
     found = ranked_options([], OWN, [by_pulsar(0.6, lowerBoundarySheddingEnabled="true"), by_pulsar(0.61)], *GIVEN)
     assert kinds(found) == ["own_balancer", "nothing"]

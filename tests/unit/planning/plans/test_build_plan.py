@@ -295,3 +295,22 @@ def test_a_step_that_needs_more_than_all_of_a_resource_says_so(state: ClusterSta
     (sentence,) = [doubt.sentence for doubt in step.doubts if "would need" in doubt.sentence]
     assert sentence.startswith("c:8080 would need 122% of a resource, 125% at most")
     assert step.confidence == "low"
+
+
+def test_a_plan_says_what_limits_leave_out_of_what_a_shedder_would_unload(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    decision = plan_of(state, settings, (move(FIRST), move(SECOND)), limits=Limits(max_unloads=1)).decision
+    assert decision.caveats == ("The limits leave out 1 of ThresholdShedder's 2 unloads: 1 by --max-unloads 1.",)
+    assert decision.why_nothing is None
+
+
+def test_limits_that_leave_nothing_are_why_a_plan_does_nothing(state: ClusterState, settings: ResolvedSettings) -> None:
+    moves, excluded = (move(FIRST), move(SECOND)), Limits(exclude_brokers=("a:8080",))
+    assert plan_of(state, settings, moves, limits=excluded).decision.why_nothing == (
+        "The limits leave out all 2 unloads: 2 by --exclude-broker or --exclude-namespace."
+    )
+    cut = (split(FIRST, 0x20000000),)
+    assert plan_of(state, settings, splits=cut, limits=Limits(max_splits=0)).decision.why_nothing == (
+        "The limits leave out the only split: 1 by --max-splits 0."
+    )
