@@ -23,6 +23,7 @@ from pulsar_advisor.planning.kinds.goal import resolved_brokers, resolved_goal
 from pulsar_advisor.planning.plans.confidence import StepCheck
 from pulsar_advisor.planning.proposals.configured import configured_of
 from pulsar_advisor.planning.proposals.fitness import fit_part
+from pulsar_advisor.planning.proposals.limits import check_namespaces
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.requests.what_if import assumptions, with_what_if
 from pulsar_advisor.storage.files import read_file, sha256_hex
@@ -35,7 +36,10 @@ if TYPE_CHECKING:
 
 
 def resolved_request(root: Root, snapshot: str, request: Request) -> Request:
-    """The request with the cluster's own strategies resolved to names, and the goal's brokers to their ids."""
+    """The request with the cluster's own strategies resolved to names, and the goal's brokers to their ids.
+
+    Raises `UsageError` for a broker, namespace or tenant that the snapshot doesn't have.
+    """
     manifest = read_manifest(root, snapshot)
     settings = settings_of(root, snapshot, request.what_if).values
     broker_ids, limits = manifest.identity.broker_ids, request.limits
@@ -44,11 +48,21 @@ def resolved_request(root: Root, snapshot: str, request: Request) -> Request:
         exclude_brokers=resolved_brokers(limits.exclude_brokers, broker_ids),
         first_brokers=resolved_brokers(limits.first_brokers, broker_ids),
     )
+    if named := (*limits.exclude_namespaces, *limits.first_namespaces):
+        check_namespaces(named, _namespaces(root, snapshot))
     request = replace(request, limits=limits)
     if request.goal is None:
         return request.resolved(configured_of(manifest.load_manager, settings))
     overloaded = settings.load_balancer_broker_overloaded_threshold_percentage / 100
     return replace(request, goal=resolved_goal(request.goal, broker_ids, overloaded))
+
+
+def _namespaces(root: Root, snapshot: str) -> frozenset[str]:
+    """Those of the listing, of bundles and of topics: any of them may lack some."""
+    from pulsar_advisor.tables.read_table import read_table
+
+    tables = (read_table(root, snapshot, table, columns=["namespace"]) for table in ("namespaces", "bundles", "topics"))
+    return frozenset(name for rows in tables for name in rows["namespace"].unique().to_pylist())
 
 
 def settings_of(root: Root, snapshot: str, what_if: Mapping[str, str]) -> ResolvedSettings:

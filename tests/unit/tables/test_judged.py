@@ -13,12 +13,15 @@ import documents
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, WantedView
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.configuration.settings import resolve_settings
-from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.model.errors import DataNotFit, UsageError
+from pulsar_advisor.planning.proposals.limits import Limits
+from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.storage.files import sha256_hex, write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.tables import judged
 from states import BrokerRow, BundleRow, cluster_state
 
+EARLIER = Root(str(Path(__file__).parents[2] / "data" / "earlier" / "root"), "live")
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 BEFORE = (1, 4, 29, 31, 90)
 """Minutes before now at which there are snapshots."""
@@ -80,3 +83,14 @@ def test_a_snapshot_that_did_not_pass_is_refused_for_the_checks_that_stop_it(tmp
     write_file(root.folder("validation", snapshot) / RESULT, validation.content())
     with pytest.raises(DataNotFit, match=r"did not pass validation \(brokers\.unique\): see `validate`"):
         judged.inputs_of(root, snapshot)
+
+
+@pytest.mark.parametrize("limit", ["exclude_namespaces", "first_namespaces"])
+def test_limits_that_name_what_the_snapshot_does_not_have_are_refused(limit: str) -> None:
+    def resolved(*names: str) -> Request:
+        request = Request(limits=Limits(**{limit: names}))  # type: ignore[arg-type]
+        return judged.resolved_request(EARLIER, "20261122T093126Z", request)
+
+    assert getattr(resolved("telemetry", "retail/payments").limits, limit) == ("telemetry", "retail/payments")
+    with pytest.raises(UsageError, match="'retail/payment'; the nearest is 'retail/payments'"):
+        resolved("telemetry", "retail/payment")

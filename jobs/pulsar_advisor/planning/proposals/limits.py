@@ -9,7 +9,9 @@ from math import isnan
 from typing import TYPE_CHECKING, Final
 
 from pulsar_advisor.model.bounds import MAX_MEGABYTES, MAX_PER_SOURCE, MAX_SPLITS, MAX_TOPICS, MAX_UNLOADS
-from pulsar_advisor.model.text.some_of import count
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.text.nearest import nearest
+from pulsar_advisor.model.text.some_of import count, some_of
 
 if TYPE_CHECKING:
     from pulsar_advisor.model.cluster.cluster_state import ClusterState
@@ -70,6 +72,15 @@ class Limits:
 def among(namespace: str, names: Collection[str]) -> bool:
     """Whether a namespace, or its tenant, is among these names."""
     return namespace in names or namespace.partition("/")[0] in names
+
+
+def check_namespaces(names: Collection[str], namespaces: Collection[str]) -> None:
+    """Raise `UsageError` for a name that is none of the snapshot's namespaces, nor of their tenants."""
+    known = {*namespaces, *(namespace.partition("/")[0] for namespace in namespaces)}
+    for name in names:
+        if name not in known:
+            there = f"the snapshot has {some_of(namespaces) or 'none'}"
+            raise UsageError(f"there is no namespace or tenant '{name}'{nearest(name, sorted(known))}; {there}")
 
 
 def unloads_within(moves: Sequence[Move], state: ClusterState, limits: Limits) -> tuple[list[Move], Counter[str]]:

@@ -12,7 +12,7 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.strategy.decision import Split
-from pulsar_advisor.planning.proposals.limits import Limits, splits_within, unloads_within
+from pulsar_advisor.planning.proposals.limits import Limits, check_namespaces, splits_within, unloads_within
 from pulsar_advisor.planning.proposals.proposal import Move
 from states import BrokerRow, BundleRow, cluster_state
 from unit.planning.kinds.clusters import cluster, executable, host, moved, planned
@@ -100,6 +100,24 @@ def test_a_plan_records_the_limits_that_were_chosen() -> None:
 def test_numbers_out_of_bounds_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(UsageError, match="is out of bounds"):
         Limits(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("retail/payment", "there is no namespace or tenant 'retail/payment'; the nearest is 'retail/payments'"),
+        ("retial", "'retial'; the nearest is 'retail'; the snapshot has public/default, retail/payments"),
+        ("payments", "there is no namespace or tenant 'payments'"),
+    ],
+)
+def test_a_namespace_or_tenant_that_is_not_there_is_refused(name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        check_namespaces(["retail", name], {"retail/payments", "public/default"})
+
+
+def test_where_there_is_no_namespace_every_name_is_refused() -> None:
+    with pytest.raises(UsageError, match="there is no namespace or tenant 'retail'; the snapshot has none"):
+        check_namespaces(["retail"], ())
 
 
 @given(
