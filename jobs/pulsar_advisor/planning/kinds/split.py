@@ -79,8 +79,9 @@ def propose(goal: Goal, room: Room) -> Proposal:
     }
     needless = first.reached or choice.after.highest_ratio() >= first.after.highest_ratio()
     if needless:
+        to = "" if goal.target_ratio is None else f" --to {goal.target_ratio:.0%}"
         why = (
-            f"moves alone bring every broker within {target:.1%}: use `balance --to {100 * target:g}%`"
+            f"moves alone bring every broker within {target:.1%}: use `balance{to}`"
             if first.reached
             else f"no split gets the busiest broker below the {first.after.highest_ratio():.1%} that moves reach alone"
         )

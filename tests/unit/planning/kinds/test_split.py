@@ -74,7 +74,12 @@ def test_every_child_has_topics_and_the_load_of_those() -> None:
 def test_what_moves_can_do_is_not_cut() -> None:
     plan = planned(cluster({"a": [29.0, 29.0], "b": [10.0], "c": [10.0]}), SPLIT)
     assert plan.steps == ()
-    assert "use `balance --to " in (plan.decision.why_nothing or "")
+    assert plan.decision.why_nothing == "moves alone bring every broker within 40.0%: use `balance --to 40%`"
+
+
+def test_balance_is_named_without_a_target_where_none_was_given() -> None:
+    plan = planned(cluster({"a": [10.0] * 4, "b": [10.0] * 2}), Goal("split"))
+    assert (plan.decision.why_nothing or "").endswith(": use `balance`")
 
 
 def test_a_hot_topic_is_not_cut_off() -> None:
