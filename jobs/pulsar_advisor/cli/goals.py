@@ -118,11 +118,12 @@ def restart_order(
     from pulsar_advisor.stages.restart_order import run
 
     root = place.open()
-    order = run(root, root.resolve(snapshot), _ratio(ceiling))
+    ceiling_ratio = _ratio(ceiling)
+    order = run(root, root.resolve(snapshot), ceiling_ratio)
     if json:
         print_json(order)
     else:
-        say_lines(restart_lines(order))
+        say_lines(restart_lines(order, ceiling_ratio))
 
 
 def scale(

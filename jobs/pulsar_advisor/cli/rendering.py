@@ -147,16 +147,19 @@ def explanation_lines(explanation: ExplanationOfSnapshot) -> Iterator[str]:
         yield f"{label}: {change.key}={change.after} instead of {change.before or 'none'}. {flip.sentence}"
 
 
-def restart_lines(order: RestartOrder) -> Iterator[str]:
-    """The brokers in turn, each with the command that drains it; and how many moves that takes."""
+def restart_lines(order: RestartOrder, ceiling_ratio: float | None = None) -> Iterator[str]:
+    """The brokers in turn, each with the command that drains it under the ceiling, and how many moves that takes."""
+    ceiling = "" if ceiling_ratio is None else f" --ceiling {ceiling_ratio:.0%}"
     if order.balance_first is not None:
         yield order.balance_first
     for number, restart in enumerate(order.restarts, start=1):
         lasting = number > 1 and not restart.will_move_again
         onto = "".join(f" --onto {broker}" for broker in restart.onto) if lasting else ""
-        yield f"{number:>3}. pulsar-advisor drain {restart.broker}{onto}"
+        yield f"{number:>3}. pulsar-advisor drain {restart.broker}{onto}{ceiling}"
         yield f"     {_turn_of(restart)}; the busiest other broker is then at {restart.highest_usage_ratio:.1%}"
-    yield f"{count(order.moves, 'move')} in all; no order needs fewer than {order.moves_bound:,}"
+    all_leave = not any(restart.stay for restart in order.restarts)
+    bound = f"; no order needs fewer than {order.moves_bound:,}" if all_leave else ""
+    yield f"{count(order.moves, 'move')} in all{bound}"
 
 
 def roll_lines(order: RollOrder, throttle: ApplyThrottle) -> Iterator[str]:

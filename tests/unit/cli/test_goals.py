@@ -75,14 +75,31 @@ def test_a_form_fills_the_options_of_a_job() -> None:
 
 def test_each_restart_is_a_command_and_the_first_broker_may_go_anywhere() -> None:
     first = Restart("b", 2, 9, {"a": 2}, will_move_again=2, stay=0, without_room=0, highest_usage_ratio=0.5)
-    second = Restart("a", 4, 20, {"b": 4}, will_move_again=0, stay=1, without_room=1, highest_usage_ratio=0.4)
+    second = Restart("a", 4, 20, {"b": 4}, will_move_again=0, stay=0, without_room=0, highest_usage_ratio=0.4)
     assert list(restart_lines(RestartOrder("Balance first: b", (first, second), 6, 6))) == [
         "Balance first: b",
         "  1. pulsar-advisor drain b",
         "     2 bundles, 9 clients, 2 of them again later; the busiest other broker is then at 50.0%",
         "  2. pulsar-advisor drain a --onto b",
-        "     4 bundles, 20 clients, 1 stays; the busiest other broker is then at 40.0%",
+        "     4 bundles, 20 clients; the busiest other broker is then at 40.0%",
         "6 moves in all; no order needs fewer than 6",
+    ]
+
+
+def test_no_bound_is_claimed_where_a_bundle_stays() -> None:
+    first = Restart("a", 4, 20, {"b": 4}, will_move_again=0, stay=1, without_room=1, highest_usage_ratio=0.4)
+    *_, turn, total = restart_lines(RestartOrder(None, (first,), 4, 5))
+    assert turn.strip() == "4 bundles, 20 clients, 1 stays; the busiest other broker is then at 40.0%"
+    assert total == "4 moves in all"
+
+
+def test_each_command_keeps_to_the_ceiling_that_was_given() -> None:
+    first = Restart("b", 2, 9, {"a": 2}, will_move_again=2, stay=0, without_room=0, highest_usage_ratio=0.5)
+    second = Restart("a", 4, 20, {"b": 4}, will_move_again=0, stay=0, without_room=0, highest_usage_ratio=0.4)
+    lines = list(restart_lines(RestartOrder(None, (first, second), 6, 6), 0.58))
+    assert [line for line in lines if "drain" in line] == [
+        "  1. pulsar-advisor drain b --ceiling 58%",
+        "  2. pulsar-advisor drain a --onto b --ceiling 58%",
     ]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from pulsar_advisor.placement.filters import unload_obstacle
 from pulsar_advisor.planning.kinds import registry as kinds
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.planning.proposals.configured import configured_of
+from pulsar_advisor.planning.proposals.executable import why_no_destination
 from pulsar_advisor.planning.proposals.fitness import split_refusals, unload_refusals
 from pulsar_advisor.planning.proposals.limits import Limits
 from pulsar_advisor.planning.proposals.proposal import Answers, Move, Proposal
@@ -35,8 +35,6 @@ from pulsar_advisor.shedding import registry as shedders
 from pulsar_advisor.shedding.cycle import SteadyState, Surroundings, carry_out, steady_state
 from pulsar_advisor.splitting.registry import decider_of
 from pulsar_advisor.splitting.steady_splits import steady_splits
-
-_DESTINATIONS_SINCE: Final = (3, 0, 0)
 
 
 def propose(
@@ -75,9 +73,8 @@ def _for_goal(
     """What a plan kind proposes for a resolved goal; nothing where a destination would not be kept."""
     if lacks := unload_refusals(kinds.plan_kind(goal.kind), "shedder", state):
         return _without_unloads(goal.kind, "", lacks[0].sentence)
-    if state.load_manager == "simple" or settings.behaviour < _DESTINATIONS_SINCE:
-        why = "the Simple load manager" if state.load_manager == "simple" else f"Pulsar {state.pulsar_version}"
-        return _without_unloads(goal.kind, "", f"{why} doesn't keep the destination of an unload.")
+    if why := why_no_destination(state, settings):
+        return _without_unloads(goal.kind, "", why)
     room = Room.of(state, settings, history, goal.ceiling_ratio).within(limits)
     return kinds.load(goal.kind).propose(goal, room.onto(room.rows_of(goal.onto)) if goal.onto else room)
 

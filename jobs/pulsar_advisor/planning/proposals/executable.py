@@ -5,6 +5,8 @@ Wishes that they exclude stay in the plan, marked, because Pulsar itself would c
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
@@ -15,6 +17,16 @@ from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.proposals.proposal import Move
 from pulsar_advisor.planning.usage.scalable_topics import awaited_split
 from pulsar_advisor.splitting.limits import LEAST_TOPICS
+
+_DESTINATIONS_SINCE: Final = (3, 0, 0)
+
+
+def why_no_destination(state: ClusterState, settings: LoadBalancerSettings) -> str | None:
+    """Why the cluster doesn't put an unloaded bundle where it is told to, a sentence; None if it does."""
+    if state.load_manager != "simple" and settings.behaviour >= _DESTINATIONS_SINCE:
+        return None
+    who = "the Simple load manager" if state.load_manager == "simple" else f"Pulsar {state.pulsar_version}"
+    return f"{who} doesn't keep the destination of an unload."
 
 
 def _why_bundle_not(state: ClusterState, bundle: int) -> str | None:

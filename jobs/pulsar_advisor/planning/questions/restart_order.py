@@ -34,7 +34,7 @@ class RestartOrder:
     restarts: tuple[Restart, ...]
     moves: int
     moves_bound: int
-    """No order needs fewer, as every bundle has to leave its broker, and those of the first one twice."""
+    """No order in which every bundle leaves its broker needs fewer, as those of the first one leave it twice."""
 
 
 def restart_order(room: Room, spare: Sequence[int] = (), last: int | None = None) -> RestartOrder:
