@@ -10,7 +10,7 @@ from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import count
-from pulsar_advisor.planning.kinds.goal_outcome import goal_outcome, outcome_sentence
+from pulsar_advisor.planning.kinds.goal_outcome import foretold_outcome, outcome_sentence
 from pulsar_advisor.planning.plans.consent import needed_consents
 from pulsar_advisor.reporting.markdown import code, text
 
@@ -68,7 +68,7 @@ def _lines(
     if left_over:
         yield f"- **carried out in part**, in run {', '.join(map(str, left_over))}: only what is left is sent"
     yield f"- strategy: {text(plan.title)}, view `{plan.view}`"
-    if short := outcome_sentence(goal_outcome(plan), plan.title):
+    if short := outcome_sentence(foretold_outcome(plan), plan.title):
         yield f"- **{text(short)}**"
     yield from (f"- **mind**: {text(caveat)}" for caveat in plan.decision.caveats)
     yield f"- maximum usage: {_percent(before.maximum_ratio)} → {_percent(after.maximum_ratio)} (predicted)"

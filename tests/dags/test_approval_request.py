@@ -5,9 +5,12 @@ from __future__ import annotations
 from markdown_it import MarkdownIt
 
 from pulsar_advisor.execution.throttle import ApplyThrottle
+from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
+from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor_airflow.approval_request import body, subject
 from unit.execution.doubles import make_plan, unload_step
+from unit.planning.kinds.clusters import cluster, planned
 
 EVIL = "a`|\n\n# Approved already\n[click](https://evil) <img src=x> **b** https://evil \x1b[2J\u202e"
 
@@ -36,3 +39,10 @@ def test_who_approves_what_is_left_of_a_plan_is_told_of_the_run_before() -> None
     assert "- **carried out in part**, in run 7: only what is left is sent" in body(
         make_plan([unload_step()]), ApplyThrottle(), "alice", "/reports/x", left_over=[7]
     )
+
+
+def test_who_approves_a_roll_is_told_that_a_later_turn_leaves_bundles_behind() -> None:
+    policy = IsolationPolicy("vip", ("t/b-0",), ("b",), (), 1, 100)
+    roll = planned(cluster({"a": [10], "b": [10], "c": [10]}, policies=[policy]), Goal(ROLL, ("a", "b")))
+    shown = body(roll, ApplyThrottle(), "alice", "/reports/x")
+    assert "- **Goal reached only in part: roll 2 brokers, a" in shown

@@ -66,6 +66,8 @@ def plan(*broker: Broker, spare: Spare = (), ceiling: Ceiling = None, making: Ma
         )
     if not making.json:
         say_lines(roll_lines(order, DEFAULT_THROTTLE))
+    elif order.balance_first is not None:
+        log(order.balance_first)
     replace(making, snapshot=snapshot).plan(Goal(ROLL, order.brokers, None, highest))
 
 

@@ -21,7 +21,7 @@ from pulsar_advisor.planning.advice.findings import Finding, findings
 from pulsar_advisor.planning.advice.goal_sentence import goal_sentence
 from pulsar_advisor.planning.advice.headline import advice_sentence, all_refused
 from pulsar_advisor.planning.advice.options import Option, ranked_options
-from pulsar_advisor.planning.kinds.goal_outcome import goal_outcome
+from pulsar_advisor.planning.kinds.goal_outcome import foretold_outcome
 from pulsar_advisor.planning.plans.deciding import deciding
 from pulsar_advisor.planning.plans.planned_settings import planned_settings
 from pulsar_advisor.planning.plans.setting_keys import setting_keys
@@ -84,7 +84,7 @@ def recommendation(
             digest=advised.digest if advised else None,
             sentence=judged.headline(sentence, claims_enough=advised is None and not none_judged),
         ),
-        goal_outcome=None if request.goal is None else goal_outcome(of_goal) if of_goal is not None else "missed",
+        goal_outcome=None if request.goal is None else foretold_outcome(of_goal) if of_goal is not None else "missed",
         findings=_findings(alone, planned, plan_in, judged),
         coverage=judged,
         refusals=refused,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,6 +54,18 @@ def test_the_plan_is_made_for_the_order_of_one_snapshot(
         (Goal(ROLL, ("b", "a"), None, 0.7), "20261125T040000Z"),
     ]
     assert "c: nothing to move" in capsys.readouterr().err
+
+
+def test_a_reader_of_json_is_told_to_balance_first_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    order = replace(ORDER, balance_first="Balance first: b is above 85%.")
+    monkeypatch.setattr(Root, "resolve", lambda _root, _snapshot: "20261125T040000Z")
+    monkeypatch.setattr("pulsar_advisor.stages.roll_order.run", lambda *_: order)
+    monkeypatch.setattr(goals, "answer", lambda *_, **__: None)
+    assert exit_code(["roll", "--json", "--root", str(tmp_path), "--cluster", "demo"]) == 0
+    said = capsys.readouterr()
+    assert ("Balance first: b is above 85%." in said.err, said.out) == (True, "")
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,15 @@
 """A recommendation needs no folder and no Spark: a state, the settings, and the plans of each shedder."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pulsar_advisor.documents.recommendation import Recommendation
-from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs, digest_of
 from pulsar_advisor.planning.advice.compare import Score, score
+from pulsar_advisor.planning.proposals.limits import Limits
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.recommendation.left_alone import LeftAlone
 from pulsar_advisor.recommendation.recommendation import recommendation
@@ -40,20 +43,22 @@ def cluster(*owners: str, **given: object) -> ClusterState:
     return cluster_state(brokers, bundles, **given)  # type: ignore[arg-type]
 
 
-def recommended(state: ClusterState, *changes: Mapping[str, str]) -> tuple[Recommendation, dict[str, Plan]]:
+def recommended(
+    state: ClusterState, *changes: Mapping[str, str], request: Request = REQUEST
+) -> tuple[Recommendation, dict[str, Plan]]:
     def resolve(what_if: Mapping[str, str]) -> LoadBalancerSettings:
         return resolve_settings("4.0.8", what_if=what_if).values
 
     alone = LeftAlone.simulated(state, [], SETTINGS, changes, resolve, 0, None, ())
-    answers = ShedderAnswers.of(REQUEST, alone.fit, SETTINGS.values, [], with_splits=True)
+    answers = ShedderAnswers.of(request, alone.fit, SETTINGS.values, [], with_splits=True)
     plans: dict[str, Plan] = {}
     scores: list[Score] = []
-    for made in answers.plans(REQUEST, alone.fit, SETTINGS, [], INPUTS, ()):
+    for made in answers.plans(request, alone.fit, SETTINGS, [], INPUTS, ()):
         if isinstance(made, Plan):
             plans[made.title] = made
             made = score(made, alone.fit, file=made.title, digest=digest_of(made))
         scores.append(made)
-    return recommendation(alone, scores, REQUEST, plans.__getitem__, MANIFEST), plans
+    return recommendation(alone, scores, request, plans.__getitem__, MANIFEST), plans
 
 
 def test_of_a_hot_broker_the_plan_that_relieves_it_is_advised_and_the_first_option() -> None:
@@ -73,6 +78,26 @@ def test_of_a_cluster_that_no_strategy_evens_nothing_is_advised_though_its_plan_
     assert document.advice.sentence.endswith(
         "c:8080 is at 41.0% (CPU), 13.3 points above the mean: `balance` looks for moves that no strategy makes."
     )
+
+
+def test_limits_that_leave_nothing_of_a_plan_are_why_nothing_is_advised() -> None:
+    document, _ = recommended(
+        cluster("a", "a", "a", "a"), request=replace(REQUEST, splits=False, limits=Limits(exclude_brokers=("a:8080",)))
+    )
+    assert document.advice.sentence.startswith(
+        "Within the limits no strategy would act on these figures. The limits leave out "
+    )
+    assert " above the mean, and is excluded by --exclude-broker. " in document.advice.sentence
+
+
+def test_a_roll_whose_later_turn_leaves_bundles_behind_is_reached_in_part() -> None:
+    policy = IsolationPolicy("vip", ("shop/orders",), ("b",), (), 1, 100)
+    goal = Goal(ROLL, ("a:8080", "b:8080", "c:8080"), ceiling_ratio=0.85)
+    for policies, outcome in (((), "reached"), ((policy,), "in part")):
+        document, _ = recommended(
+            cluster("a", "b", "b", "c", isolation_policies=policies), request=Request(goal=goal, splits=False)
+        )
+        assert document.goal_outcome == outcome
 
 
 def test_a_strategy_without_its_input_is_refused_and_why_pulsar_itself_cannot_be_simulated_is_said() -> None:

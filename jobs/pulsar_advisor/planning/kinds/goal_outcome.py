@@ -24,7 +24,7 @@ _ROUNDING: Final = 1e-5
 
 
 def goal_outcome(plan: Plan) -> GoalOutcome | None:
-    """How far the executable steps of a plan get with its goal; None for a plan without a goal.
+    """How far the executable steps of a plan get with its goal, of a roll with its first turn; None without a goal.
 
     The goal is missed if it isn't reached and nothing is done for it.
     """
@@ -33,6 +33,12 @@ def goal_outcome(plan: Plan) -> GoalOutcome | None:
     if _is_reached(plan, plan.goal):
         return "perhaps" if _may_miss(plan) else "reached"
     return "in part" if plan.executable_steps else "missed"
+
+
+def foretold_outcome(plan: Plan) -> GoalOutcome | None:
+    """The same, of a roll with every turn: one that leaves bundles behind on these figures ends the roll before it."""
+    outcome, left = goal_outcome(plan), plan.decision.figures.get("left_behind_in_all")
+    return "in part" if left and outcome in ("reached", "perhaps") else outcome
 
 
 def _may_miss(plan: Plan) -> bool:

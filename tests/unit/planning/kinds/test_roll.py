@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import ROLL, Goal
-from pulsar_advisor.planning.kinds.goal_outcome import goal_outcome
+from pulsar_advisor.planning.kinds.goal_outcome import foretold_outcome, goal_outcome
 from pulsar_advisor.planning.plans.consent import needed_consents
 from unit.planning.kinds.clusters import cluster, executable, host, moved, planned
 from unit.properties import examples
@@ -64,6 +65,17 @@ def test_what_finds_no_room_is_a_roll_that_is_reached_only_in_part() -> None:
     plan = planned(cluster({"a": [70, 1], "b": [70]}), roll("a", "b"))
     assert goal_outcome(plan) == "in part"
     assert plan.decision.caveats[0].startswith("There is no room for 1 of 2 bundles")
+
+
+def test_a_later_turn_that_leaves_bundles_behind_makes_the_roll_one_in_part_but_not_its_first_turn() -> None:
+    policy = IsolationPolicy("vip", ("t/b-0",), ("b",), (), 1, 100)
+    plan = planned(cluster({"a": [10], "b": [10], "c": [10]}, policies=[policy]), roll("a", "b", "c"))
+    assert foretold_outcome(plan) == "in part"
+    assert goal_outcome(plan) == "reached"
+
+
+def test_a_roll_whose_every_turn_empties_its_broker_is_reached() -> None:
+    assert foretold_outcome(planned(cluster(THREE), roll("b", "a", "c"))) == "reached"
 
 
 def test_the_highest_usage_of_any_turn_is_what_needs_consent() -> None:
