@@ -57,8 +57,8 @@ def render_terminal(page: ReportPage, console: Console, before: Sequence[Command
         fact("Doubt", f"{count(doubt.number, 'step')}: {doubt.text}")
     for warning in verdict.warnings[:_REASONS_SHOWN]:
         fact("To be accepted", f"{warning[:1].upper()}{warning[1:]}", "red")
-    if page.disturbance is not None and verdict.commands:
-        fact("Impact", " ".join(page.disturbance.sentences))
+    if page.disturbance is not None and verdict.commands and (impact := " ".join(page.disturbance.sentences)):
+        fact("Impact", impact)
     if verdict.pulsar:
         fact("Own balancer", sentence(verdict.pulsar))
     for tally in verdict.not_executable[:_REASONS_SHOWN]:

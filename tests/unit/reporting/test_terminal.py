@@ -8,14 +8,19 @@ from dataclasses import replace
 from rich.console import Console
 
 from pulsar_advisor.planning.advice.findings import Finding
+from pulsar_advisor.reporting.page import ReportPage
 from pulsar_advisor.reporting.terminal import render_terminal
 from pulsar_advisor.reporting.verdict import Command
 from unit.reporting.skewed import Inputs, balanced_inputs, hostile_inputs, skewed_inputs
 
 
 def printed(inputs: Inputs, *, terminal: bool = False) -> str:
+    return printed_page(inputs.page(), terminal=terminal)
+
+
+def printed_page(page: ReportPage, *, terminal: bool = False) -> str:
     console = Console(file=io.StringIO(), force_terminal=terminal, width=80, _environ={"TERM": "xterm"})
-    render_terminal(inputs.page(), console)
+    render_terminal(page, console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -45,6 +50,14 @@ def test_what_a_shell_needs_comes_before_the_commands() -> None:
     render_terminal(page, console, [Command("Once in a shell", ("export PATH=/bin",))])
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert shown.index("export PATH=/bin\n") < shown.index("export PULSAR_ADVISOR_ROOT")
+
+
+def test_a_single_split_that_closes_nothing_has_no_impact() -> None:
+    page = skewed_inputs().page()
+    assert page.disturbance is not None
+    split = replace(page.disturbance, calls=1, least_duration_s=0.0, topics=0, clients=0, largest_step="")
+    assert "Impact" in printed_page(page)
+    assert "Impact" not in printed_page(replace(page, disturbance=split))
 
 
 def test_it_is_short() -> None:
