@@ -18,7 +18,7 @@ from pulsar_advisor.history.policies import ISOLATION_COLUMNS, NAMESPACE_COLUMNS
 from pulsar_advisor.history.unfold import moments_of
 from pulsar_advisor.model.cluster.cluster_state import View
 from pulsar_advisor.model.cluster.snapshot_id import day_of
-from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.errors import AdvisorError, UsageError
 from pulsar_advisor.storage.history import day_if_any
 from pulsar_advisor.storage.results import read_manifest, validation_if_any
 from pulsar_advisor.storage.root import Root
@@ -61,15 +61,23 @@ def _earlier_of_day(root: Root, snapshot: str, cluster_name: str) -> Iterator[Mo
     day = day_if_any(root, name)
     is_whole = day is not None and not any(damage(root, day, DAY_TABLES))
     folded = {one.id for one in day.snapshots if one.id < snapshot} if day and is_whole else set()
-    manifests = {
-        id: read_manifest(root, id)
-        for id in takewhile(lambda one: one > name, root.newest_first(before=snapshot))
-        if id not in folded and is_written(root, id, "normalize")
-    }
-    others = {id for id, manifest in manifests.items() if manifest.identity.cluster_name == cluster_name}
+    there = takewhile(lambda one: one > name, root.newest_first(before=snapshot))
+    with_tables = {id for id in there if id not in folded and is_written(root, id, "normalize")}
     of_day = folded_moments(root, day, folded) if day and folded else iter(())
-    for id in sorted(folded | others):
-        yield next(of_day) if id in folded else normalized_moment(root, manifests[id])
+    for id in sorted(folded | with_tables):
+        if id in folded:
+            yield next(of_day)
+        elif (moment := _moment_if_readable(root, id, cluster_name)) is not None:
+            yield moment
+
+
+def _moment_if_readable(root: Root, snapshot: str, cluster_name: str) -> Moment | None:
+    """None for a snapshot of another cluster, and for one that can't be read: what it saw isn't known then."""
+    try:
+        manifest = read_manifest(root, snapshot)
+        return normalized_moment(root, manifest) if manifest.identity.cluster_name == cluster_name else None
+    except AdvisorError:
+        return None
 
 
 def folded_moments(root: Root, day: HistoryDay, wanted: Container[str] | None = None) -> Iterator[Moment]:

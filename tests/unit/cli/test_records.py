@@ -107,7 +107,7 @@ def test_who_is_alone_is_shown_the_policy_that_lets_one_person_do_both(
     )
     monkeypatch.setenv("PULSAR_ADVISOR_POLICY", written.stdout)
     assert exit_code(approve) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == f"next: pulsar-advisor apply {short(digest_of(plan))} --dry-run"
+    assert f"approved by alicia for 4 h: {digest_of(plan)}" in capsys.readouterr().out.splitlines()
 
 
 def test_the_advised_plan_leads_and_those_that_do_the_same_share_a_line(

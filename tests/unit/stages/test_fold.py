@@ -223,6 +223,17 @@ def test_a_damaged_day_does_not_keep_the_next_one_from_being_folded(tmp_path: Pa
     assert day.summary.moves == {"unknown": 1}
 
 
+def test_a_snapshot_that_can_not_be_read_does_not_keep_the_next_day_from_being_folded(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, NOON, "a:8080")
+    snapshot(tmp_path, EVENING, None)
+    snapshot(tmp_path, "20261122T000500Z", "b:8080")
+    [file] = root.folder("tables/bundles", NOON).iterdir()
+    file.write_bytes(b"rotten")
+    day = fold(root, "20261122")
+    assert day.summary is not None
+    assert day.summary.moves == {}
+
+
 def test_a_leader_that_was_not_known_at_midnight_is_compared_with_the_last_known_one(tmp_path: Path) -> None:
     root = snapshot(tmp_path, NOON, leader="a:8080")
     snapshot(tmp_path, EVENING, leader=None)
