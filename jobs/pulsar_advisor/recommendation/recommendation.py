@@ -85,7 +85,7 @@ def recommendation(
             sentence=judged.headline(sentence, claims_enough=advised is None and not none_judged),
         ),
         goal_outcome=None if request.goal is None else foretold_outcome(of_goal) if of_goal is not None else "missed",
-        findings=_findings(alone, planned, plan_in, judged),
+        findings=_findings(alone, planned, advised, plan_in, judged),
         coverage=judged,
         refusals=refused,
         notes=tuple(settings.notes),
@@ -118,12 +118,14 @@ def _refusals(state: ClusterState, settings: ResolvedSettings, request: Request)
     return (*chain.from_iterable(unloads), *splits)
 
 
-def _findings(alone: LeftAlone, planned: Sequence[Score], plan_in: PlanIn, judged: Coverage) -> tuple[Finding, ...]:
-    """What the plans of the cluster's own strategies show; of all where it has none among them."""
+def _findings(
+    alone: LeftAlone, planned: Sequence[Score], advised: Score | None, plan_in: PlanIn, judged: Coverage
+) -> tuple[Finding, ...]:
+    """What the plans of the cluster's own strategies show, or all where it has none among them; and the advised one."""
     own = [row for row in planned if (row.shedder, row.placement) == alone.configured] or planned
     splitter = decider_of(alone.state.load_manager).name
-    splitting = [row for row in planned if row.shedder == splitter and row not in own]
-    plans = [plan_in(str(row.plan)) for row in (*own, *splitting)]
+    others = [row for row in planned if row not in own and (row == advised or row.shedder == splitter)]
+    plans = [plan_in(str(row.plan)) for row in (*own, *others)]
     return findings(alone.state, alone.settings, plans, judged)
 
 

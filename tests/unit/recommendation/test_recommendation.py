@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings, resolve_settings
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs, digest_of
 from pulsar_advisor.planning.advice.compare import Score, score
@@ -44,20 +44,25 @@ def cluster(*owners: str, **given: object) -> ClusterState:
 
 
 def recommended(
-    state: ClusterState, *changes: Mapping[str, str], request: Request = REQUEST
+    state: ClusterState,
+    *changes: Mapping[str, str],
+    request: Request = REQUEST,
+    settings: ResolvedSettings = SETTINGS,
 ) -> tuple[Recommendation, dict[str, Plan]]:
     def resolve(what_if: Mapping[str, str]) -> LoadBalancerSettings:
         return resolve_settings("4.0.8", what_if=what_if).values
 
-    alone = LeftAlone.simulated(state, [], SETTINGS, changes, resolve, 0, None, ())
-    answers = ShedderAnswers.of(request, alone.fit, SETTINGS.values, [], with_splits=True)
+    alone = LeftAlone.simulated(state, [], settings, changes, resolve, 0, None, ())
     plans: dict[str, Plan] = {}
     scores: list[Score] = []
-    for made in answers.plans(request, alone.fit, SETTINGS, [], INPUTS, ()):
-        if isinstance(made, Plan):
-            plans[made.title] = made
-            made = score(made, alone.fit, file=made.title, digest=digest_of(made))
-        scores.append(made)
+    for number, shedder in enumerate(request.shedders):
+        part = request.of(shedder)
+        answers = ShedderAnswers.of(part, alone.fit, settings.values, [], with_splits=number == 0)
+        for made in answers.plans(part, alone.fit, settings, [], INPUTS, ()):
+            if isinstance(made, Plan):
+                plans[made.title] = made
+                made = score(made, alone.fit, file=made.title, digest=digest_of(made))
+            scores.append(made)
     return recommendation(alone, scores, request, plans.__getitem__, MANIFEST), plans
 
 
@@ -88,6 +93,18 @@ def test_limits_that_leave_nothing_of_a_plan_are_why_nothing_is_advised() -> Non
         "Within the limits no strategy would act on these figures. The limits leave out "
     )
     assert " above the mean, and is excluded by --exclude-broker. " in document.advice.sentence
+
+
+def test_what_limits_leave_out_of_the_advised_plan_is_a_finding_though_another_strategy_is_configured() -> None:
+    own = {"loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.OverloadShedder"}
+    document, plans = recommended(
+        cluster("a", "a", "a", "a"),
+        request=Request(placement="LeastLongTermMessageRate", limits=Limits(max_unloads=1)),
+        settings=resolve_settings("4.0.8", own),
+    )
+    (caveat,) = plans[str(document.advice.plan)].decision.caveats
+    assert caveat == "The limits leave out 1 of MinimalMoveShedder's 2 unloads: 1 by --max-unloads 1."
+    assert caveat in {finding.sentence for finding in document.findings}
 
 
 def test_a_roll_whose_later_turn_leaves_bundles_behind_is_reached_in_part() -> None:

@@ -30,9 +30,8 @@ def only_more_brokers(usage: Floats, settings: LoadBalancerSettings) -> str | No
 
 
 def uneven_sentence(state: ClusterState, settings: LoadBalancerSettings, excluded: Collection[str] = ()) -> str | None:
-    """What can be done about the busiest available broker where no strategy acts; None where the load lies evenly.
-
-    Nothing about one that the operator `excluded` (ids).
+    """What can be done about the busiest available broker where no strategy acts, unless the operator `excluded` it
+    (ids); None where the load lies evenly.
 
     It doesn't if the broker is overloaded, or above the mean by more than
     `loadBalancerBrokerThresholdShedderPercentage`, what Pulsar's own default up to 5.0 holds for uneven.
