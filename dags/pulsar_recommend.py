@@ -10,7 +10,7 @@ outcomes and writes the report. It writes nothing to the cluster.
 | `recommend` | writes a plan for each combination of strategies (Spark) |
 | `upgrade` | if the form names a release: what an upgrade to it does to the balancer, for the report |
 | `report` | writes the HTML report; returns its location |
-| `new_advice` | skipped if the advice is what was told last; otherwise the configured notifiers send a message |
+| `new_advice` | skipped if the last message said the same; otherwise the configured notifiers send one |
 
 To carry a plan out, trigger `pulsar_rebalance` with its digest. Each cluster of the registry has a DAG like this one.
 """

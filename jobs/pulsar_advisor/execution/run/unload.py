@@ -120,14 +120,15 @@ def hold_again(run: OngoingRun, step: Step, record: StepRecord) -> Waits[None]:
 
     Raises `Stop` if it did not stay.
     """
-    since_s = max(0, run.ledger.now_ms() - (record.ended_at_ms or 0)) / 1000
+    left_s = run.throttle.canary_hold_s - max(0, run.ledger.now_ms() - (record.ended_at_ms or 0)) / 1000
     owner = _owner(run, step)
-    if isinstance(owner, str) and not _arrived(owner, step):
-        raise Stop(f"{step.id}: the bundle did not stay where it was confirmed to be: it is on {owner}")
-    if isinstance(owner, str):
-        end_s = run.clock.monotonic_s() + run.throttle.canary_hold_s - since_s
-        if gone := (yield from _watch(run, step, owner, end_s)):
-            raise Stop(f"{step.id}: {gone}")
+    if isinstance(owner, Unread):
+        return (yield from wait(run, left_s))
+    if not _arrived(owner, step):
+        where = owner or "no broker"
+        raise Stop(f"{step.id}: the bundle did not stay where it was confirmed to be: it is on {where}")
+    if gone := (yield from _watch(run, step, owner, run.clock.monotonic_s() + left_s)):
+        raise Stop(f"{step.id}: {gone}")
 
 
 def _watch(run: OngoingRun, step: Step, owner: str, end_s: float) -> Waits[str]:
