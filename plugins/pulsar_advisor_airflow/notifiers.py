@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from airflow.sdk import BaseNotifier
 
@@ -17,6 +17,15 @@ CHANGES: Final = "changes"
 """Key of the XCom in which `new_advice` leaves a digest of what it found."""
 TOLD: Final = "told"
 """Key of the one that was told last, in the state store of the task's asset."""
+
+
+class Reached(NamedTuple):
+    """Who heard of an event, and who didn't."""
+
+    receivers: tuple[int, ...]
+    """By their place in the configuration: two may be of one class."""
+    failures: tuple[str, ...]
+    """Each with its reason."""
 
 
 class TellAdvice(BaseNotifier):  # type: ignore[misc]
@@ -32,10 +41,10 @@ class TellAdvice(BaseNotifier):  # type: ignore[misc]
     def notify(self, context: Any) -> None:
         """Raises nothing that a notifier raises."""
         ti, known = context["ti"], context["asset_state_store"]
-        failures = _failures((type(each).__name__, partial(each, context)) for each in self._notifiers)
-        for failure in failures:
+        reached = _reached((type(each).__name__, partial(each, context)) for each in self._notifiers)
+        for failure in reached.failures:
             self.log.error("this message reached no one: %s", failure)
-        if not failures or len(failures) < len(self._notifiers):
+        if reached.receivers or not reached.failures:
             known.set(TOLD, ti.xcom_pull(task_ids=ti.task_id, key=CHANGES))
 
 
@@ -104,14 +113,16 @@ class CallAboutTimeout(BaseNotifier):  # type: ignore[misc]
 
 
 def _call_or_log(notifier: BaseNotifier, event: Event, call: Mapping[str, str], context: Mapping[str, object]) -> None:
-    for failure in call_people(event, call, context):
+    for failure in call_people(event, call, context).failures:
         notifier.log.error("this call reached no one: %s", failure)
 
 
-def call_people(event: Event, call: Mapping[str, str], context: Mapping[str, object]) -> list[str]:
+def call_people(
+    event: Event, call: Mapping[str, str], context: Mapping[str, object], informed: Collection[int] = ()
+) -> Reached:
     """Run the notifiers of `call_notifiers`, which find the event as `call` in their templates, and the webhook.
 
-    Each is tried, whatever becomes of the others. Returns those that failed, and why.
+    Each is tried, whatever becomes of the others, but for the receivers that are `informed` already.
     """
 
     def send() -> None:
@@ -121,18 +132,22 @@ def call_people(event: Event, call: Mapping[str, str], context: Mapping[str, obj
 
     found = {**context, "call": {"event": event, **call}}
     notifiers = [(type(each).__name__, partial(each, found)) for each in call_notifiers()]
-    return _failures([*notifiers, ("the webhook", send)])
+    return _reached([*notifiers, ("the webhook", send)], informed)
 
 
-def _failures(calls: Iterable[tuple[str, Callable[[], None]]]) -> list[str]:
-    """Make each call, whatever becomes of the others; the names of those that failed, and why."""
-    failures = []
-    for name, call in calls:
+def _reached(calls: Iterable[tuple[str, Callable[[], None]]], informed: Collection[int] = ()) -> Reached:
+    """Make each call, whatever becomes of the others."""
+    receivers, failures = [], []
+    for place, (name, call) in enumerate(calls):
+        if place in informed:
+            continue
         try:
             call()
         except Exception as error:  # a notifier may raise anything
             failures.append(f"{name}: {error}")
-    return failures
+        else:
+            receivers.append(place)
+    return Reached(tuple(receivers), tuple(failures))
 
 
 def _cluster(task: Any) -> str:

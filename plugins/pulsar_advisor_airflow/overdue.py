@@ -29,4 +29,4 @@ def why_overdue(schedule: str | None, validated: str | None, now: datetime) -> s
     if validated is not None and snapshot_moment(validated) >= since:
         return ""
     last = f"the last one is {validated}" if validated else "there is none at all"
-    return f"no validated snapshot since {since:%H:%M} UTC, though {MISSED} were due: {last}"
+    return f"no validated snapshot since {since:%Y-%m-%d %H:%M} UTC, though {MISSED} were due: {last}"

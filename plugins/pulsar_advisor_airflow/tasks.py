@@ -293,7 +293,7 @@ def cluster_names() -> list[str]:
 
 
 def overdue_clusters() -> list[str]:
-    """The clusters whose snapshots are overdue; somebody is called once about each newest validated snapshot.
+    """The clusters whose snapshots are overdue; each receiver is called once about each newest validated snapshot.
 
     Sets the metric of that snapshot. Which one people were called about is in the state store of its asset, an inlet.
     Raises `AirflowException` that names the clusters that couldn't be looked at, once all others were.
@@ -329,19 +329,21 @@ def _is_overdue(cluster: Cluster, now: datetime) -> bool:
 
 
 def _call_once_about(cluster: Cluster, newest: str, sentence: str) -> None:
+    """Call the receivers that have not heard yet that this snapshot is the newest: one that fails, again next time."""
     from pulsar_advisor_airflow.configuration import page_link, with_host
     from pulsar_advisor_airflow.notifiers import call_people
 
     context = get_current_context()
     called = context["asset_state_store"][snapshot_validated(cluster)]
+    about, *informed = called.get(_CALLED_ABOUT) or [""]
+    if about != newest:
+        informed = []
     call = {"cluster": cluster.name, "sentence": sentence, "link": with_host(page_link("clusters", cluster.name))}
-    if called.get(_CALLED_ABOUT) == newest:
-        return
-    failures = call_people("snapshot.overdue", call, context)
-    for failure in failures:
+    reached = call_people("snapshot.overdue", call, context, informed)
+    for failure in reached.failures:
         log.error("the call about %s failed: %s", cluster.name, failure)
-    if not failures:  # else the next run calls again
-        called.set(_CALLED_ABOUT, newest)
+    if reached.receivers:
+        called.set(_CALLED_ABOUT, [newest, *informed, *reached.receivers])
 
 
 def append_to_history(cluster: str) -> list[str]:
