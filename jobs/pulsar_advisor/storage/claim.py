@@ -83,11 +83,13 @@ def remove_remainders(root: Root) -> list[str]:
 
 
 def remove_folder(folder: UPath) -> None:
-    """Remove a folder with everything in it, the lease last. Raises `StorageError`."""
+    """Remove a folder with everything in it, the lease last; of a link, only the link. Raises `StorageError`."""
     try:
+        if folder.is_symlink():
+            return _unlink(folder)
         children = sorted(folder.iterdir(), key=lambda child: child.name == LEASE) if folder.is_dir() else []
         for child in children:
-            if child.is_dir() and not child.is_symlink():
+            if child.is_dir():
                 remove_folder(child)
             else:
                 _unlink(child)

@@ -72,13 +72,14 @@ def is_at_work(root: Root, stages: Iterable[str], snapshot: str) -> bool:
 
 def remove_snapshot(root: Root, stages: Iterable[str], snapshot: str, *, is_remainder: bool) -> None:
     """Remove a snapshot from the raw folder and those of these stages; of what is left of one, only the latter."""
-    manifest = root.folder("raw", snapshot) / MANIFEST
+    folder = root.folder("raw", snapshot)
     if not is_remainder:
         try:
-            manifest.unlink()
+            if not folder.is_symlink():
+                (folder / MANIFEST).unlink()
         except OSError as error:
-            raise StorageError(f"can't remove {manifest}: {error.strerror or error}") from error
-        remove_folder(manifest.parent)
+            raise StorageError(f"can't remove {folder / MANIFEST}: {error.strerror or error}") from error
+        remove_folder(folder)
     for stage in stages:
         remove_folder(root.folder(stage, snapshot))
 
@@ -90,7 +91,8 @@ def has_raw_files(root: Root, snapshot: str) -> bool:
 
 def remove_raw_files(root: Root, snapshot: str) -> None:
     """Remove what a snapshot was normalized from; its manifest stays, so there is one. Raises `StorageError`."""
-    for child in _children(root.folder("raw", snapshot)):
+    folder = root.folder("raw", snapshot)
+    for child in [] if folder.is_symlink() else _children(folder):
         if child.is_dir():
             remove_folder(child)
         elif child.name != MANIFEST:

@@ -156,8 +156,9 @@ def _write(folder: UPath, rows: pa.Table) -> FoldedTable:
 
 
 def _remove_others(folder: UPath, kept: str) -> None:
+    """Remove the other files of a folder; where a link leads to, none is ours."""
     try:
-        for file in folder.iterdir():
+        for file in [] if folder.is_symlink() else folder.iterdir():
             if file.name != kept:
                 file.unlink(missing_ok=True)
     except OSError as error:

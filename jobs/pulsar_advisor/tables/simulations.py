@@ -74,10 +74,10 @@ def remove_simulations(root: Root, snapshot: str) -> None:
 
 
 def remove_other_parts(root: Root, snapshot: str, parts: Collection[str]) -> None:
-    """Remove the files of simulations of a snapshot other than these. Raises `StorageError`."""
+    """Remove the files of simulations of a snapshot other than these; no link is followed. Raises `StorageError`."""
     try:
         for folder in (_folder(root, snapshot, table) for table in SIMULATIONS):
-            for file in list(folder.iterdir()) if folder.is_dir() else []:
+            for file in list(folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []:
                 if file.name not in parts:
                     file.unlink(missing_ok=True)
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
@@ -24,12 +25,12 @@ def streamed(request: Request, path: UPath, media_type: str, headers: Mapping[st
     """
     try:
         written = path.stat()
-        file: BinaryIO = path.open("rb")
+        file = _opened(path)
+        size = file.seek(0, 2)  # of the file that is open: another may take its name meanwhile
     except FileNotFoundError as error:
         raise UsageError(f"there is no {path.name}") from error
     except OSError as error:
         raise StorageError(f"can't read {path}: {error.strerror or error}") from error
-    size = file.seek(0, 2)  # of the file that is open: another may take its name meanwhile
     tag = f'"{written.st_mtime_ns:x}-{size:x}"'
     answered = {**headers, "Accept-Ranges": "bytes", "ETag": tag}
     asked = _RANGE.fullmatch(request.headers.get("range", ""))
@@ -45,6 +46,13 @@ def streamed(request: Request, path: UPath, media_type: str, headers: Mapping[st
         answered["Content-Range"] = f"bytes {first}-{last}/{size}"
     answered["Content-Length"] = str(last - first + 1)
     return StreamingResponse(_pieces(file, first, last), status, answered, media_type)
+
+
+def _opened(path: UPath) -> BinaryIO:
+    """The file itself: a link would show one of the web server's own, and a pipe would keep its reader waiting."""
+    if path.protocol not in ("", "file"):
+        return path.open("rb")
+    return open(path.path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK))
 
 
 def _pieces(file: BinaryIO, first: int, last: int) -> Iterator[bytes]:

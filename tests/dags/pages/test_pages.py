@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -349,6 +350,18 @@ def test_a_report_has_no_part_in_airflows_origin(server: LogIn, root: Root) -> N
     assert policy["sandbox"] == ["allow-scripts"]
     assert policy["script-src"] == [hash_of_script(render_html(skewed_inputs().page()))]
     assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_what_is_no_file_of_the_root_is_not_shown_as_a_report(
+    server: LogIn, root: Root, tmp_path: Path, kind: str
+) -> None:
+    report, secret = Path(str(root.folder("reports", SNAPSHOT) / "report.html")), tmp_path / "fernet_key"
+    secret.write_text("of the web server")
+    report.unlink()
+    report.symlink_to(secret) if kind == "link" else os.mkfifo(report)
+    answer = server("vic").get(f"{REPORT}/report.html")
+    assert (answer.status_code, "of the web server" in answer.text) == (500, False)
 
 
 @pytest.mark.parametrize(

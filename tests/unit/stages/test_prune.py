@@ -91,6 +91,17 @@ def test_everything_made_of_an_outdated_snapshot_goes_and_nothing_else(root: Roo
     assert other.folder("tables/bundles", OLD).exists()
 
 
+@pytest.mark.parametrize("stage", ["raw", "reports"])
+def test_of_a_link_only_the_link_goes(stage: str, root: Root, tmp_path: Path) -> None:
+    folder, elsewhere = Path(str(root.folder(stage, OLD))), tmp_path / "precious"
+    folder.rename(elsewhere)
+    folder.symlink_to(elsewhere)
+    before = sorted(elsewhere.rglob("*"))
+    assert pruned(root, days=30) == outcome((OLD,))
+    assert not folder.is_symlink()
+    assert sorted(elsewhere.rglob("*")) == before
+
+
 def test_a_dry_run_says_the_same_and_touches_nothing(root: Root) -> None:
     before = sorted(Path(root.url).rglob("*"))
     assert pruned(root, days=30, dry_run=True).removed == (OLD,)

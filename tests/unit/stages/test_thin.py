@@ -155,6 +155,14 @@ def test_raw_files_go_first_and_the_snapshot_stays(root: Root) -> None:
     assert list(thinned(root, raw="3d", tables="30d").lines()) == ["nothing to prune"]
 
 
+def test_raw_files_that_a_link_leads_to_stay(root: Root, tmp_path: Path) -> None:
+    folder, elsewhere = Path(str(root.folder("raw", NOON))), tmp_path / "precious"
+    folder.rename(elsewhere)
+    folder.symlink_to(elsewhere)
+    thinned(root, raw="3d", tables="30d")
+    assert [has_raw(root, id) for id in (MORNING, NOON)] == [False, True]
+
+
 def test_raw_files_that_an_interrupted_run_left_go_with_the_next(root: Root) -> None:
     thinned(root, raw="3d")
     for id in (NOON, EVENING):

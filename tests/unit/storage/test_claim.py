@@ -98,6 +98,19 @@ def test_a_link_in_a_remainder_is_not_followed(root: Root, dead_process: Process
     assert (elsewhere / "file").read_text() == "stays"
 
 
+def test_a_remainder_that_is_a_link_goes_and_what_it_leads_to_stays(root: Root, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "precious"
+    elsewhere.mkdir()
+    (elsewhere / "file").write_text("stays")
+    aged(elsewhere / "file", timedelta(days=9))
+    link = Path(str(root.folder("raw", "20261121T082900Z")))
+    link.parent.mkdir(parents=True)
+    link.symlink_to(elsewhere)
+    assert remove_remainders(root) == ["20261121T082900Z"]
+    assert not link.is_symlink()
+    assert (elsewhere / "file").read_text() == "stays"
+
+
 def test_two_captures_in_one_second_get_two_folders(root: Root) -> None:
     with claimed(root, NOW) as first, claimed(root, NOW) as second:
         assert (first.snapshot, second.snapshot) == ("20261121T083000Z", "20261121T083001Z")
