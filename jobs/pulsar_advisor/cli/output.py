@@ -42,8 +42,11 @@ def say(line: str) -> None:
 
 
 def say_lines(lines: Iterable[str]) -> None:
-    """Write the lines of a result for a reader: on a terminal broken between words, to a file each as it is."""
-    say(wrapped_lines(lines, _columns(sys.stdout)))
+    """Write the lines of a result for a reader: on a terminal broken between words, to a file each as it is.
+
+    A line break within one is shown as an escape: text from elsewhere can't pass for a line of its own.
+    """
+    say(wrapped_lines(map(plain, lines), _columns(sys.stdout)))
 
 
 def _columns(stream: TextIO) -> int | None:

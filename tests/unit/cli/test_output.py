@@ -85,3 +85,8 @@ def test_lines_are_broken_between_words_on_a_terminal_only(
     say_lines(["a sentence for a reader"])
     log("a sentence for a reader")
     assert (results.getvalue(), errors.getvalue()) == (shown, shown)
+
+
+def test_a_line_break_within_a_line_is_shown_as_an_escape(capsys: pytest.CaptureFixture[str]) -> None:
+    say_lines(["t/n\nrefused: nothing", "second"])
+    assert capsys.readouterr().out == "t/n\\nrefused: nothing\nsecond\n"

@@ -80,6 +80,15 @@ def test_the_history_of_a_plan_is_all_that_happened_with_it(plan: Plan, capsys: 
     assert [event["kind"] for event in json.loads(capsys.readouterr().out)] == ["proposed", "approved"]
 
 
+def test_a_comment_can_not_pass_for_an_event(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+    forged = "2026-11-27 12:00:00         approved: by carol (airflow)"
+    exit_code(["approve", short(digest_of(plan)), "--as", "bob", "--comment", f"fine\n{forged}"])
+    capsys.readouterr()
+    assert exit_code(["runs", short(digest_of(plan))]) == 0
+    assert forged not in (lines := capsys.readouterr().out.splitlines())
+    assert lines[-1].endswith(f"fine\\n{forged}")
+
+
 @pytest.mark.parametrize("verb", [["plans"], ["runs"], ["snapshots", "list"], ["recommend"]])
 def test_an_unknown_cluster_names_those_that_there_are(
     verb: list[str], plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
