@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -104,7 +105,7 @@ def continue_(
         Your name, for the ledger (with --restarted or --anew, and to lift a pause).
     """
     refuse_together({"--restarted": restarted is not None, "--anew": anew})
-    with opened_plan(plan, place, ledger) as (document, root, book), head_kept(book, heads.keepers(place)):
+    with _opened_roll(plan, place, ledger) as (document, root, book), head_kept(book, heads.keepers(place)):
         from pulsar_advisor.cli.signals import deferred_signals
         from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
         from pulsar_advisor.execution.person import person_on_command_line, system_user
@@ -131,7 +132,7 @@ def status(
     plan: PlanName, /, *, place: Place = Place(), ledger: LedgerPlace = LedgerPlace(), json: Json = False
 ) -> None:
     """Show where a roll is: which broker may be restarted, what is left, and how long that takes. Sends nothing."""
-    with opened_plan(plan, place, ledger) as (document, _, book):
+    with _opened_roll(plan, place, ledger) as (document, _, book):
         from pulsar_advisor.execution.roll.status import status_of
 
         found = status_of(book, document)
@@ -158,14 +159,14 @@ def pause(
     as_
         Your name, for the ledger.
     """
-    with opened_plan(plan, place, ledger) as (document, root, book):
+    with _opened_roll(plan, place, ledger) as (document, root, book):
         from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.execution.roll.conduct import mind_the_balancer
         from pulsar_advisor.execution.roll.conduct import pause as pause_roll
         from pulsar_advisor.execution.roll.status import status_of
 
-        pause_roll(book, document, person_on_command_line(as_))
         with _reached(document, root, book, place, connection, policy, ledger, "local[*]") as roll:
+            pause_roll(book, document, person_on_command_line(as_))
             mind_the_balancer(roll)
         found = status_of(book, document)
     _show(found, json=json)
@@ -193,7 +194,7 @@ def end(
     comment
         Why.
     """
-    with opened_plan(plan, place, ledger) as (document, root, book), head_kept(book, heads.keepers(place)):
+    with _opened_roll(plan, place, ledger) as (document, root, book), head_kept(book, heads.keepers(place)):
         from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.execution.roll.conduct import end as end_roll
         from pulsar_advisor.execution.roll.conduct import mind_the_balancer
@@ -204,6 +205,16 @@ def end(
             mind_the_balancer(roll)
         found = status_of(book, document)
     _show(found, json=json)
+
+
+@contextmanager
+def _opened_roll(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[Plan, Root, Ledger]]:
+    """As `opened_plan`; raises `Refused` for a plan that is no roll too."""
+    with opened_plan(plan, place, ledger) as opened:
+        from pulsar_advisor.execution.roll.conduct import require_roll
+
+        require_roll(opened[0])
+        yield opened
 
 
 def _reached(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,19 @@ import pytest
 
 from pulsar_advisor.cli import exit_code, goals
 from pulsar_advisor.cli.rendering import roll_lines
+from pulsar_advisor.execution.consent.approval import propose
+from pulsar_advisor.execution.ledger.opening import open_ledger
+from pulsar_advisor.execution.ledger.rolls import recorded_roll
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
 from pulsar_advisor.model.plans.goal import ROLL, Goal
+from pulsar_advisor.model.plans.plan import digest_of, short
 from pulsar_advisor.planning.kinds.restarting import Restart
 from pulsar_advisor.planning.questions.roll_order import RollOrder
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import Root
+from unit.execution.actors import ALICE
+from unit.execution.doubles import make_plan, unload_step
 
 FIRST = Restart("b", 2, 9, {"a": 2}, will_move_again=2, stay=0, without_room=0, highest_usage_ratio=0.5)
 SECOND = Restart("a", 31, 20, {"b": 30, "c": 1}, will_move_again=0, stay=1, without_room=1, highest_usage_ratio=0.4)
@@ -82,3 +90,35 @@ def test_what_is_missing_or_contradicts_is_refused(
 ) -> None:
     assert exit_code([*line.split(), "--root", str(tmp_path), "--cluster", "demo"]) == code
     assert capsys.readouterr().err.startswith("error: ")
+
+
+@pytest.mark.parametrize("line", ["status", "pause --as bob", "end --as bob", "continue --restarted b"])
+def test_a_plan_that_is_no_roll_is_refused_and_nothing_is_recorded(
+    line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, plan = Root(str(tmp_path), "demo"), make_plan([unload_step()])
+    write_plan(root, plan)
+    with closing(open_ledger(root.ledger_url)) as ledger:
+        propose(ledger, plan, ALICE)
+        before = ledger.head()
+    verb, *options = line.split()
+    options += ["--root", str(tmp_path), "--cluster", "demo", "--admin-url", "http://127.0.0.1:1"]
+    options = options[:-2] if verb == "status" else options
+    assert exit_code(["roll", verb, short(digest_of(plan)), *options]) == 4
+    assert "is not a roll" in capsys.readouterr().err
+    with closing(open_ledger(root.ledger_url)) as ledger:
+        assert ledger.head() == before
+
+
+def test_a_roll_is_not_paused_by_a_call_that_reaches_no_cluster(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, plan = Root(str(tmp_path), "demo"), make_plan([unload_step()], shedder=ROLL)
+    write_plan(root, plan)
+    with closing(open_ledger(root.ledger_url)) as ledger:
+        propose(ledger, plan, ALICE)
+    line = ["roll", "pause", short(digest_of(plan)), "--as", "bob", "--root", str(tmp_path), "--cluster", "demo"]
+    assert exit_code(line) == 2
+    assert "no admin URL" in capsys.readouterr().err
+    with closing(open_ledger(root.ledger_url)) as ledger:
+        assert recorded_roll(ledger, digest_of(plan)).pause is None

@@ -219,9 +219,14 @@ def mind_the_balancer(roll: Roll) -> None:
         roll.progress(f"ATTENTION: the cluster's own balancer could not be switched on again: {error}")
 
 
+def require_roll(plan: Plan) -> None:
+    """Raise `Refused` for a plan that is no roll."""
+    if plan.shedder != ROLL:
+        raise Refused(f"{digest_of(plan)} is not a roll ({plan.title}): {reader().apply_plan}")
+
+
 def _require_to_go_on(roll: Roll) -> None:
-    if roll.plan.shedder != ROLL:
-        raise Refused(f"{roll.digest} is not a roll but a plan to {roll.plan.title}: {reader().apply_plan}")
+    require_roll(roll.plan)
     seen = roll.look()
     _require_not_over(seen.recorded, roll.digest)
     other = roll_under_way(roll.ledger, roll.plan.identity.cluster_name)
