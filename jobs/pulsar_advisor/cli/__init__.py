@@ -10,7 +10,9 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import traceback
 from collections.abc import Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -174,6 +176,10 @@ def exit_code(arguments: Sequence[str]) -> int:
         code = _exit_code(arguments)
     except BrokenPipeError:
         code = UNREAD
+    except SystemExit as ended:
+        if not isinstance(ended.__context__, BrokenPipeError):
+            raise
+        code = UNREAD  # rich, which draws tables and help, has noticed it
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -191,11 +197,11 @@ def _exit_code(arguments: Sequence[str]) -> int:
         words = listen([argument for argument in arguments if argument != "--debug"])
         app(words, exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        log(f"error: {explained(error)}\nSee `pulsar-advisor {' '.join(error.command_chain or ())} --help`.")
+        log(f"error: {explained(error)}\nSee `{' '.join(('pulsar-advisor', *(error.command_chain or ()), '--help'))}`.")
         return UsageError.exit_code
     except AdvisorError as error:
         if debug:
-            raise
+            log(traceback.format_exc())
         log(f"error: {error}")
         return error.exit_code
     except Ended as ended:
@@ -207,7 +213,7 @@ def _exit_code(arguments: Sequence[str]) -> int:
         raise
     except Exception as error:
         if debug:
-            raise
+            log(traceback.format_exc())
         from pulsar_advisor.tables.failures import reported
 
         if (known := reported(error)) is not None:
@@ -218,8 +224,19 @@ def _exit_code(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _open_streams() -> None:
+    """What the caller has closed leads nowhere, so that no file takes its number; all can show every character."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(number, True)
+    os.close(number)
+    sys.stdout, sys.stderr = sys.stdout or os.fdopen(1, "w"), sys.stderr or os.fdopen(2, "w")
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as Python does with stderr
+
+
 def main() -> None:
     """Entry point of `pulsar-advisor`."""
+    _open_streams()
     gc.set_threshold(*_RARE_COLLECTIONS)
     code = exit_code(sys.argv[1:])
     # The interpreter's last collections would walk every object that the libraries made, for a second.

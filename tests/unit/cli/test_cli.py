@@ -6,7 +6,9 @@ import importlib.metadata
 import json
 import os
 import re
+import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -17,10 +19,12 @@ from pulsar_advisor.cli import app, exit_code
 from pulsar_advisor.cli.output import log, print_json, say
 from pulsar_advisor.cli.usage import shown_default
 from pulsar_advisor.documents.validation import Validation
+from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.model.plans.plan import dump_plan
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, Root
+from unit.execution.actors import ALICE
 from unit.execution.doubles import make_plan, unload_step
 
 NOBODY_LISTENS = "http://127.0.0.1:1"
@@ -38,6 +42,7 @@ def ends(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
     ("words", "code", "says"),
     [
         (["frobnicate"], 2, 'Unknown command "frobnicate"'),
+        (["frobnicate"], 2, "See `pulsar-advisor --help`."),
         (["capture"], 2, "--root"),
         (["approve", "--root", "r", "--cluster", "c"], 2, "PLAN is missing"),
         (["normalize", "--root", "r", "--cluster"], 2, "--cluster requires a value"),
@@ -78,6 +83,15 @@ def unread(buffering: int) -> TextIO:
     return os.fdopen(writer, "w", buffering)
 
 
+def test_tables_and_help_end_alike_when_their_reader_has_seen_enough(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdout", unread(buffering=-1))
+    assert exit_code(["run", "--help"]) == 141
+    sys.stdout.close()
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize("buffering", [1, -1], ids=["while it is written", "at the end"])
 def test_a_reader_that_has_seen_enough_is_no_failure(
     buffering: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -95,6 +109,27 @@ def test_a_result_that_does_not_fit_on_the_disk_is_a_failure(
     assert exit_code(["validate", "--explain", "bundles.one_owner"]) == 1
     sys.stdout.close()
     assert capsys.readouterr().err == "error: can't write the result: No space left on device\n"
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
+def test_a_stream_that_the_caller_closed_is_no_failure(closed: str, tmp_path: Path) -> None:
+    call = "from pulsar_advisor.cli import main; main()"
+    line = f'exec "$0" -c "$1" snapshots list --root "$2" --cluster c {closed}'
+    assert subprocess.run(["bash", "-c", line, sys.executable, call, str(tmp_path)], check=False).returncode == 0
+    line = f'exec "$0" -c "$1" report --root "$2" --cluster c {closed}'
+    assert subprocess.run(["bash", "-c", line, sys.executable, call, str(tmp_path)], check=False).returncode == 2
+
+
+def test_a_terminal_that_can_not_show_a_character_shows_an_escape(tmp_path: Path) -> None:
+    root, plan = Root(str(tmp_path), "demo"), make_plan([unload_step()])
+    with closing(open_ledger(root.ledger_url)) as ledger:
+        propose(ledger, plan, ALICE)
+    call = [sys.executable, "-c", "from pulsar_advisor.cli import main; main()"]
+    line = [*call, "plans", "--root", str(tmp_path), "--cluster", "demo"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    ended = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "% \\u2192 " in ended.stdout
 
 
 def test_a_terminal_that_is_gone_ends_nothing_that_reports_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,9 +302,13 @@ def test_a_default_of_one_is_a_number(capsys: pytest.CaptureFixture[str]) -> Non
     assert (shown_default(1), shown_default(0), shown_default(True), shown_default(False)) == ("1", "0", "on", None)
 
 
-def test_debug_shows_where_a_failure_came_from(tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="there is no snapshot"):
-        exit_code(["report", "--root", str(tmp_path), "--cluster", "c", "--debug"])
+def test_debug_shows_where_a_failure_came_from_and_changes_no_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(["report", "--root", str(tmp_path), "--cluster", "c", "--debug"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("Traceback")
+    assert err.splitlines()[-1].startswith("error: there is no snapshot")
 
 
 def test_an_interrupted_call_says_so_and_ends_with_130(
