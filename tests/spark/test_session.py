@@ -117,3 +117,24 @@ def test_the_end_of_java_is_said_and_no_file_is_blamed(when: str) -> None:
     assert "test: the Java in which Spark ran was killed (SIGKILL)" in done.stderr
     assert "Traceback" not in done.stderr
     assert "file" not in done.stderr
+
+
+@pytest.mark.parametrize("after_s", [0.2, 2.5], ids=["while Java starts", "while Spark starts"])
+def test_an_interrupted_start_leaves_no_java_and_no_stack_trace(after_s: float) -> None:
+    script = (
+        "import os, signal, threading\n"
+        "from pulsar_advisor.tables import session\n"
+        "launch = session.launch_gateway\n"
+        "def launched(*given):\n"
+        f"    threading.Timer({after_s}, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "    return launch(*given)\n"
+        "session.launch_gateway = launched\n"
+        "try:\n"
+        "    session.spark_session('local[1]', 'test')\n"
+        "    signal.pause()\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+    )
+    # A Java that is left keeps its output open, and is waited for.
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=30)
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")

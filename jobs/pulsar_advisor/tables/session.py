@@ -22,6 +22,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from pulsar_advisor.model.errors import JavaEnded, UsageError
+from pulsar_advisor.tables.background import in_background
 from pulsar_advisor.tables.class_archive import class_archive_options
 from pulsar_advisor.tables.frames import has_one_partition
 from pulsar_advisor.tables.snapshot_size import is_small
@@ -156,16 +157,21 @@ def spark_session(master: str | None = "local[*]", work: str = "run", *, raw_byt
     for key, value in settings.items():
         if submitted(key) is None:
             builder = builder.config(key, value)
-    if master is not None and SparkContext._gateway is None:
-        _start_java(settings | {"spark.master": master})
-    session: SparkSession = builder.getOrCreate()
+    logging.getLogger().addFilter(_is_no_failed_call)
+
+    def started() -> SparkSession:
+        if master is not None and SparkContext._gateway is None:
+            _start_java(settings | {"spark.master": master})
+        return builder.getOrCreate()
+
+    # On Ctrl-C in between, PySpark's own start leaves a Java behind, or calls it within the call that is interrupted.
+    session = in_background(started).result()
     java: Any = session._jvm
     for name in _CLASSES:
         found = getattr(java, name)
         setattr(java, name, _KnownClass(found._fqn, found._gateway_client))  # found there before Py4J asks
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _interrupt)
-    logging.getLogger().addFilter(_is_no_failed_call)
     for context in ("SQL", "DataFrame"):
         # Spark's Python side logs every failed query as JSON; the exception says the same.
         logging.getLogger(f"{context}QueryContextLogger").setLevel(logging.CRITICAL)
