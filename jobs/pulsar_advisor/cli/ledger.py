@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from pulsar_advisor.cli.options import HeadsPlaces, Json, LedgerPlace, Place
-from pulsar_advisor.cli.output import Ended, print_json, say
+from pulsar_advisor.cli.output import Ended, print_json, say_lines
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.text.some_of import count
 
@@ -44,10 +44,7 @@ def verify_ledger(
     if json:
         print_json(result)
     else:
-        say(result.compared)
-        for finding in result.findings:
-            say(finding)
-        say(f"head: {result.head}")
-        say(count(len(result.findings), "finding") if result.findings else "as it was written")
+        verdict = count(len(result.findings), "finding") if result.findings else "as it was written"
+        say_lines([result.compared, *result.findings, f"head: {result.head}", verdict])
     if result.exit_code:
         raise Ended(result.exit_code)

@@ -60,6 +60,18 @@ def test_a_changed_ledger_ends_with_five(url: str, capsys: pytest.CaptureFixture
     ]
 
 
+def test_what_was_written_into_a_ledger_can_not_pass_for_the_verdict(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with create_engine(url).begin() as connection:
+        connection.execute(text("DROP TRIGGER events_fixed"))
+        connection.execute(text("UPDATE events SET rows = :rows"), {"rows": "\nas it was written\n"})
+    assert exit_code(["audit", "verify", "--ledger", url]) == 5
+    lines = capsys.readouterr().out.splitlines()
+    assert "as it was written" not in lines
+    assert lines[-1].endswith(" findings")
+
+
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [

@@ -50,7 +50,7 @@ def _keeper_of(place: str, webhook: Webhook | None) -> Keeper:
         raise UsageError("heads of the ledger are to go to the webhook, and none is configured")
     if place == WEBHOOK and webhook is not None:
         return webhook
-    if place.startswith(_ADDRESS) and not place.startswith(_LOCAL):
+    if place.lower().startswith(_ADDRESS) and not place.startswith(_LOCAL):
         return Webhook(place)
     try:
         return UPath(place.removeprefix(_LOCAL))
