@@ -88,6 +88,8 @@ def unloads_within(moves: Sequence[Move], state: ClusterState, limits: Limits) -
 
     Moves that can't be carried out anyway count against no limit.
     """
+    from pulsar_advisor.planning.proposals.executable import why_move_not  # loads numpy: refusals do without
+
     left_out = Counter[str]()
     budgets = _budgets(state, limits)
     kept = []
@@ -95,7 +97,7 @@ def unloads_within(moves: Sequence[Move], state: ClusterState, limits: Limits) -
         if limits.excludes(_namespace(state, move.bundle), *_ids(state, move.source, move.destination)):
             left_out[_EXCLUDED] += 1
             continue
-        if move.obstacle is None:
+        if move.obstacle is None and why_move_not(state, move) is None:
             over = next((budget for budget in budgets if not budget.covers(move)), None)
             if over is not None:
                 left_out[over.option] += 1

@@ -25,6 +25,13 @@ def test_what_the_limits_leave_out_is_missing() -> None:
     assert goal_outcome(planned(state, DRAIN_A, exclude_namespaces=("t/a-0",))) == "in part"
 
 
+def test_a_bundle_that_cannot_be_moved_is_missing_under_limits_too() -> None:
+    state = cluster({"a": [10, 10], "b": [30]})
+    state = replace(state, bundles=replace(state.bundles, usable=state.bundles.namespace != 1))
+    for limits in ({}, {"max_unloads": 1}):
+        assert goal_outcome(planned(state, DRAIN_A, **limits)) == "in part"
+
+
 def test_a_broker_without_bundles_is_drained_already() -> None:
     assert goal_outcome(planned(cluster({"a": [], "b": [30]}), DRAIN_A)) == "reached"
 

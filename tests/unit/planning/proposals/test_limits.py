@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,6 +56,11 @@ def test_numbers_cut_the_lowest_ranked_first(state: ClusterState) -> None:
 
 def test_the_first_limit_that_is_reached_is_named(state: ClusterState) -> None:
     assert kept(state, max_per_source=1, max_topics=6)[1] == Counter({"--max-per-source 1": 1, "--max-topics 6": 2})
+
+
+def test_what_cannot_be_carried_out_anyway_counts_against_no_limit(state: ClusterState) -> None:
+    unfit = replace(state, bundles=replace(state.bundles, usable=np.array([False, True, True, True])))
+    assert kept(unfit, max_unloads=1) == (["t/p", "t/q"], Counter({"--max-unloads 1": 2}))
 
 
 def test_what_is_excluded_is_not_touched(state: ClusterState) -> None:
