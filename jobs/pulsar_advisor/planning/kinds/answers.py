@@ -14,7 +14,7 @@ from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.strategy.decision import Figure
 from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
-from pulsar_advisor.planning.kinds.room import NOWHERE, Place, Room, Rows, wave_numbers
+from pulsar_advisor.planning.kinds.room import NOWHERE, Place, Room, Rows
 from pulsar_advisor.planning.proposals.executable import why_move_not
 from pulsar_advisor.planning.proposals.proposal import Answers, Move, Proposal
 
@@ -99,7 +99,7 @@ def proposal(
     `why_nothing` is the reason if nothing moves.
     """
     moving = [answer for answer in answers if answer.outcome is BundleOutcome.MOVES]
-    wave = wave_numbers([answer.place.broker for answer in moving])
+    wave = room.wave_numbers([(answer.bundle, answer.place.broker) for answer in moving])
     in_order = [moving[position] for position in sorted(range(len(moving)), key=lambda each: (wave[each], each))]
     moves = [_move(goal, room, answer) for answer in in_order]
     moves += [_obstructed(goal, room, answer) for answer in answers if answer.outcome in _OBSTRUCTED]

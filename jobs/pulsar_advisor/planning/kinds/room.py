@@ -9,7 +9,6 @@ only where even the most is within the ceiling.
 from __future__ import annotations
 
 import copy
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Self
@@ -287,6 +286,27 @@ class Room:
         best = fits[np.argmax(usage[fits]) if fullest else np.argmin(usage[fits])]
         return Place(int(rows[best]), float(usage[best]))
 
+    def wave_numbers(self, moves: Sequence[tuple[int, int]]) -> list[int]:
+        """For each move of a bundle (rows) from where it was found to a broker, its wave; each wave brings a broker one
+        bundle at most.
+
+        No move comes before one that it counts on: an earlier one that takes a bundle from its broker, or is of its
+        anti-affinity group.
+        """
+        full = dict[int, int]()
+        relieved = dict[int, int]()
+        of_group = dict[int, int]()
+        numbers = []
+        for bundle, broker in moves:
+            group = self._group(int(self.state.bundles.namespace[bundle]))
+            wave = max(full.get(broker, -1) + 1, relieved.get(broker, 0), of_group.get(group, 0))
+            source = int(self.state.bundles.owner[bundle])
+            full[broker], relieved[source] = wave, max(wave, relieved.get(source, 0))
+            if group != NO_GROUP:
+                of_group[group] = wave
+            numbers.append(wave)
+        return numbers
+
     @np.errstate(over="ignore", invalid="ignore")
     def move(self, bundle: int, broker: int) -> None:
         """Move a bundle to a broker (rows)."""
@@ -340,13 +360,3 @@ def _moved(state: ClusterState, base_cpu: Floats) -> Floats:
     moved, owned = np.zeros((len(bundles), len(RESOURCES))), np.flatnonzero(bundles.owner != NO_ROW)
     moved[owned] = usage_that_moves(state, base_cpu, bundles.traffic[owned], bundles.owner[owned])
     return moved
-
-
-def wave_numbers(destinations: Sequence[int]) -> list[int]:
-    """For each move, how many earlier ones have the same destination: each wave brings a broker one bundle at most."""
-    seen = Counter[int]()
-    numbers = []
-    for broker in destinations:
-        numbers.append(seen[broker])
-        seen[broker] += 1
-    return numbers

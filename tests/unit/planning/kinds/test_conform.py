@@ -52,6 +52,15 @@ def test_a_group_that_sits_on_one_broker_is_spread() -> None:
     assert not planned(cluster({"a": [10], "b": [1]}, groups={"t/a-0": "g", "t/b-0": "g"}), CONFORM).steps
 
 
+def test_a_broker_gives_what_it_must_before_it_takes_what_only_then_has_room() -> None:
+    policies = [
+        IsolationPolicy(f"only-{to}", of, (to,), (), 1, 100)
+        for to, of in (("b", ("t/a-1", "t/b-1")), ("c", ("t/a-0", "t/b-0")))
+    ]
+    plan = planned(cluster({"a": [30, 20], "b": [25, 55], "c": []}, policies=policies), CONFORM)
+    assert [step.namespace for step in plan.steps] == ["t/a-0", "t/b-0", "t/a-1"]
+
+
 def test_a_cluster_that_conforms_needs_no_plan() -> None:
     plan = planned(cluster({"a": [10], "b": [1]}), CONFORM)
     assert plan.decision.why_nothing == "no bundle that may move is on a broker that its policies forbid"

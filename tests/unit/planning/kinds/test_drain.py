@@ -106,6 +106,14 @@ def test_a_group_is_not_brought_together() -> None:
     assert "more of the anti-affinity group than here" in (together.steps[0].not_executable_because or "")
 
 
+def test_bundles_of_a_group_leave_in_the_order_in_which_each_is_allowed() -> None:
+    names = {"a": ["t/m", "t/q", "t/o"], "b": ["t/q"], "c": []}
+    groups = dict.fromkeys(("t/m", "t/o", "t/q"), "g")
+    plan = planned(cluster({"a": [5, 5, 10], "b": [20], "c": []}, namespaces=names, groups=groups), DRAIN_A)
+    # Without t/q, a would have less of the group than c then has: `apply` would refuse t/m.
+    assert [step.namespace for step in plan.steps] == ["t/o", "t/m", "t/q"]
+
+
 def test_several_brokers_at_once_and_none_of_them_receives() -> None:
     plan = planned(cluster({"a": [10], "b": [10], "c": [30]}), Goal("drain", ("a", "b")))
     assert moved(plan) == {"t/a-0": "c", "t/b-0": "c"}
