@@ -86,21 +86,24 @@ def check_namespaces(names: Collection[str], namespaces: Collection[str]) -> Non
 def unloads_within(moves: Sequence[Move], state: ClusterState, limits: Limits) -> tuple[list[Move], Counter[str]]:
     """The moves that the limits leave, and how many each of the others (its option) leaves out.
 
-    Moves that can't be carried out anyway count against no limit.
+    Moves that can't be carried out anyway count against no limit. To a broker that a limit leaves a bundle on, no later
+    one goes: there may be no room for both.
     """
     from pulsar_advisor.planning.proposals.executable import why_move_not  # loads numpy: refusals do without
 
     left_out = Counter[str]()
     budgets = _budgets(state, limits)
-    kept = []
+    kept, not_relieved_by = [], dict[int, str]()
     for move in _first_ones_first(moves, state, limits):
         if limits.excludes(_namespace(state, move.bundle), *_ids(state, move.source, move.destination)):
             left_out[_EXCLUDED] += 1
             continue
         if move.obstacle is None and why_move_not(state, move) is None:
-            over = next((budget for budget in budgets if not budget.covers(move)), None)
-            if over is not None:
-                left_out[over.option] += 1
+            over = (budget.option for budget in budgets if not budget.covers(move))
+            option = not_relieved_by.get(move.destination) or next(over, None)
+            if option is not None:
+                left_out[option] += 1
+                not_relieved_by[move.source] = option
                 continue
             for budget in budgets:
                 budget.spend(move)

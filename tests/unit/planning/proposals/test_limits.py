@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.strategy.decision import Split
@@ -61,6 +61,19 @@ def test_the_first_limit_that_is_reached_is_named(state: ClusterState) -> None:
 def test_what_cannot_be_carried_out_anyway_counts_against_no_limit(state: ClusterState) -> None:
     unfit = replace(state, bundles=replace(state.bundles, usable=np.array([False, True, True, True])))
     assert kept(unfit, max_unloads=1) == (["t/p", "t/q"], Counter({"--max-unloads 1": 2}))
+
+
+def test_where_a_bundle_stays_nothing_goes_that_counted_on_its_room() -> None:
+    policies = [
+        IsolationPolicy(f"only-{to}", of, (to,), (), 1, 100)
+        for to, of in (("b", ("t/a-1", "t/b-1")), ("c", ("t/a-0", "t/b-0")))
+    ]
+    state = cluster({"a": [30, 20], "b": [25, 55], "c": []}, policies=policies)
+    many = replace(state, bundles=replace(state.bundles, topics=np.array([1, 1, 9, 1])))
+    assert moved(planned(many, Goal("conform"))) == {"t/a-0": "c", "t/b-0": "c", "t/a-1": "b"}
+    plan = planned(many, Goal("conform"), max_topics=5)
+    assert moved(plan) == {"t/a-0": "c"}
+    assert plan.decision.caveats == ("The limits leave out 2 of 3 unloads: 2 by --max-topics 5.",)
 
 
 def test_what_is_excluded_is_not_touched(state: ClusterState) -> None:
