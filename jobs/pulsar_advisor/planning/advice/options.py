@@ -116,17 +116,16 @@ def ranked_options(
 
 
 def _best(tried: Sequence[Balancing], floor_ratio: float, highest_now: float) -> Balancing | None:
-    """Of those within the noise floor of the best, the one that changes the fewest settings, then disturbs the least;
-    None if none of them lowers the busiest broker by as much as that floor."""
-    lowest = min((one.maximum_ratio for one in tried), default=highest_now)
-    if highest_now - lowest < max(floor_ratio, _LEAST_GAIN):
-        return None
+    """Of those that lower the busiest broker by the noise floor, and are within that floor of the best, the one that
+    changes the fewest settings, then disturbs the least; None without one."""
+    worthwhile = [one for one in tried if highest_now - one.maximum_ratio >= max(floor_ratio, _LEAST_GAIN)]
+    lowest = min((one.maximum_ratio for one in worthwhile), default=highest_now)
 
     def cost(one: Balancing) -> tuple[float, ...]:
         merit = one.merit
         return (len(one.change), merit.splits, merit.disturbed, merit.unloads, one.maximum_ratio)
 
-    return min((one for one in tried if one.maximum_ratio <= lowest + floor_ratio), key=cost)
+    return min((one for one in worthwhile if one.maximum_ratio <= lowest + floor_ratio), key=cost, default=None)
 
 
 def _is_alike(one: Score, other: Score) -> bool:

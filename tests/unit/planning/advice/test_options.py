@@ -63,6 +63,11 @@ def test_of_what_pulsar_would_reach_but_for_noise_the_fewest_changes_are_an_opti
     assert kinds(found) == ["own_balancer", "nothing"]
 
 
+def test_what_pulsar_would_gain_counts_from_the_noise_floor_on() -> None:
+    changed = by_pulsar(0.875, lowerBoundarySheddingEnabled="true")
+    assert kinds(ranked_options([], OWN, [by_pulsar(0.89), changed], *GIVEN)) == ["setting", "nothing"]
+
+
 def test_what_a_plan_reaches_at_no_greater_cost_is_no_option() -> None:
     dear = by_pulsar(0.59)
     cheap = replace(dear, cost=Cost(unloads=1, topics=9))
