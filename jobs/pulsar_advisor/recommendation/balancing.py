@@ -23,6 +23,7 @@ def balancing(foresight: Foresight, tried: Sequence[Trial], release: str) -> lis
             change=(change := {**dict.fromkeys(switched_off_by, "true"), **wanted}),
             ends=ending(score),
             settles=score.ended == "settled",
+            first_maximum_ratio=score.first_usage_maximum_ratio,
             maximum_ratio=score.last_usage_maximum_ratio,
             standard_deviation_ratio=score.last_usage_standard_deviation_ratio,
             cost=Cost(

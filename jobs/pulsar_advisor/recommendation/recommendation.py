@@ -51,6 +51,8 @@ def recommendation(
     advised_plan = plan_in(advised.plan) if advised is not None and advised.plan is not None else None
     of_goal = plan_in(str(planned[0].plan)) if request.goal is not None and planned else None
     foresight = alone.foresight(advised_plan)
+    base = base_load(fit, earlier)
+    settled = with_usage_of_rates(fit, earlier, base)  # what plans start from
     refused = _refusals(fit, settings, request)
     judged = coverage(state, settings.values, alone.published, alone.set_aside_by)
     none_judged = all_refused((row.why_nothing for row in scores), [refusal.sentence for refusal in refused])
@@ -63,13 +65,12 @@ def recommendation(
             by_itself(foresight),
             refused,
             floor.ratio,
-            uneven_sentence(fit, settings.values, request.limits.exclude_brokers),
+            uneven_sentence(settled, settings.values, request.limits.exclude_brokers),
             without_traffic=not state.brokers.traffic.any(),
             limited=request.limits.are_given,
         )
     ranked = ranked_by_effect(planned, alone.configured, floor.ratio)
     keys = frozenset[str]().union(*(setting_keys(row.shedder, row.placement, request) for row in planned))
-    base = base_load(fit, earlier)
     return Recommendation(
         cluster=state.cluster,
         snapshot=state.snapshot,
@@ -92,9 +93,9 @@ def recommendation(
         foresight=foresight,
         noise_floor=floor,
         model_errors=model_errors([*earlier, fit]),
-        lowest_maximum_ratio=lowest_maximum(with_usage_of_rates(fit, earlier, base), settings.values, base.likely),
+        lowest_maximum_ratio=lowest_maximum(settled, settings.values, base.likely),
         trials=alone.tried,
-        options=_options(alone, scores, request, foresight, floor.ratio) if request.goal is None else (),
+        options=_options(alone, scores, request, foresight, floor.ratio, settled) if request.goal is None else (),
         settings=planned_settings(settings, keys),
     )
 
@@ -126,15 +127,20 @@ def _findings(
     splitter = decider_of(alone.state.load_manager).name
     others = [row for row in planned if row not in own and (row == advised or row.shedder == splitter)]
     plans = [plan_in(str(row.plan)) for row in (*own, *others)]
-    return findings(alone.state, alone.settings, plans, judged)
+    return findings(alone.state, alone.settings, plans, judged, alone.earlier)
 
 
 def _options(
-    alone: LeftAlone, scores: Sequence[Score], request: Request, foresight: Foresight, floor_ratio: float
+    alone: LeftAlone,
+    scores: Sequence[Score],
+    request: Request,
+    foresight: Foresight,
+    floor_ratio: float,
+    settled: ClusterState,
 ) -> tuple[Option, ...]:
     overloaded = alone.settings.values.load_balancer_broker_overloaded_threshold_percentage / 100
     own_balancer = balancing(foresight, alone.tried, alone.settings.release)
-    spread = _spread(alone.fit, alone.settings)
+    spread = _spread(settled, alone.settings)
     limited = request.limits.are_given
     return ranked_options(scores, alone.configured, own_balancer, floor_ratio, spread, overloaded, limited=limited)
 

@@ -1,7 +1,10 @@
 """A recommendation needs no folder and no Spark: a state, the settings, and the plans of each shedder."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+
+import numpy as np
+import pytest
 
 from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy
@@ -48,17 +51,18 @@ def recommended(
     *changes: Mapping[str, str],
     request: Request = REQUEST,
     settings: ResolvedSettings = SETTINGS,
+    earlier: Sequence[ClusterState] = (),
 ) -> tuple[Recommendation, dict[str, Plan]]:
     def resolve(what_if: Mapping[str, str]) -> LoadBalancerSettings:
         return resolve_settings("4.0.8", what_if=what_if).values
 
-    alone = LeftAlone.simulated(state, [], settings, changes, resolve, 0, None, ())
+    alone = LeftAlone.simulated(state, earlier, settings, changes, resolve, 0, None, ())
     plans: dict[str, Plan] = {}
     scores: list[Score] = []
     for number, shedder in enumerate(request.shedders):
         part = request.of(shedder)
-        answers = ShedderAnswers.of(part, alone.fit, settings.values, [], with_splits=number == 0)
-        for made in answers.plans(part, alone.fit, settings, [], INPUTS, ()):
+        answers = ShedderAnswers.of(part, alone.fit, settings.values, earlier, with_splits=number == 0)
+        for made in answers.plans(part, alone.fit, settings, earlier, INPUTS, ()):
             if isinstance(made, Plan):
                 plans[made.title] = made
                 made = score(made, alone.fit, file=made.title, digest=digest_of(made))
@@ -73,6 +77,37 @@ def test_of_a_hot_broker_the_plan_that_relieves_it_is_advised_and_the_first_opti
     assert (document.advice.plan, document.advice.digest) == (plan.title, digest_of(plan))
     assert document.options is not None
     assert document.options[0].plan == plan.title
+
+
+def test_of_a_broker_whose_rate_has_just_risen_all_answers_begin_with_the_usage_that_plans_begin_with() -> None:
+    now = cluster("a", "a", "a", "b")
+    brokers = now.brokers
+    # The rate of a has doubled within a minute, of which its CPU shows a part only.
+    partly, half = np.array([[36.0], [21.0], [1.0]]), np.array([[0.5], [1.0], [1.0]])
+    usage = np.hstack((partly, brokers.usage[:, 1:]))
+    before = replace(
+        now,
+        captured_at_ms=now.captured_at_ms - 60_000,
+        brokers=replace(
+            brokers,
+            usage=brokers.usage * half,
+            traffic=brokers.traffic * half,
+            report_updated_at_ms=brokers.report_updated_at_ms - 60_000,
+        ),
+    )
+    document, plans = recommended(
+        replace(now, brokers=replace(brokers, usage=usage)),
+        request=replace(REQUEST, shedder="MinimalMoveShedder"),
+        earlier=[before],
+    )
+    [plan] = plans.values()
+    highest = plan.predicted.before.maximum_ratio
+    assert highest is not None and highest > 0.5
+    assert document.options is not None
+    assert [(option.maximum_ratio or 0.0) + (option.gain_ratio or 0.0) for option in document.options] == pytest.approx(
+        [highest] * 2
+    )
+    assert any(f" is the busiest broker at {highest:.1%} " in finding.sentence for finding in document.findings)
 
 
 def test_of_a_cluster_that_no_strategy_evens_nothing_is_advised_though_its_plan_is_listed() -> None:

@@ -18,7 +18,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
 )
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings
-from pulsar_advisor.model.load.base_load import base_load
+from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
 from pulsar_advisor.model.load.proportional import shares_of
 from pulsar_advisor.model.load.resource_usage import deciding_resources
 from pulsar_advisor.model.plans.plan import Plan
@@ -48,26 +48,33 @@ class Finding:
 
 
 def findings(
-    state: ClusterState, resolved: ResolvedSettings, plans: Sequence[Plan], judged: Coverage
+    state: ClusterState,
+    resolved: ResolvedSettings,
+    plans: Sequence[Plan],
+    judged: Coverage,
+    earlier: Sequence[ClusterState] = (),
 ) -> tuple[Finding, ...]:
     """What matters besides the advice, most important first; at least one if the cluster has a fit broker.
 
-    `plans` are those of the cluster's own strategies, for unloads and for splits, or of the goal.
+    `plans` are those of the cluster's own strategies, for unloads and for splits, or of the goal; they start from what
+    the fit part of `earlier` states shows of the usage, too.
     """
     settings = resolved.values
     of_plans = dict.fromkeys(caveat for plan in plans for caveat in plan.decision.caveats)
     found = [Finding("warning", caveat) for caveat in (*resolved.caveats, *of_plans)]
     fit = fit_part(state)
+    base = base_load(fit, earlier)
+    settled = with_usage_of_rates(fit, earlier, base)
     if "topic_traffic" in state.missing:
         found.append(_no_broker_asked(fit))
-    busiest = _busiest_broker(fit, settings, of_all=not judged.decides)
+    busiest = _busiest_broker(settled, settings, of_all=not judged.decides)
     if busiest is not None:
         found.append(busiest)
     if (above := _above_limits(fit)) is not None:
         found.append(above)
     if (forbidden := _forbidden(fit, settings)) is not None:
         found.append(forbidden)
-    hot = hot_topics(fit, settings, base_load(fit))
+    hot = hot_topics(settled, settings, base)
     found += [Finding("warning", topic.sentence) for topic in hot[:_HOT_TOPICS_NAMED]]
     if (more := len(hot) - _HOT_TOPICS_NAMED) > 0:
         found.append(Finding("warning", f"{more} more topics need more than a fair share alone."))

@@ -67,10 +67,17 @@ class Balancing:
     ends: str
     """How the simulation ends, in words."""
     settles: bool
+    first_maximum_ratio: float
+    """The busiest broker's usage as its simulation begins."""
     maximum_ratio: float
     standard_deviation_ratio: float
     cost: Cost
     condition: str
+
+    @property
+    def gain_ratio(self) -> float:
+        """By how much the busiest broker's usage falls."""
+        return self.first_maximum_ratio - self.maximum_ratio
 
     @property
     def merit(self) -> Merit:
@@ -103,23 +110,23 @@ def ranked_options(
     ranked = ranked_by_effect([row for row in scores if is_worthwhile(row, floor_ratio)], own, floor_ratio)
     plans = [rows[0] for splits in (False, True) if (rows := [row for row in ranked if bool(row.splits) is splits])]
     plans.sort(key=ranked.index)
-    by_pulsar = _best([one for one in balancing if one.settles], floor_ratio, now[0])
+    by_pulsar = _best([one for one in balancing if one.settles], floor_ratio)
     if by_pulsar is not None and any(row.merit and row.merit.is_as_good(by_pulsar.merit, floor_ratio) for row in plans):
         by_pulsar = None
     found = [_of_plan(row, [one for one in scores if _is_alike(one, row)], limited=limited) for row in plans]
     if by_pulsar is not None:
-        found.append(_of_balancing(by_pulsar, own, now[0]))
+        found.append(_of_balancing(by_pulsar, own))
     if not any(row.splits for row in plans):
         splitting = ranked_by_effect(filter(is_harmless_split, scores), own, floor_ratio)
         found += [_of_plan(row, [row], limited=limited) for row in splitting[:1]]
     return (*found, _nothing(now, bool(plans or by_pulsar), floor_ratio, overloaded_ratio))
 
 
-def _best(tried: Sequence[Balancing], floor_ratio: float, highest_now: float) -> Balancing | None:
+def _best(tried: Sequence[Balancing], floor_ratio: float) -> Balancing | None:
     """Of those that lower the busiest broker by the noise floor, and are within that floor of the best, the one that
     changes the fewest settings, then disturbs the least; None without one."""
-    worthwhile = [one for one in tried if highest_now - one.maximum_ratio >= max(floor_ratio, _LEAST_GAIN)]
-    lowest = min((one.maximum_ratio for one in worthwhile), default=highest_now)
+    worthwhile = [one for one in tried if one.gain_ratio >= max(floor_ratio, _LEAST_GAIN)]
+    lowest = min((one.maximum_ratio for one in worthwhile), default=0.0)
 
     def cost(one: Balancing) -> tuple[float, ...]:
         merit = one.merit
@@ -161,7 +168,7 @@ def _of_plan(row: Score, alike: Sequence[Score], *, limited: bool) -> Option:
     )
 
 
-def _of_balancing(one: Balancing, own: Configured, highest_now: float) -> Option:
+def _of_balancing(one: Balancing, own: Configured) -> Option:
     name = f"Pulsar's own {combination(*own)}"
     values = " ".join(f"{key}={value}" for key, value in one.change.items())
     return Option(
@@ -169,7 +176,7 @@ def _of_balancing(one: Balancing, own: Configured, highest_now: float) -> Option
         sentence=f"Set {values}: Pulsar's balancer {one.ends}" if values else f"Wait: {name} {one.ends}",
         maximum_ratio=one.maximum_ratio,
         standard_deviation_ratio=one.standard_deviation_ratio,
-        gain_ratio=highest_now - one.maximum_ratio,
+        gain_ratio=one.gain_ratio,
         highest_maximum_ratio=None,
         cost=one.cost,
         confidence=None,

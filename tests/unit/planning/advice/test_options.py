@@ -34,7 +34,7 @@ def plan(shedder: str, after: float, steps: str = "", **given: object) -> Score:
 
 def by_pulsar(after: float, settles: bool = True, **change: str) -> Balancing:
     cost = Cost(unloads=2, topics=20)
-    return Balancing(change, "settles in cycle 3", settles, after, 0.1, cost, "the load stays as it is")
+    return Balancing(change, "settles in cycle 3", settles, NOW[0], after, 0.1, cost, "the load stays as it is")
 
 
 def kinds(options: tuple[Option, ...]) -> list[str]:
