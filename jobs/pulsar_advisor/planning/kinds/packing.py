@@ -55,11 +55,13 @@ def _without_room(answers: Sequence[Answer]) -> list[int]:
 
 
 def _what_helps(room: Room, answers: Sequence[Answer], left: Sequence[int]) -> str:
-    """The lowest ceiling at which all bundles find room, and how many more brokers would take those left over."""
+    """The lowest ceiling up to the overload threshold at which all bundles find room, and how many more brokers would
+    take those left over."""
+    overloaded = room.settings.load_balancer_broker_overloaded_threshold_percentage
     bundles = [answer.bundle for answer in answers]
     helps = []
     lowest = round(float(room.ceiling.max()) * PERCENT) + 1
-    for percent in range(lowest, PERCENT + 1):
+    for percent in range(lowest, overloaded + 1):
         if not _without_room(packed(room.up_to(percent / PERCENT), bundles)[0]):
             helps.append(f"all would fit with a ceiling of {percent}%")
             break

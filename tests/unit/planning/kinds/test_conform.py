@@ -42,7 +42,7 @@ def test_where_the_allowed_broker_is_full_the_plan_says_by_how_much() -> None:
     plan = planned(cluster({"a": [30], "b": [70], "c": [1]}, policies=[both]), CONFORM)
     [stuck] = plan.steps
     assert "might reach 100.0%" in (stuck.not_executable_because or "")
-    assert "all would fit with a ceiling of 100%" in plan.decision.caveats[0]
+    assert "There is no room for 1 of 1 bundle under a ceiling of 85%" in plan.decision.caveats[0]
 
 
 def test_a_group_that_sits_on_one_broker_is_spread() -> None:

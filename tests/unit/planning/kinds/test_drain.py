@@ -41,7 +41,10 @@ def test_what_finds_no_room_says_by_how_much_and_what_would_help() -> None:
     assert "might reach 95.0%" in (stuck.not_executable_because or "")
     caveat, _ = plan.decision.caveats
     assert caveat.startswith("There is no room for 1 of 2 bundles under a ceiling of 85%: 20% of a broker like")
-    assert caveat.endswith("all would fit with a ceiling of 95%; 1 more broker like theirs would take them.")
+    # A ceiling of 95%, above the overload threshold, would be refused.
+    assert caveat.endswith("a broker like theirs is missing; 1 more broker like theirs would take them.")
+    plan = planned(cluster({"a": [20, 20], "b": [60], "c": [60]}), Goal("drain", ("a",), ceiling_ratio=0.7))
+    assert "is missing; all would fit with a ceiling of 80%; " in plan.decision.caveats[0]
 
 
 def test_the_fullest_brokers_first_where_the_least_used_ones_would_not_do() -> None:
