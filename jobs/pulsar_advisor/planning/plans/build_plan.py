@@ -19,7 +19,7 @@ from pulsar_advisor.planning.plans.own_balancer import would_pulsar_act
 from pulsar_advisor.planning.plans.planned_settings import planned_settings
 from pulsar_advisor.planning.plans.steps import Steps
 from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS, splitting
-from pulsar_advisor.planning.proposals.limits import left_out_clause, splits_within, unloads_within
+from pulsar_advisor.planning.proposals.limits import Budgets, left_out_clause, splits_within, unloads_within
 from pulsar_advisor.planning.proposals.proposal import Proposal
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.usage.forecast import Outlook, finite, forecast
@@ -57,14 +57,16 @@ def build_plan(
     outlook = Outlook.of(state, base, with_usage_of_rates(state, history, base))
     noise = noise_floor([*history, state], settings.values)
     steps = Steps(state, settings, outlook, noise.ratio, _changes(state, settings, history), unloads, splits)
-    moves, unloads_left_out = unloads_within(proposal.moves, state, request.limits)
+    budgets = Budgets(request.limits)
+    moves, unloads_left_out = unloads_within(proposal.moves, state, budgets)
     splits_kept, splits_left_out = splits_within(proposal.splits, state, request.limits)
     steps.unload(moves)
     for split in splits_kept:
         steps.split(split)
         if request.unload_children or split.destinations:
-            steps.unload_children(split, request, proposal.placement)
-    left_out = tuple(_left_out(proposal, request, unloads_left_out, splits_left_out))
+            unloads_left_out += steps.unload_children(split, request, proposal.placement, budgets)
+    unloads_proposed = unloads_left_out.total() + sum(step.action == "unload" for step in steps.steps)
+    left_out = tuple(_left_out(proposal, request, unloads_left_out, unloads_proposed, splits_left_out))
     sentences = tuple(f"{clause[0].upper()}{clause[1:]}." for clause in left_out)
     # A kind says in a clause why it does nothing, a shedder in a sentence.
     why_limited = "; ".join(left_out) if request.goal else " ".join(sentences)
@@ -104,7 +106,9 @@ def build_plan(
     )
 
 
-def _left_out(proposal: Proposal, request: Request, unloads: Counter[str], splits: Counter[str]) -> Iterator[str]:
+def _left_out(
+    proposal: Proposal, request: Request, unloads: Counter[str], unloads_proposed: int, splits: Counter[str]
+) -> Iterator[str]:
     """A clause each about the unloads and splits that an operator's limits leave out, by option.
 
     Nothing is said of the number of splits that is the default: the next plan has those that follow.
@@ -113,7 +117,7 @@ def _left_out(proposal: Proposal, request: Request, unloads: Counter[str], split
         return
     whose = "" if request.goal else f"{proposal.shedder}'s "
     if unloads:
-        yield left_out_clause(unloads, len(proposal.moves), "unload", whose)
+        yield left_out_clause(unloads, unloads_proposed, "unload", whose)
     if splits:
         yield left_out_clause(splits, len(proposal.splits), "split", whose)
 

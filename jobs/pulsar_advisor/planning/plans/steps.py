@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -18,6 +19,7 @@ from pulsar_advisor.planning.plans.confidence import Grade, Grading
 from pulsar_advisor.planning.plans.doubts import above_capacity, doubts_before, may_not_fall
 from pulsar_advisor.planning.proposals.children import child_moves
 from pulsar_advisor.planning.proposals.executable import why_move_not, why_split_not
+from pulsar_advisor.planning.proposals.limits import EXCLUDED, Budgets, excluded_by
 from pulsar_advisor.planning.proposals.proposal import Move
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.usage.forecast import Outlook, finite, usage_ratios
@@ -127,22 +129,25 @@ class Steps:
                 if move.destination != NO_ROW:
                     self.owner[move.bundle] = move.destination
 
-    def unload_children(self, split: Split, request: Request, placement: str) -> None:
-        """Unload the children of the split just added, unless the plan has already moved the bundle."""
+    def unload_children(self, split: Split, request: Request, placement: str, budgets: Budgets) -> Counter[str]:
+        """Unload the children of the split just added, unless the plan has already moved the bundle; how many of them
+        each limit (its option) leaves out."""
+        left_out = Counter[str]()
         cut = self.steps[-1]
         if not cut.executable or split.bundle in self.unloaded_by:
-            return
+            return left_out
         state = divided(self._after_steps(), (split,)).state
         for move in child_moves(state, self.settings.values, placement, split, request.seed):
-            if request.limits.excludes("", state.brokers.ids[move.destination]):
+            option = EXCLUDED if excluded_by(move, state, request.limits) else budgets.over(move, state)
+            if option is not None:
+                left_out[option] += 1
                 continue
-            unloads = sum(step.action == "unload" for step in self.steps)
-            if request.limits.max_unloads is not None and unloads >= request.limits.max_unloads:
-                return
+            budgets.spend(move, state)
             expect = self._expectation(state, move.bundle, move.source, self._boundary_texts(split.bundle))
             grade = self.of_unloads.grade(split.bundle, (move.source, move.destination), near_tie=move.near_tie)
             (fate,) = self._fates(state, [move])
             self._add_unload(state, move, fate, expect, grade, (cut.id,))
+        return left_out
 
     def _after_steps(self) -> ClusterState:
         """The state as the moves so far would leave it."""

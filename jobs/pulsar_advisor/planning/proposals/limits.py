@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from math import isnan
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pulsar_advisor.planning.proposals.proposal import Move
 
 
-_EXCLUDED: Final = "--exclude-broker or --exclude-namespace"
+EXCLUDED: Final = "--exclude-broker or --exclude-namespace"
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,44 @@ def check_namespaces(names: Collection[str], namespaces: Collection[str]) -> Non
             raise UsageError(f"there is no namespace or tenant '{name}'{nearest(name, sorted(known))}; {there}")
 
 
-def unloads_within(moves: Sequence[Move], state: ClusterState, limits: Limits) -> tuple[list[Move], Counter[str]]:
+class Budgets:
+    """What the unloads of a plan may still cost, of whole bundles and of a split's children together."""
+
+    def __init__(self, limits: Limits) -> None:
+        """Nothing is spent yet."""
+        self.limits = limits
+        self._spent = defaultdict[tuple[str, int | None], float](float)
+        """By option and source (row); None for all sources together."""
+
+    def over(self, move: Move, state: ClusterState) -> str | None:
+        """The first limit (its option) that doesn't cover an unload; None if all do."""
+        costs = self._costs(move, state)
+        over = (f"{option} {limit}" for option, limit, of, cost in costs if self._spent[option, of] + cost > limit)
+        return next(over, None)
+
+    def spend(self, move: Move, state: ClusterState) -> None:
+        """Count an unload against every limit."""
+        for option, _, of, cost in self._costs(move, state):
+            self._spent[option, of] += cost
+
+    def _costs(self, move: Move, state: ClusterState) -> Iterator[tuple[str, int, int | None, float]]:
+        """Of each limit that is set: its option, itself, the source that it is about (None: all), and the cost."""
+        # It loads numpy: refusals do without.
+        from pulsar_advisor.model.cluster.cluster_state import throughput_bytes_per_s
+
+        limits, topics = self.limits, float(state.bundles.topics[move.bundle])
+        bytes_per_s = float(throughput_bytes_per_s(state.bundles.traffic[move.bundle]))
+        megabytes_per_s = 0.0 if isnan(bytes_per_s) else bytes_per_s / 1e6
+        costs = (
+            ("--max-unloads", limits.max_unloads, None, 1.0),
+            ("--max-per-source", limits.max_per_source, move.source, 1.0),
+            ("--max-topics", limits.max_topics, None, topics),
+            ("--max-megabytes-per-s", limits.max_megabytes_per_s, None, megabytes_per_s),
+        )
+        return ((option, limit, of, cost) for option, limit, of, cost in costs if limit is not None)
+
+
+def unloads_within(moves: Sequence[Move], state: ClusterState, budgets: Budgets) -> tuple[list[Move], Counter[str]]:
     """The moves that the limits leave, and how many each of the others (its option) leaves out.
 
     Moves that can't be carried out anyway count against no limit. To a broker that a limit leaves a bundle on, no later
@@ -92,73 +129,25 @@ def unloads_within(moves: Sequence[Move], state: ClusterState, limits: Limits) -
     from pulsar_advisor.planning.proposals.executable import why_move_not  # loads numpy: refusals do without
 
     left_out = Counter[str]()
-    budgets = _budgets(state, limits)
     kept, not_relieved_by = [], dict[int, str]()
-    for move in _first_ones_first(moves, state, limits):
-        if limits.excludes(_namespace(state, move.bundle), *_ids(state, move.source, move.destination)):
-            left_out[_EXCLUDED] += 1
+    for move in _first_ones_first(moves, state, budgets.limits):
+        if excluded_by(move, state, budgets.limits):
+            left_out[EXCLUDED] += 1
             continue
         if move.obstacle is None and why_move_not(state, move) is None:
-            over = (budget.option for budget in budgets if not budget.covers(move))
-            option = not_relieved_by.get(move.destination) or next(over, None)
+            option = not_relieved_by.get(move.destination) or budgets.over(move, state)
             if option is not None:
                 left_out[option] += 1
                 not_relieved_by[move.source] = option
                 continue
-            for budget in budgets:
-                budget.spend(move)
+            budgets.spend(move, state)
         kept.append(move)
     return kept, left_out
 
 
-@dataclass
-class _Budget:
-    """A limit on what unloads cost together: all of them, or those of each source."""
-
-    option: str
-    limit: int
-    cost: Callable[[Move], float]
-    per_source: bool = False
-    spent: defaultdict[int | None, float] = field(default_factory=lambda: defaultdict(float))
-    """By source (row), or all under None."""
-
-    def covers(self, move: Move) -> bool:
-        return self.spent[self._account(move)] + self.cost(move) <= self.limit
-
-    def spend(self, move: Move) -> None:
-        self.spent[self._account(move)] += self.cost(move)
-
-    def _account(self, move: Move) -> int | None:
-        return move.source if self.per_source else None
-
-
-def _budgets(state: ClusterState, limits: Limits) -> list[_Budget]:
-    """The limits that are set; the first one that doesn't cover an unload is named."""
-    from pulsar_advisor.model.cluster.cluster_state import throughput_bytes_per_s  # loads numpy: refusals do without
-
-    bundles = state.bundles
-
-    def unloads(_: Move) -> float:
-        return 1
-
-    def topics(move: Move) -> float:
-        return float(bundles.topics[move.bundle])
-
-    def megabytes_per_s(move: Move) -> float:
-        bytes_per_s = float(throughput_bytes_per_s(bundles.traffic[move.bundle]))
-        return 0.0 if isnan(bytes_per_s) else bytes_per_s / 1e6
-
-    chosen = (
-        ("--max-unloads", limits.max_unloads, unloads, False),
-        ("--max-per-source", limits.max_per_source, unloads, True),
-        ("--max-topics", limits.max_topics, topics, False),
-        ("--max-megabytes-per-s", limits.max_megabytes_per_s, megabytes_per_s, False),
-    )
-    return [
-        _Budget(f"{option} {limit}", limit, cost, per_source)
-        for option, limit, cost, per_source in chosen
-        if limit is not None
-    ]
+def excluded_by(move: Move, state: ClusterState, limits: Limits) -> bool:
+    """Whether an unload is excluded."""
+    return limits.excludes(_namespace(state, move.bundle), *_ids(state, move.source, move.destination))
 
 
 def splits_within(splits: Sequence[Split], state: ClusterState, limits: Limits) -> tuple[list[Split], Counter[str]]:
@@ -171,7 +160,7 @@ def splits_within(splits: Sequence[Split], state: ClusterState, limits: Limits) 
     allowed = [one for one in splits if not limits.excludes(_namespace(state, one.bundle), *touches(one))]
     ranked = sorted(allowed, key=lambda one: not _is_first(state, one.bundle, touches(one), limits))
     kept = ranked[: limits.max_splits]
-    left_out = {_EXCLUDED: len(splits) - len(allowed), f"--max-splits {limits.max_splits}": len(allowed) - len(kept)}
+    left_out = {EXCLUDED: len(splits) - len(allowed), f"--max-splits {limits.max_splits}": len(allowed) - len(kept)}
     return kept, +Counter(left_out)
 
 

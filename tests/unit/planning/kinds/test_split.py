@@ -139,5 +139,8 @@ def test_the_extensible_manager_cuts_in_two_only() -> None:
 
 
 def test_unloads_and_splits_count_against_their_limits() -> None:
-    plan = planned(hot([6.0] * 10, b=[10.0], c=[10.0]), SPLIT, max_splits=0)
-    assert plan.steps == ()
+    state = hot([6.0] * 10, b=[10.0], c=[10.0])
+    assert planned(state, SPLIT, max_splits=0).steps == ()
+    plan = planned(state, SPLIT, max_topics=1)
+    assert [step.action for step in executable(plan)] == ["split"]
+    assert plan.decision.caveats[-1].endswith(" by --max-topics 1.")

@@ -69,6 +69,15 @@ def test_children_count_as_unloads() -> None:
     assert [step.action for step in steps] == ["split", "unload"]
 
 
+def test_every_limit_holds_for_children_too_and_says_what_it_leaves_out() -> None:
+    cut, first, _ = plan_of(busy(), (split(0x20000000),)).steps
+    for name, limit in (("max_unloads", 1), ("max_per_source", 1), ("max_topics", first.expect.topics)):
+        plan = plan_of(busy(), (split(0x20000000),), limits=Limits(**{name: limit}))  # type: ignore[arg-type]
+        assert plan.steps == (cut, first)
+        option = f"--{name.replace('_', '-')} {limit}"
+        assert plan.decision.caveats == (f"The limits leave out 1 of ThresholdShedder's 2 unloads: 1 by {option}.",)
+
+
 def test_a_child_that_may_only_stay_where_it_is_has_no_step() -> None:
     state = busy()
     alone = replace(state, brokers=replace(state.brokers, available=np.array([True, False])))

@@ -14,7 +14,7 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPo
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.strategy.decision import Split
-from pulsar_advisor.planning.proposals.limits import Limits, check_namespaces, splits_within, unloads_within
+from pulsar_advisor.planning.proposals.limits import Budgets, Limits, check_namespaces, splits_within, unloads_within
 from pulsar_advisor.planning.proposals.proposal import Move
 from states import BrokerRow, BundleRow, cluster_state
 from unit.planning.kinds.clusters import cluster, executable, host, moved, planned
@@ -43,7 +43,7 @@ def state() -> ClusterState:
 
 
 def kept(state: ClusterState, **limits: object) -> tuple[list[str], Counter[str]]:
-    left, out = unloads_within(moves(state), state, Limits(**limits))  # type: ignore[arg-type]
+    left, out = unloads_within(moves(state), state, Budgets(Limits(**limits)))  # type: ignore[arg-type]
     return [state.namespaces.names[state.bundles.namespace[move.bundle]] for move in left], out
 
 
