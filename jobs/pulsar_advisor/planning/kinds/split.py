@@ -78,6 +78,7 @@ def propose(goal: Goal, room: Room) -> Proposal:
         "usage_ratio_by_moves": first.after.highest_ratio(),
     }
     needless = first.reached or choice.after.highest_ratio() >= first.after.highest_ratio()
+    needless |= not _parted(now, choice.after)
     if needless:
         to = "" if goal.target_ratio is None else f" --to {goal.target_ratio:.0%}"
         why = (
@@ -91,6 +92,12 @@ def propose(goal: Goal, room: Room) -> Proposal:
         "usage_ratio_after_at_most": choice.after.most_ratio(),
     }
     return _proposal(goal, room, now, choice, target, figures, refused)
+
+
+def _parted(now: _Divided, after: Room) -> bool:
+    """Whether the parts of any bundle end on different brokers."""
+    pairs = np.unique(np.stack((now.origin, after.owner)), axis=1)
+    return bool(pairs.shape[1] > len(np.unique(now.origin)))
 
 
 def _balanced(room: Room, target: float) -> Choice:
@@ -173,7 +180,7 @@ def _proposal(
             reason = _reason(now.room, groups, owners, target)
             splits.append(Split(bundle, _ALGORITHM, boundaries, reason, near_tie=False, destinations=owners))
         elif owners[0] != room.owner[bundle]:
-            place = Place(owners[0], float(after.usage_of([owners[0]])[0]))
+            place = Place(owners[0], float(after.most_of([owners[0]])[0]))
             answers.append(Answer(int(rows[0]), BundleOutcome.MOVES, place, target))
     added = Counter(int(room.state.bundles.namespace[split.bundle]) for split in splits for _ in split.boundaries)
     counts = bundle_counts(room.state, room.settings)
@@ -188,12 +195,14 @@ def _proposal(
         caveats += _refusals(refused)
     moved = sum(to != room.owner[split.bundle] for split in splits for to in split.destinations)
     cut = [split.bundle for split in splits]
-    going = np.flatnonzero(np.isin(now.origin, cut) & (after.owner != state.bundles.owner)).tolist()
+    moves, of_a_cut = after.owner != state.bundles.owner, np.isin(now.origin, cut)
+    whole, going = (np.flatnonzero(moves & of).tolist() for of in (~of_a_cut, of_a_cut))
     figures |= {"splits": len(splits), "children_moved": moved}
     figures["clients_of_children"] = sum(clients(now.room, row) for row in going)
     in_rows = proposal(goal, after, answers, figures, caveats)
     return replace(
         in_rows,
+        figures={**in_rows.figures, "clients": sum(clients(now.room, row) for row in whole)},
         moves=tuple(replace(move, bundle=int(now.origin[move.bundle])) for move in in_rows.moves),
         splits=tuple(splits),
         answers=tuple(
@@ -212,5 +221,6 @@ def _reason(cut: Room, groups: Sequence[Rows], owners: Sequence[int], target: fl
     for group, owner in zip(groups, owners, strict=True):
         share = float(cut.ratios(cut.moved[group].sum(axis=0)[None, :], [owner])[0])
         topics = int(state.bundles.topics[group].sum())
-        parts.append(f"{topics} topics take {share:.1%} of {state.brokers.ids[owner]}")
+        take = "takes" if topics == 1 else "take"
+        parts.append(f"{count(topics, 'topic')} {take} {share:.1%} of {state.brokers.ids[owner]}")
     return f"no moves bring every broker within {target:.1%} while it is whole; of its parts, {'; '.join(parts)}"

@@ -13,6 +13,9 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Step
 from pulsar_advisor.planning.advice.goal_sentence import goal_sentence
+from pulsar_advisor.planning.kinds import split
+from pulsar_advisor.planning.kinds.choosing import Choice
+from pulsar_advisor.planning.kinds.room import Room
 from unit.planning.kinds.clusters import MESSAGES, cluster, executable, host, planned
 
 WHOLE = "0x00000000_0xffffffff"
@@ -136,6 +139,50 @@ def test_the_extensible_manager_cuts_in_two_only() -> None:
     assert any("cuts a bundle in two" in caveat for caveat in beyond.decision.caveats)
     [cut] = splits(planned(state, Goal("split", (), 0.55)).steps)
     assert len(cut.children) == 2
+
+
+def chosen(monkeypatch: pytest.MonkeyPatch, *places: tuple[int, ...]) -> None:
+    """Makes the choice once there are enough parts: where those of each bundle of a go (rows); before, nothing goes."""
+
+    def balanced(room: Room, target: float) -> Choice:
+        after, parts = room.up_to(target), room.bundles_of([0])
+        if len(parts) == sum(map(len, places)):
+            for row, to in zip(sorted(parts), (to for of_one in places for to in of_one), strict=True):
+                if to:
+                    after.move(row, to)
+            return Choice(after, {}, reached=True, cost=1, least=1)
+        return Choice(after, {}, reached=False, cost=0, least=None)
+
+    monkeypatch.setattr(split, "_balanced", balanced)
+
+
+def test_parts_that_stay_together_are_no_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen(monkeypatch, (1, 1))
+    state = hot([6.0] * 10, b=[])
+    state.brokers.limit[1] *= 2
+    plan = planned(state, replace(SPLIT, target_ratio=0.55))
+    assert plan.steps == ()
+    assert plan.decision.why_nothing == "no split gets the busiest broker below the 60.0% that moves reach alone"
+
+
+def test_a_part_of_one_topic_takes_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen(monkeypatch, (0, 1))
+    [cut] = splits(planned(hot([30.0, 30.0], b=[]), SPLIT).steps)
+    assert cut.reason.endswith("; of its parts, 1 topic takes 30.0% of a:8080; 1 topic takes 30.0% of b:8080")
+
+
+def test_a_bundle_whose_parts_go_together_goes_with_all_its_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen(monkeypatch, (0, 1), (1, 1))
+    names = [f"persistent://t/a-{bundle}/topic-{number}" for bundle in range(2) for number in range(8)]
+    state = cluster({"a": [30, 20], "b": []}, topics=names, clients={"a": [8, 8], "b": []})
+    state.bundles.topics[:] = 8
+    rates = np.repeat([30, 20], 8) * MESSAGES / 8
+    plan = planned(replace(state, topics=replace(state.topics, traffic=np.outer(rates, np.ones(4)))), SPLIT)
+    assert [(step.action, step.namespace) for step in plan.steps if not step.after] == [
+        ("unload", "t/a-1"),
+        ("split", "t/a-0"),
+    ]
+    assert plan.decision.figures["clients"] == 8
 
 
 def test_unloads_and_splits_count_against_their_limits() -> None:
