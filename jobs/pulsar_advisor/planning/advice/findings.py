@@ -184,7 +184,7 @@ def _averages(state: ClusterState) -> Finding | None:
 
 
 def _splits(plans: Sequence[Plan]) -> Finding | None:
-    splits = [step for plan in plans for step in plan.steps if step.action == "split"]
+    splits = [step for plan in plans for step in plan.executable_steps if step.action == "split"]
     if not splits:
         return None
     first = splits[0]

@@ -135,6 +135,13 @@ def test_a_bundle_is_not_blamed_for_what_it_has_none_of(state: ClusterState, set
     assert busiest(state, settings) == "a:8080 is the busiest broker at 90.0% (CPU); the mean is 40.0%."
 
 
+def test_a_split_that_cannot_be_carried_out_is_not_asked_for(state: ClusterState, settings: ResolvedSettings) -> None:
+    waits = {"executable": False, "not_executable_because": "a controller is about to split a segment in it"}
+    plan = make_plan([split_step(1).model_copy(update=waits)])
+    found = findings_of(state, settings, [plan], coverage(state, settings.values))
+    assert not [one for one in found if "should be split" in one.sentence]
+
+
 @pytest.mark.parametrize(("number", "more"), [(1, ""), (2, " and 1 more"), (3, " and 2 more")])
 def test_splits_are_one_sentence(state: ClusterState, settings: ResolvedSettings, number: int, more: str) -> None:
     plan = make_plan([split_step(step) for step in range(1, number + 1)])
