@@ -68,12 +68,12 @@ def print_futures(futures: Sequence[Future], sentence: str | None, console: Cons
 
 def rendered(load: ClusterLoad) -> RenderableType:
     """All tables for a terminal: brokers, totals, missing data and notes."""
-    parts: list[RenderableType] = [Text(f"{load.where}, {moment(load.read_at_ms)}", style="bold")]
+    parts: list[RenderableType] = [Text(plain(f"{load.where}, {moment(load.read_at_ms)}"), style="bold")]
     for broker in load.brokers:
         parts += ["", _rendered_broker(broker)]
     parts += ["", _rendered_overall(overall(load.brokers))]
     parts += [Text(plain(f"{broker}: {reason}"), style="yellow") for broker, reason in sorted(load.missing.items())]
-    parts += [Text(note, style="dim") for note in notes(load)]
+    parts += [Text(plain(note), style="dim") for note in notes(load)]
     return Group(*parts)
 
 

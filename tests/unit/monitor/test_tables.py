@@ -151,6 +151,13 @@ def test_the_terminal_shows_tables_what_is_missing_and_nothing_that_plays_tricks
     assert "b2\\x1b[31m: no answer" in text
 
 
+def test_no_name_of_the_cluster_controls_a_terminal() -> None:
+    planned = PlannedUsage(view="fresh", weights={"cpu": 1.0}, usage_ratios={"b2\x1b[31m:8080": 0.5})
+    text = shown(ClusterLoad("cluster l\x1b[2Jive", 0, (), {}, planned), terminal=True)
+    assert "cluster l\\x1b[2Jive" in text
+    assert "b2\\x1b[31m:8080 50.0%" in text
+
+
 def test_a_long_broker_id_stays_on_one_line_where_output_goes_to_a_file() -> None:
     broker = f"pulsar-broker-17.{'very-long-' * 6}name.svc.cluster.local:8443"
     assert f"│ {broker} │" in shown(ClusterLoad("here", 0, (modular(broker),), {}))
