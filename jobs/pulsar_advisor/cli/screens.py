@@ -104,7 +104,7 @@ def _rendered_overall(table: Overall) -> Table:
         cells = (_cell(heading, figure) for heading, figure in zip(OVERALL_HEADINGS[1:], row.figures, strict=True))
         is_last_broker = bool(table.brokers) and row is table.brokers[-1]
         shown.add_row(
-            plain(row.broker), *cells, end_section=is_last_broker, style="bold" if row is table.total else None
+            Text(plain(row.broker)), *cells, end_section=is_last_broker, style="bold" if row is table.total else None
         )
     return shown
 

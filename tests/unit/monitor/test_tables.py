@@ -158,6 +158,12 @@ def test_no_name_of_the_cluster_controls_a_terminal() -> None:
     assert "b2\\x1b[31m:8080 50.0%" in text
 
 
+@pytest.mark.parametrize("broker", ["[fd00::5]:8080", "[/b]:8080"])
+def test_a_broker_id_in_brackets_is_shown_as_it_is(broker: str) -> None:
+    text = shown(ClusterLoad("here", 0, (replace(modular(), broker=broker),), {}))
+    assert f"│ {broker} │" in text
+
+
 def test_a_long_broker_id_stays_on_one_line_where_output_goes_to_a_file() -> None:
     broker = f"pulsar-broker-17.{'very-long-' * 6}name.svc.cluster.local:8443"
     assert f"│ {broker} │" in shown(ClusterLoad("here", 0, (modular(broker),), {}))
