@@ -28,7 +28,8 @@ def by_itself(foresight: Foresight) -> ByItself:
         return ByItself(False, f"{off}.")
     if own is None:
         return ByItself(False, f"What Pulsar itself would do can't be simulated: {foresight.error}")
-    does = f"{ending(own)} after {count(own.unloads, 'unload')}" if own.happens else "does nothing either"
+    done = [count(number, noun) for number, noun in ((own.unloads, "unload"), (own.splits, "split")) if number]
+    does = f"{ending(own)} after {' and '.join(done)}" if own.happens else "does nothing either"
     return ByItself(own.happens, f"Pulsar's own {own.shedder} {does}.")
 
 

@@ -55,9 +55,12 @@ def _interference(plan: Undone, cycles: int) -> str:
     if not plan.happens:
         return f"Pulsar's own balancer would do nothing for {cycles} cycles"
     if not plan.moved_again:
+        where = "where it is" if plan.plan_bundles == 1 else "where they are"
+        acts = [f"unload {count(plan.bundles, 'other bundle')}"] * bool(plan.bundles)
+        acts += [f"split {count(plan.splits, 'bundle')}"] * bool(plan.splits)
         return (
-            f"Pulsar's own balancer would leave its {number} where they are, unload "
-            f"{count(plan.bundles, 'other bundle')} and end with the busiest broker at {highest}"
+            f"Pulsar's own balancer would leave its {number} {where}, {', '.join(acts)} and end with the busiest "
+            f"broker at {highest}"
         )
     again, back = plan.moved_again, plan.moved_back
     where = "back" if back == again else f"again, {back:,} of them back" if back else "again"

@@ -26,6 +26,8 @@ def test_what_pulsar_does_by_itself_is_one_sentence() -> None:
         True,
         "Pulsar's own ThresholdShedder settles in cycle 2 (1 min) after 2 unloads.",
     )
+    splitting = by_itself(foresight(score(unloads=0, splits=1)))
+    assert splitting.sentence.endswith(" settles in cycle 2 (1 min) after 1 split.")
     assert by_itself(foresight(quiet)) == (False, "Pulsar's own ThresholdShedder does nothing either.")
     assert by_itself(foresight(acting, switched_off_by=off)) == (
         False,

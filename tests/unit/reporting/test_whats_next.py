@@ -58,6 +58,13 @@ def test_a_plan_that_stays_and_one_that_does_not() -> None:
     assert "move 3 of the plan's 5 bundles back, and" in plain(interference_sentence(replace(UNDONE, moved_back=3), 60))
 
 
+def test_a_balancer_that_only_splits_unloads_nothing_and_one_bundle_stays_where_it_is() -> None:
+    assert plain(interference_sentence(replace(PLAN, plan_bundles=1, splits=2), 60)) == (
+        "Once the plan is carried out, Pulsar's own balancer would leave its 1 bundle where it is, split 2 bundles and "
+        "end with the busiest broker at 50.0%."
+    )
+
+
 def test_of_a_balancer_that_is_switched_off_nothing_is_said_but_under_that_condition() -> None:
     found = whats_next(foresight(plan=UNDONE, switched_off_by=("loadBalancerSheddingEnabled",)))
     assert found is not None
