@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.strategy.decision import Figure
 from pulsar_advisor.planning.kinds.answers import proposal
-from pulsar_advisor.planning.kinds.choosing import fewest_within, movable_above, target_of
+from pulsar_advisor.planning.kinds.choosing import fewest_within, movable_above, target_of, why_stays
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Room
 from pulsar_advisor.planning.proposals.proposal import Proposal
 
@@ -36,12 +38,16 @@ def propose(goal: Goal, room: Room) -> Proposal:
         "moves_bound": choice.least,
         "moves_gap": None if choice.least is None or not choice.reached else choice.cost - choice.least,
     }
-    caveat = f"The busiest broker only gets to {reached:.1%}, not to {target:.1%}: no more bundles fit elsewhere."
+    fit = np.flatnonzero(room.fit)
+    busiest = int(fit[np.argmax(choice.after.usage_of(fit))])
+    stays = why_stays(room, [row for row in movable if room.owner[row] == busiest], busiest, target)
+    why = stays or "no more bundles fit elsewhere"
+    caveat = f"The busiest broker only gets to {reached:.1%}, not to {target:.1%}: {why}."
     return proposal(
         goal,
         choice.after,
         list(choice.answers.values()),
         figures,
         [] if choice.reached else [caveat],
-        why_nothing="no other broker may take, or has room for, a bundle",
+        why_nothing=stays or "no other broker may take, or has room for, a bundle",
     )

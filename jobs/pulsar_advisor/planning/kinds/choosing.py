@@ -65,6 +65,26 @@ def fewest_within(room: Room, movable: Sequence[int], target_ratio: float) -> Ch
     return choose(room.up_to(target_ratio), movable, within, np.ones(len(movable), dtype=np.int64))
 
 
+def why_stays(room: Room, movable: Sequence[int], broker: int, target_ratio: float) -> str | None:
+    """Why a broker (a row) stays above a usage though all of its bundles that may move (rows) go; None if it doesn't.
+
+    The usages are likely ones, and the least that they may be.
+    """
+
+    def without(moved: Floats) -> float:
+        return float(room.ratios(room.usage[[broker]] - moved[movable].sum(axis=0), [broker])[0])
+
+    likely, lowest = without(room.moved), without(room.arriving)
+    if likely <= target_ratio:
+        return None
+    if lowest > target_ratio:
+        return f"{lowest:.1%} stays even without any bundle that may move"
+    return (
+        f"{likely:.1%} probably stays even without any bundle that may move; less, and {lowest:.1%} at least, the more "
+        "of its CPU follows messages, which moving one bundle would show"
+    )
+
+
 def choose(room: Room, movable: Sequence[int], within_ratio: Floats, cost: Integers) -> Choice:
     """The cheapest moves of these bundles (rows) after which no broker is above its usage in `within_ratio`.
 

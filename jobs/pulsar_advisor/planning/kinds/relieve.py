@@ -8,15 +8,13 @@ problem is small. Without a target it is 1.10 times the mean usage, as for `bala
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.cluster_state import Floats
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, clients, fixed, proposal
-from pulsar_advisor.planning.kinds.choosing import choose, target_of
+from pulsar_advisor.planning.kinds.choosing import choose, target_of, why_stays
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Room
 from pulsar_advisor.planning.proposals.proposal import Proposal
 
@@ -49,25 +47,8 @@ def propose(goal: Goal, room: Room) -> Proposal:
         "clients_gap": None if bound is None or not choice.reached else choice.cost // unit - bound,
     }
     left = [answer or choice.answers.get(row, Answer(row, BundleOutcome.NOT_NEEDED)) for row, answer in answers.items()]
-    caveats = [] if choice.reached else list(_short_of_it(goal, room, movable, broker, target, reached))
-    why = "no other broker may take, or has room for, a bundle"
-    return proposal(goal, after, left, figures, caveats, why_nothing=why)
-
-
-def _short_of_it(
-    goal: Goal, room: Room, movable: Sequence[int], broker: int, target: float, reached: float
-) -> Iterator[str]:
-    def without(moved: Floats) -> float:
-        return float(room.ratios(room.usage[[broker]] - moved[movable].sum(axis=0), [broker])[0])
-
-    likely, lowest = without(room.moved), without(room.arriving)
-    if likely <= target:
-        why = f"no other broker surely has room for more within {target:.1%}, or may take it"
-    elif lowest <= target:
-        why = (
-            f"{likely:.1%} probably stays even without any bundle that may move; less, and {lowest:.1%} at least, the "
-            "more of its CPU follows messages, which moving one bundle would show"
-        )
-    else:
-        why = f"{lowest:.1%} stays even without any bundle that may move"
-    yield f"{goal.brokers[0]} only falls to {reached:.1%}, not to {target:.1%}: {why}."
+    stays = why_stays(room, movable, broker, target)
+    why = stays or f"no other broker surely has room for more within {target:.1%}, or may take it"
+    caveats = [] if choice.reached else [f"{goal.brokers[0]} only falls to {reached:.1%}, not to {target:.1%}: {why}."]
+    why_nothing = stays or "no other broker may take, or has room for, a bundle"
+    return proposal(goal, after, left, figures, caveats, why_nothing=why_nothing)

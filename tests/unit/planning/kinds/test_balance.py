@@ -29,6 +29,18 @@ def test_without_a_target_a_tenth_above_the_mean_is_enough() -> None:
     assert even.decision.why_nothing == "every broker is within 33.0%"
 
 
+def test_what_stays_whatever_moves_is_why_a_target_is_missed() -> None:
+    names = {"a": ["pulsar/system", "t/n"], "b": ["t/n"]}
+    state = cluster({"a": [60, 10], "b": [5]}, namespaces=names)
+    why = "60.0% stays even without any bundle that may move"
+    assert planned(state, Goal("balance", (), 0.5)).decision.caveats == (
+        f"The busiest broker only gets to 60.0%, not to 50.0%: {why}.",
+    )
+    alone = cluster({"a": [60, 0], "b": [5]}, namespaces=names)
+    for goal in (Goal("balance", (), 0.5), Goal("relieve", ("a",), 0.5)):
+        assert planned(alone, goal).decision.why_nothing == why
+
+
 @given(
     sizes=st.lists(st.lists(st.integers(1, 30), max_size=3), min_size=2, max_size=3),
     target=st.integers(20, 80),
