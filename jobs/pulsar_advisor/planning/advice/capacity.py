@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.cluster_state import RESOURCE_NAMES, ClusterState, Floats
+from pulsar_advisor.model.cluster.cluster_state import DIRECT_MEMORY, MEMORY, RESOURCE_NAMES, ClusterState, Floats
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.resource_usage import deciding_resources, weighted_maximum
 
@@ -53,8 +53,11 @@ def uneven_sentence(state: ClusterState, settings: LoadBalancerSettings, exclude
         return None
     busiest = int(rows[np.nanargmax(usage)])
     broker = state.brokers.ids[busiest]
-    resource = RESOURCE_NAMES[deciding_resources(state.brokers.usage, state.brokers.limit, settings)[busiest]]
+    deciding = int(deciding_resources(state.brokers.usage, state.brokers.limit, settings)[busiest])
+    resource = RESOURCE_NAMES[deciding]
     is_above = f"{broker} is at {known.max():.1%} ({resource}), {how}"
+    if deciding in (MEMORY, DIRECT_MEMORY):
+        return f"{is_above}: no bundle takes {resource} along, so no move lowers it."
     if broker in excluded:
         return f"{is_above}, and is excluded by --exclude-broker."
     if state.load_manager == "simple":  # keeps no destination, so no goal can be planned for

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pulsar_advisor.model.cluster.cluster_state import CPU, ClusterState
-from pulsar_advisor.model.configuration.settings import ResolvedSettings
+from pulsar_advisor.model.cluster.cluster_state import CPU, DIRECT_MEMORY, ClusterState
+from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.advice.capacity import uneven_sentence
 
 
@@ -21,6 +21,15 @@ def test_of_an_overloaded_broker_the_goal_that_may_help_is_named(
 def test_nothing_is_advised_about_an_excluded_broker(state: ClusterState, settings: ResolvedSettings) -> None:
     assert uneven_sentence(state, settings.values, excluded=("a:8080",)) == (
         "a:8080 is at 90.0% (CPU), above the overload threshold of 85%, and is excluded by --exclude-broker."
+    )
+
+
+def test_no_goal_is_named_for_what_no_move_lowers(state: ClusterState) -> None:
+    state.brokers.usage[0, DIRECT_MEMORY] = 0.95 * state.brokers.limit[0, DIRECT_MEMORY]
+    weighted = resolve_settings("4.0.8", what_if={"loadBalancerDirectMemoryResourceWeight": "1"})
+    assert uneven_sentence(state, weighted.values) == (
+        "a:8080 is at 95.0% (direct memory), above the overload threshold of 85%: no bundle takes direct memory along, "
+        "so no move lowers it."
     )
 
 
