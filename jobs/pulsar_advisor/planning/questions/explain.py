@@ -328,5 +328,16 @@ def _reason(state: ClusterState, subject: Subject, proposal: Proposal) -> str:
                 index = int(outcomes.index[row])
                 name = state.brokers.ids[index] if kind == "broker" else state.bundle_name(index)
                 return outcomes.explain(row) if name == subject.name else f"{name}: {outcomes.explain(row)}"
-    manager = LOAD_MANAGERS[state.load_manager]
-    return f"{proposal.shedder} does not look at it: {manager} has no fit figures about it"
+    return f"{proposal.shedder} does not look at it: {_why_unasked(state, subject)}"
+
+
+def _why_unasked(state: ClusterState, subject: Subject) -> str:
+    """Why a shedder has no answer about a subject though it may give up other bundles of the same broker."""
+    bundles, brokers = np.array(sorted(subject.bundles), dtype=np.intp), state.brokers
+    fit = state.bundles.usable[bundles] & brokers.fit[state.bundles.owner[bundles]]
+    if subject.kind == "bundle" and fit.all():
+        if not state.bundles.topics[bundles].any():
+            return "none of its topics is loaded, so nothing would move"
+        if state.load_manager == "extensible":
+            return "it is not among the top bundles that its broker reports"
+    return f"{LOAD_MANAGERS[state.load_manager]} has no fit figures about it"

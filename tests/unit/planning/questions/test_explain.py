@@ -126,6 +126,31 @@ def test_a_bundle_without_an_owner_and_one_that_was_just_unloaded(state: Cluster
     assert "loadBalancerSheddingGracePeriodMinutes" in {flip.change.key for flip in recent.flips}
 
 
+@pytest.mark.parametrize(
+    ("topics", "reason"),
+    [
+        (1, "it is not among the top bundles that its broker reports"),
+        (0, "none of its topics is loaded, so nothing would move"),
+    ],
+)
+def test_why_a_bundle_is_not_looked_at_though_its_broker_gives_others(
+    state: ClusterState, topics: int, reason: str
+) -> None:
+    state.bundles.topics[2], state.bundles.reported[2] = topics, topics > 0
+    found = why(
+        replace(state, load_manager="extensible"),
+        "bundle",
+        "t/hot/0x80000000_0xc0000000",
+        shedder="TransferShedder",
+        placement="extensions.LeastResourceUsageWithWeight",
+        what_if={
+            "loadBalancerMaxNumberOfBundlesInBundleLoadReport": "2",
+            "loadBalancerSheddingConditionHitCountThreshold": "0",
+        },
+    )
+    assert found.sentence.endswith(f" stays on a:8080: TransferShedder does not look at it: {reason}.")
+
+
 def test_what_the_snapshot_does_not_hold_is_refused_with_the_nearest_name(state: ClusterState) -> None:
     with pytest.raises(UsageError, match="no broker 'a:8081'; the nearest is 'a:8080'"):
         why(state, "broker", "a:8081")
