@@ -42,14 +42,19 @@ def propose(goal: Goal, room: Room) -> Proposal:
         [*answers, *staying],
         {"bundles": len(rows), "may_have_arrived": len(arrived), "mean_ratio_if_one_more_fails": headroom},
         [*shortfall(before, answers), *_unreported(before, arrived), *without_headroom(after, headroom)],
-        why_nothing=_why_nothing(answers, arrived),
+        why_nothing=_why_nothing([*answers, *staying], arrived),
     )
 
 
 def _why_nothing(answers: Sequence[Answer], arrived: Sequence[int]) -> str:
-    if answers:
+    if any_stays(answers):
         return "no bundle can move"
     return "no bundle has a loaded topic that is known yet" if arrived else "no bundle has a loaded topic"
+
+
+def any_stays(answers: Sequence[Answer]) -> bool:
+    """Whether any bundle stays that clients use, and that isn't one of Pulsar's own."""
+    return any(answer.outcome not in (BundleOutcome.NO_TOPICS, BundleOutcome.PULSARS_OWN) for answer in answers)
 
 
 def _unreported(room: Room, arrived: Sequence[int]) -> Iterator[str]:

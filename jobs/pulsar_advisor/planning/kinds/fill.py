@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.cluster_state import NO_ROW
+from pulsar_advisor.model.cluster.cluster_state import CPU, NO_ROW
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.planning.kinds.answers import Answer, fixed, moved_to, proposal, why_nowhere
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Place, Room
@@ -73,10 +73,22 @@ def _why_nothing(room: Room, filled: Sequence[int], target: float, members: dict
     usage = float(room.usage_at_first[filled].min())
     if usage >= target:
         return f"its usage of {usage:.1%} has reached {target:.1%}"
+    if not room.receives[filled].any():
+        return f"{room.state.brokers.ids[filled[0]]} takes nothing: {_why_closed(room, filled[0])}"
     bundles = [row for rows in members.values() for row in rows]
     if not bundles:
         return "no other broker has a bundle that may move"
     first = max(bundles, key=room.share)
-    if not len(room.allowed(first)):
+    if not len(room.onto(filled).allowed(first)):
         return f"{room.state.bundle_name(first)} may not go there: {why_nowhere(room, first)}"
     return f"no bundle is small enough: the filled broker would end above {target:.1%}, or above the bundle's own"
+
+
+def _why_closed(room: Room, broker: int) -> str:
+    """Why a broker (a row) takes nothing."""
+    brokers = room.state.brokers
+    if not room.fit[broker]:
+        return "it isn't active, or its figures are incomplete or unfit"
+    if brokers.doubtful[broker]:
+        return "validation doubts its figures"
+    return "it reports no CPU limit" if brokers.limit[broker, CPU] <= 0 else "the request excludes it"

@@ -16,7 +16,7 @@ import numpy as np
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.kinds.answers import fixed, proposal
-from pulsar_advisor.planning.kinds.drain import mean_if_one_more_fails, without_headroom
+from pulsar_advisor.planning.kinds.drain import any_stays, mean_if_one_more_fails, without_headroom
 from pulsar_advisor.planning.kinds.packing import shortfall
 from pulsar_advisor.planning.kinds.restarting import Turn, turns_of
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Room
@@ -53,7 +53,9 @@ def propose(goal: Goal, room: Room) -> Proposal:
             *without_headroom(now.drained, headroom),
             *_later(turns[1:]),
         ],
-        why_nothing=f"no bundle of {goal.brokers[0]} can move" if now.answers else "no bundle has a loaded topic",
+        why_nothing=f"no bundle of {goal.brokers[0]} can move"
+        if any_stays([*now.answers, *staying])
+        else "no bundle has a loaded topic",
     )
 
 

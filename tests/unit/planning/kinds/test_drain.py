@@ -144,6 +144,13 @@ def test_a_limit_leaves_some_out_and_says_so() -> None:
     assert plan.decision.caveats == ("The limits leave out 1 of 3 unloads: 1 by --max-unloads 2.",)
 
 
+def test_a_broker_whose_bundles_may_not_move_is_not_called_idle() -> None:
+    state = cluster({"a": [10], "b": [10]})
+    for goal in (DRAIN_A, Goal("roll", ("a", "b"))):
+        plan = planned(state, goal, exclude_namespaces=("t/a-0",))
+        assert (plan.decision.why_nothing or "").endswith("can move")
+
+
 def test_an_empty_broker_needs_no_plan() -> None:
     assert planned(cluster({"a": [], "b": [10]}), DRAIN_A).decision.why_nothing == "no bundle has a loaded topic"
 

@@ -69,6 +69,27 @@ def test_where_nothing_moves_it_says_why(brokers: dict[str, list[float]], target
     assert (plan.decision.why_nothing or "").startswith(why)
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "why"),
+    [
+        ("available", False, "it isn't active, or its figures are incomplete or unfit"),
+        ("complete", False, "it isn't active, or its figures are incomplete or unfit"),
+        ("doubtful", True, "validation doubts its figures"),
+        ("limit", 0.0, "it reports no CPU limit"),
+    ],
+)
+def test_of_a_broker_that_takes_nothing_it_says_why(column: str, value: float, why: str) -> None:
+    state = cluster({"a": [20, 20, 20], "b": [20], "new": []})
+    getattr(state.brokers, column)[2] = value
+    plan = planned(state, Goal("fill", ("new",)))
+    assert plan.decision.why_nothing == f"new:8080 takes nothing: {why}"
+
+
+def test_of_a_broker_that_the_request_excludes_it_says_so() -> None:
+    plan = planned(cluster({"a": [20, 20], "new": []}), Goal("fill", ("new",)), exclude_brokers=("new:8080",))
+    assert plan.decision.why_nothing == "new:8080 takes nothing: the request excludes it"
+
+
 def test_one_large_bundle_is_not_passed_around() -> None:
     plan = planned(cluster({"a": [60], "new": []}), Goal("fill", ("new",), 0.8))
     assert (plan.decision.why_nothing or "").startswith("no bundle is small enough")
