@@ -102,13 +102,17 @@ def _is_file(url: URL) -> bool:
 
 
 def _asked(engine: Engine) -> int:
-    """The time (epoch milliseconds) of the database server, or of the file system that holds the file."""
+    """The time (epoch milliseconds) of the database server, or of the file system that holds the file.
+
+    Where that can only be read, nothing is written by any clock: this machine's will do for what is shown.
+    """
     if engine.dialect.name == "postgresql":
         with named_errors(engine), engine.connect() as connection:
             return int(connection.execute(text("SELECT extract(epoch FROM clock_timestamp()) * 1000")).scalar_one())
-    if not _is_file(engine.url):
+    folder = Path(str(engine.url.database)).parent
+    if not _is_file(engine.url) or not os.access(folder, os.W_OK):
         return time.time_ns() // 1_000_000
-    return round(1000 * store_time(UPath(str(engine.url.database)).parent).timestamp())
+    return round(1000 * store_time(UPath(folder)).timestamp())
 
 
 def _make_private(file: Path) -> None:
@@ -120,7 +124,8 @@ def _make_private(file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.is_dir():
         return
-    file.touch(mode=0o600)
+    if not file.exists():
+        file.touch(mode=0o600)
     with file.open("rb") as content:
         if content.read(len(_SQLITE_HEADER)) not in (b"", _SQLITE_HEADER):
             return

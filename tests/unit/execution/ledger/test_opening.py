@@ -82,6 +82,21 @@ def test_a_ledger_can_be_opened_again_and_by_many_at_once(tmp_path: Path) -> Non
     assert len(proposals_of_plan(open_ledger(url), DIGEST)) == 4
 
 
+def test_a_ledger_in_a_folder_that_can_only_be_read_has_a_clock_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite")) as ledger:
+
+        def refuse(**_: object) -> None:
+            raise PermissionError("read-only")
+
+        monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+        with pytest.raises(StorageError, match="can't write to"):  # a full disk stops whoever could write
+            ledger.now_ms()
+        monkeypatch.setattr("os.access", lambda *_: False)
+        assert ledger.now_ms() > 0
+
+
 def test_a_new_ledger_is_for_its_user_alone(tmp_path: Path) -> None:
     open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite").close()
     assert (tmp_path / "ledger.sqlite").stat().st_mode & 0o777 == 0o600
