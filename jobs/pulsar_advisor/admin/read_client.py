@@ -199,11 +199,8 @@ class ReadClient:
 
     def leader(self) -> str | None:
         """Id of the leader, None if there is currently none. Super-user; 2.8 and later."""
-        answer = self._get("/admin/v2/brokers/leaderBroker", accepted=(200, 404))
-        if answer.status == 404:
-            return None
-        found = decode(Document(answer.url, answer.body), _LEADER)
-        return found.broker_id
+        found = self._document_if_any("/admin/v2/brokers/leaderBroker")
+        return None if found is None else decode(found, _LEADER).broker_id
 
     def owned_bundles(self, cluster_name: str, broker: str) -> dict[str, bool]:
         """Bundles (`tenant/namespace/range`) owned by a broker, and whether each is active (not being unloaded).
@@ -252,8 +249,7 @@ class ReadClient:
     def isolation_policies(self, cluster_name: str) -> Document:
         """Namespace isolation policies by name, in the order Pulsar matches them. Super-user."""
         path = f"/admin/v2/clusters/{escaped(cluster_name)}/namespaceIsolationPolicies"
-        answer = self._get(path, accepted=(200, 404))  # 404: none was ever configured
-        return Document(answer.url, b"{}" if answer.status == 404 else answer.body)
+        return self._document_if_any(path) or Document(path, b"{}")  # none was ever configured
 
     def failure_domains(self, cluster_name: str) -> dict[str, list[str]]:
         """Ids of the brokers of each failure domain. Super-user."""
@@ -270,8 +266,8 @@ class ReadClient:
 
     def partitions(self, topic: str) -> int | None:
         """Number of partitions of a topic, by its full name; None if it no longer exists."""
-        answer = self._get(f"/admin/v2/{topic_path(topic)}/partitions", accepted=(200, 404))
-        return None if answer.status == 404 else decode(Document(answer.url, answer.body), _PARTITIONS).partitions
+        found = self._document_if_any(f"/admin/v2/{topic_path(topic)}/partitions")
+        return None if found is None else decode(found, _PARTITIONS).partitions
 
     def scalable_topics(self, namespace: str) -> tuple[str, ...]:
         """Full names (`topic://…`) of the scalable topics of a namespace, whose segments no other list has. 5.0 and
@@ -282,8 +278,7 @@ class ReadClient:
         """The segments of a scalable topic, by its full name; None if it no longer exists. Its statistics aren't asked:
         they would load segments."""
         path = topic_path(topic).removeprefix("topic/")
-        answer = self._get(f"/admin/v2/scalable/{path}", accepted=(200, 404), limit_bytes=LARGEST_REPORT_BYTES)
-        return None if answer.status == 404 else Document(answer.url, answer.body)
+        return self._document_if_any(f"/admin/v2/scalable/{path}", LARGEST_REPORT_BYTES)
 
     def migration(self) -> Migration | None:
         """A live migration of the metadata store; None where there is no such thing. Super-user; 4.2 and later."""
@@ -306,6 +301,11 @@ class ReadClient:
     ) -> Document:
         answer = self._get(path, broker, params, limit_bytes=limit_bytes)
         return Document(answer.url, answer.body)
+
+    def _document_if_any(self, path: str, limit_bytes: int = LARGEST_ANSWER_BYTES) -> Document | None:
+        """The document; None if Pulsar says that there is none."""
+        answer = self._get(path, accepted=(200, 404), limit_bytes=limit_bytes)
+        return None if answer.is_absence else Document(self._require(answer, 200).url, answer.body)
 
     def _get(
         self,

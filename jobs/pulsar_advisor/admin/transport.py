@@ -51,7 +51,8 @@ _REDIRECTS: Final = frozenset({307, 308})
 _REDIRECTS_OF_PROXIES: Final = frozenset({301, 302, 303})
 """For example from http to https, or to a login page."""
 _SUCCESS: Final = range(200, 300)
-_TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
+TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
+"""Another try, or another broker, may answer."""
 
 Parameters = Mapping[str, str]
 
@@ -140,12 +141,14 @@ class NoAnswer(ClusterUnreachable):
 class ErrorAnswer(ClusterUnreachable):
     """A broker answered, but with an error status.
 
-    `own_words` leaves out the broker's message, which may hold anything, so it is safe to write to disk.
+    `own_words` leaves out the broker's message, which may hold anything, so it is safe to write to disk. `is_absence`:
+    Pulsar itself says that there is no such thing; a proxy in front of it that doesn't know the path answers 404 too.
     """
 
-    def __init__(self, message: str, *, status: int, own_words: str | None = None) -> None:
+    def __init__(self, message: str, *, status: int, is_absence: bool = False, own_words: str | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.is_absence = is_absence
         self.own_words = own_words or message
 
 
@@ -182,6 +185,16 @@ class Answer:
             text = "" if self.body.lstrip()[:1] == b"<" else self.text
         lines = text.strip().splitlines()
         return plain(lines[0][:200]) if lines else ""
+
+    @property
+    def is_pulsars_own(self) -> bool:
+        """Whether an error is Pulsar's own, JSON with a reason: web servers and proxies answer with a page or text."""
+        return bool(self.reason) and self.body.lstrip()[:1] == b"{"
+
+    @property
+    def is_absence(self) -> bool:
+        """Whether Pulsar says that there is no such thing."""
+        return self.status == 404 and self.is_pulsars_own
 
 
 class AdminTransport:
@@ -261,8 +274,8 @@ class AdminTransport:
                 if method != "GET" and not error.unsent:
                     break
             else:
-                # A broker that is shutting down answers 503: direct the next call to another one.
-                self._first = (index + 1) % len(urls) if answer.status == 503 else index
+                # A broker that is shutting down, or a proxy without one, says so: direct the next call to another.
+                self._first = (index + 1) % len(urls) if answer.status in TRANSIENT else index
                 return answer
         raise NoAnswer(
             " · ".join(map(str, failures)),
@@ -297,7 +310,9 @@ class AdminTransport:
             return answer
         said = f" ({answer.reason})" if answer.reason else ""
         own_words = self._explain(answer, "")
-        raise ErrorAnswer(self._explain(answer, said), status=answer.status, own_words=own_words)
+        raise ErrorAnswer(
+            self._explain(answer, said), status=answer.status, is_absence=answer.is_absence, own_words=own_words
+        )
 
     def trust_brokers(self, brokers: Iterable[str]) -> None:
         """Allow calls and redirects to the hosts of these brokers. Raises `ValueError` if one isn't `host:port`."""
@@ -401,7 +416,7 @@ class AdminTransport:
 
     def _explain(self, answer: Answer, said: str) -> str:
         # Without valid credentials the web server answers (a page, text, its own JSON); Pulsar itself gives a reason.
-        if answer.status == 401 and answer.reason and answer.body.lstrip()[:1] == b"{":
+        if answer.status == 401 and answer.is_pulsars_own:
             return f"{answer.url}: 401, the role lacks permission{said}: use the credentials of a super-user"
         if answer.status == 401 and self.connection.has_credentials:
             return f"{answer.url}: 401, credentials rejected: check that the token or password belongs to this cluster"
@@ -413,8 +428,8 @@ class AdminTransport:
             return (
                 f"{answer.url}: {answer.status}, redirected by a proxy, not a broker: give the address it redirects to"
             )
-        if answer.status == 404 and not answer.reason:
-            return f"{answer.url}: 404, not found: check that this is the admin URL of a Pulsar broker"
+        if answer.status == 404 and not answer.is_pulsars_own:
+            return f"{answer.url}: 404, not found{said}: check that this is the admin URL of a Pulsar broker"
         return f"{answer.url}: {answer.status}{said}"
 
 
@@ -494,7 +509,7 @@ def _is_broken_connection(error: BaseException) -> bool:
 
 
 def _is_transient(answer: Answer) -> bool:
-    return answer.status in _TRANSIENT
+    return answer.status in TRANSIENT
 
 
 def _last_outcome(state: RetryCallState) -> Any:

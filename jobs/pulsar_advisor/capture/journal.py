@@ -92,7 +92,7 @@ class Journal:
         except UnreadableAnswer as error:
             self.fail(surface, broker, error)
         except ErrorAnswer as error:
-            if not (error.status == 404 and namespace is not None):
+            if not (error.is_absence and namespace is not None):
                 self.miss(surface, error.own_words, broker, namespace)
         except ClusterUnreachable as error:
             self.miss(surface, str(error), broker, namespace)

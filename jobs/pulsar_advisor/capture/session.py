@@ -12,7 +12,7 @@ import msgspec
 
 from pulsar_advisor.admin.metadata_store import MetadataReader, Node
 from pulsar_advisor.admin.read_client import ReadClient, UnreadableAnswer, decode
-from pulsar_advisor.admin.transport import AdminTransport, ErrorAnswer, NoAnswer
+from pulsar_advisor.admin.transport import TRANSIENT, AdminTransport, ErrorAnswer, NoAnswer
 from pulsar_advisor.capture.documents import LEADER_NODE
 from pulsar_advisor.capture.journal import CLUSTER, Journal
 from pulsar_advisor.capture.progress import CaptureProgress
@@ -165,13 +165,16 @@ class Session:
         self._finish([self.pool.submit(read_share, broker, share) for broker, share in shares if share])
 
     def _read_somewhere(self, surface: str, broker: str, read: Callable[[ReadClient, str], None], item: str) -> None:
-        """Read at this broker, or, if it doesn't answer, at any admin URL; once none answers, skip further reads."""
+        """Read at this broker, or, if it doesn't or can't for now, at any admin URL; once none answers, no more."""
         if broker != CLUSTER and self.journal.silence_of(broker) is None:
             try:
                 read(self.client(surface, any_broker_url=self.admin.web_address(broker)), item)
                 return
             except NoAnswer as error:
                 self.journal.silence(broker, str(error))
+            except ErrorAnswer as error:
+                if error.status not in TRANSIENT:
+                    raise
         silence = self.journal.silence_of(CLUSTER)
         if silence is not None:
             raise NoAnswer(silence, unsent=True)

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from pulsar_advisor.admin.read_client import Document, ReadClient, UnreadableAnswer, decode_once, topic_path
-from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer, Parameters
+from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer, ErrorAnswer, Parameters
 from pulsar_advisor.model.errors import ClusterUnreachable
 from web_server import HTTPServer
 
@@ -107,6 +107,19 @@ def test_no_isolation_policy_was_ever_configured(broker: HTTPServer, client: Rea
     assert client.isolation_policies("standalone").body == b"{}"
 
 
+@pytest.mark.parametrize("page", ["<html>nginx</html>", "default backend - 404", '{"message": "no Route matched"}', ""])
+def test_a_proxy_that_does_not_know_a_path_proves_no_absence(broker: HTTPServer, client: ReadClient, page: str) -> None:
+    broker.expect_request(re.compile("/admin/v2/.*")).respond_with_data(page, status=404)
+    for ask in (
+        client.leader,
+        lambda: client.isolation_policies("standalone"),
+        lambda: client.partitions("persistent://public/default/a"),
+        lambda: client.scalable_topic("topic://public/default/a"),
+    ):
+        with pytest.raises(ErrorAnswer, match="404, not found"):
+            ask()
+
+
 def test_a_namespace_without_anti_affinity_group_answers_with_nothing(broker: HTTPServer, client: ReadClient) -> None:
     broker.expect_request("/admin/v2/namespaces/public/default/antiAffinity").respond_with_data(status=204)
     assert client.anti_affinity_group("public/default") is None
@@ -146,7 +159,9 @@ def test_a_topic_is_one_tenant_one_namespace_and_the_rest(topic: str, path: str)
 
 
 def test_a_topic_deleted_in_the_meantime_has_no_partitions(broker: HTTPServer, client: ReadClient) -> None:
-    broker.expect_request("/admin/v2/persistent/public/default/a/partitions").respond_with_json({}, status=404)
+    broker.expect_request("/admin/v2/persistent/public/default/a/partitions").respond_with_json(
+        {"reason": "Topic not found"}, status=404
+    )
     assert client.partitions("persistent://public/default/a") is None
 
 

@@ -183,8 +183,11 @@ def test_a_get_is_sent_three_times_at_most(broker: HTTPServer) -> None:
     assert (answer.status, answer.reason, len(broker.log)) == (503, "closing", 3)
 
 
-def test_a_closing_broker_is_left_for_another(broker: HTTPServer, other: HTTPServer) -> None:
-    broker.expect_request(PATH).respond_with_data(status=503)
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_a_broker_that_can_not_answer_for_now_is_left_for_another(
+    broker: HTTPServer, other: HTTPServer, status: int
+) -> None:
+    broker.expect_request(PATH).respond_with_data(status=status)
     other.expect_request(PATH).respond_with_json(["c"])
     with AdminTransport(connection(url(broker), url(other))) as transport:
         assert json.loads(transport.get(PATH).body) == ["c"]
@@ -245,6 +248,8 @@ def test_a_silent_broker_is_not_asked_again() -> None:
         (401, '{"reason": "Unauthorized: clientAppId [reader]"}', r"the role lacks permission \(Unauthorized"),
         (403, '{"reason": "Don\'t have permission"}', r"forbidden \(Don't have permission\)"),
         (404, "<html>nginx</html>", "check that this is the admin URL of a Pulsar broker"),
+        (404, "default backend - 404", r"404, not found \(default backend - 404\): check that this is the admin URL"),
+        (404, '{"reason": "Namespace does not exist"}', r"404 \(Namespace does not exist\)$"),
         (301, "<html>Moved Permanently</html>", "301, redirected by a proxy, not a broker: give the address"),
         (412, '{"reason": "Invalid range\\nat org.apache"}', r"412 \(Invalid range\)$"),
     ],

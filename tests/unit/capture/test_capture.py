@@ -174,6 +174,31 @@ def test_a_namespace_that_cannot_be_read_is_named(cluster: FakeCluster, root: Ro
     assert "topic_names.jsonl.zst" not in {file["path"] for file in manifest["files"]}
 
 
+def test_a_namespace_behind_a_proxy_that_does_not_know_its_path_is_named(cluster: FakeCluster, root: Root) -> None:
+    for broker in (cluster.first, cluster.second):
+        broker.answers("/persistent/retail/orders", "<html>404 Not Found</html>", status=404)
+    manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
+    (entry,) = [entry for entry in manifest["missing"] if entry["namespace"]]
+    assert (entry["surface"], entry["namespace"]) == ("topic_names", "retail/orders")
+
+
+def test_a_broker_that_is_closing_costs_no_namespace(cluster: FakeCluster, root: Root) -> None:
+    namespaces = [f"retail/n{number}" for number in range(2)]  # one for each broker
+    for broker in (cluster.first, cluster.second):
+        broker.answers("/namespaces/retail", namespaces)
+        for namespace in namespaces:
+            broker.answers(f"/namespaces/{namespace}", {})
+            broker.answers(f"/namespaces/{namespace}/antiAffinity", "", status=204)
+            for topics in ("persistent/{}", "persistent/{}/partitioned", "non-persistent/{}/partitioned"):
+                broker.answers(f"/{topics.format(namespace)}", [])
+    for namespace in namespaces:
+        for path in (f"/namespaces/{namespace}", f"/persistent/{namespace}"):
+            cluster.second.answers(path, {"reason": "closing"}, status=503)
+    snapshot = capture(cluster.options(), root, Silence())
+    assert missing(manifest_of(root, snapshot)) == ONLY_IN_ZOOKEEPER
+    assert {line["namespace"] for line in lines_of(root, snapshot, "namespaces")} == set(namespaces)
+
+
 def test_a_cluster_that_falls_silent_midway_is_asked_once_and_no_more(cluster: FakeCluster, root: Root) -> None:
     namespaces = [f"retail/n{number}" for number in range(50)]
     for broker in (cluster.first, cluster.second):
