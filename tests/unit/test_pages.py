@@ -12,6 +12,9 @@ HISTORY = "CHANGELOG.md"
 NAMED = re.compile(r"`((?:bench|dags|docs|expectations|jobs|plugins|tests)/[a-z\d_./*-]+)`")
 """In lower case and whole: `tests/scenarios/clusters/NAME.yaml` is for the reader to name."""
 
+TABLE = re.compile(r"\|.*\|\n\|[ :|-]+\|\n")
+"""How one begins; Markdown takes rows after an empty line, or wrapped by hand, for a paragraph."""
+
 PAGES = [page for page in (*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")) if page.name != HISTORY]
 
 
@@ -26,3 +29,9 @@ def test_pages_name_files_of_the_repository() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_what_a_page_names_exists(page: Path) -> None:
     assert [name for name in named(page) if not any(REPOSITORY.glob(name.rstrip("/")))] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_every_row_of_a_page_is_in_a_table(page: Path) -> None:
+    blocks = page.read_text(encoding="utf-8").split("\n\n")
+    assert [block for block in blocks if block.startswith("| ") and not TABLE.match(block)] == []
