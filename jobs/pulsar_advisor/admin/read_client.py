@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 from urllib.parse import quote
@@ -164,6 +165,7 @@ class ReadClient:
         self._trust_brokers = transport.trust_brokers
         self._learn_web_address = transport.learn_web_address
         self._web_address = transport.web_address
+        self._another_broker = transport.another_broker
         self._any_broker_url = any_broker_url
         self._observe = observe
 
@@ -207,11 +209,23 @@ class ReadClient:
 
         Includes heartbeat and SLA bundles. The transport learns the broker's web address from the call. Super-user.
         """
-        path = f"/admin/v2/brokers/{escaped(cluster_name)}/{escaped(broker)}/ownedNamespaces"
-        answer = self._get(path, broker if self._web_address(broker) else None, limit_bytes=LARGEST_REPORT_BYTES)
-        self._learn_web_address(broker, answer.url)
+        answer = self._owned(cluster_name, broker, broker if self._web_address(broker) else None)
+        if self._web_address(broker) is None and (other := self._another_broker(broker)) is not None:
+            # It answered itself, under a load balancer's name or an alias. Another broker redirects to its own.
+            with suppress(ClusterUnreachable):
+                if self._web_address(other) is None:
+                    self._owned(cluster_name, other)
+                if self._web_address(other) is not None:
+                    self._owned(cluster_name, broker, other)
         owned = decode(Document(answer.url, answer.body), _OWNERSHIPS)
         return {bundle: ownership.is_active for bundle, ownership in owned.items()}
+
+    def _owned(self, cluster_name: str, broker: str, asked: str | None = None) -> Answer:
+        """What a broker owns, by the broker that is `asked` for it or any one: they redirect to it."""
+        path = f"/admin/v2/brokers/{escaped(cluster_name)}/{escaped(broker)}/ownedNamespaces"
+        answer = self._get(path, asked, limit_bytes=LARGEST_REPORT_BYTES)
+        self._learn_web_address(broker, answer.url)
+        return answer
 
     def load_report(self, broker: str) -> Document:
         """`LocalBrokerData` (Modular) or `LoadReport` (Simple), fresh; 500 under Extensible. Super-user."""

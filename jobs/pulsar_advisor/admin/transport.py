@@ -226,6 +226,7 @@ class AdminTransport:
         self._sleep = sleep
         self._first = 0
         self._web_addresses: dict[str, str] = {}
+        self._brokers: tuple[str, ...] = ()
         self._hosts = {WebAddress.parse(url).host for url in connection.admin_urls}
         self._lock = threading.Lock()
         self._session = _session(connection)
@@ -316,7 +317,8 @@ class AdminTransport:
 
     def trust_brokers(self, brokers: Iterable[str]) -> None:
         """Allow calls and redirects to the hosts of these brokers. Raises `ValueError` if one isn't `host:port`."""
-        hosts = {broker_host(broker) for broker in brokers}
+        self._brokers = tuple(brokers)
+        hosts = {broker_host(broker) for broker in self._brokers}
         with self._lock:
             self._hosts |= hosts
 
@@ -339,6 +341,12 @@ class AdminTransport:
         if known is None and self.connection.admin_urls[0].startswith("http://"):
             return f"http://{broker}"
         return known
+
+    def another_broker(self, broker: str) -> str | None:
+        """Another broker of the cluster, if possible one of a known web address; None if there is none."""
+        with self._lock:
+            others = (*self._web_addresses, *self._brokers)
+        return next((other for other in others if other != broker), None)
 
     def _exchange(self, method: str, url: str, params: Parameters | None, body: Any, limit_bytes: int) -> Answer:
         try:

@@ -82,6 +82,32 @@ def test_brokers_come_sorted(broker: HTTPServer, client: ReadClient) -> None:
     assert client.active_brokers("standalone") == ("a:8080", "b:8080")
 
 
+class OneBrokersOtherName(AdminTransport):
+    """Reaches broker-1 as `pulsar`, a load balancer's name or an alias; each broker redirects to the one that owns."""
+
+    def get(self, path: str, *, broker_url: str | None = None, **_options: object) -> Answer:
+        asked, owner = broker_url or "https://pulsar:8443", path.split("/")[5].partition(":")[0]
+        reached = "broker-1" if "pulsar" in asked else asked.removeprefix("https://").removesuffix(":8443")
+        return Answer(200, (asked if reached == owner else f"https://{owner}:8443") + path, b"{}")
+
+
+@pytest.mark.parametrize("first", ["broker-1:8080", "broker-2:8080"])
+def test_a_broker_that_is_reached_under_another_name_is_asked_for_its_own(first: str) -> None:
+    transport = OneBrokersOtherName(AdminConnection(admin_urls=("https://pulsar:8443",)))
+    transport.trust_brokers(["broker-1:8080", "broker-2:8080"])
+    for broker in sorted(("broker-1:8080", "broker-2:8080"), key=first.__ne__):
+        ReadClient(transport).owned_bundles("standalone", broker)
+    assert transport.web_address("broker-1:8080") == "https://broker-1:8443"
+    assert transport.web_address("broker-2:8080") == "https://broker-2:8443"
+
+
+def test_the_only_broker_under_another_name_keeps_it_to_itself() -> None:
+    transport = OneBrokersOtherName(AdminConnection(admin_urls=("https://pulsar:8443",)))
+    transport.trust_brokers(["broker-1:8080"])
+    assert ReadClient(transport).owned_bundles("standalone", "broker-1:8080") == {}
+    assert transport.web_address("broker-1:8080") is None
+
+
 @pytest.mark.parametrize(
     ("answer", "leader"),
     [
