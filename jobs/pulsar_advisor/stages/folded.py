@@ -44,6 +44,7 @@ class FoldedDays:
         """Whether a snapshot's day is over and was folded with it, as it is now.
 
         One that no day can hold goes with its day: without tables, or of another cluster that had this name in paths.
+        Whose one is that can't be read isn't known.
         """
         folded, day = self._snapshots.get(snapshot), self._days.get(day_of(snapshot))
         if day is None:
@@ -51,7 +52,11 @@ class FoldedDays:
         if not is_written(self._root, snapshot, "normalize"):
             return True
         if folded is None:
-            return read_manifest(self._root, snapshot).identity.cluster_name != day.cluster_name
+            try:
+                return read_manifest(self._root, snapshot).identity.cluster_name != day.cluster_name
+            except AdvisorError as error:
+                _log.warning("snapshot %s can't be read, so it stays: %s", snapshot, error)
+                return False
         return folded.manifest_sha256 == result_sha256(
             self._root, snapshot, "capture"
         ) and folded.validation_sha256 == result_sha256(self._root, snapshot, "validate")

@@ -119,6 +119,14 @@ def test_a_snapshot_that_was_validated_since_its_day_was_folded_stays(root: Root
     assert thinned(root, tables="14d").unfolded == (NOON,)
 
 
+def test_a_snapshot_that_can_not_be_read_stays_and_keeps_no_other(root: Root) -> None:
+    broken = f"{DAYS[0]}T220000Z"
+    snapshot(root, broken)
+    write_file(root.folder("raw", broken) / "manifest.json", b"{")
+    pruned = thinned(root, tables="14d", raw="3d")
+    assert (pruned.removed, pruned.unfolded) == ((MORNING, NOON, EVENING, NEXT), (broken,))
+
+
 def test_snapshots_of_a_damaged_day_stay_until_it_is_folded_again(root: Root) -> None:
     [file] = root.day_folder("load", DAYS[0]).iterdir()
     file.unlink()
