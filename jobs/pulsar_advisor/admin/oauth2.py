@@ -205,8 +205,11 @@ def _keeps_secrets(url: str) -> bool:
 
 
 def _decoded(kind: type[T], body: bytes | bytearray) -> T | None:
-    """None if the body is something else; it is not shown then, as it may hold a secret."""
+    """None if the body is something else; it is not shown then, as it may hold a secret.
+
+    Some issuers write numbers as text, which Pulsar's own client reads too.
+    """
     try:
-        return msgspec.json.decode(body, type=kind)
+        return msgspec.json.decode(body, type=kind, strict=False)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None

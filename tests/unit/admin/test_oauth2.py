@@ -29,7 +29,7 @@ class Issuer:
         self.server = server
         self.url = server.url_for("/realm")
         self.forms: list[dict[str, str]] = []
-        self.lifetime_s: int | None = 3600
+        self.lifetime_s: int | str | None = 3600
         server.expect_request(DISCOVERY, method="GET").respond_with_json({"token_endpoint": server.url_for("/token")})
         server.expect_request("/token", method="POST").respond_with_handler(self._give)
 
@@ -90,9 +90,11 @@ def test_the_key_may_lie_in_an_environment_variable(issuer: Issuer, monkeypatch:
     assert issuer.forms[0].keys() == {"grant_type", "client_id", "client_secret"}
 
 
-@pytest.mark.parametrize(("lifetime_s", "kept_s", "renewed_s"), [(3600, 3239, 3241), (None, 53, 55)])
+@pytest.mark.parametrize(
+    ("lifetime_s", "kept_s", "renewed_s"), [(3600, 3239, 3241), ("3600", 3239, 3241), (None, 53, 55)]
+)
 def test_a_token_is_renewed_before_it_expires(
-    issuer: Issuer, key_file: Path, lifetime_s: int | None, kept_s: float, renewed_s: float
+    issuer: Issuer, key_file: Path, lifetime_s: int | str | None, kept_s: float, renewed_s: float
 ) -> None:
     clock = Clock()
     issuer.lifetime_s = lifetime_s
