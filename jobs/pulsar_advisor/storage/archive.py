@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, BinaryIO, Final, cast
 
 import zstandard
+from upath import UPath
 
 from pulsar_advisor.documents.manifest import File, Manifest
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
@@ -26,6 +27,7 @@ from pulsar_advisor.storage.claim import CLOCK_TOLERANCE, claimed_as, remove_rem
 from pulsar_advisor.storage.files import (
     read_file,
     sha256_hex,
+    sha256_of_file,
     without_empty_folders,
     write_chunks,
     write_file,
@@ -66,6 +68,8 @@ def export_snapshot(root: Root, snapshot: str, file: Path) -> None:
         with tarfile.open(partial, "w", format=tarfile.PAX_FORMAT) as archive:
             _add(archive, MANIFEST, manifest)
             for path, entry in sorted(listed.items()):
+                if not (folder / path).exists():
+                    raise UsageError(f"{folder} has no {path} any more: a snapshot without raw files can't be exported")
                 content = read_file(folder / path, "capture")
                 _check(sha256_hex(content), entry, str(folder))
                 _add(archive, path, content)
@@ -79,9 +83,9 @@ def export_snapshot(root: Root, snapshot: str, file: Path) -> None:
 def import_snapshot(file: Path, root: Root) -> str:
     """Import an archive's snapshot under the root's cluster name and return its id; the manifest is unchanged.
 
-    An existing snapshot with the same manifest is left as it is. Raises `StorageError` for an archive
-    that holds anything but the snapshot's own, undamaged files, `UsageError` if another snapshot has that id. A
-    refused archive leaves nothing behind.
+    What is gone or damaged of an existing snapshot with the same manifest is put back. Raises `StorageError` for an
+    archive that holds anything but the snapshot's own, undamaged files, `UsageError` if another snapshot has that id.
+    A refused archive leaves nothing behind.
     """
     try:
         opened = file.open("rb")
@@ -159,25 +163,41 @@ def _take_in(archive: BinaryIO, source: str, root: Root) -> str:
             "check the clocks of this machine and of the one that captured it"
         )
     expected = _listed_files(document, source)
-    present = root.folder("raw", document.snapshot) / MANIFEST
-    if present.exists() and read_file(present, "capture") == manifest:
-        return document.snapshot  # the same snapshot, byte for byte: the manifest holds the hash of every file
+    folder = root.folder("raw", document.snapshot)
+    if (folder / MANIFEST).exists() and read_file(folder / MANIFEST, "capture") == manifest:
+        _take_files(archive, members, expected, source, folder)  # the same snapshot, byte for byte
+        return document.snapshot
     remove_remainders(root)
-    with without_empty_folders(present.parent.parent), claimed_as(root, document.snapshot) as lease:
-        for name, offset, size in members:
-            entry = expected.pop(name, None)
-            if entry is None:
-                raise StorageError(f"{source}: holds '{name}', which its manifest does not list: refused")
-            if size != entry.bytes:
-                raise StorageError(f"{source}: {entry.path} has {size} bytes, its manifest says {entry.bytes}")
-            _check(_sha256_of(_Content(archive, offset, size)), entry, source)
-            _check_lines(_Content(archive, offset, size), entry, source)
-            write_chunks(lease.folder / entry.path, _Content(archive, offset, size).pieces())
-        if expected:
-            raise StorageError(f"{source}: {some_of(expected)} missing: incomplete archive")
+    with without_empty_folders(folder.parent), claimed_as(root, document.snapshot) as lease:
+        _take_files(archive, members, expected, source, lease.folder)
         lease.require()
         write_file(lease.folder / MANIFEST, manifest)
     return document.snapshot
+
+
+def _take_files(
+    archive: BinaryIO, members: Iterator[tuple[str, int, int]], expected: dict[str, File], source: str, folder: UPath
+) -> None:
+    """Write each file that the folder lacks, or has otherwise than the manifest says."""
+    for name, offset, size in members:
+        entry = expected.pop(name, None)
+        if entry is None:
+            raise StorageError(f"{source}: holds '{name}', which its manifest does not list: refused")
+        if size != entry.bytes:
+            raise StorageError(f"{source}: {entry.path} has {size} bytes, its manifest says {entry.bytes}")
+        _check(_sha256_of(_Content(archive, offset, size)), entry, source)
+        _check_lines(_Content(archive, offset, size), entry, source)
+        if not _is_there(folder / entry.path, entry):
+            write_chunks(folder / entry.path, _Content(archive, offset, size).pieces())
+    if expected:
+        raise StorageError(f"{source}: {some_of(expected)} missing: incomplete archive")
+
+
+def _is_there(path: UPath, entry: File) -> bool:
+    try:
+        return sha256_of_file(path) == entry.sha256
+    except OSError:
+        return False
 
 
 def _checked_manifest(manifest: bytes, source: str) -> Manifest:

@@ -20,6 +20,7 @@ from pulsar_advisor.capture.raw_files import RawFile, SnapshotFiles
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage.archive import export_snapshot, import_snapshot
 from pulsar_advisor.storage.files import sha256_hex, write_file
+from pulsar_advisor.storage.removal import remove_raw_files
 from pulsar_advisor.storage.root import MANIFEST, Root
 
 SNAPSHOT = "20261121T083000Z"
@@ -72,6 +73,24 @@ def test_taking_the_same_snapshot_in_again_changes_nothing(archive: Path, target
     before = content_of(target)
     assert import_snapshot(archive, target) == SNAPSHOT
     assert content_of(target) == before
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_bytes(b"other")])
+def test_taking_the_same_snapshot_in_again_puts_back_what_is_gone_or_damaged(
+    archive: Path, target: Root, damage: Callable[[Path], object]
+) -> None:
+    import_snapshot(archive, target)
+    before = content_of(target)
+    damage(Path(str(target.folder("raw", SNAPSHOT))) / "topic_stats/0.jsonl.zst")
+    assert import_snapshot(archive, target) == SNAPSHOT
+    assert content_of(target) == before
+
+
+def test_a_snapshot_whose_raw_files_were_pruned_is_not_exported(captured: Root, tmp_path: Path) -> None:
+    remove_raw_files(captured, SNAPSHOT)
+    with pytest.raises(UsageError, match=r"has no tenants\.jsonl\.zst any more"):
+        export_snapshot(captured, SNAPSHOT, tmp_path / "snapshot.tar")
+    assert not list(tmp_path.glob("*.tar*"))
 
 
 def test_another_snapshot_of_the_same_second_is_not_overwritten(archive: Path, target: Root) -> None:
