@@ -5,6 +5,7 @@ A line that doesn't fit its schema, or lacks a required field, is kept apart and
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -156,6 +157,7 @@ _CORRUPT: Final = "_corrupt"
 _PATIENCE_S: Final = 60.0
 """How long to wait for what a query counted, after its end."""
 _HASHED_AT_ONCE = 8
+_OF_PATTERNS: Final = re.compile(r"[\\*?\[\]{}]")
 
 
 def spark_url(path: UPath) -> str:
@@ -163,6 +165,11 @@ def spark_url(path: UPath) -> str:
     if path.protocol in ("", "file"):
         return f"file://{path.path}"
     return f"s3a://{path.path}" if path.protocol == "s3" else str(path)
+
+
+def url_to_read(path: UPath) -> str:
+    """The same for a reader, which would take some characters in the name of a root for a pattern."""
+    return _OF_PATTERNS.sub(r"\\\g<0>", spark_url(path))
 
 
 def verify_files(folder: UPath, files: Sequence[File]) -> None:
@@ -319,12 +326,12 @@ def _counts(parsed: Iterable[DataFrame]) -> dict[str, tuple[int, int]]:
 
 def _path_in_snapshot() -> Column:
     """A file's path as in the manifest: the part after the folder `snapshot=<id>`."""
-    return sf.regexp_extract("_path", r"/snapshot(?:=|%3D)[^/]+/(.+)$", 1)
+    return sf.regexp_extract("_path", r"^.*/snapshot(?:=|%3D)[^/]+/(.+)$", 1)
 
 
 def _parsed(spark: SparkSession, folder: UPath, files: Sequence[File], surfaces: Sequence[str]) -> DataFrame:
     """Lines as in `RawTables.kept`. A file, or its folder, is named for its surface."""
-    lines = _lines(spark, [spark_url(folder / file.path) for file in files])
+    lines = _lines(spark, [url_to_read(folder / file.path) for file in files])
     only = surfaces[0] if len(surfaces) == 1 else None
     surface = sf.lit(only) if only else sf.substring_index(sf.substring_index("_path", "/", -1), ".", 1)
 
@@ -360,7 +367,7 @@ def _passing(spark: SparkSession, folder: UPath, files: Sequence[File], surface:
     required, and so finds the same lines unusable.
     """
     source = spark.read.schema(_schema(surface)).option("columnNameOfCorruptRecord", _CORRUPT)
-    lines = in_few_partitions(source.json([spark_url(folder / file.path) for file in files]))
+    lines = in_few_partitions(source.json([url_to_read(folder / file.path) for file in files]))
     parsed = lines.selectExpr("_metadata.file_path as _path", f"{_unusable(surface, '', _CORRUPT)} as _text", "*")
     observation = Observation()
     observed = parsed.observe(observation, sf.count("*").alias("lines"), sf.count("_text").alias("unreadable"))

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 from upath import UPath
 
-from pulsar_advisor.tables.raw import spark_url
+from pulsar_advisor.tables.raw import spark_url, url_to_read
 
 _WRITTEN: Final = {
     "compression": "zstd",
@@ -31,4 +31,4 @@ def write_parquet(frame: DataFrame, folder: UPath) -> None:
 
 def read_parquet(spark: SparkSession, schema: str | StructType, folder: UPath) -> DataFrame:
     """The rows of a folder; reading a page that isn't as it was written fails."""
-    return spark.read.schema(schema).options(**_READ).parquet(spark_url(folder))
+    return spark.read.schema(schema).options(**_READ).parquet(url_to_read(folder))

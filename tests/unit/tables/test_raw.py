@@ -7,7 +7,7 @@ from pulsar_advisor.documents.manifest import File, Manifest
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.storage.results import read_document
 from pulsar_advisor.storage.root import MANIFEST, Root
-from pulsar_advisor.tables.raw import spark_url, verify_files
+from pulsar_advisor.tables.raw import spark_url, url_to_read, verify_files
 from snapshots import skewed_modular_cluster
 
 
@@ -49,4 +49,8 @@ def test_a_file_that_is_gone_is_named(folder: UPath) -> None:
     ],
 )
 def test_hadoop_knows_a_path_by(path: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert spark_url(UPath(path)) == url
+    assert spark_url(UPath(path)) == url_to_read(UPath(path)) == url
+
+
+def test_a_reader_takes_no_part_of_a_path_for_a_pattern() -> None:
+    assert url_to_read(UPath("/data/[prod] {a,b}?*")) == r"file:///data/\[prod\] \{a,b\}\?\*"
