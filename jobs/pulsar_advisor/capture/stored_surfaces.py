@@ -25,7 +25,7 @@ from pulsar_advisor.capture.segments import SURFACE as SEGMENTS
 from pulsar_advisor.capture.segments import stored_segments
 from pulsar_advisor.capture.service_unit_state import SERVICE_UNIT_STATE
 from pulsar_advisor.capture.session import Session
-from pulsar_advisor.capture.surfaces import BrokerFacts, Line, load_manager_kind, settings_line
+from pulsar_advisor.capture.surfaces import BrokerFacts, Line, load_manager_kind, miss_topics_if_old, settings_line
 from pulsar_advisor.capture.system_topics import STATES
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
 from pulsar_advisor.model.text.some_of import some_of
@@ -225,6 +225,7 @@ def _read_configuration(session: Session, metadata: MetadataReader) -> None:
 
     def namespaces() -> Iterator[Line]:
         for namespace, _, policies in session.decoded("namespaces", metadata.policies(), POLICIES):
+            miss_topics_if_old(session, namespace)
             yield {"namespace": namespace, "antiAffinityGroup": None, "document": policies}
 
     def partitioned_topics() -> Iterator[Line]:

@@ -253,6 +253,19 @@ def _can_migrate(facts: BrokerFacts) -> bool:
 _DOMAINS: tuple[Domain, ...] = ("persistent", "non-persistent")
 
 
+def miss_topics_if_old(session: Session, namespace: str) -> bool:
+    """Whether a namespace has three parts, `tenant/cluster/namespace`; then record that its topics aren't listed.
+
+    Such ones are valid up to 4.0, and listed; all else that is asked of them is 404 in version 2 of the admin API.
+    """
+    is_old = namespace.count("/") == 2
+    if is_old:
+        session.journal.miss(
+            "topic_names", "its name has three parts: only loaded topics are known", namespace=namespace
+        )
+    return is_old
+
+
 def read_cluster(session: Session) -> None:
     """Read what applies to the whole cluster."""
     session.progress.begin("cluster", 3)
@@ -319,7 +332,7 @@ def read_namespaces(session: Session) -> list[str]:
             ],
         )
 
-    namespaces = sorted(found)
+    namespaces = [namespace for namespace in sorted(found) if not miss_topics_if_old(session, namespace)]
     session.for_each("namespaces", "namespaces", namespaces, read_policies)
     living = [namespace for namespace in namespaces if namespace not in deleted]
     session.for_each("topic names", "topic_names", living, read_topic_names)

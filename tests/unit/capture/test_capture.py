@@ -182,6 +182,17 @@ def test_a_namespace_behind_a_proxy_that_does_not_know_its_path_is_named(cluster
     assert (entry["surface"], entry["namespace"]) == ("topic_names", "retail/orders")
 
 
+def test_the_topics_of_a_namespace_of_three_parts_are_missing(cluster: FakeCluster, root: Root) -> None:
+    old = "retail/us-east/orders"
+    for broker in (cluster.first, cluster.second):
+        broker.answers("/namespaces/retail", ["retail/orders", old])
+    manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
+    assert [(entry["surface"], entry["namespace"]) for entry in manifest["missing"] if entry["namespace"]] == [
+        ("topic_names", old)
+    ]
+    assert [path for _, path in cluster.first.requests + cluster.second.requests if old in path] == []
+
+
 def test_a_broker_that_is_closing_costs_no_namespace(cluster: FakeCluster, root: Root) -> None:
     namespaces = [f"retail/n{number}" for number in range(2)]  # one for each broker
     for broker in (cluster.first, cluster.second):
