@@ -36,19 +36,21 @@ NOTHING: Final = "synthetic, with nothing in it"
 IDLE: Final = "synthetic, without traffic"
 SILENT: Final = "synthetic, without any report"
 TABLES: Final = "synthetic, its tables damaged after they were made"
+STARTED: Final = "recorded, one broker just started"
 SIMPLE: Final = "recorded from Simple brokers"
 EXTENSIBLE: Final = "recorded from Extensible brokers"
 TOPICLESS: Final = "recorded from Extensible brokers, one without topics"
 UNSEEN: Final = "recorded from Extensible brokers, what no check sees"
 """Blind spots: its corruptions are caught by nothing, as `docs/blind-spots.md` says."""
 ROUNDS: Final = (
-    *(RECORDED, FROZEN, SYNTHETIC, CLUSTER, NOTHING, IDLE, SILENT, TABLES, SIMPLE),
+    *(RECORDED, FROZEN, STARTED, SYNTHETIC, CLUSTER, NOTHING, IDLE, SILENT, TABLES, SIMPLE),
     *(EXTENSIBLE, TOPICLESS, UNSEEN),
 )
 
 _LOAD_MANAGERS: Final = {
     RECORDED: "modular",
     FROZEN: "modular",
+    STARTED: "modular",
     SIMPLE: "simple",
     EXTENSIBLE: "extensible",
     TOPICLESS: "extensible",
@@ -630,6 +632,16 @@ def topics_exchanged_their_figures(capture: Capture) -> str:
     for rate in RATES:
         one[rate], other[rate] = other[rate], one[rate]
     return "persistent://retail/payments/ledger-533"
+
+
+@corruption(STARTED, "brokers.serves_its_bundles")
+def report_before_the_first_statistics_pass(capture: Capture) -> str:
+    broker = capture.broker()
+    nothing = dict.fromkeys((*RATES, "numTopics", "numBundles", "numProducers", "numConsumers"), 0)
+    for source in ("rest", "zookeeper"):
+        capture.report(broker, source).update(nothing, bundles=[], lastStats={})
+    capture.raw.lines[capture.topic_file(broker)].clear()
+    return broker
 
 
 @corruption(TOPICLESS, "brokers.serves_its_bundles")

@@ -101,9 +101,7 @@ def facts_of_brokers(
                 "traffic_of_all_flows": sf.expr(
                     f"if(count(report_source) over () > 0, sum({flows}) over () > 0, null)"
                 ),
-                "serves_its_bundles": sf.expr(
-                    "if(report_source = 'metrics' and bundles_of_users > 0, topics > 0, null)"
-                ),
+                "serves_its_bundles": sf.expr("if(reported and bundles_of_users > 0, topics <> 0, null)"),
                 "impossible_counts": sf.expr(
                     f"if(report_source = 'load_report', {impossible(_HIGHEST_OF_BROKERS)}, null)"
                 ),
