@@ -260,9 +260,8 @@ def miss_topics_if_old(session: Session, namespace: str) -> bool:
     """
     is_old = namespace.count("/") == 2
     if is_old:
-        session.journal.miss(
-            "topic_names", "its name has three parts: only loaded topics are known", namespace=namespace
-        )
+        why = f"the name of {plain(namespace)} has three parts: only its loaded topics are known"
+        session.journal.miss("topic_names", why, namespace=namespace)
     return is_old
 
 

@@ -147,7 +147,7 @@ class AdminCluster:
         try:
             return frozenset(self._read.owned_bundles(self.cluster_name(), broker))
         except ErrorAnswer as error:
-            if error.status == 404:
+            if error.is_absence:
                 return frozenset()
             raise
 
@@ -162,7 +162,7 @@ class AdminCluster:
         try:
             policies = decode(self._read.policies(namespace), _POLICIES)
         except ErrorAnswer as error:
-            if error.status == 404:
+            if error.is_absence:
                 return ()
             raise
         return () if policies.deleted or policies.bundles is None else tuple(policies.bundles.boundaries)

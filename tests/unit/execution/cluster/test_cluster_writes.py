@@ -388,6 +388,15 @@ def test_a_broker_the_cluster_does_not_know_owns_nothing(httpserver: HTTPServer,
     assert cluster.owned_bundles(broker) == frozenset()
 
 
+def test_a_proxys_404_proves_neither_an_empty_broker_nor_a_deleted_namespace(
+    httpserver: HTTPServer, cluster: AdminCluster
+) -> None:
+    httpserver.expect_request(re.compile("/admin/v2/.*")).respond_with_data("404 page not found", status=404)
+    for ask in (lambda: cluster.owned_bundles(broker_id(httpserver)), lambda: cluster.boundaries(NAMESPACE)):
+        with pytest.raises(ClusterUnreachable, match="404, not found"):
+            ask()
+
+
 def test_usage_is_the_weighted_maximum_of_the_load_report(httpserver: HTTPServer, cluster: AdminCluster) -> None:
     broker = broker_id(httpserver)
     httpserver.expect_request("/admin/v2/brokers/live").respond_with_json([broker])
