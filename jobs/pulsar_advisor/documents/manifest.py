@@ -80,7 +80,7 @@ class Manifest(Document):
     started_at_ms: Count
     finished_at_ms: Count
     skew_ms: int
-    """Between the first and the last read of what moves with load."""
+    """Between the first and the last read; listening to what brokers publish is no part of it."""
     identity: Identity
     sources: Sources
     pulsar_version: str | None
