@@ -639,7 +639,8 @@ def report_before_the_first_statistics_pass(capture: Capture) -> str:
     broker = capture.broker()
     nothing = dict.fromkeys((*RATES, "numTopics", "numBundles", "numProducers", "numConsumers"), 0)
     for source in ("rest", "zookeeper"):
-        capture.report(broker, source).update(nothing, bundles=[], lastStats={})
+        report = capture.report(broker, source)
+        report.update(nothing, bundles=[], lastStats={}, startTimestamp=report["lastUpdate"] - 1_000)
     capture.raw.lines[capture.topic_file(broker)].clear()
     return broker
 

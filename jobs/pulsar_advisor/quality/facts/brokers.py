@@ -101,7 +101,11 @@ def facts_of_brokers(
                 "traffic_of_all_flows": sf.expr(
                     f"if(count(report_source) over () > 0, sum({flows}) over () > 0, null)"
                 ),
-                "serves_its_bundles": sf.expr("if(reported and bundles_of_users > 0, topics <> 0, null)"),
+                # What a Modular broker still owns hours after its topics were deleted is idle indeed.
+                "serves_its_bundles": sf.expr(
+                    "if(reported and bundles_of_users > 0 and (report_source = 'metrics' "
+                    f"or coalesce(report_updated_at_ms - start_timestamp_ms < {passes_ms}, true)), topics <> 0, null)"
+                ),
                 "impossible_counts": sf.expr(
                     f"if(report_source = 'load_report', {impossible(_HIGHEST_OF_BROKERS)}, null)"
                 ),
