@@ -1,13 +1,20 @@
 import sys
 from importlib import import_module
+from types import ModuleType
 
 import pytest
 
-from pulsar_advisor.quality.library import PostponedModule
+
+@pytest.fixture
+def library() -> ModuleType:
+    """Imported only here: Great Expectations comes with it, for seconds, also in processes that run other tests."""
+    return import_module("pulsar_advisor.quality.library")
 
 
-def test_a_postponed_module_is_imported_when_something_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    postponed = PostponedModule("colorsys")
+def test_a_postponed_module_is_imported_when_something_uses_it(
+    library: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    postponed = library.PostponedModule("colorsys")
     monkeypatch.setitem(sys.modules, "colorsys", postponed)
 
     assert import_module("colorsys") is postponed
@@ -15,14 +22,15 @@ def test_a_postponed_module_is_imported_when_something_uses_it(monkeypatch: pyte
     assert import_module("colorsys") is not postponed
 
 
+@pytest.mark.usefixtures("library")
 def test_great_expectations_comes_without_sparks_machine_learning_which_others_can_import() -> None:
     spark = import_module("great_expectations.compatibility.pyspark")
     assert type(spark.Bucketizer).__name__ == "NotImported"
     assert import_module("pyspark.ml.feature").Bucketizer
 
 
-def test_a_postponed_module_lacks_what_the_module_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    postponed = PostponedModule("colorsys")
+def test_a_postponed_module_lacks_what_the_module_lacks(library: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    postponed = library.PostponedModule("colorsys")
     monkeypatch.setitem(sys.modules, "colorsys", postponed)
 
     with pytest.raises(AttributeError, match="no_such_function"):
