@@ -109,7 +109,7 @@ def heap_weight_has_effect(case: Case) -> Violation | None:
     From 3.0 on the Modular manager's strategies don't read it.
     """
     weight = case.settings.load_balancer_memory_resource_weight
-    if not weight or case.settings.behaviour < MEMORY_RETIRED:
+    if not weight or case.settings.behaviour < MEMORY_RETIRED or not case.is_set("loadBalancerMemoryResourceWeight"):
         return None
     return Violation(f"loadBalancerMemoryResourceWeight={weight:g} changes nothing under the Modular manager")
 

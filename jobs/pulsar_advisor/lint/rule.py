@@ -19,7 +19,13 @@ from pulsar_advisor.model.cluster.cluster_state import (
     rate_per_s,
     throughput_bytes_per_s,
 )
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings
+from pulsar_advisor.model.configuration.settings import (
+    LoadBalancerSettings,
+    ResolvedSettings,
+    field_of,
+    setting_value,
+    text_of,
+)
 from pulsar_advisor.model.load.resource_usage import weighted_maximum, weighted_maximum_with_heap
 from pulsar_advisor.planning.proposals.configured import Configured, configured_of
 
@@ -108,8 +114,12 @@ class Case:
         return np.flatnonzero((bundles.owner == self.rows[position]) & bundles.reported).astype(np.int32)
 
     def is_set(self, key: str) -> bool:
-        """Whether an operator set a key, to whatever value."""
-        return not self.resolved.origins[key].startswith("default")
+        """Whether an operator set a key: dynamically, or to another value than the release's default.
+
+        A broker's runtime configuration holds every value, set or not.
+        """
+        value, default = getattr(self.settings, field_of(key)), setting_value(key, self.state.pulsar_version)
+        return self.resolved.origins[key] == "dynamic" or text_of(value) != text_of(default)
 
 
 @dataclass(frozen=True)

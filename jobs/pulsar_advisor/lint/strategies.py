@@ -120,7 +120,10 @@ def load_manager_reads_strategies(case: Case) -> Violation | None:
     ignored = [
         f"{key}={simple_name(value)}"
         for key, (value, used) in wanted.items()
-        if case.is_set(key) and simple_name(value) != simple_name(used) and case.resolved.origins[key] != "what-if"
+        if simple_name(value) != simple_name(used)
+        # Under Modular a default is ignored only beside another shedder that was set.
+        and (case.is_set(key) or case.state.load_manager == "modular")
+        and case.resolved.origins[key] != "what-if"
     ]
     if not ignored:
         return None

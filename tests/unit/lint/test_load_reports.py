@@ -99,6 +99,11 @@ def test_a_setting_that_blinds_the_leader_is_named(
     assert rule.find(case(50, 40, **of)) is None
 
 
+def test_the_weight_of_the_heap_that_3_0_has_by_default_was_not_set() -> None:
+    settings = {"loadBalancerMemoryResourceWeight": "1.0"}
+    assert load_reports.heap_weight_has_effect.find(case(50, settings=settings, pulsar_version="3.0.7")) is None
+
+
 def test_direct_memory_that_decides_is_named() -> None:
     rule, weight = load_reports.direct_memory_does_not_decide, "loadBalancerDirectMemoryResourceWeight"
     full = BrokerRow("b:8080", cpu=(10, 100), direct_memory=(90, 100))

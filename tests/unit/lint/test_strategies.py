@@ -1,6 +1,7 @@
 import pytest
 
 from pulsar_advisor.lint import strategies
+from pulsar_advisor.model.configuration.settings import resolve_settings, texts_of
 from states import BundleRow
 from unit.lint.cases import PACKAGE, case
 
@@ -61,10 +62,20 @@ def test_an_idle_broker_with_many_bundles_of_the_largest_namespace_gets_none() -
 
 def test_the_extensible_manager_ignores_a_placement_strategy() -> None:
     rule = strategies.load_manager_reads_strategies
-    found = rule.find(case(50, load_manager="extensible", placement="LeastLongTermMessageRate"))
+    found = rule.find(case(50, load_manager="extensible", placement="RoundRobinBrokerSelector"))
     assert found is not None
     assert "loadBalancerLoadPlacementStrategy=" in found.sentence
     assert rule.find(case(50, load_manager="extensible")) is None
+
+
+@pytest.mark.parametrize("load_manager", ["simple", "extensible"])
+@pytest.mark.parametrize("release", ["4.0.8", "5.0.1"])
+def test_default_strategies_in_a_runtime_configuration_were_not_set(load_manager: str, release: str) -> None:
+    rule, defaults = strategies.load_manager_reads_strategies, texts_of(resolve_settings(release).values)
+    of = {"load_manager": load_manager, "pulsar_version": release}
+    assert rule.find(case(50, settings=defaults, **of)) is None
+    dynamic = {"loadBalancerLoadSheddingStrategy": defaults["loadBalancerLoadSheddingStrategy"]}
+    assert rule.find(case(50, settings=defaults, dynamic=dynamic, **of)) is not None
 
 
 def test_from_5_0_1_the_modular_manager_ignores_avg_shedder_as_placement_of_another_shedder() -> None:
