@@ -39,6 +39,7 @@ class UpgradeRequest:
         """Refuse numbers out of bounds before anything is read."""
         CYCLES.check(self.cycles)
         SEEDS.check(self.seeds)
+        SEED.check(self.seed)
         SEED.check(self.seed + self.seeds - 1)
 
 

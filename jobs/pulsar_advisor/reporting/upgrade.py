@@ -114,12 +114,14 @@ def _headline(preview: UpgradePreview) -> str:
     upgrade = f"Upgrading Pulsar {before.release} to {preview.to}"
     if not preview.to.startswith(preview.judged_as):  # a milestone is judged as its release
         upgrade = f"{upgrade}, judged as {preview.judged_as},"
+    stays = (before.shedder, before.placement) == (after.shedder, after.placement)
+    replaces = f"replaces {_strategies(before)} by {_strategies(after)}"
     if not preview.pins:
-        return f"{upgrade} changes no setting of the load balancer"
-    if (before.shedder, before.placement) == (after.shedder, after.placement):
+        return f"{upgrade} changes no setting of the load balancer{'' if stays else f', but {replaces}'}"
+    if stays:
         changing = count(len(preview.pins), "setting")
         return f"{upgrade} changes {changing} of the load balancer; {_strategies(before)} stays"
-    return f"{upgrade} replaces {_strategies(before)} by {_strategies(after)}"
+    return f"{upgrade} {replaces}"
 
 
 def _strategies(balancer: Balancer) -> str:

@@ -12,10 +12,12 @@ from pulsar_advisor.documents.upgrade import UpgradePreview
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import SETTING_KEYS, LoadBalancerSettings, resolve_settings, text_of
 from pulsar_advisor.model.configuration.upgrade import settings_upgrade
+from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.recommendation.upgrade import UpgradeRequest, upgrade_preview
 from pulsar_advisor.simulation.request import DEFAULT_CYCLES
 from pulsar_advisor.simulation.scores import Ending, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import simulate
+from states import BrokerRow, BundleRow, cluster_state
 from unit.simulation.clusters import EVERY_LOAD_COUNTS, cluster
 
 UNEVEN = replace(cluster({"a": [12.0] * 7, "b": [5.0] * 4, "c": [10.0] * 2}), pulsar_version="4.0.8")
@@ -112,6 +114,18 @@ def test_an_extensible_cluster_keeps_its_strategies() -> None:
     )
     found = preview(state, UpgradeRequest("5.0.1", seeds=1, cycles=1))
     assert {one.shedder for one in (found.before, found.after)} == {"TransferShedder"}
+
+
+def test_brokers_own_namespaces_of_three_parts_which_4_2_no_longer_has_do_not_stop_it() -> None:
+    own = [BundleRow(f"{one}/live/b1:8080", "0x00000000_0xffffffff", "b1:8080") for one in ("pulsar", "sla-monitor")]
+    state = cluster_state([BrokerRow("b1:8080"), BrokerRow("b2:8080")], own, load_manager="extensible")
+    (score,) = preview(state, UpgradeRequest("5.0.1", seeds=1, cycles=1)).after.scores
+    assert score.error is None
+
+
+def test_no_seed_may_be_negative() -> None:
+    with pytest.raises(UsageError, match="--seed -1 is out of bounds"):
+        UpgradeRequest("5.0.1", seed=-1)
 
 
 def test_strategies_that_can_not_judge_the_cluster_are_said_not_to() -> None:

@@ -29,9 +29,19 @@ def test_the_first_line_says_which_strategies_take_over() -> None:
 
 def test_where_all_values_are_set_nothing_is_to_paste() -> None:
     staying = tuple(one for one in preview().settings if not one.changes)
-    found = upgrade_section(preview().model_copy(update={"pins": {}, "pinned": None, "settings": staying}))
+    update = {"pins": {}, "pinned": None, "settings": staying, "after": preview().before}
+    found = upgrade_section(preview().model_copy(update=update))
     assert found.headline == "Upgrading Pulsar 4.0.8 to 5.0.1 changes no setting of the load balancer"
     assert "To keep" not in "\n".join(upgrade_lines(found, WIDTH))
+
+
+def test_a_placement_that_the_release_replaces_is_in_the_first_line_though_no_setting_changes() -> None:
+    after = preview().before.model_copy(update={"placement": "RoundRobinBrokerSelector"})
+    found = upgrade_section(preview().model_copy(update={"pins": {}, "pinned": None, "after": after}))
+    assert found.headline.endswith(
+        "changes no setting of the load balancer, but replaces ThresholdShedder with LeastLongTermMessageRate by "
+        "ThresholdShedder with RoundRobinBrokerSelector"
+    )
 
 
 def test_each_setting_says_what_decides_it_and_where_the_default_is_from() -> None:

@@ -122,10 +122,11 @@ def _top_of_brokers(
     """Computed on demand: a cycle looks at a few brokers only."""
     bundles, names = state.bundles, state.namespaces.names
     excluded = state.namespaces.among(settings.load_balancer_shedding_excluded_namespaces)
-    shown = ~excluded & ~np.array([is_system_service_namespace(name, settings) for name in names], dtype=bool)
+    of_service = np.array([is_system_service_namespace(name, settings) for name in names], dtype=bool)
+    shown = ~excluded & ~of_service
     if not settings.load_balancer_shedding_bundles_with_policies_enabled:
-        for name in names:
-            require_namespace(name, settings)
+        for row in np.flatnonzero(~of_service).tolist():  # brokers leave out the others before they look up policies
+            require_namespace(names[row], settings)
         shown &= ~under_policies(state, isolation_of(state))
     recently = recently_unloaded(state, settings, now_ms)
     throughput = throughput_bytes_per_s(bundles.traffic)
