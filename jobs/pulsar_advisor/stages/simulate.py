@@ -12,19 +12,15 @@ from pulsar_advisor.documents.simulation import NotSimulated, Simulated, Simulat
 from pulsar_advisor.model.release import running_release
 from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
 from pulsar_advisor.planning.proposals.configured import configured_of
+from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.usage.scalable_topics import not_simulated
 from pulsar_advisor.simulation.request import SimulationRequest
 from pulsar_advisor.stages.simulate_combination import SimulationTask, simulate_combination
 from pulsar_advisor.storage.files import sha256_hex, write_file
 from pulsar_advisor.storage.lease import held
+from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import RESULT, Root
-from pulsar_advisor.tables.judged import (
-    inputs_of,
-    require_coverage,
-    resolved_request,
-    settings_of,
-    state_of,
-)
+from pulsar_advisor.tables.judged import inputs_of, require_coverage, settings_of, state_of
 from pulsar_advisor.tables.simulations import FOLDER, Row, remove_other_parts, remove_simulations
 
 if TYPE_CHECKING:
@@ -37,11 +33,9 @@ _SCORES: Final = TypeAdapter(tuple[SimulatedScore | NotSimulated, ...])
 
 def check(root: Root, snapshot: str, request: SimulationRequest) -> None:
     """Raise errors for unusable settings and data now, rather than after Spark has started."""
-    resolved_request(root, snapshot, request.combinations)
+    _combinations(root, snapshot, request)
     inputs_of(root, snapshot)
     require_coverage(root, snapshot, request.combinations.view, settings_of(root, snapshot, {}).values)
-    for point in request.points():
-        settings_of(root, snapshot, point)
 
 
 def run(
@@ -75,13 +69,13 @@ def run(
 
 def tasks(root: Root, snapshot: str, request: SimulationRequest) -> dict[str, SimulationTask]:
     """One simulation each: id -> what an executor needs to know. Placement varies fastest, so that few wait for one."""
-    combinations = resolved_request(root, snapshot, request.combinations)
+    combinations = request.combinations
     each = [
         (shedder, placement, point, combinations.seed + number)
-        for shedder in combinations.shedders
-        for point in request.points()
+        for point, resolved in _combinations(root, snapshot, request)
+        for shedder in resolved.shedders
         for number in range(request.seeds)
-        for placement in combinations.placements
+        for placement in resolved.placements
     ]
     validation_sha256 = inputs_of(root, snapshot).validation_sha256
     found: dict[str, SimulationTask] = {}
@@ -108,6 +102,15 @@ def tasks(root: Root, snapshot: str, request: SimulationRequest) -> dict[str, Si
         digest = sha256_hex(json.dumps(made_of, sort_keys=True).encode())[:_DIGITS]
         found[str(number)] = {**task, "part": f"part-{number:05}-{digest}.parquet"}
     return found
+
+
+def _combinations(root: Root, snapshot: str, request: SimulationRequest) -> list[tuple[dict[str, str], Request]]:
+    """Each point of the grid with its combinations: its settings may name other strategies as the cluster's own."""
+    manager = read_manifest(root, snapshot).load_manager
+    return [
+        (point, request.combinations.resolved(configured_of(manager, settings_of(root, snapshot, point).values)))
+        for point in request.points()
+    ]
 
 
 def _document(root: Root, snapshot: str, request: SimulationRequest, scores: Sequence[Row]) -> SimulationResult:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from pulsar_advisor.model.errors import Refused, UsageError
-from pulsar_advisor.model.plans.plan import PlanInputs
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.simulation.request import SimulationRequest, grid
 from pulsar_advisor.stages import simulate, simulate_combination
@@ -37,15 +36,28 @@ def test_a_snapshot_without_tables_is_not_simulated(root: Root, recorded: str) -
         simulate.check(root, recorded, SimulationRequest(Request("ThresholdShedder", "RoundRobinBrokerSelector")))
 
 
-def test_each_combination_point_and_seed_is_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulate, "resolved_request", lambda _root, _snapshot, request: request)
-    monkeypatch.setattr(simulate, "inputs_of", lambda *_: PlanInputs(manifest_sha256="m", validation_sha256="v"))
+def test_each_combination_point_and_seed_is_a_task() -> None:
     request = SimulationRequest(Request("AvgShedder", "all", seed=7), grid=grid([f"{GRACE}=1,2"]), seeds=2)
-    tasks = list(simulate.tasks(Root(str(tmp_path), "test"), SNAPSHOT, request).values())
+    tasks = list(simulate.tasks(Root(str(EARLIER), "live"), CAPTURED, request).values())
     assert len(tasks) == 6 * 2 * 2
     assert {(task["what_if"][GRACE], task["seed"]) for task in tasks} == {("1", 7), ("1", 8), ("2", 7), ("2", 8)}
     assert len({task["placement"] for task in tasks[:6]}) == 6
     assert len({task["part"] for task in tasks}) == len(tasks)
+
+
+def test_the_configured_strategies_are_those_of_each_point() -> None:
+    package = "org.apache.pulsar.broker.loadbalance.impl."
+    shedding, placement = (f"loadBalancerLoad{role}Strategy" for role in ("Shedding", "Placement"))
+    request = SimulationRequest(
+        Request("configured", "configured"),
+        what_if={placement: f"{package}RoundRobinBrokerSelector"},
+        grid=grid([f"{shedding}={package}OverloadShedder,{package}UniformLoadShedder"]),
+    )
+    tasks = simulate.tasks(Root(str(EARLIER), "live"), CAPTURED, request).values()
+    assert [(task["shedder"], task["placement"]) for task in tasks] == [
+        ("OverloadShedder", "RoundRobinBrokerSelector"),
+        ("UniformLoadShedder", "RoundRobinBrokerSelector"),
+    ]
 
 
 def simulations(root: Root) -> dict[str, bytes]:
