@@ -334,10 +334,15 @@ def _reason(state: ClusterState, subject: Subject, proposal: Proposal) -> str:
 def _why_unasked(state: ClusterState, subject: Subject) -> str:
     """Why a shedder has no answer about a subject though it may give up other bundles of the same broker."""
     bundles, brokers = np.array(sorted(subject.bundles), dtype=np.intp), state.brokers
-    fit = state.bundles.usable[bundles] & brokers.fit[state.bundles.owner[bundles]]
-    if subject.kind == "bundle" and fit.all():
-        if not state.bundles.topics[bundles].any():
+    owned = bundles[state.bundles.owner[bundles] != NO_ROW]
+    if subject.kind == "namespace" and not len(owned):
+        return "no broker owns any of its bundles, so nothing would move"
+    fit = state.bundles.usable[owned] & brokers.fit[state.bundles.owner[owned]]
+    if subject.kind != "broker" and fit.all():
+        if not state.bundles.topics[owned].any():
             return "none of its topics is loaded, so nothing would move"
         if state.load_manager == "extensible":
-            return "it is not among the top bundles that its broker reports"
+            if subject.kind == "bundle":
+                return "it is not among the top bundles that its broker reports"
+            return "none of its bundles is among the top ones that brokers report"
     return f"{LOAD_MANAGERS[state.load_manager]} has no fit figures about it"

@@ -151,6 +151,37 @@ def test_why_a_bundle_is_not_looked_at_though_its_broker_gives_others(
     assert found.sentence.endswith(f" stays on a:8080: TransferShedder does not look at it: {reason}.")
 
 
+def test_why_a_namespace_is_not_looked_at() -> None:
+    ring, busy, less = "0x00000000_0xffffffff", (1000.0, 1000.0, MIB, MIB), (10.0, 10.0, 1000.0, 1000.0)
+    brokers = [BrokerRow("a:8080", cpu=(80.0, 100.0), traffic=busy), BrokerRow("b:8080", cpu=(20.0, 100.0))]
+    bundles = [
+        BundleRow("t/hot", ring, "a:8080", busy, topics=2),
+        BundleRow("t/warm", ring, "a:8080", less, topics=2),
+        BundleRow("t/idle", ring, "a:8080"),
+        BundleRow("t/small", ring, "a:8080", (1.0, 1.0, 1.0, 1.0), topics=1),
+        BundleRow("t/unowned", ring, None),
+    ]
+    state = cluster_state(brokers, bundles, load_manager="extensible")
+    of: dict[str, Any] = {
+        "shedder": "TransferShedder",
+        "placement": "extensions.LeastResourceUsageWithWeight",
+        "what_if": {
+            "loadBalancerMaxNumberOfBundlesInBundleLoadReport": "2",
+            "loadBalancerSheddingConditionHitCountThreshold": "0",
+        },
+    }
+    reasons = {
+        "t/idle": "none of its topics is loaded, so nothing would move",
+        "t/small": "none of its bundles is among the top ones that brokers report",
+        "t/unowned": "no broker owns any of its bundles, so nothing would move",
+    }
+    for name, reason in reasons.items():
+        said = why(state, "namespace", name, **of).sentence
+        assert said == f"No bundle of {name} is unloaded: TransferShedder does not look at it: {reason}."
+    said = why(replace(state, load_manager="modular"), "namespace", "t/unowned").sentence
+    assert said.endswith(f"ThresholdShedder does not look at it: {reasons['t/unowned']}.")
+
+
 def test_what_the_snapshot_does_not_hold_is_refused_with_the_nearest_name(state: ClusterState) -> None:
     with pytest.raises(UsageError, match="no broker 'a:8081'; the nearest is 'a:8080'"):
         why(state, "broker", "a:8081")
