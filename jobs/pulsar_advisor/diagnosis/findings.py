@@ -10,7 +10,7 @@ from pulsar_advisor.capture.surfaces import oldest_release, prevailing_load_mana
 from pulsar_advisor.diagnosis.examination import Examination, Lack
 from pulsar_advisor.documents.diagnosis import Diagnosis, Row, Status
 from pulsar_advisor.model.configuration.class_names import simple_name
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import OF_THE_HOST, resolve_settings
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import some_of
@@ -253,7 +253,8 @@ def _load_manager(found: Examination) -> Iterator[Row]:
 def _settings(found: Examination) -> Iterator[Row]:
     known = {broker: answers.settings for broker, answers in found.answers.items() if answers.settings}
     differing = False
-    for key in sorted({key for settings in known.values() for key in settings} - {"loadManagerClassName"}):
+    compared = {key for settings in known.values() for key in settings} - {"loadManagerClassName", *OF_THE_HOST}
+    for key in sorted(compared):
         # If a broker lacks a key, its release doesn't have it.
         by_value = _brokers_by({broker: settings[key] for broker, settings in known.items() if key in settings})
         if len(by_value) > 1:

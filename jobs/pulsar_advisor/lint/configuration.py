@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from pulsar_advisor.lint.rule import Case, Violation, rule
-from pulsar_advisor.model.configuration.settings import SETTING_KEYS, setting_value
+from pulsar_advisor.model.configuration.settings import OF_THE_HOST, SETTING_KEYS, setting_value
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.placement.filters import semantic_version
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
-
-_OF_THE_HOST: Final = frozenset({"loadBalancerOverrideBrokerNicSpeedGbps", "loadBalancerOverrideBrokerNics"})
-"""Brokers on different machines may differ here."""
 
 
 @rule(
@@ -56,7 +51,7 @@ def brokers_agree(case: Case) -> Violation | None:
     The leader's count for decisions, each broker's own for its reports, and any broker can become the leader.
     """
     differing = []
-    for key in sorted(SETTING_KEYS - _OF_THE_HOST):
+    for key in sorted(SETTING_KEYS - OF_THE_HOST):
         values = {settings[key] for settings in case.runtime.values() if key in settings}
         if len(values) > 1:
             differing.append(f"{key} ({' or '.join(sorted(values))})")

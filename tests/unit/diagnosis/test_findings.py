@@ -187,6 +187,12 @@ def test_brokers_that_disagree_are_named_with_their_values() -> None:
     assert row.sentence == "brokers disagree on maxUnloadPercentage: 0.2 at b1:8080; 0.5 at b2:8080"
 
 
+def test_brokers_may_have_other_network_cards() -> None:
+    settings = ({**SETTINGS, "loadBalancerOverrideBrokerNicSpeedGbps": speed} for speed in ("10.0", "25.0"))
+    answers = {name: broker(settings=values) for name, values in zip(("b1:8080", "b2:8080"), settings, strict=True)}
+    assert not_ok(healthy(answers=answers)) == []
+
+
 def test_a_setting_that_only_a_newer_release_has_is_no_disagreement() -> None:
     assert not_ok(healthy(answers=second(settings={**SETTINGS, "maxUnloadPercentage": "0.2"}))) == []
 

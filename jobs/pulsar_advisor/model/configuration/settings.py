@@ -397,6 +397,9 @@ _FIELD_OF_KEY: Final[dict[str, str]] = {
 SETTING_KEYS: Final[frozenset[str]] = frozenset(_FIELD_OF_KEY)
 """Pulsar's keys that are resolved; `planning.requests.what_if` decides which of them a what-if may set."""
 
+OF_THE_HOST: Final = frozenset({"loadBalancerOverrideBrokerNicSpeedGbps", "loadBalancerOverrideBrokerNics"})
+"""Pulsar's keys in which brokers on different machines may differ."""
+
 ALLOWED_KEYS: Final[frozenset[str]] = frozenset(key for keys in _defaults().values() for key in keys)
 """Pulsar's keys that may be stored from a broker's configuration: none of them can contain a secret."""
 
