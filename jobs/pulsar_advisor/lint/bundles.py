@@ -17,21 +17,23 @@ from pulsar_advisor.model.text.some_of import count
 def large_namespaces_have_bundles_for_all_brokers(case: Case) -> Violation | None:
     """A namespace with more load than a broker's fair share has at least as many bundles as there are brokers.
 
-    A namespace can use only as many brokers as it has bundles.
+    A namespace can use only as many brokers as it has bundles, and of those its isolation policy leaves it.
     """
     bundles, names, brokers = case.state.bundles, case.state.namespaces.names, len(case.rows)
     total = float(case.bundle_throughput.sum())
     if not total or brokers < 2:
         return None
     load = np.bincount(bundles.namespace, weights=case.bundle_throughput, minlength=len(names)) / total
-    bundle_counts = case.bundle_counts
-    few = np.flatnonzero((load > 1 / brokers) & (bundle_counts < brokers))
+    bundle_counts, isolation = case.bundle_counts, isolation_of(case.state)
+    # Those of each policy, and of NO_POLICY, the last row.
+    usable = np.vstack([isolation.primary, isolation.shared])[:, case.rows].sum(axis=1)[isolation.policy_of_namespace]
+    few = np.flatnonzero((load > 1 / brokers) & (bundle_counts < usable))
     if not len(few):
         return None
     worst = int(few[load[few].argmax()])
     return Violation(
         f"{names[worst]} has {load[worst]:.0%} of the throughput and {count(int(bundle_counts[worst]), 'bundle')} "
-        f"for {brokers} brokers"
+        f"for {usable[worst]} brokers"
     )
 
 

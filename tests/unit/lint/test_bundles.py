@@ -19,6 +19,16 @@ def test_a_large_namespace_with_few_bundles_is_named() -> None:
     assert rule.find(case(50, 40, bundles=[*owned("t/large", 9), *owned("t/small", 1)])) is None
 
 
+def test_a_namespace_needs_no_more_bundles_than_its_policy_leaves_it_brokers() -> None:
+    rule = bundles.large_namespaces_have_bundles_for_all_brokers
+    rows = [*owned("t/isolated", 5), *owned("t/free", 5)]
+    policy = IsolationPolicy("p", ("t/isolated",), ("b[12].*",), (), 1, 100)
+    assert rule.find(case(50, 40, 30, 20, bundles=rows, isolation_policies=(policy,))) is None
+    found = rule.find(case(50, 40, 30, 20, 10, bundles=rows, isolation_policies=(policy,)))
+    assert found is not None
+    assert found.sentence == "t/free has 50% of the throughput and 2 bundles for 3 brokers"
+
+
 def test_a_default_below_the_number_of_brokers_is_named() -> None:
     rule = bundles.new_namespaces_get_bundles_for_all_brokers
     found = rule.find(case(1, 2, 3, 4, 5))
