@@ -216,7 +216,9 @@ def scale_lines(found: Scale) -> Iterator[str]:
         yield f"{count(size.brokers, 'broker'):>15}: {usage:<17} busiest, divided evenly  {mark}".rstrip()
     if found.base_ratio > 0:
         yield f"up to {found.base_ratio:.0%} of the CPU usage may not follow messages"
-    yield f"the largest bundle, {found.largest_bundle}, needs up to {found.largest_bundle_ratio:.1%} of a broker alone"
+    if found.largest_bundle_ratio > 0:
+        share = f"{found.largest_bundle_ratio:.1%} of a broker"
+        yield f"the largest bundle, {found.largest_bundle}, needs up to {share} alone"
     if found.losses_that_do_not_fit:
         yield f"if one broker fails, the others have no room if it is {some_of(found.losses_that_do_not_fit)}"
     else:

@@ -80,7 +80,8 @@ def namespaces_have_room_for_splits(case: Case) -> Violation | None:
 @rule(
     severity="warning",
     source="apache/pulsar#11937, apache/pulsar#12527",
-    remedy="give the topic more partitions, or raise the limits",
+    remedy="give the topic more partitions, split its segment (pulsar-admin scalable-topics split-segment), or raise "
+    "the limits",
 )
 def topics_fit_into_bundles(case: Case) -> Violation | None:
     """No single topic is above the limits of a bundle.
@@ -112,7 +113,9 @@ def flow_splits_in_two(case: Case) -> Violation | None:
     It fills one child after the other up to the limits. The Extensible manager splits only if that makes two children,
     so a bundle of more than twice a limit is split only if a single topic exceeds the limit.
     """
-    if case.settings.default_namespace_bundle_split_algorithm != _FLOW:
+    settings = case.settings
+    by_flow = settings.default_namespace_bundle_split_algorithm == _FLOW
+    if not by_flow or not settings.load_balancer_auto_bundle_split_enabled:
         return None
     larger = _busier(case.state.bundles.traffic, _limits(case), times=2)
     stuck = larger & _above_limits(case) & (case.state.bundles.topics > 1)

@@ -120,3 +120,11 @@ def test_sizes_are_shown_beside_the_one_there_is() -> None:
         "the largest bundle, t/n/0x0_0x1, needs up to 30.0% of a broker alone",
         "if one broker fails, the others have no room if it is b",
     ]
+
+
+def test_no_largest_bundle_is_named_where_none_has_load() -> None:
+    idle = Scale(1, 0.5, "right", "high", "1 is enough.", (Machine("4 cores", 1, 1, 1),), (), 0.0, "", 0.0, ())
+    assert list(scale_lines(idle)) == [
+        "1 is enough. (verdict: right, confidence: high)",
+        "whichever broker fails, the others have room for its bundles",
+    ]

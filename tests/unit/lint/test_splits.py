@@ -48,12 +48,18 @@ def test_a_topic_above_the_limits_is_named() -> None:
     assert found.sentence.startswith("persistent://t/n/hot alone, the busiest of 2 such topics, has 40,001 msg/s")
 
 
+def test_a_segment_is_split_as_it_has_no_partitions() -> None:
+    assert "split its segment (pulsar-admin scalable-topics split-segment)" in splits.topics_fit_into_bundles.remedy
+
+
 def test_a_bundle_that_flow_would_split_in_more_than_two_is_named() -> None:
     flow = {"defaultNamespaceBundleSplitAlgorithm": "flow_or_qps_equally_divide"}
     rule, huge = splits.flow_splits_in_two, replace(LARGE, traffic=(70_000, 1, 1e6, 1e6))
     found = rule.find(case(50, bundles=[huge], settings=flow, load_manager="extensible"))
     assert found is not None
     assert found.sentence == "t/n/0x00000000_0x80000000 has more than twice the load of a bundle"
+    by_hand = {**flow, "loadBalancerAutoBundleSplitEnabled": "false"}
+    assert rule.find(case(50, bundles=[huge], settings=by_hand, load_manager="extensible")) is None
     assert rule.find(case(50, bundles=[LARGE], settings=flow, load_manager="extensible")) is None
     assert rule.find(case(50, bundles=[huge], load_manager="extensible")) is None
 
