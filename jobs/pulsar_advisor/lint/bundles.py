@@ -107,11 +107,11 @@ def brokers_may_take_more_topics(case: Case) -> Violation | None:
 
     Placement leaves full brokers out, whatever their load; where all are full, the Extensible manager finds none.
     """
-    limit = case.settings.load_balancer_broker_max_topics
-    full = np.flatnonzero(case.state.brokers.topics[case.rows] >= limit)
+    limit, topics = case.settings.load_balancer_broker_max_topics, case.state.brokers.topics[case.rows]
+    full = np.flatnonzero(topics >= limit)
     if not len(full):
         return None
     return Violation(
         f"{len(full)} of {len(case.rows)} brokers have {limit:,} topics or more, {case.broker(int(full[0]))} for one",
-        {"loadBalancerBrokerMaxTopics": str(2 * limit)},
+        {"loadBalancerBrokerMaxTopics": str(2 * max(int(topics.max()), 1))},
     )

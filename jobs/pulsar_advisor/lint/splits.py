@@ -34,11 +34,15 @@ def _busier(traffic: Floats, limits: SplitLimits, times: int = 1) -> Booleans:
     return busier
 
 
-def _busiest_of(case: Case, bundles: Booleans) -> str:
+def _busiest(case: Case, bundles: Booleans) -> int:
     rows = np.flatnonzero(bundles)
-    busiest = int(rows[case.bundle_throughput[rows].argmax()])
-    others = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
-    return f"{case.state.bundle_name(busiest)}{others}"
+    return int(rows[case.bundle_throughput[rows].argmax()])
+
+
+def _busiest_of(case: Case, bundles: Booleans) -> str:
+    number = np.count_nonzero(bundles)
+    others = f" and {number - 1} more" if number > 1 else ""
+    return f"{case.state.bundle_name(_busiest(case, bundles))}{others}"
 
 
 @rule(
@@ -68,12 +72,13 @@ def namespaces_have_room_for_splits(case: Case) -> Violation | None:
     At loadBalancerNamespaceMaximumBundles automatic splits end, and there is no way to merge bundles.
     """
     bundles, maximum = case.state.bundles, case.settings.load_balancer_namespace_maximum_bundles
-    stuck = _above_limits(case) & (bundles.topics > 1) & (case.bundle_counts[bundles.namespace] >= maximum)
+    counts = case.bundle_counts[bundles.namespace]
+    stuck = _above_limits(case) & (bundles.topics > 1) & (counts >= maximum)
     if not stuck.any():
         return None
     return Violation(
-        f"{_busiest_of(case, stuck)} is above a limit, its namespace has {maximum} bundles",
-        {"loadBalancerNamespaceMaximumBundles": str(2 * maximum)},
+        f"{_busiest_of(case, stuck)} is above a limit, its namespace has {counts[_busiest(case, stuck)]} bundles",
+        {"loadBalancerNamespaceMaximumBundles": str(2 * int(counts[stuck].max()))},
     )
 
 

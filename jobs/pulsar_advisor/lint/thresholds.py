@@ -108,16 +108,16 @@ def history_follows_the_load(case: Case) -> Violation | None:
     if case.own.shedder != "ThresholdShedder":
         return None
     kept = case.settings.load_balancer_history_resource_percentage
-    if kept >= 1:
-        return Violation("the first sample counts for ever", {"loadBalancerHistoryResourcePercentage": "0.9"})
-    minutes = math.log(0.5) / math.log(kept) * case.settings.load_balancer_shedding_interval_minutes if kept > 0 else 0
+    interval = case.settings.load_balancer_shedding_interval_minutes
     grace = case.settings.load_balancer_shedding_grace_period_minutes
+    most = math.floor(100 * 0.5 ** (interval / grace)) / 100 if grace > 0 else 0
+    change = {"loadBalancerHistoryResourcePercentage": f"{min(most, 0.9):g}"}
+    if kept >= 1:
+        return Violation("the first sample counts for ever", change)
+    minutes = math.log(0.5) / math.log(kept) * interval if kept > 0 else 0
     if minutes <= grace:
         return None
-    return Violation(
-        f"half of a change shows after {minutes:.0f} minutes, the grace period is {grace}",
-        {"loadBalancerHistoryResourcePercentage": "0.9"},
-    )
+    return Violation(f"half of a change shows after {minutes:.0f} minutes, the grace period is {grace}", change)
 
 
 @rule(

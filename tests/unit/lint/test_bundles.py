@@ -65,3 +65,7 @@ def test_a_broker_with_all_topics_it_may_have_is_named() -> None:
     assert found is not None
     assert found.sentence == "1 of 2 brokers have 50,000 topics or more, full:8080 for one"
     assert rule.find(case(50, brokers=[full], settings=found.change)) is None
+    fuller = case(50, brokers=[full, BrokerRow("fuller:8080", topics=120_000)])
+    found = rule.find(fuller)
+    assert found is not None
+    assert found.change == {"loadBalancerBrokerMaxTopics": "240000"}

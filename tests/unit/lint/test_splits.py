@@ -21,11 +21,14 @@ def test_a_bundle_above_a_limit_without_automatic_splits_is_named() -> None:
 
 
 def test_a_full_namespace_with_a_bundle_above_a_limit_is_named() -> None:
-    rule, full = splits.namespaces_have_room_for_splits, {"loadBalancerNamespaceMaximumBundles": "2"}
+    rule, key = splits.namespaces_have_room_for_splits, "loadBalancerNamespaceMaximumBundles"
+    full = {key: "2"}
     found = rule.find(case(50, bundles=[LARGE, SMALL], settings=full))
     assert found is not None
     assert "is above a limit, its namespace has 2 bundles" in found.sentence
     assert rule.find(case(50, bundles=[LARGE, SMALL], settings=found.change)) is None
+    created_with_more = rule.find(case(50, bundles=[LARGE, SMALL], settings={key: "1"}))
+    assert created_with_more == found
     assert rule.find(case(50, bundles=[SMALL], settings=full)) is None
 
 

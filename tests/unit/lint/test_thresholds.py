@@ -51,6 +51,12 @@ APART = (broker("busy:8080", 90, 3, 3000), broker("idle:8080", 10, 1, 10))
         (
             thresholds.history_follows_the_load,
             (50,),
+            {"loadBalancerSheddingGracePeriodMinutes": "5"},
+            "half of a change shows after 7 minutes, the grace period is 5",
+        ),
+        (
+            thresholds.history_follows_the_load,
+            (50,),
             {"loadBalancerHistoryResourcePercentage": "1"},
             "the first sample counts for ever",
         ),
