@@ -372,6 +372,9 @@ def undo(
     for step in back.steps:
         move = f"{step.source} → {step.destination}" if step.executable else f"left out: {step.not_executable_because}"
         say(f"{step.id} {step.bundle_name} {move}")
+    if not back.executable_steps:
+        say("nothing can be moved back: there is nothing to approve")
+        return
     consents = "".join(f" {needed.consent.flag}" for needed in needed_consents(back))
     say("for somebody else to approve, from another account:")
     say(f"pulsar-advisor approve {short(written.digest)} --as NAME{consents}")

@@ -87,6 +87,19 @@ def test_undo_proposes_a_plan_that_moves_back_what_a_run_moved(
     assert cluster.owners[f"{NAMESPACE}/{LOWER}"] == B1
 
 
+def test_undo_asks_for_no_approval_where_nothing_can_be_moved_back(
+    root: Root, ledger: Ledger, cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_plan(root, PLAN)
+    run(approved(ledger, PLAN), ledger, cluster)
+    cluster.owners[f"{NAMESPACE}/{LOWER}"] = B1
+    assert undo(PLAN, root) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"undo-step-001 {NAMESPACE}/{LOWER} left out: the bundle is on {B1} already",
+        "nothing can be moved back: there is nothing to approve",
+    ]
+
+
 def test_undo_as_json_names_plan_and_steps(
     root: Root, ledger: Ledger, cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
