@@ -9,20 +9,34 @@ from pulsar_advisor.history.difference import Difference, difference
 from pulsar_advisor.model.cluster.snapshot_id import day_of, is_snapshot_id
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.stages.moments import moment_at
-from pulsar_advisor.storage.history import day_if_any, days_between
+from pulsar_advisor.storage.history import day_if_any, days_between, read_day
+from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import LATEST, Root
+from pulsar_advisor.storage.written import is_written
 from pulsar_advisor.tables.days import read_day_tables
 
 
 def run(root: Root, earlier: str, later: str) -> Difference:
     """Compare two snapshots, each an id, `latest`, or a day (its last folded snapshot).
 
-    Raises `UsageError` for one that isn't known, and unless the first is the earlier one.
+    Raises `UsageError` for one that isn't known, and unless the first is the earlier one and both are of one cluster:
+    several may have used one name in paths.
     """
     first, last = _snapshot(root, earlier), _snapshot(root, later)
     if first >= last:
         raise UsageError(f"{first} isn't before {last}: give the earlier one first")
-    return difference(moment_at(root, first), moment_at(root, last), dict(_causes(root, first, last)))
+    moments = moment_at(root, first), moment_at(root, last)
+    was, is_ = _cluster_name(root, first), _cluster_name(root, last)
+    if was != is_:
+        raise UsageError(f"{first} is of cluster '{was}', {last} of '{is_}': they can't be compared")
+    return difference(*moments, dict(_causes(root, first, last)))
+
+
+def _cluster_name(root: Root, snapshot: str) -> str:
+    """Pulsar's name of the cluster of a snapshot that is known."""
+    if is_written(root, snapshot, "normalize"):
+        return read_manifest(root, snapshot).identity.cluster_name
+    return read_day(root, day_of(snapshot)).cluster_name
 
 
 def _snapshot(root: Root, name: str) -> str:

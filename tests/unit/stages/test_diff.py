@@ -39,6 +39,13 @@ def test_the_earlier_one_comes_first(moved: Root) -> None:
         diff(moved, NOON, MORNING)
 
 
+def test_snapshots_of_two_clusters_that_had_one_name_in_paths_are_not_compared(moved: Root) -> None:
+    identity = {"identity": {"cluster_name": "another", "broker_ids": ["a:8080"]}}
+    written(moved.path, identity, snapshot=f"{DAY}T180000Z", brokers=[broker("a:8080")], bundles=[])
+    with pytest.raises(UsageError, match="of 'another': they can't be compared"):
+        diff(moved, NOON, "latest")
+
+
 @pytest.mark.parametrize("name", ["20261101T080000Z", "20261101", "yesterday"])
 def test_a_moment_that_is_not_known_is_refused(moved: Root, name: str) -> None:
     with pytest.raises(UsageError, match=name):
