@@ -158,11 +158,12 @@ _VERDICTS: Final = {"better": "better than today", "same": "no better than today
 def _fares(score: Ending) -> str:
     """How the cluster's own balancer ends, at what cost and at which usage: a predicate."""
     ends = ending(score).replace("nothing happens", "does nothing")
-    unloads = f" after {count(score.unloads, 'unload')}" if score.unloads else ""
+    done = [count(number, noun) for number, noun in ((score.unloads, "unload"), (score.splits, "split")) if number]
+    after = f" after {' and '.join(done)}" if done else ""
     highest = _percents(score.maximum_range_ratio)
     figures = f"highest usage {percent(score.first_usage_maximum_ratio)} → {highest}"
     deviation = percent(score.last_usage_standard_deviation_ratio)
-    return f"{ends}{_may(score).replace(';', ' but')}{unloads}, {figures}, standard deviation {deviation}"
+    return f"{ends}{_may(score).replace(';', ' but')}{after}, {figures}, standard deviation {deviation}"
 
 
 def between(score: Ending) -> str:

@@ -114,6 +114,8 @@ def test_a_change_is_shown_beside_today() -> None:
         "67.0% → 60.0%, standard deviation 10.0%; without it, it settles in cycle 2 (1 min) after 2 unloads, "
         "highest usage 67.0% → 60.0%, standard deviation 10.0%"
     )
+    splits = replace(trial, score=score(unloads=0, splits=3))
+    assert "settles in cycle 2 (1 min) after 3 splits, highest usage" in plain(effect_sentence(splits))
     better = replace(trial, verdict="better")
     assert effect_sentence(better).startswith("better than today: with it, Pulsar's own ")
     of_an_earlier_release = Trial(change={"a": "1"}, error=None, score=score())
