@@ -156,7 +156,7 @@ def _levels(level: Level) -> str:
 def slope_text(slope: Slope | None) -> str:
     """A slope for a reader."""
     if slope is None:
-        return f"no slope yet: it takes {FEWEST_DAYS} days"
+        return f"no slope yet: it takes {FEWEST_DAYS} days with a fit snapshot"
     points = (f"{100 * one:+.2f}" for one in (slope.per_day, slope.lowest, slope.highest))
     return "{} points/day (90 %: {} to {})".format(*points)
 

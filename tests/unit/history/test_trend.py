@@ -75,7 +75,7 @@ def test_two_days_have_levels_and_no_slope_yet() -> None:
     assert trend.slope is None
     assert trend.busiest is not None
     assert trend.busiest.now == pytest.approx(0.6)
-    assert "no slope yet: it takes 3 days" in trend_lines(trend, "c", 2)[1]
+    assert "no slope yet: it takes 3 days with a fit snapshot" in trend_lines(trend, "c", 2)[1]
 
 
 def test_snapshots_that_are_not_fit_count_but_say_nothing() -> None:
