@@ -172,7 +172,7 @@ def _line(one: UpgradedSetting, preview: UpgradePreview) -> SettingLine:
     if one.changes:
         why = f"{why}; {one.origin_after}"
     if one.obsolete:
-        why = f"{why}, but obsolete in {preview.to}: remove it"
+        why = f"{why}, but deprecated in {preview.to}"  # some manager may still read it
     before, after = (_short(text) or "(empty)" for text in (one.before, one.after))
     return SettingLine(one.key, before, after, why)
 

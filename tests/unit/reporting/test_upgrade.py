@@ -55,6 +55,12 @@ def test_each_setting_says_what_decides_it_and_where_the_default_is_from() -> No
     )
 
 
+def test_a_deprecated_key_that_still_counts_is_not_to_be_removed() -> None:
+    staying = upgrade_section(preview(loadBalancerBandwithInResourceWeight="0.5")).staying
+    (weight,) = [one for one in staying if one.key == "loadBalancerBandwithInResourceWeight"]
+    assert weight.why == "set in the configuration, but deprecated in 5.0.1"
+
+
 def test_the_lines_to_paste_are_whole_on_any_terminal() -> None:
     lines = list(upgrade_lines(section(), WIDTH))
     line = "loadBalancerLoadSheddingStrategy=org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder"
