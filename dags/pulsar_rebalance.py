@@ -43,6 +43,7 @@ from pulsar_advisor_airflow.forms import (
     LIMITS_OF_A_RUN,
     REBALANCE,
     STRATEGY_ARGUMENTS,
+    require_no_contradiction,
 )
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
@@ -56,8 +57,9 @@ require_release("0.1.0", __file__)
 
 @task.branch
 def given_or_fresh() -> str:
-    """The branch that provides the plan."""
+    """The branch that provides the plan. Fails if the form contradicts itself."""
     params = get_current_context()["params"]
+    require_no_contradiction(params)
     if not params["digest"]:
         return "fresh.capture"
     return "undo_plan" if params["undo"] else "plan_by_digest"

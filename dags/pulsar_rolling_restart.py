@@ -28,7 +28,7 @@ from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.clusters import Cluster, clusters_to_build, labelled
 from pulsar_advisor_airflow.configuration import guard_notifiers
 from pulsar_advisor_airflow.failures import RETRIES
-from pulsar_advisor_airflow.forms import LIMITS_OF_A_RUN, ROLL, ROLL_ARGUMENTS
+from pulsar_advisor_airflow.forms import LIMITS_OF_A_RUN, ROLL, ROLL_ARGUMENTS, require_no_contradiction
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
 from pulsar_advisor_airflow.operators.roll import PulsarRollOperator
@@ -41,8 +41,10 @@ require_release("0.1.0", __file__)
 
 @task.branch
 def given_or_fresh() -> str:
-    """The branch that provides the plan."""
-    return "plan_by_digest" if get_current_context()["params"]["digest"] else "fresh.capture"
+    """The branch that provides the plan. Fails if the form contradicts itself."""
+    params = get_current_context()["params"]
+    require_no_contradiction(params)
+    return "plan_by_digest" if params["digest"] else "fresh.capture"
 
 
 def rolling_restart_dag(cluster: Cluster) -> None:

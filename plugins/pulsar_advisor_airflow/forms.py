@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
 from airflow.sdk import Param
+from airflow.sdk.exceptions import AirflowFailException
 
 from pulsar_advisor.model.bounds import (
     CANARY_HOLD,
@@ -161,7 +165,7 @@ GOAL = {
     "goal_to_percent": _percent_param(
         "Usage they are to reach (%)", "For relieve, fill, balance and split. Empty: by the mean of all brokers"
     ),
-    "goal_ceiling_percent": _percent_param("No destination above (%)", "Empty: the overload threshold"),
+    "goal_ceiling_percent": _percent_param("No destination above (%)", "For a goal. Empty: the overload threshold"),
 }
 
 GOAL_ARGUMENTS = (
@@ -289,6 +293,8 @@ _DIGEST = {
     ),
 }
 
+_TO_PLAN = {**strategy_params(CONFIGURED, CONFIGURED), **GOAL, **LIMITS}
+
 REBALANCE = {
     **_DIGEST,
     "undo": Param(
@@ -297,18 +303,20 @@ REBALANCE = {
         title="Undo the plan of that digest",
         description="Move back what its run moved, as far as the ledger confirms it; with a new approval",
     ),
-    **strategy_params(CONFIGURED, CONFIGURED),
-    **GOAL,
-    **LIMITS,
+    **_TO_PLAN,
     **RUN,
 }
 """The form of `pulsar_rebalance`."""
 
-ROLL = {
-    **_DIGEST,
+_TO_ROLL = {
     "brokers": _names_param("Brokers to restart, in this order", "One per line. Empty: all, in the best order", "Roll"),
     "spare": _names_param("Spare brokers", "One per line: they take bundles first, and are not restarted", "Roll"),
     "ceiling_percent": _percent_param("No broker above (%)", "Empty: the overload threshold", section="Roll"),
+}
+
+ROLL = {
+    **_DIGEST,
+    **_TO_ROLL,
     **{name: RUN[name] for name in ("max_age_h", *LIMITS_OF_A_RUN, "answer_within_h", "approvers") if name != "guard"},
     "expires_h": number_param(24, EXPIRES, "Approval valid for (hours)", "Approval", unit_s=HOUR_S),
 }
@@ -320,3 +328,27 @@ ROLL_ARGUMENTS = (
     "--ceiling={{ params.ceiling_percent or '' }}",
 )
 """The same for the command line of the job `roll`."""
+
+_FIELDS: Final = {**REBALANCE, **ROLL}
+_UNTOUCHED: Final = {name: field.value for name, field in _FIELDS.items()}
+"""Kept apart, as Airflow writes what was filled in into the fields."""
+
+
+def require_no_contradiction(params: Mapping[str, Any]) -> None:
+    """Raise `AirflowFailException` for a form of `pulsar_rebalance` or `pulsar_rolling_restart` with ignored fields."""
+    if params["digest"]:
+        _require_untouched(params, {**_TO_PLAN, **_TO_ROLL}, "the plan of this digest is made already")
+    elif params.get("undo"):
+        raise AirflowFailException("Undo needs the digest of the plan that is to be undone")
+    elif "goal" in params and not params["goal"]:
+        _require_untouched(params, GOAL, "no goal is chosen")
+    elif params.get("goal") == "fill":
+        _require_untouched(params, ["goal_onto"], "fill names the brokers that bundles go to")
+
+
+def _require_untouched(params: Mapping[str, Any], fields: Iterable[str], because: str) -> None:
+    # Airflow's form takes an empty list for a missing one.
+    filled = [name for name in fields if name in params and (params[name] or None) != (_UNTOUCHED[name] or None)]
+    if filled:
+        titles = ", ".join(f"'{_FIELDS[name].schema['title']}'" for name in filled)
+        raise AirflowFailException(f"{because}, so leave these fields as they were: {titles}")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 
 from pulsar_advisor.model.bounds import EXPIRES, MAX_UNLOADS, PAUSE_BETWEEN
-from pulsar_advisor_airflow.forms import HOUR_S, LIMITS, number_param
+from pulsar_advisor_airflow.forms import HOUR_S, LIMITS, REBALANCE, ROLL, number_param, require_no_contradiction
 
 pytestmark = pytest.mark.airflow
 
@@ -28,3 +31,33 @@ def test_a_duration_may_have_decimals_and_is_bounded_in_its_unit() -> None:
 def test_what_the_command_line_refuses_the_form_refuses(value: int) -> None:
     with pytest.raises(ValueError, match=r"minimum|maximum"):
         number_param(value, PAUSE_BETWEEN, "Pause", "Limits").resolve()
+
+
+@pytest.mark.parametrize(
+    ("form", "filled", "said"),
+    [
+        (REBALANCE, {"undo": True}, "Undo needs the digest"),
+        (REBALANCE, {"digest": "abcdef", "max_unloads": 3, "splits": False}, "'Recommend splits too', 'Maximum number"),
+        (REBALANCE, {"goal_ceiling_percent": 70}, "no goal is chosen, so leave these fields as they were: 'No dest"),
+        (REBALANCE, {"goal": "fill", "goal_onto": ["broker-2"]}, "'Only onto these brokers'"),
+        (ROLL, {"digest": "abcdef", "brokers": ["broker-1"]}, "'Brokers to restart, in this order'"),
+    ],
+)
+def test_no_field_that_would_be_ignored_is_accepted(form: Any, filled: dict[str, Any], said: str) -> None:
+    untouched = {name: field.value for name, field in form.items()}
+    with pytest.raises(AirflowFailException, match=said):
+        require_no_contradiction({**untouched, **filled})
+
+
+@pytest.mark.parametrize(
+    ("form", "filled"),
+    [
+        (REBALANCE, {"goal_onto": None, "what_if": None, "max_unloads": 3}),
+        (REBALANCE, {"digest": "abcdef", "undo": True, "goal_brokers": None, "in_flight": 4}),
+        (REBALANCE, {"goal": "drain", "goal_brokers": ["broker-1"], "goal_onto": ["broker-2"]}),
+        (ROLL, {"digest": "abcdef", "brokers": None}),
+        (ROLL, {"brokers": ["broker-1"]}),
+    ],
+)
+def test_a_form_without_ignored_fields_is_accepted(form: Any, filled: dict[str, Any]) -> None:
+    require_no_contradiction({name: field.value for name, field in form.items()} | filled)

@@ -139,6 +139,17 @@ def test_an_empty_list_in_the_form_is_none(stages: Stages, run_dag: RunDag) -> N
     assert recommended.endswith("--max-unloads=10 --max-splits=2 --goal= --brokers= --to= --ceiling=")
 
 
+@pytest.mark.parametrize(
+    "contradiction", [{"undo": True}, {"digest": "abcdef", "goal": "conform"}], ids=["undo", "digest"]
+)
+def test_a_form_that_contradicts_itself_fails_before_anything_is_captured(
+    stages: Stages, run_dag: RunDag, contradiction: dict[str, Any]
+) -> None:
+    state, tasks = run_dag("pulsar_rebalance", {**contradiction, **FAST})
+    assert (state, tasks["given_or_fresh"], tasks["approve"]) == ("failed", "failed", "upstream_failed")
+    assert stages.calls == []
+
+
 def test_limits_reach_recommend(stages: Stages, run_dag: RunDag) -> None:
     limits = {
         "max_per_source": 2,
