@@ -200,7 +200,8 @@ def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: s
 
     if not plan or not hours:
         raise AirflowSkipException("there is no plan to undo" if hours else "no offer was asked for")
-    began_ms = get_current_context()["dag_run"].start_date.timestamp() * 1000
+    # Its start is later once somebody has cleared a task of it.
+    began_ms = get_current_context()["dag_run"].run_after.timestamp() * 1000
     with as_airflow_errors(), opened_ledger(_root(cluster)) as ledger:
         runs = [run for run in runs_of_plan(ledger, plan["digest"]) if (run.ended_at_ms or 0) >= began_ms]
         if not runs or not any(step.state == "confirmed" for step in steps_of_run(ledger, runs[-1].id).values()):

@@ -259,6 +259,24 @@ def test_the_offer_to_undo_is_declined_by_default(half_done: Stages, run_dag: Ru
     assert len(half_done.cluster.writes) == 1
 
 
+def test_an_offer_is_made_too_once_tasks_of_the_dag_run_were_cleared(
+    half_done: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.models.taskinstance import TaskInstance, clear_task_instances
+    from airflow.utils.session import create_session
+
+    from pulsar_advisor_airflow import tasks
+
+    run_dag("pulsar_rebalance", FAST, Answer("Approve"))
+    with create_session() as session:
+        gate = session.get(TaskInstance, last_request().ti_id)
+        clear_task_instances([gate], session)
+        gate.dag_run.set_state("running")  # as the scheduler does, with a new start
+        monkeypatch.setattr(tasks, "get_current_context", lambda: {"dag_run": gate.dag_run})
+        plan = asdict(write_plan(half_done.root, half_done.plan))
+        assert tasks.offered_undo("demo", plan, "pulsar_default", 1)["digest"] != plan["digest"]
+
+
 @pytest.mark.full
 def test_nothing_is_offered_for_a_run_that_went_well(stages: Stages, run_dag: RunDag) -> None:
     state, tasks = run_dag("pulsar_rebalance", FAST | {"offer_undo_h": 1}, Answer("Approve"))
