@@ -31,31 +31,36 @@ def subject(plan: Plan) -> str:
 def body(
     plan: Plan,
     throttle: ApplyThrottle,
+    valid_for_h: float,
     proposer: str,
     report: str,
     why_a_person: str = "",
     not_computed_here: str | None = None,
     left_over: Collection[int] = (),
+    ended: Collection[str] = (),
 ) -> str:
     """The plan for a person: effect, consents, limits of the run, unloads and splits separately; `report` is a link.
 
     `why_a_person` says which criteria of the policy were not met, `not_computed_here` why nothing shows that the plan's
-    figures are the advisor's; `left_over` are its runs that ended with steps left. The result is Markdown in which no
-    name in the plan becomes markup, so that a plan can't disguise itself as another.
+    figures are the advisor's; `left_over` are its runs that ended with steps left, `ended` the ids of the others. The
+    result is Markdown in which no name in the plan becomes markup, so that a plan can't disguise itself as another.
     """
-    return "\n".join(_lines(plan, throttle, proposer, report, why_a_person, not_computed_here, left_over))
+    lines = _lines(plan, throttle, valid_for_h, proposer, report, why_a_person, not_computed_here, left_over, ended)
+    return "\n".join(lines)
 
 
 def _lines(
     plan: Plan,
     throttle: ApplyThrottle,
+    valid_for_h: float,
     proposer: str,
     report: str,
     why_a_person: str,
     not_computed_here: str | None,
     left_over: Collection[int],
+    ended: Collection[str],
 ) -> Iterator[str]:
-    sent = list(sent_in_order(plan.executable_steps, throttle))
+    sent = [step for step in sent_in_order(plan.executable_steps, throttle) if step.id not in ended]
     unloads = [(number, step) for number, step in enumerate(sent, 1) if step.action == "unload"]
     splits = [(number, step) for number, step in enumerate(sent, 1) if step.action == "split"]
     before, after = plan.predicted.before, plan.predicted.after
@@ -82,12 +87,13 @@ def _lines(
         yield f"- **consent needed**: {text(needed.sentence)}. Tick *{needed.consent.title}* to approve it."
     if why_a_person:
         yield f"- {text(why_a_person)}"
+    yield f"- approved for {valid_for_h:.3g} h: nothing is sent later"
     yield f"- approved with it: {'; '.join(throttle.sentences())}"
     if plan.shedder == ROLL and plan.goal is not None:
         yield from _of_a_roll(plan.goal.brokers, plan.decision.figures.get("moves_of_a_bundle"))
-    if sent:
+    if sent and not ended:
         yield f"- {text(sent[0].id)} is sent first: it disturbs the fewest topics, and unless it holds, nothing follows"
-    if left_out := len(plan.steps) - len(sent):
+    if left_out := len(plan.steps) - len(plan.executable_steps):
         yield f"- of the plan, {count(left_out, 'step')} can't be carried out and won't be sent"
     if unloads:
         yield from ("", "| sent | step | unload | from | to | why |", "|---|---|---|---|---|---|")

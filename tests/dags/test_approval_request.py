@@ -9,7 +9,7 @@ from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor_airflow.approval_request import body, subject
-from unit.execution.doubles import make_plan, unload_step
+from unit.execution.doubles import UPPER, make_plan, unload_step
 from unit.planning.kinds.clusters import cluster, planned
 
 EVIL = "a`|\n\n# Approved already\n[click](https://evil) <img src=x> **b** https://evil \x1b[2J\u202e"
@@ -23,7 +23,7 @@ def plan() -> Plan:
 
 
 def test_no_name_becomes_markup() -> None:
-    shown = body(plan(), ApplyThrottle(), EVIL, "/reports/x")
+    shown = body(plan(), ApplyThrottle(), 4, EVIL, "/reports/x")
     page = MarkdownIt("commonmark", {"html": True}).enable("table").render(shown)
     assert page.count("<tr>") == 2
     assert page.count("<a ") == page.count('<a href="/reports/x">') == 1
@@ -35,14 +35,24 @@ def test_the_subject_is_one_plain_line() -> None:
     assert subject(plan()).isprintable()
 
 
-def test_who_approves_what_is_left_of_a_plan_is_told_of_the_run_before() -> None:
-    assert "- **carried out in part**, in run 7: only what is left is sent" in body(
-        make_plan([unload_step()]), ApplyThrottle(), "alice", "/reports/x", left_over=[7]
+def test_who_approves_what_is_left_of_a_plan_is_shown_that_and_the_run_before() -> None:
+    plan = make_plan([unload_step(1), unload_step(2, UPPER)])
+    shown = body(plan, ApplyThrottle(), 4, "alice", "/reports/x", left_over=[7], ended=["step-001"])
+    assert "- **carried out in part**, in run 7: only what is left is sent" in shown
+    assert "**alice** proposes 1 unload and 0 splits" in shown
+    assert "| 1 | step-002 |" in shown
+    assert "step-001" not in shown
+    assert "is sent first" not in shown
+
+
+def test_who_approves_a_plan_is_shown_for_how_long() -> None:
+    assert "- approved for 0.5 h: nothing is sent later" in body(
+        make_plan([unload_step()]), ApplyThrottle(), 0.5, "alice", "/reports/x"
     )
 
 
 def test_who_approves_a_roll_is_told_that_a_later_turn_leaves_bundles_behind() -> None:
     policy = IsolationPolicy("vip", ("t/b-0",), ("b",), (), 1, 100)
     roll = planned(cluster({"a": [10], "b": [10], "c": [10]}, policies=[policy]), Goal(ROLL, ("a", "b")))
-    shown = body(roll, ApplyThrottle(), "alice", "/reports/x")
+    shown = body(roll, ApplyThrottle(), 24, "alice", "/reports/x")
     assert "- **Goal reached only in part: roll 2 brokers, a" in shown

@@ -327,6 +327,15 @@ def test_a_plan_that_was_carried_out_is_not_put_before_anybody_again(stages: Sta
     assert kinds(stages).count("proposed") == 1
 
 
+def test_who_is_asked_again_sees_what_a_run_before_has_left(half_done: Stages, run_dag: RunDag) -> None:
+    run_dag("pulsar_rebalance", FAST, Answer("Approve"))
+    run_dag("pulsar_rebalance", {"digest": digest_of(half_done.plan), **FAST}, Answer("Reject"))
+    body = last_request().body or ""
+    assert "**carried out in part**, in run 1" in body
+    assert "| 1 | step-002 |" in body
+    assert "| step-001 |" not in body
+
+
 @pytest.mark.full
 def test_an_unknown_digest_fails_without_asking_anybody(stages: Stages, run_dag: RunDag) -> None:
     state, tasks = run_dag("pulsar_rebalance", {"digest": f"sha256:{'0' * 64}"})
@@ -636,6 +645,7 @@ def test_the_request_shows_the_digest_and_each_step_to_those_who_may_answer(stag
         "step-001 is sent first: it disturbs the fewest topics, and unless it holds, nothing follows",
         "it splits 1 bundle, which can't be undone",
         "0 s between two calls",
+        "approved for 4 h",
         "**dag_test** proposes 1 unload and 1 split",
     ):
         assert part in body

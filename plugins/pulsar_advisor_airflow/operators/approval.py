@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, T
 
 from pulsar_advisor.execution.ledger.approvals import record_refusal, record_rejection, rejected_at
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.planning.plans.consent import ConsentName, needed_consents
 from pulsar_advisor_airflow.failures import as_airflow_errors, is_retried, root_at
@@ -132,6 +133,8 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
                     require_may_run(ledger, self.plan["digest"])
                 not_computed_here = why_not_computed_here(root, ledger, plan)
             left_over = [run.id for run in runs_of_plan(ledger, self.plan["digest"]) if run.state == "stopped"]
+            records = [record for run in left_over for record in steps_of_run(ledger, run).values()]
+            ended = {record.step_id for record in records if record.state in ("confirmed", "failed", "skipped")}
             why_a_person = "" if approver else self._approve_automatically(ledger, plan, throttle, not_computed_here)
         if approver is not None or why_a_person is None:
             self.log.info("%s: approved by %s in this DAG run", self.plan["digest"], approver or "the policy")
@@ -142,11 +145,13 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         self.body = approval_request.body(
             plan,
             throttle,
+            float(self.valid_for_h),
             proposer,
             report_link(self.cluster, plan.snapshot),
             why_a_person,
             not_computed_here,
             left_over,
+            ended,
         )
         self.response_timeout = timedelta(hours=float(self.answer_within_h))
         self.assigned_users = [{"id": name, "name": name} for name in self.approvers or ()] or None
