@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from hashlib import sha256
+from itertools import chain
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final
 
@@ -60,7 +61,7 @@ def require_trusted_snapshot(cluster: str, snapshot: str) -> str:
 
 
 def snapshot_to_recommend_on() -> str:
-    """The snapshot of the latest asset event that triggered the DAG run, or the one named in its form."""
+    """The newest snapshot of the asset events that triggered the DAG run, or the one named in its form."""
     if snapshots := _triggering_snapshots():
         return snapshots[-1]
     if named := get_current_context()["params"]["snapshot"]:
@@ -69,9 +70,9 @@ def snapshot_to_recommend_on() -> str:
 
 
 def _triggering_snapshots() -> list[str]:
-    """Those of the asset events that triggered the DAG run, the latest last."""
-    events = get_current_context()["triggering_asset_events"].values()
-    return [str(event.extra["snapshot"]) for of_asset in events for event in of_asset]
+    """Those of the asset events that triggered the DAG run, the newest last. One that a user made names none."""
+    events = chain.from_iterable(get_current_context()["triggering_asset_events"].values())
+    return sorted(str(event.extra["snapshot"]) for event in events if "snapshot" in event.extra)
 
 
 def lint(cluster: str, snapshot: str) -> list[Json]:

@@ -40,8 +40,9 @@ def snapshot(root: Root, id: str) -> str:
 
 
 def triggered_by(monkeypatch: pytest.MonkeyPatch, *snapshots: str) -> None:
-    """The task runs because of these snapshots."""
-    events = [SimpleNamespace(extra={"snapshot": each}) for each in snapshots]
+    """The task runs because of these snapshots, and of an event that a user made."""
+    named = [SimpleNamespace(extra={"snapshot": each}) for each in snapshots]
+    events = [*named, SimpleNamespace(extra={"from_rest_api": True})]
     monkeypatch.setattr(tasks, "get_current_context", lambda: {"triggering_asset_events": {"asset": events}})
 
 

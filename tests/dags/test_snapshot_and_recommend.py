@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import get_args
 
 import pytest
@@ -59,6 +60,17 @@ def test_a_recommendation_for_a_named_snapshot_ends_with_a_report(stages: Stages
         "recommend --shedder=all --placement=all --splits --no-unload-children --view=judged",
         "report",
     ]
+
+
+def test_of_several_snapshots_the_newest_is_recommended_on_whatever_events_users_make(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from pulsar_advisor_airflow import tasks
+
+    extras = ({"snapshot": "20261121T084500Z"}, {"snapshot": "20261121T083000Z"}, {"from_rest_api": True})
+    events = {"asset": [SimpleNamespace(extra=extra) for extra in extras]}
+    monkeypatch.setattr(tasks, "get_current_context", lambda: {"triggering_asset_events": events})
+    assert tasks.snapshot_to_recommend_on() == "20261121T084500Z"
 
 
 def test_a_release_in_the_form_is_previewed_before_the_report(
