@@ -47,6 +47,12 @@ def is_retried(context: Context) -> bool:
     return bool(ti.try_number > ti.max_tries - ti.task.retries + 1)
 
 
+def is_cleared(context: Context) -> bool:
+    """Whether a person has begun this task anew, by clearing it."""
+    ti = context["ti"]
+    return bool(ti.max_tries > ti.task.retries) and not is_retried(context)
+
+
 RETRIES: Final[Retries] = {
     "retries": 2,
     "retry_delay": timedelta(minutes=1),

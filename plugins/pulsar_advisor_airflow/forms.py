@@ -237,7 +237,7 @@ RUN = {
         type=["null", "string"],
         pattern=r"^([01]\d|2[0-3]):[0-5]\d$",
         title="Send nothing after (HH:MM)",
-        description="In UTC, the first one after the start of this DAG run. Clear the task to go on with the rest",
+        description="In UTC, the first one after this DAG run starts. Clear apply to go on until the next one",
         section="Limits",
     ),
     "guard": Param(

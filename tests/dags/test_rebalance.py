@@ -18,12 +18,14 @@ import pytest
 
 from dags import notifiers
 from dags.conftest import Answer, Stages
+from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.execution.cluster.cluster_port import Unload
 from pulsar_advisor.execution.consent.approval import standing_approval
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.held_run import start_run
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.run.parking import Parking
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Doubt, Plan, digest_of
@@ -571,6 +573,35 @@ def test_a_try_of_apply_waits_for_the_one_before_it_until_its_time_of_day(stages
     assert stages.applied_with.wait_for_holder
     assert stages.applied_with.lifts_pause, "as somebody began it"
     assert stages.applied_with.until == soon.replace(second=0, microsecond=0)
+
+
+@pytest.mark.parametrize(("try_number", "max_tries", "hour"), [(1, 2, 17), (2, 2, 17), (2, 3, 41)])
+def test_a_cleared_apply_goes_on_until_the_next_time_of_day(
+    try_number: int, max_tries: int, hour: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
+
+    operator = PulsarApplyOperator(
+        task_id="apply", plan={}, root="/root", cluster="demo", pulsar_conn_id="pulsar_default", until="17:00"
+    )
+    asked: list[datetime] = []
+
+    def run(_waited: object, until: datetime, *, lifts_pause: bool) -> None:
+        asked.append(until)
+        raise Refused("that is all")
+
+    monkeypatch.setattr(operator, "_run", run)
+    midnight = datetime(2026, 11, 27, tzinfo=UTC)
+    this_try = SimpleNamespace(
+        try_number=try_number,
+        max_tries=max_tries,
+        task=SimpleNamespace(retries=2),
+        start_date=midnight + timedelta(hours=17, minutes=20),
+    )
+    dag_run = SimpleNamespace(start_date=midnight + timedelta(hours=15))
+    with pytest.raises(Refused):
+        operator.go_on({"ti": this_try, "dag_run": dag_run}, {"waited": as_json(Parking("pause", 60))})
+    assert asked == [midnight + timedelta(hours=hour)]
 
 
 @pytest.mark.full

@@ -13,7 +13,7 @@ from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.model.bounds import next_time
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor_airflow.assets import announce
-from pulsar_advisor_airflow.failures import as_airflow_errors, is_retried, root_at
+from pulsar_advisor_airflow.failures import as_airflow_errors, is_cleared, is_retried, root_at
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, show_links
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.run_limits import PARK_FROM_S
@@ -41,8 +41,8 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
     :param root: path or object-store URL of the root
     :param cluster: name of the cluster in the root
     :param pulsar_conn_id: connection of type `pulsar_admin`
-    :param until: a time of day, HH:MM in UTC, after which nothing is sent: the first one after the start of the DAG run
-        (templated)
+    :param until: a time of day, HH:MM in UTC, after which nothing is sent: the first one after the start of the DAG
+        run, or after the task was cleared (templated)
     :param deferrable: whether the triggerer waits in place of a worker
     """
 
@@ -94,8 +94,9 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         return self._carried_out(context, parking_of(event["waited"]))
 
     def _carried_out(self, context: Context, waited: Parking | None) -> Json:
+        began = context["ti" if is_cleared(context) else "dag_run"].start_date
         with as_airflow_errors():
-            until = next_time(self.until, context["dag_run"].start_date.astimezone(UTC)) if self.until else None
+            until = next_time(self.until, began.astimezone(UTC)) if self.until else None
         from pulsar_advisor.documents.document import as_json
         from pulsar_advisor.execution.run.parking import ParkedRun
 
