@@ -27,6 +27,7 @@ from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.run.parking import Parking
 from pulsar_advisor.execution.throttle import ApplyThrottle
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Doubt, Plan, digest_of
 from pulsar_advisor.storage.plans import write_plan
@@ -327,6 +328,16 @@ def test_a_plan_that_was_carried_out_is_not_put_before_anybody_again(stages: Sta
     state, tasks = run_dag("pulsar_rebalance", {"digest": digest_of(stages.plan), **FAST})
     assert (state, tasks["propose"], tasks["approve"]) == ("failed", "failed", "upstream_failed")
     assert kinds(stages).count("proposed") == 1
+
+
+def test_a_plan_of_a_snapshot_too_old_to_be_sent_is_put_before_nobody(stages: Stages, run_dag: RunDag) -> None:
+    snapshot = snapshot_id(datetime.now(UTC) - timedelta(hours=7))
+    stages.plan = stages.plan.model_copy(update={"snapshot": snapshot})
+    write_plan(stages.root, stages.plan)
+    state, tasks = run_dag("pulsar_rebalance", {"digest": digest_of(stages.plan), **FAST})
+    assert (state, tasks["propose"], tasks["approve"]) == ("failed", "success", "failed")
+    refused = stages.ledger().events(digest_of(stages.plan))[-1]
+    assert f"the snapshot {snapshot} is 7.0 h old, more than the 6 h that are allowed" in refused.detail
 
 
 def test_who_is_asked_again_sees_what_a_run_before_has_left(half_done: Stages, run_dag: RunDag) -> None:

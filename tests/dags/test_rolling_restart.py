@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from pulsar_advisor.execution.ledger.rolls import open_roll, recorded_roll
 from pulsar_advisor.execution.roll.conduct import Roll, announce, end
 from pulsar_advisor.execution.roll.status import status_of
 from pulsar_advisor.execution.run.guard import GUARDED
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from pulsar_advisor.storage.plans import write_plan
@@ -177,6 +179,14 @@ def test_a_rejected_roll_sends_nothing(stages: Stages, run_dag: RunDag, brokers:
     state, states = run_dag("pulsar_rolling_restart", FAST, Answer("Reject"))
     assert (state, states["roll"]) == ("failed", "upstream_failed")
     assert brokers.cluster.writes == []
+
+
+def test_a_roll_of_an_old_snapshot_may_still_be_approved(stages: Stages, run_dag: RunDag, brokers: Brokers) -> None:
+    old = snapshot_id(datetime.now(UTC) - timedelta(hours=7))
+    stages.plan = stages.plan.model_copy(update={"snapshot": old})
+    digest = write_plan(stages.root, stages.plan).digest
+    run_dag("pulsar_rolling_restart", {"digest": digest, **FAST}, Answer("Reject"))
+    assert stages.ledger().events(digest)[-1].kind == "rejected"
 
 
 @pytest.mark.parametrize(("roll", "its_own"), [(True, "pulsar_rebalance"), (False, "pulsar_rolling_restart")])

@@ -16,6 +16,7 @@ from pulsar_advisor.execution.ledger.approvals import record_refusal, record_rej
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.planning.plans.consent import ConsentName, needed_consents
 from pulsar_advisor_airflow.failures import as_airflow_errors, is_retried, root_at
 from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, approval_policy, opened_ledger
@@ -109,6 +110,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
     def execute(self, context: Context) -> Any:
         """Show the plan and wait for a response. Skipped, and refused in the ledger, if no step can be carried out."""
         from pulsar_advisor.execution.consent.approval import require_may_run
+        from pulsar_advisor.execution.run.preconditions import stale
         from pulsar_advisor.execution.throttle import ApplyThrottle
         from pulsar_advisor.stages.derive import why_not_computed_here
         from pulsar_advisor_airflow import approval_request
@@ -131,6 +133,9 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             with self._refusals_recorded(ledger):
                 if approver is None:
                     require_may_run(ledger, self.plan["digest"])
+                    too_old = stale(plan, ledger.now_ms(), throttle.max_age_s)
+                    if too_old and plan.shedder != ROLL:  # whose turns are planned anew
+                        raise Refused(too_old)  # as apply would, after somebody has answered in vain
                 not_computed_here = why_not_computed_here(root, ledger, plan)
             left_over = [run.id for run in runs_of_plan(ledger, self.plan["digest"]) if run.state == "stopped"]
             records = [record for run in left_over for record in steps_of_run(ledger, run).values()]
