@@ -20,13 +20,13 @@ SCHEDULED: Final = ("pulsar_snapshot", "pulsar_recommend")
 
 @dataclass(frozen=True)
 class FailedTask:
-    """A task that failed, and whether it will be tried again."""
+    """A task that failed, and whether it will be tried again; or the DAG run itself, of which no task failed."""
 
     name: str
     at: datetime | None
     will_be_tried_again: bool
     problem: str
-    """What didn't answer, if the task said so."""
+    """What didn't answer, if the task said so; or how a DAG run fails by itself."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,7 @@ def newest_runs(of: Iterable[Cluster]) -> dict[str, NewestRun]:
         select(
             DagRun.dag_id,
             DagRun.state,
+            DagRun.end_date,
             TaskInstance.task_id,
             TaskInstance.state,
             TaskInstance.end_date,
@@ -61,10 +62,12 @@ def newest_runs(of: Iterable[Cluster]) -> dict[str, NewestRun]:
     )
     runs = {}
     with create_session() as session:
-        for dag, state, task, task_state, ended_at, problem in session.execute(query):
+        for dag, state, run_ended_at, task, task_state, ended_at, problem in session.execute(query):
             base, cluster = dags[dag]
             said = _text(_decoded(problem)) or ""
             failed = FailedTask(task, ended_at, task_state == "up_for_retry", said) if task else None
+            if failed is None and state == "failed":  # Airflow skips the tasks of a run that takes too long
+                failed = FailedTask(dag, run_ended_at, False, "it took too long, or somebody ended it")
             runs[cluster] = NewestRun(base, state in ("queued", "running"), failed)
     return runs
 

@@ -192,6 +192,15 @@ def test_a_cluster_that_does_not_answer_says_so_before_the_others(
     assert path or page.index("prod-us") < page.index("prod-eu")
 
 
+def test_a_dag_run_that_took_too_long_has_failed_though_no_task_of_it_did(
+    server: LogIn, root: Root, airflow_runs: Callable[..., None]
+) -> None:
+    airflow_runs("pulsar_snapshot__prod-us", "failed")
+    page = server("vic").get("/pulsar-advisor/").text
+    assert "<code>pulsar_snapshot__prod-us</code> failed 0 min ago: it took too long, or somebody ended it" in page
+    assert page.index("prod-us") < page.index("prod-eu")
+
+
 def test_a_task_that_waits_for_another_try_has_failed_until_then(
     server: LogIn, root: Root, airflow_runs: Callable[..., None]
 ) -> None:
