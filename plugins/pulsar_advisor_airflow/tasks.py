@@ -51,11 +51,13 @@ def require_trusted_snapshot(cluster: str, snapshot: str) -> str:
     with as_airflow_errors():
         _require_as_sealed(root, snapshot, "validate")
         result = read_validation(root, snapshot)
+        is_newest = _is_newest(root, snapshot)
     if not result.success:
         failed = [check.title for check in result.results if check.severity == "critical" and not check.success]
         raise AirflowFailException(f"snapshot {snapshot} must not be used: {'; '.join(failed)}")
-    measured("failed_checks", sum(not check.success for check in result.results), cluster)
-    age_measured(snapshot, cluster)
+    if is_newest:
+        measured("failed_checks", sum(not check.success for check in result.results), cluster)
+        age_measured(snapshot, cluster)
     announce(get_current_context(), root=root.url, cluster=root.cluster, snapshot=snapshot)
     return snapshot
 
@@ -280,7 +282,8 @@ def report(cluster: str, snapshot: str) -> str:
         dag = labelled("pulsar_rebalance", registered) if registered else None
         _, path = run(root, snapshot, ledger_head=ledger_head(root), dag=dag)
         made = read_recommendation(root, snapshot)
-    if made.imbalance_ratio is not None:
+        is_newest = _is_newest(root, snapshot)
+    if made.imbalance_ratio is not None and is_newest:
         measured("imbalance_ratio", made.imbalance_ratio, cluster)
     digest = made.advice.digest or ""
     announce(get_current_context(), root=root.url, cluster=cluster, snapshot=snapshot, digest=digest)
@@ -485,6 +488,13 @@ def _require_as_sealed(root: Root, snapshot: str, stage: str) -> None:
         why_not = str(error)
     if why_not:
         log.warning("%s: only a person can approve a plan of it", why_not)
+
+
+def _is_newest(root: Root, snapshot: str) -> bool:
+    """Whether metrics may show a snapshot: somebody may name an earlier one than the last that was recommended on."""
+    from pulsar_advisor_airflow.overdue import newest_validated
+
+    return snapshot >= (newest_validated(root) or "")
 
 
 def _root(cluster: str) -> Root:

@@ -62,6 +62,20 @@ def test_a_recommendation_for_a_named_snapshot_ends_with_a_report(stages: Stages
     ]
 
 
+def test_a_recommendation_for_an_earlier_snapshot_sets_no_metric(
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[str] = []
+    monkeypatch.setattr("airflow.sdk.observability.stats.gauge", lambda name, *_, **__: measured.append(name))
+    earlier, newest = stages.snapshot(), stages.snapshot()
+    for snapshot in (newest, earlier):
+        stages._validate(snapshot)
+        run_dag("pulsar_recommend", {"snapshot": snapshot})
+    ours = [name for name in measured if name.startswith("pulsar_advisor")]
+    once_each = ("failed_checks", "snapshot_age_s", "imbalance_ratio")
+    assert ours == [f"pulsar_advisor.{figure}.demo" for figure in once_each]
+
+
 def test_of_several_snapshots_the_newest_is_recommended_on_whatever_events_users_make(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
