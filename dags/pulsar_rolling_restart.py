@@ -69,7 +69,7 @@ def rolling_restart_dag(cluster: Cluster) -> None:
         given = task(multiple_outputs=False)(tasks.plan_by_digest)(place.cluster, digest, roll=True)
         with TaskGroup("fresh") as fresh:
             snapshot = trusted_snapshot(place)
-            made = task(task_id="plan", multiple_outputs=False)(tasks.advised_plan)(place.cluster, snapshot)
+            made = task(task_id="plan", multiple_outputs=False)(tasks.advised_plan)(place.cluster, snapshot, roll=True)
             planned = spark_stage("roll", place, snapshot, ROLL_ARGUMENTS)
             chain(snapshot, planned, task(tasks.report)(place.cluster, snapshot), made)
         chain(given_or_fresh(), [given, fresh])

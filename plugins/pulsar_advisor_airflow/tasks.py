@@ -116,8 +116,11 @@ def upgrade(cluster: str, snapshot: str, to: str | None) -> str | None:
         return upgrade_section(run(_root(cluster), snapshot, UpgradeRequest(to))).headline
 
 
-def advised_plan(cluster: str, snapshot: str) -> dict[str, str] | None:
-    """The plan that `recommend` made, or the advised one of several; skips downstream tasks if there is none."""
+def advised_plan(cluster: str, snapshot: str, *, roll: bool = False) -> dict[str, str] | None:
+    """The plan that `recommend` made, or the advised one of several; skips downstream tasks if there is none.
+
+    Fails without a roll where one is asked for: no broker would be restarted.
+    """
     from pulsar_advisor.storage import plans
 
     root = _root(cluster)
@@ -125,7 +128,8 @@ def advised_plan(cluster: str, snapshot: str) -> dict[str, str] | None:
         _require_as_sealed(root, snapshot, "recommend")
         chosen, reason = plans.advised_plan(root, snapshot)
     if chosen is None:
-        raise AirflowSkipException(f"nothing to approve: {reason}")
+        kind = AirflowFailException if roll else AirflowSkipException
+        raise kind(f"nothing to approve: {reason}")
     return asdict(chosen)
 
 

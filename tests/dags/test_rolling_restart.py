@@ -181,6 +181,12 @@ def test_a_rejected_roll_sends_nothing(stages: Stages, run_dag: RunDag, brokers:
     assert brokers.cluster.writes == []
 
 
+def test_a_roll_that_restarts_no_broker_fails(stages: Stages, run_dag: RunDag, brokers: Brokers) -> None:
+    stages.nothing_to_do = True
+    state, states = run_dag("pulsar_rolling_restart", FAST)
+    assert (state, states["fresh.plan"], states["approve"]) == ("failed", "failed", "upstream_failed")
+
+
 def test_a_roll_of_an_old_snapshot_may_still_be_approved(stages: Stages, run_dag: RunDag, brokers: Brokers) -> None:
     old = snapshot_id(datetime.now(UTC) - timedelta(hours=7))
     stages.plan = stages.plan.model_copy(update={"snapshot": old})

@@ -55,7 +55,7 @@ def propose(goal: Goal, room: Room) -> Proposal:
         ],
         why_nothing=f"no bundle of {goal.brokers[0]} can move"
         if any_stays([*now.answers, *staying])
-        else "no bundle has a loaded topic",
+        else f"{goal.brokers[0]} has no bundle with a loaded topic: restart it, and roll the others",
     )
 
 

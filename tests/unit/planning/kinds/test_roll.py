@@ -125,7 +125,7 @@ def test_made_anew_before_each_turn_a_roll_moves_no_bundle_more_often_than_it_fo
 def test_nothing_to_move_is_a_plan_without_steps() -> None:
     plan = planned(cluster({"a": [], "b": [10]}), roll("a", "b"))
     assert executable(plan) == []
-    assert plan.decision.why_nothing == "no bundle has a loaded topic"
+    assert plan.decision.why_nothing == "a:8080 has no bundle with a loaded topic: restart it, and roll the others"
     assert plan.decision.figures["moves_in_all"] == 1
 
 
