@@ -38,15 +38,17 @@ def body(
     not_computed_here: str | None = None,
     left_over: Collection[int] = (),
     ended: Collection[str] = (),
+    earlier_proposers: Collection[str] = (),
 ) -> str:
     """The plan for a person: effect, consents, limits of the run, unloads and splits separately; `report` is a link.
 
     `why_a_person` says which criteria of the policy were not met, `not_computed_here` why nothing shows that the plan's
-    figures are the advisor's; `left_over` are its runs that ended with steps left, `ended` the ids of the others. The
-    result is Markdown in which no name in the plan becomes markup, so that a plan can't disguise itself as another.
+    figures are the advisor's; `left_over` are its runs that ended with steps left, `ended` the ids of the others, and
+    `earlier_proposers` can't approve it either. The result is Markdown in which no name in the plan becomes markup, so
+    that a plan can't disguise itself as another.
     """
-    lines = _lines(plan, throttle, valid_for_h, proposer, report, why_a_person, not_computed_here, left_over, ended)
-    return "\n".join(lines)
+    said = (why_a_person, not_computed_here, left_over, ended, earlier_proposers)
+    return "\n".join(_lines(plan, throttle, valid_for_h, proposer, report, *said))
 
 
 def _lines(
@@ -59,6 +61,7 @@ def _lines(
     not_computed_here: str | None,
     left_over: Collection[int],
     ended: Collection[str],
+    earlier_proposers: Collection[str],
 ) -> Iterator[str]:
     sent = [step for step in sent_in_order(plan.executable_steps, throttle) if step.id not in ended]
     unloads = [(number, step) for number, step in enumerate(sent, 1) if step.action == "unload"]
@@ -68,6 +71,8 @@ def _lines(
     yield f"**{text(proposer)}** proposes {calls} on {code(plan.cluster)}"
     yield f"(Pulsar's own name: {code(plan.identity.cluster_name)}), from snapshot {code(plan.snapshot)}."
     yield ""
+    if earlier_proposers:
+        yield f"- proposed before, so not to be approved, by **{'**, **'.join(map(text, earlier_proposers))}**"
     if not_computed_here:
         yield f"- **not computed here**, so check its figures yourself: {text(not_computed_here)}"
     if left_over:

@@ -20,11 +20,12 @@ from dags import notifiers
 from dags.conftest import Answer, Stages
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.execution.cluster.cluster_port import Unload
-from pulsar_advisor.execution.consent.approval import standing_approval
+from pulsar_advisor.execution.consent.approval import propose, standing_approval
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.held_run import start_run
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.parking import Parking
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
@@ -328,6 +329,18 @@ def test_a_plan_that_was_carried_out_is_not_put_before_anybody_again(stages: Sta
     state, tasks = run_dag("pulsar_rebalance", {"digest": digest_of(stages.plan), **FAST})
     assert (state, tasks["propose"], tasks["approve"]) == ("failed", "failed", "upstream_failed")
     assert kinds(stages).count("proposed") == 1
+
+
+def test_the_request_names_who_proposed_the_plan_before_and_so_can_not_approve_it(
+    stages: Stages, run_dag: RunDag
+) -> None:
+    stages.plan = stages.plan.model_copy(update={"snapshot": stages.snapshot()})
+    write_plan(stages.root, stages.plan)
+    with closing(stages.ledger()) as ledger:
+        propose(ledger, stages.plan, Person("olive", "airflow"))
+    state, tasks = run_dag("pulsar_rebalance", {"digest": digest_of(stages.plan), **FAST}, Answer("Approve"))
+    assert (state, tasks["approve"]) == ("failed", "failed"), "as olive approved it"
+    assert "- proposed before, so not to be approved, by **olive**" in (last_request().body or "")
 
 
 def test_a_plan_of_a_snapshot_too_old_to_be_sent_is_put_before_nobody(stages: Stages, run_dag: RunDag) -> None:

@@ -13,6 +13,7 @@ from airflow.sdk import Param
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskAwaitingInput
 
 from pulsar_advisor.execution.ledger.approvals import record_refusal, record_rejection, rejected_at
+from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.model.errors import Refused
@@ -139,6 +140,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
                 not_computed_here = why_not_computed_here(root, ledger, plan)
             left_over = [run.id for run in runs_of_plan(ledger, self.plan["digest"]) if run.state == "stopped"]
             records = [record for run in left_over for record in steps_of_run(ledger, run).values()]
+            proposers = [proposal.proposer for proposal in proposals_of_plan(ledger, self.plan["digest"])]
             ended = {record.step_id for record in records if record.state in ("confirmed", "failed", "skipped")}
             why_a_person = "" if approver else self._approve_automatically(ledger, plan, throttle, not_computed_here)
         if approver is not None or why_a_person is None:
@@ -147,6 +149,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         self._ask_for(plan)
         self.subject = approval_request.subject(plan)
         proposer = context["dag_run"].triggering_user_name or "An unknown user"
+        is_separate = approval_policy(self.cluster).separate_approver
         self.body = approval_request.body(
             plan,
             throttle,
@@ -157,6 +160,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             not_computed_here,
             left_over,
             ended,
+            sorted({*proposers} - {proposer}) if is_separate else (),
         )
         self.response_timeout = timedelta(hours=float(self.answer_within_h))
         self.assigned_users = [{"id": name, "name": name} for name in self.approvers or ()] or None
