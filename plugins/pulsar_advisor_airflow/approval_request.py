@@ -43,9 +43,9 @@ def body(
     """The plan for a person: effect, consents, limits of the run, unloads and splits separately; `report` is a link.
 
     `why_a_person` says which criteria of the policy were not met, `not_computed_here` why nothing shows that the plan's
-    figures are the advisor's; `left_over` are its runs that ended with steps left, `ended` the ids of the others, and
-    `earlier_proposers` can't approve it either. The result is Markdown in which no name in the plan becomes markup, so
-    that a plan can't disguise itself as another.
+    figures are the advisor's; `left_over` are its runs that ended with steps left, `ended` the ids of the others and
+    of brokers that a roll has restarted, and `earlier_proposers` can't approve it either. The result is Markdown in
+    which no name in the plan becomes markup, so that a plan can't disguise itself as another.
     """
     said = (why_a_person, not_computed_here, left_over, ended, earlier_proposers)
     return "\n".join(_lines(plan, throttle, valid_for_h, proposer, report, *said))
@@ -95,7 +95,8 @@ def _lines(
     yield f"- approved for {valid_for_h:.3g} h: nothing is sent later"
     yield f"- approved with it: {'; '.join(throttle.sentences())}"
     if plan.shedder == ROLL and plan.goal is not None:
-        yield from _of_a_roll(plan.goal.brokers, plan.decision.figures.get("moves_of_a_bundle"))
+        left = [broker for broker in plan.goal.brokers if broker not in ended]
+        yield from _of_a_roll(left, plan.decision.figures.get("moves_of_a_bundle"))
     if sent and not ended:
         yield f"- {text(sent[0].id)} is sent first: it disturbs the fewest topics, and unless it holds, nothing follows"
     if left_out := len(plan.steps) - len(plan.executable_steps):

@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from dags import notifiers
 from dags.conftest import Answer, Stages
+from dags.test_rebalance import last_request
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plans import recorded_plan
@@ -144,6 +145,11 @@ def test_a_roll_whose_task_failed_is_given_up_and_has_its_balancer_back(
     with closing(stages.ledger()) as ledger:
         assert recorded_roll(ledger, digest_of(stages.plan)).is_given_up
     assert any("task.failed" in said and "is not active" in said for said in notifiers.Noting.messages)
+    run_dag("pulsar_rolling_restart", {"digest": digest_of(stages.plan), **FAST}, Answer("Reject"))
+    body = last_request().body or ""
+    assert f"- **one approval for the whole roll**: `{ORDER[1]}`, `{ORDER[2]}`, in this order" in body
+    assert "**carried out in part**" in body
+    assert "proposes 0 unloads and 0 splits" in body
 
 
 def test_somebody_is_called_once_if_a_broker_does_not_come_back(

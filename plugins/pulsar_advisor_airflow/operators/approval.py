@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, T
 
 from pulsar_advisor.execution.ledger.approvals import record_refusal, record_rejection, rejected_at
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
-from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.rolls import recorded_roll, runs_of_roll
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import ROLL
@@ -138,10 +138,12 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
                     if too_old and plan.shedder != ROLL:  # whose turns are planned anew
                         raise Refused(too_old)  # as apply would, after somebody has answered in vain
                 not_computed_here = why_not_computed_here(root, ledger, plan)
-            left_over = [run.id for run in runs_of_plan(ledger, self.plan["digest"]) if run.state == "stopped"]
+            runs = runs_of_roll(ledger, self.plan["digest"])  # or of any other plan
+            left_over = [run.id for run in runs if run.state in ("stopped", "done")]
             records = [record for run in left_over for record in steps_of_run(ledger, run).values()]
             proposers = [proposal.proposer for proposal in proposals_of_plan(ledger, self.plan["digest"])]
             ended = {record.step_id for record in records if record.state in ("confirmed", "failed", "skipped")}
+            ended.update(recorded_roll(ledger, self.plan["digest"]).restarted)
             why_a_person = "" if approver else self._approve_automatically(ledger, plan, throttle, not_computed_here)
         if approver is not None or why_a_person is None:
             self.log.info("%s: approved by %s in this DAG run", self.plan["digest"], approver or "the policy")
