@@ -26,10 +26,12 @@ from pulsar_advisor.execution.ledger.held_run import start_run
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.person import Person
+from pulsar_advisor.execution.run.emptied import Left
 from pulsar_advisor.execution.run.parking import Parking
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Doubt, Plan, digest_of
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import Root
@@ -597,6 +599,18 @@ def test_a_try_of_apply_waits_for_the_one_before_it_until_its_time_of_day(stages
     assert stages.applied_with.wait_for_holder
     assert stages.applied_with.lifts_pause, "as somebody began it"
     assert stages.applied_with.until == soon.replace(second=0, microsecond=0)
+
+
+def test_a_broker_that_clients_use_after_its_drain_fails_apply(
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decision = stages.plan.decision.model_copy(update={"figures": {"moves": 1, "excluded": 0}})
+    goal = Goal("drain", (B1,), None, 0.85)
+    stages.plan = make_plan([unload_step()], shedder="drain", goal=goal, decision=decision)
+    monkeypatch.setattr("pulsar_advisor.execution.apply.left_on", lambda *_: Left(used=(f"{NAMESPACE}/{UPPER}",)))
+    state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve"))
+    assert (state, tasks["apply"], tasks["verify"]) == ("failed", "failed", "upstream_failed")
+    assert [run.state for run in runs_of_plan(stages.ledger(), digest_of(stages.plan))] == ["done"]
 
 
 @pytest.mark.parametrize(("try_number", "max_tries", "hour"), [(1, 2, 17), (2, 2, 17), (2, 3, 41)])

@@ -34,6 +34,8 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
     somebody asked for. Clearing the task resumes a run that stopped as well, and lifts its pause. A try that starts in
     another container or on another host while the previous one may be alive waits until its run or its lease ends.
 
+    The task fails, too, if clients use a broker that the plan drains once its steps are done.
+
     A deferrable task occupies no worker while the run waits for a minute or longer, or until somebody lets a paused run
     go on. A run that keeps the cluster's own balancer off waits in its worker, which restores the balancer.
 
@@ -99,6 +101,8 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             until = next_time(self.until, began.astimezone(UTC)) if self.until else None
         from pulsar_advisor.documents.document import as_json
         from pulsar_advisor.execution.run.parking import ParkedRun
+        from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, goal_outcome
+        from pulsar_advisor.storage.plans import PlanReference
 
         result = self._run(waited, until, lifts_pause=not is_retried(context))
         if isinstance(result, ParkedRun):
@@ -122,6 +126,9 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             choices = ["clear this task to continue", *([back] if result.undoable_steps else [])]
             kind = AirflowException if self._killed else AirflowFailException
             raise kind(f"{result.sentence}; {'; '.join(choices)}")
+        foretold = goal_outcome(PlanReference(**self.plan).load(root_at(self.root, self.cluster)))
+        if result.goal_outcome in FALLS_SHORT and result.goal_outcome != foretold:
+            raise AirflowFailException(f"{result.sentence}; clear this task to look again")
         announce(context, cluster=self.cluster, digest=result.digest, run=result.run)
         return {name: getattr(result, name) for name in ("digest", "run", "outcome", "ledger_head")}
 
