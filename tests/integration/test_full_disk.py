@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from integration.scene import assert_as_undisturbed, scene
 from pulsar_advisor.cli import exit_code
+from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.opening import open_ledger
+from pulsar_advisor.model.errors import StorageError
+from unit.execution.actors import ALICE
+from unit.execution.doubles import make_plan, unload_step
 
 RECORDED = Path(__file__).parents[1] / "data" / "recorded" / "modular-4.0.8.tar"
 EARLIER = Path(__file__).parents[1] / "data" / "earlier" / "root"
@@ -106,11 +111,18 @@ def test_a_root_that_can_only_be_read_is_named(
     assert files(disk / "root") == before
 
 
-def test_a_ledger_that_can_only_be_read_is_named(disk: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    open_ledger(f"sqlite:///{disk}/ledger.sqlite").close()
+def test_a_ledger_that_can_only_be_read_is_audited_and_whoever_writes_is_refused(
+    disk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"sqlite:///{disk}/ledger.sqlite"
+    open_ledger(url).close()
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-    assert exit_code(["audit", "--ledger", f"sqlite:///{disk}/ledger.sqlite"]) == 1
-    assert "ledger.sqlite: Read-only file system: check its disk and permissions; to look" in capsys.readouterr().err
+    assert exit_code(["audit", "--ledger", url]) == 0
+    assert "as it was written" in capsys.readouterr().out
+    with closing(open_ledger(url)) as ledger, pytest.raises(StorageError, match="readonly"):
+        propose(ledger, make_plan([unload_step()]), ALICE)
+    with pytest.raises(StorageError, match="Read-only file system: check its disk and permissions"):
+        open_ledger(f"sqlite:///{disk}/new.sqlite")
 
 
 def test_what_only_reads_does_so_where_nothing_can_be_written(disk: Path) -> None:
