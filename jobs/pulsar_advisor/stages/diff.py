@@ -23,7 +23,9 @@ def run(root: Root, earlier: str, later: str) -> Difference:
     several may have used one name in paths.
     """
     first, last = _snapshot(root, earlier), _snapshot(root, later)
-    if first >= last:
+    if first == last:
+        raise UsageError(f"both are snapshot {first}: name two")
+    if first > last:
         raise UsageError(f"{first} isn't before {last}: give the earlier one first")
     moments = moment_at(root, first), moment_at(root, last)
     was, is_ = _cluster_name(root, first), _cluster_name(root, last)

@@ -37,6 +37,8 @@ def test_a_folded_day_outlives_the_tables(moved: Root) -> None:
 def test_the_earlier_one_comes_first(moved: Root) -> None:
     with pytest.raises(UsageError, match="isn't before"):
         diff(moved, NOON, MORNING)
+    with pytest.raises(UsageError, match=f"both are snapshot {NOON}"):
+        diff(moved, NOON, "latest")
 
 
 def test_snapshots_of_two_clusters_that_had_one_name_in_paths_are_not_compared(moved: Root) -> None:
