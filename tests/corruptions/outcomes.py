@@ -151,7 +151,9 @@ class Judge:
             document = recommend.run(lambda: self._spark, root, snapshot, request)
         except AdvisorError as error:
             return Answer(_named(error), failing)
-        plans = [json.loads(path.read_bytes()) for path in sorted(Path(str(root.folder(PLANS, snapshot))).glob("*--*"))]
+        plans = [json.loads(path.read_bytes()) for path in Path(str(root.folder(PLANS, snapshot))).glob("*--*")]
+        # Not by their files' names: digests differ from run to run, and a plan that only splits has one placement less.
+        plans.sort(key=lambda plan: (plan["shedder"], plan.get("placement") or ""))
         doubts = {doubt["sentence"] for plan in plans for step in plan["steps"] for doubt in step["doubts"]}
         warned = {one.sentence for one in document.findings if one.severity == "warning" and "%" not in one.sentence}
         said = [*document.notes, *(one.sentence for one in document.refusals), *doubts, *warned]
