@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_advisor.execution.run.pace import sent_in_order
@@ -22,6 +23,18 @@ STEPS_SHOWN: Final = 40
 """The body is a summary; the report has the rest."""
 
 
+@dataclass(frozen=True)
+class Before:
+    """What the ledger has of a plan from before the request."""
+
+    runs: tuple[int, ...] = ()
+    """Those that ended, with steps or turns left."""
+    ended: frozenset[str] = frozenset()
+    """The ids of steps that are done with, and of brokers that a roll has restarted."""
+    proposers: tuple[str, ...] = ()
+    """Who else has proposed it, and so can't approve it."""
+
+
 def subject(plan: Plan) -> str:
     """One line with the full digest."""
     what = "Restart the brokers of" if plan.shedder == ROLL else "Rebalance"
@@ -36,19 +49,15 @@ def body(
     report: str,
     why_a_person: str = "",
     not_computed_here: str | None = None,
-    left_over: Collection[int] = (),
-    ended: Collection[str] = (),
-    earlier_proposers: Collection[str] = (),
+    recorded: Before = Before(),
 ) -> str:
     """The plan for a person: effect, consents, limits of the run, unloads and splits separately; `report` is a link.
 
     `why_a_person` says which criteria of the policy were not met, `not_computed_here` why nothing shows that the plan's
-    figures are the advisor's; `left_over` are its runs that ended with steps left, `ended` the ids of the others and
-    of brokers that a roll has restarted, and `earlier_proposers` can't approve it either. The result is Markdown in
-    which no name in the plan becomes markup, so that a plan can't disguise itself as another.
+    figures are the advisor's. The result is Markdown in which no name in the plan becomes markup, so that a plan can't
+    disguise itself as another.
     """
-    said = (why_a_person, not_computed_here, left_over, ended, earlier_proposers)
-    return "\n".join(_lines(plan, throttle, valid_for_h, proposer, report, *said))
+    return "\n".join(_lines(plan, throttle, valid_for_h, proposer, report, why_a_person, not_computed_here, recorded))
 
 
 def _lines(
@@ -59,11 +68,9 @@ def _lines(
     report: str,
     why_a_person: str,
     not_computed_here: str | None,
-    left_over: Collection[int],
-    ended: Collection[str],
-    earlier_proposers: Collection[str],
+    recorded: Before,
 ) -> Iterator[str]:
-    sent = [step for step in sent_in_order(plan.executable_steps, throttle) if step.id not in ended]
+    sent = [step for step in sent_in_order(plan.executable_steps, throttle) if step.id not in recorded.ended]
     unloads = [(number, step) for number, step in enumerate(sent, 1) if step.action == "unload"]
     splits = [(number, step) for number, step in enumerate(sent, 1) if step.action == "split"]
     before, after = plan.predicted.before, plan.predicted.after
@@ -71,12 +78,12 @@ def _lines(
     yield f"**{text(proposer)}** proposes {calls} on {code(plan.cluster)}"
     yield f"(Pulsar's own name: {code(plan.identity.cluster_name)}), from snapshot {code(plan.snapshot)}."
     yield ""
-    if earlier_proposers:
-        yield f"- proposed before, so not to be approved, by **{'**, **'.join(map(text, earlier_proposers))}**"
+    if recorded.proposers:
+        yield f"- proposed before, so not to be approved, by **{'**, **'.join(map(text, recorded.proposers))}**"
     if not_computed_here:
         yield f"- **not computed here**, so check its figures yourself: {text(not_computed_here)}"
-    if left_over:
-        yield f"- **carried out in part**, in run {', '.join(map(str, left_over))}: only what is left is sent"
+    if recorded.runs:
+        yield f"- **carried out in part**, in run {', '.join(map(str, recorded.runs))}: only what is left is sent"
     yield f"- strategy: {text(plan.title)}, view `{plan.view}`"
     if short := outcome_sentence(foretold_outcome(plan), plan.title):
         yield f"- **{text(short)}**"
@@ -95,9 +102,9 @@ def _lines(
     yield f"- approved for {valid_for_h:.3g} h: nothing is sent later"
     yield f"- approved with it: {'; '.join(throttle.sentences())}"
     if plan.shedder == ROLL and plan.goal is not None:
-        left = [broker for broker in plan.goal.brokers if broker not in ended]
+        left = [broker for broker in plan.goal.brokers if broker not in recorded.ended]
         yield from _of_a_roll(left, plan.decision.figures.get("moves_of_a_bundle"))
-    if sent and not ended:
+    if sent and not recorded.ended:
         yield f"- {text(sent[0].id)} is sent first: it disturbs the fewest topics, and unless it holds, nothing follows"
     if left_out := len(plan.steps) - len(plan.executable_steps):
         yield f"- of the plan, {count(left_out, 'step')} can't be carried out and won't be sent"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from airflow.sdk import Param
 from airflow.sdk.exceptions import AirflowFailException
@@ -334,7 +334,7 @@ _UNTOUCHED: Final = {name: field.value for name, field in _FIELDS.items()}
 """Kept apart, as Airflow writes what was filled in into the fields."""
 
 
-def require_no_contradiction(params: Mapping[str, Any]) -> None:
+def require_no_contradiction(params: Mapping[str, object]) -> None:
     """Raise `AirflowFailException` for a form of `pulsar_rebalance` or `pulsar_rolling_restart` with ignored fields."""
     if params["digest"]:
         _require_untouched(params, {**_TO_PLAN, **_TO_ROLL}, "the plan of this digest is made already")
@@ -346,7 +346,7 @@ def require_no_contradiction(params: Mapping[str, Any]) -> None:
         _require_untouched(params, ["goal_onto"], "fill names the brokers that bundles go to")
 
 
-def _require_untouched(params: Mapping[str, Any], fields: Iterable[str], because: str) -> None:
+def _require_untouched(params: Mapping[str, object], fields: Iterable[str], because: str) -> None:
     # Airflow's form takes an empty list for a missing one.
     filled = [name for name in fields if name in params and (params[name] or None) != (_UNTOUCHED[name] or None)]
     if filled:

@@ -8,7 +8,7 @@ from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan
-from pulsar_advisor_airflow.approval_request import body, subject
+from pulsar_advisor_airflow.approval_request import Before, body, subject
 from unit.execution.doubles import UPPER, make_plan, unload_step
 from unit.planning.kinds.clusters import cluster, planned
 
@@ -37,7 +37,8 @@ def test_the_subject_is_one_plain_line() -> None:
 
 def test_who_approves_what_is_left_of_a_plan_is_shown_that_and_the_run_before() -> None:
     plan = make_plan([unload_step(1), unload_step(2, UPPER)])
-    shown = body(plan, ApplyThrottle(), 4, "alice", "/reports/x", left_over=[7], ended=["step-001"])
+    recorded = Before(runs=(7,), ended=frozenset({"step-001"}))
+    shown = body(plan, ApplyThrottle(), 4, "alice", "/reports/x", recorded=recorded)
     assert "- **carried out in part**, in run 7: only what is left is sent" in shown
     assert "**alice** proposes 1 unload and 0 splits" in shown
     assert "| 1 | step-002 |" in shown

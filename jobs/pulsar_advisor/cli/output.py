@@ -41,6 +41,11 @@ def say(line: str) -> None:
     sys.stdout.write(plain(line, keep="\n") + "\n")
 
 
+def say_rows(rows: Iterable[str]) -> None:
+    """Write the rows of a table, each on a line of its own, as wide as they are."""
+    say("\n".join(map(plain, rows)))
+
+
 def say_lines(lines: Iterable[str]) -> None:
     """Write the lines of a result for a reader: on a terminal broken between words, to a file each as it is.
 

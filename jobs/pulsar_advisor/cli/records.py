@@ -7,10 +7,9 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place, PlanName
-from pulsar_advisor.cli.output import log, print_json, say, say_lines
+from pulsar_advisor.cli.output import log, print_json, say, say_lines, say_rows
 from pulsar_advisor.cli.rendering import event_table, plan_table, run_table
 from pulsar_advisor.model.errors import AdvisorError, UsageError
-from pulsar_advisor.model.text.plain_text import plain
 
 if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -85,8 +84,8 @@ def runs(
                 )
                 for event in book.events(digest)
             ]
-            none = f"{short(digest)} was never proposed"
-            print_json(events) if json else say("\n".join(map(plain, event_table(events))) if events else none)
+            none = [f"{short(digest)} was never proposed"]
+            print_json(events) if json else say_rows(event_table(events) if events else none)
             return
         left = left_off(book)
         found = [
@@ -105,8 +104,7 @@ def runs(
     if json:
         print_json(found)
     else:
-        none = f"no plan of cluster '{cluster}' was carried out yet"
-        say("\n".join(map(plain, run_table(found))) if found else none)
+        say_rows(run_table(found) if found else [f"no plan of cluster '{cluster}' was carried out yet"])
 
 
 def _last_advice(root: Root, snapshot: str) -> str | None:

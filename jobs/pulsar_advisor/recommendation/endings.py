@@ -21,6 +21,12 @@ def ending(score: Ending) -> str:
     return f"settles in cycle {score.settles_in_cycles} ({minutes(score.settles_in_minutes or 0)})"
 
 
+def done(score: Ending) -> str:
+    """What one simulation unloads and splits until it ends; empty if it does nothing."""
+    numbers = (score.unloads, "unload"), (score.splits, "split")
+    return " and ".join(count(number, noun) for number, noun in numbers if number)
+
+
 def by_itself(foresight: Foresight) -> ByItself:
     """What Pulsar does if nothing is carried out, from the foresight of a recommendation."""
     own, off = foresight.own, sheds_nothing(foresight.switched_off_by)
@@ -28,8 +34,7 @@ def by_itself(foresight: Foresight) -> ByItself:
         return ByItself(False, f"{off}.")
     if own is None:
         return ByItself(False, f"What Pulsar itself would do can't be simulated: {foresight.error}")
-    done = [count(number, noun) for number, noun in ((own.unloads, "unload"), (own.splits, "split")) if number]
-    does = f"{ending(own)} after {' and '.join(done)}" if own.happens else "does nothing either"
+    does = f"{ending(own)} after {done(own)}" if own.happens else "does nothing either"
     return ByItself(own.happens, f"Pulsar's own {own.shedder} {does}.")
 
 

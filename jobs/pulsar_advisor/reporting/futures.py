@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pulsar_advisor.documents.simulation import NotSimulated, SimulatedScore, Strategies
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.recommendation.endings import ending, minutes, sheds_nothing
+from pulsar_advisor.recommendation.endings import done, ending, minutes, sheds_nothing
 from pulsar_advisor.reporting.figures import count, percent
 from pulsar_advisor.reporting.wrapping import wrapped
 from pulsar_advisor.simulation.scores import ENDINGS, Ending
@@ -158,8 +158,7 @@ _VERDICTS: Final = {"better": "better than today", "same": "no better than today
 def _fares(score: Ending) -> str:
     """How the cluster's own balancer ends, at what cost and at which usage: a predicate."""
     ends = ending(score).replace("nothing happens", "does nothing")
-    done = [count(number, noun) for number, noun in ((score.unloads, "unload"), (score.splits, "split")) if number]
-    after = f" after {' and '.join(done)}" if done else ""
+    after = f" after {acts}" if (acts := done(score)) else ""
     highest = _percents(score.maximum_range_ratio)
     figures = f"highest usage {percent(score.first_usage_maximum_ratio)} → {highest}"
     deviation = percent(score.last_usage_standard_deviation_ratio)

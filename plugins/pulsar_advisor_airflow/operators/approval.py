@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pulsar_advisor.execution.throttle import ApplyThrottle, ThrottleChanges
     from pulsar_advisor.model.plans.canonical_json import Json
     from pulsar_advisor.model.plans.plan import Plan
+    from pulsar_advisor_airflow.approval_request import Before
 
 FIELD: Final[Mapping[ConsentName, str]] = {
     "splits": "allow_splits",
@@ -138,20 +139,14 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
                     if too_old and plan.shedder != ROLL:  # whose turns are planned anew
                         raise Refused(too_old)  # as apply would, after somebody has answered in vain
                 not_computed_here = why_not_computed_here(root, ledger, plan)
-            runs = runs_of_roll(ledger, self.plan["digest"])  # or of any other plan
-            left_over = [run.id for run in runs if run.state in ("stopped", "done")]
-            records = [record for run in left_over for record in steps_of_run(ledger, run).values()]
-            proposers = [proposal.proposer for proposal in proposals_of_plan(ledger, self.plan["digest"])]
-            ended = {record.step_id for record in records if record.state in ("confirmed", "failed", "skipped")}
-            ended.update(recorded_roll(ledger, self.plan["digest"]).restarted)
             why_a_person = "" if approver else self._approve_automatically(ledger, plan, throttle, not_computed_here)
-        if approver is not None or why_a_person is None:
-            self.log.info("%s: approved by %s in this DAG run", self.plan["digest"], approver or "the policy")
-            return None
+            if approver is not None or why_a_person is None:
+                self.log.info("%s: approved by %s in this DAG run", self.plan["digest"], approver or "the policy")
+                return None
+            proposer = context["dag_run"].triggering_user_name or "An unknown user"
+            recorded = self._recorded_before(ledger, proposer)
         self._ask_for(plan)
         self.subject = approval_request.subject(plan)
-        proposer = context["dag_run"].triggering_user_name or "An unknown user"
-        is_separate = approval_policy(self.cluster).separate_approver
         self.body = approval_request.body(
             plan,
             throttle,
@@ -160,9 +155,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             report_link(self.cluster, plan.snapshot),
             why_a_person,
             not_computed_here,
-            left_over,
-            ended,
-            sorted({*proposers} - {proposer}) if is_separate else (),
+            recorded,
         )
         self.response_timeout = timedelta(hours=float(self.answer_within_h))
         self.assigned_users = [{"id": name, "name": name} for name in self.approvers or ()] or None
@@ -171,6 +164,21 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         except TaskAwaitingInput as parked:
             parked.kwargs = {"shown": dict(self.plan), "throttle": asdict(throttle)}
             raise
+
+    def _recorded_before(self, ledger: Ledger, proposer: str) -> Before:
+        from pulsar_advisor_airflow.approval_request import Before
+
+        digest = self.plan["digest"]
+        # Of a plan that is no roll, its own runs.
+        runs = [run.id for run in runs_of_roll(ledger, digest) if run.state in ("stopped", "done")]
+        records = [record for run in runs for record in steps_of_run(ledger, run).values()]
+        ended = {record.step_id for record in records if record.state in ("confirmed", "failed", "skipped")}
+        proposers = {proposal.proposer for proposal in proposals_of_plan(ledger, digest)} - {proposer}
+        return Before(
+            runs=tuple(runs),
+            ended=frozenset(ended | {*recorded_roll(ledger, digest).restarted}),
+            proposers=tuple(sorted(proposers)) if approval_policy(self.cluster).separate_approver else (),
+        )
 
     def execute_complete(
         self,
