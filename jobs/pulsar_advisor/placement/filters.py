@@ -6,7 +6,7 @@ load manager class, topic limit, latest version, anti-affinity, isolation polici
 fails is skipped, and no broker is restored. Simple: isolation policies, even spread. Bundles that the leader assigned
 but no broker reports yet are unknown.
 
-Releases: the class filter came with 3.0; `pulsar/system` is spread evenly from 3.3 on even if
+Releases: the class filter came with 3.0; `pulsar/system` is spread evenly from 3.0.6 on (apache/pulsar#22953) even if
 `loadBalancerDistributeBundlesEvenlyEnabled` is false.
 Source: Pulsar `ModularLoadManagerImpl.selectBroker`, `LoadManagerShared`, `BrokerVersionFilter`,
 `BrokerLoadManagerClassFilter`, `extensions.filter.*`, `ExtensibleLoadManagerImpl.selectAsync`,
@@ -44,7 +44,7 @@ SETTING_KEYS: Final = (
 )
 
 _CLASS_FILTER_SINCE: Final = (3, 0, 0)
-_SYSTEM_SPREAD_SINCE: Final = (3, 3, 0)
+_SYSTEM_SPREAD_SINCE: Final = (3, 0, 6)
 
 
 class FilterOutcome(Outcome):

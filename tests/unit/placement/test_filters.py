@@ -157,8 +157,8 @@ def test_extensible_does_not():
     ]
 
 
-@pytest.mark.parametrize(("release", "expected"), [("3.0.7", [0, 1]), ("3.3.6", [1])])
-def test_bundles_of_the_system_namespace_are_always_spread_from_3_3_on(release, expected):
+@pytest.mark.parametrize(("release", "expected"), [("2.11.0", [0, 1]), ("3.0.7", [1])])
+def test_bundles_of_the_system_namespace_are_always_spread_from_3_0_6_on(release, expected):
     among = state({"a": {}, "b": {}}, owners=("a",), namespace="pulsar/system")
     assert of(modular_candidates, among, settings(release, **SPREAD_OFF)).brokers.tolist() == expected
 
