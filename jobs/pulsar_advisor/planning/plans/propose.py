@@ -203,10 +203,14 @@ def propose_splits(request: Request, state: ClusterState, settings: LoadBalancer
 
 
 def surroundings(selection: BrokerSelection, chosen: SheddingDecision) -> Surroundings:
-    """The facts that the load manager checks for each chosen bundle."""
+    """The facts that the load manager checks for each chosen bundle.
+
+    Only the Modular one asks anti-affinity once more, and the Simple one doesn't know excluded namespaces.
+    """
     candidates = selection.candidates
     state = candidates.state
     named = dict(zip(chosen.bundle.tolist(), chosen.destination.tolist(), strict=True))
+    excluded = candidates.settings.load_balancer_shedding_excluded_namespaces if state.load_manager != "simple" else ()
 
     def obstacle(bundle: int, source: int) -> str | None:
         namespace = int(state.bundles.namespace[bundle])
@@ -220,11 +224,11 @@ def surroundings(selection: BrokerSelection, chosen: SheddingDecision) -> Surrou
 
     return Surroundings(
         available_brokers=int(state.brokers.available.sum()),
-        excluded_namespace=state.namespaces.among(candidates.settings.load_balancer_shedding_excluded_namespaces)[
-            state.bundles.namespace
-        ],
+        excluded_namespace=state.namespaces.among(excluded)[state.bundles.namespace],
         policies_allow=lambda bundle, source: obstacle(bundle, source) != "isolation",
-        anti_affinity_allows=lambda bundle, source: obstacle(bundle, source) != "anti_affinity",
+        anti_affinity_allows=lambda bundle, source: (
+            state.load_manager != "modular" or obstacle(bundle, source) != "anti_affinity"
+        ),
         destination=destination,
         places_first=state.load_manager != "simple",
     )

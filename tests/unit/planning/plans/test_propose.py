@@ -5,7 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy, LoadManagerKind, PublishedLoad
+from pulsar_advisor.model.cluster.cluster_state import (
+    ClusterState,
+    IsolationPolicy,
+    LoadManagerKind,
+    Namespaces,
+    PublishedLoad,
+)
 from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.plans.propose import propose, propose_splits
 from pulsar_advisor.planning.proposals.proposal import Proposal
@@ -116,8 +122,49 @@ def test_a_simple_leader_unloads_a_bundle_that_comes_back_to_its_broker(state: C
     assert [(move.bundle, move.destination, move.possible) for move in proposal.moves] == [(0, -1, (0,))]
 
 
+NATIVE = {"modular": "ThresholdShedder", "simple": "SimpleLoadManagerImpl", "extensible": "TransferShedder"}
+EAGER = {
+    "loadBalancerBrokerLoadTargetStd": "0.05",
+    "loadBalancerSheddingConditionHitCountThreshold": "0",
+    "loadBalancerSheddingBundlesWithPoliciesEnabled": "true",
+}
+
+
+@pytest.mark.parametrize(("manager", "moves"), [("modular", False), ("simple", True), ("extensible", True)])
+def test_only_the_modular_leader_keeps_a_group_that_is_spread_evenly(manager: LoadManagerKind, moves: bool) -> None:
+    # Both brokers have the group: its counts are equal, of namespaces (Modular) and of bundles (Extensible).
+    spread = replace(two_brokers(manager), namespaces=Namespaces(("t/n",), ("group",)))
+    found = ask(spread, resolve_settings("4.2.4", what_if=EAGER), NATIVE[manager])
+    assert bool(found.moves) == moves
+    assert found.moves or "its anti-affinity group is already spread evenly" in str(found.why_nothing)
+
+
+@pytest.mark.parametrize("manager", ["modular", "simple"])
+def test_only_the_simple_leader_does_not_know_excluded_namespaces(manager: LoadManagerKind) -> None:
+    excluded = {"loadBalancerSheddingExcludedNamespaces": "t/n"}
+    assert ask(two_brokers(manager), resolve_settings("4.2.4"), NATIVE[manager]).moves
+    found = ask(two_brokers(manager), resolve_settings("4.2.4", what_if=excluded), NATIVE[manager])
+    assert bool(found.moves) == (manager == "simple")
+
+
+def two_brokers(manager: LoadManagerKind) -> ClusterState:
+    """An overloaded broker and an idle one, with three bundles of one namespace each."""
+    texts = [f"0x{number:x}0000000_0x{number + 1:x}0000000" for number in range(6)]
+    return cluster_state(
+        [
+            BrokerRow("a:8080", cpu=(95.0, 100.0), bandwidth_in=(95.0, 100.0), traffic=(150.0, 150.0, 9e8, 9e8)),
+            BrokerRow("b:8080", cpu=(5.0, 100.0), traffic=(15.0, 15.0, 9e6, 9e6)),
+        ],
+        [
+            BundleRow("t/n", text, "a:8080" if number < 3 else "b:8080", (5.0, 5.0, size, size), topics=1)
+            for number, text in enumerate(texts)
+            for size in [(1e8, 3e8, 5e8, 1e6, 3e6, 5e6)[number]]
+        ],
+        load_manager=manager,
+    )
+
+
 NAMED_BY_THE_SHEDDER = pytest.mark.parametrize("shedder", ["MinimalMoveShedder", "TransferShedder"])
-EAGER = {"loadBalancerBrokerLoadTargetStd": "0.05"}
 
 
 @NAMED_BY_THE_SHEDDER
