@@ -12,7 +12,7 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.averages import with_samples
 from pulsar_advisor.model.load.broker_load_data import updated
 from pulsar_advisor.model.load.next_publication import change_percent
-from pulsar_advisor.model.load.resource_usage import maximum, weighted_maximum
+from pulsar_advisor.model.load.resource_usage import maximum, overload_usage
 from pulsar_advisor.simulation.cluster import BUNDLES
 from pulsar_advisor.simulation.intervals import NEVER_MS, Intervals
 from pulsar_advisor.simulation.reports import Figures, Reports
@@ -69,7 +69,7 @@ class Publishing:
         def usage(figures: Figures) -> Floats:
             if extensible:
                 return maximum(figures.usage, self._limit)
-            return weighted_maximum(figures.usage, self._limit, self._settings)
+            return overload_usage(figures.usage, self._limit, self._settings)
 
         return change_percent(
             (before.traffic, now.traffic),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
-from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, LoadManagerKind
+from pulsar_advisor.model.cluster.cluster_state import CPU, NO_ROW, ClusterState, LoadManagerKind
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.load.resource_usage import weighted_maximum
 from pulsar_advisor.simulation.advance import advanced
@@ -94,6 +97,17 @@ def test_a_change_below_the_threshold_is_published_only_when_the_report_is_too_o
     after_16 = advanced(after_14, state, cluster, SETTINGS, INTERVALS, now + 16 * MINUTE)
     assert usage_seen(after_14, state) == pytest.approx([0.6, 0.6])
     assert usage_seen(after_16, state) == pytest.approx([0.56, 0.64])
+
+
+@pytest.mark.parametrize(("release", "seen"), [("3.0.7", 75.0), ("4.0.8", 60.0)])
+def test_up_to_3_3_a_broker_publishes_a_change_of_its_usage_without_weights(release: str, seen: float) -> None:
+    state = two_brokers(rates=(40.0, 20.0))
+    settings = resolve_settings(release, what_if={"loadBalancerCPUResourceWeight": "0.5"}).values
+    cluster = SimulatedCluster.of(state)
+    first = first_reports(state, cluster, settings, INTERVALS, seed=0)
+    busier = replace(cluster, own_usage=cluster.own_usage + 16.0 * (np.arange(5) == CPU))
+    later = advanced(after_change(first), state, busier, settings, INTERVALS, state.captured_at_ms + 3 * MINUTE)
+    assert later.published.usage[0, CPU] == pytest.approx(seen, abs=1.0)
 
 
 def _bundles_of(owner: str, number: int, rate: float) -> list[BundleRow]:

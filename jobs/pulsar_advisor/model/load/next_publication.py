@@ -12,7 +12,8 @@ storing of averages every `loadBalancerResourceQuotaUpdateIntervalMinutes`, adds
 Cycles start at a fixed rate, and a cycle unloads at once: its unloads show when the next one comes.
 
 Source: `BrokerLoadDataReporter`, `BrokerLoadData`, `UnloadScheduler` of `loadbalance.extensions` (3.0.7 to 5.0.1);
-`ModularLoadManagerImpl.needBrokerDataUpdate`, `writeBrokerDataOnZooKeeper`, `writeBundleDataOnZooKeeper` (4.0.8).
+`ModularLoadManagerImpl.needBrokerDataUpdate`, `writeBrokerDataOnZooKeeper`, `writeBundleDataOnZooKeeper` (2.11.0 to
+5.0.1).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.averages import with_samples
 from pulsar_advisor.model.load.recent_unloads import shedding_interval_ms
-from pulsar_advisor.model.load.resource_usage import weighted_maximum, weighted_maximum_with_heap
+from pulsar_advisor.model.load.resource_usage import overload_usage, weighted_maximum_with_heap
 
 _MINUTE_MS = 60_000
 _REPORTED: Final = ("usage", "limit", "traffic", "topics", "bundles", "producers", "consumers", "report_updated_at_ms")
@@ -142,8 +143,8 @@ def _differ(
         (before.traffic, now.traffic[rows]),
         (before.bundles, now.bundles[rows]),
         (
-            weighted_maximum(before.usage, before.limit, settings),
-            weighted_maximum(now.usage, now.limit, settings)[rows],
+            overload_usage(before.usage, before.limit, settings),
+            overload_usage(now.usage, now.limit, settings)[rows],
         ),
     )
     differ: Booleans = greatest > settings.load_balancer_report_update_threshold_percentage

@@ -62,7 +62,10 @@ def weighted_maximum_with_heap(usage: Floats, limit: Floats, settings: LoadBalan
 
 
 def overload_usage(usage: Floats, limit: Floats, settings: LoadBalancerSettings) -> Floats:
-    """The usage (ratio) that is compared with the overload threshold: weighted from 4.0 on, unweighted before."""
+    """The usage (ratio) that is compared with the overload threshold, and whose change a Modular broker publishes.
+
+    Weighted from 4.0 on, unweighted before.
+    """
     if settings.behaviour < _WEIGHTED_OVERLOAD:
         return maximum(usage, limit)
     return weighted_maximum(usage, limit, settings)

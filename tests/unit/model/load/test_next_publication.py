@@ -172,6 +172,12 @@ def test_a_broker_whose_figures_changed_writes_them_at_its_next_check(
     assert with_due_reports(published, fresh, MODULAR).brokers.usage[:, 0].tolist() == used
 
 
+@pytest.mark.parametrize(("release", "used"), [("3.0.7", 78.0), ("4.0.8", 67.0)])
+def test_up_to_3_3_the_change_of_usage_counts_without_weights(release: str, used: float) -> None:
+    half = resolve_settings(release, what_if={"loadBalancerCPUResourceWeight": "0.5"}).values
+    assert with_due_reports(modular(67, [0, 0]), modular(78, [0, 0]), half).brokers.usage[0, 0] == used
+
+
 def averaged(report_ages_s: list[int], unloaded_ago_s: int = 0) -> tuple[ClusterState, ClusterState]:
     """The published and the fresh view: the bundle's figures were 200, an average of 100, and are 300 now."""
     published, fresh = modular(67, report_ages_s, unloaded_ago_s), modular(75, report_ages_s)
