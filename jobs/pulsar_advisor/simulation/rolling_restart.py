@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from pulsar_advisor.model.load.averages import DEFAULT_FIGURES
 from pulsar_advisor.model.load.base_load import base_load
 from pulsar_advisor.model.load.load_data import LoadData
 from pulsar_advisor.placement import registry as placements
+from pulsar_advisor.placement import round_robin_broker_selector
 from pulsar_advisor.placement.filters import PlacementFacts, facts_after_moves, placement_facts
 from pulsar_advisor.planning.proposals.select_broker import BrokerSelection, CandidateSets
 from pulsar_advisor.planning.proposals.views import observed
@@ -44,12 +45,13 @@ def rolling_restart(
     turns = sorted(np.flatnonzero(state.brokers.available).tolist(), key=lambda row: (row == state.leader, row))
     intervals = Intervals.of(settings)
     now = Moment.of(state, base_load(state, history).likely, settings, intervals, seed)
-    facts, memory = placement_facts(state, settings), placements.load(placement).Memory()
+    facts = placement_facts(state, settings)
+    memories = _Memories(placements.load(placement).Memory(), round_robin_broker_selector.Memory())
     stays_away = np.array([is_never_shed(name, settings) for name in state.namespaces.names], dtype=np.bool_)
     for turn, broker in enumerate(turns):
         homeless = np.flatnonzero((now.steady.owner == broker) & ~stays_away[state.bundles.namespace])
-        unloads, memory = _assigned(
-            placement, now.seen, settings, facts, memory, broker, homeless.tolist(), f"{seed}/restart {turn}"
+        unloads, memories = _assigned(
+            placement, now.seen, settings, facts, memories, broker, homeless.tolist(), f"{seed}/restart {turn}"
         )
         now = now.moved(unloads).advanced(settings, intervals)
     owner = now.steady.owner
@@ -57,16 +59,24 @@ def rolling_restart(
     return CarriedOut(divided(state, ()), dict(zip(moved.tolist(), owner[moved].tolist(), strict=True)))
 
 
+class _Memories(NamedTuple):
+    """What places bundles remembers from one broker's restart to the next."""
+
+    placement: Any
+    turns: round_robin_broker_selector.Memory
+    """Of namespaces excluded from shedding."""
+
+
 def _assigned(
     placement: str,
     seen: ClusterState,
     settings: LoadBalancerSettings,
     facts: PlacementFacts,
-    memory: Any,
+    memories: _Memories,
     broker: int,
     bundles: Sequence[int],
     seed: str,
-) -> tuple[Unloads, Any]:
+) -> tuple[Unloads, _Memories]:
     """Where the bundles of a broker that stops are assigned, one after another, and what the placement remembers."""
     available = seen.brokers.available.copy()
     available[broker] = False
@@ -79,8 +89,9 @@ def _assigned(
         name=placement,
         strategy=strategy,
         view=observed(strategy.observe, state, settings, facts),
-        memory=memory,
+        memory=memories.placement,
         seed=seed,
+        turns=memories.turns,
     )
     rate = rate_per_s(np.where(np.isfinite(state.bundles.long_term), state.bundles.long_term, DEFAULT_FIGURES))
     grouped = facts.anti_affinity.group_of_namespace >= 0
@@ -97,7 +108,7 @@ def _assigned(
         if isinstance(selection.view, LoadData):
             selection.view = _preallocated(selection.view, destination, float(rate[bundle]))
     rows: Indices = np.array(list(found), dtype=np.int32)
-    return Unloads(rows, np.array(list(found.values()), dtype=np.int32)), selection.memory
+    return Unloads(rows, np.array(list(found.values()), dtype=np.int32)), _Memories(selection.memory, selection.turns)
 
 
 def _owned(state: ClusterState, bundle: int, broker: int) -> ClusterState:

@@ -47,6 +47,14 @@ def test_a_draw_at_random_leaves_an_uneven_shape_that_its_seed_decides() -> None
     assert owners_after(THREE, "AvgShedder", "5.0.1", 3) == owners_after(THREE, "AvgShedder", "5.0.1", 3)
 
 
+def test_a_namespace_excluded_from_shedding_takes_its_turns_from_one_restart_to_the_next() -> None:
+    state = replace(cluster({"a": [1.0] * 3, "b": [1.0] * 3, "c": [1.0] * 3, "d": [60.0]}), leader=3)
+    excluded = {"loadBalancerSheddingExcludedNamespaces": "t/a,t/b,t/c"}
+    # With turns that began anew it would be [5, 2, 3, 0].
+    assert owners_after(state, "LeastLongTermMessageRate", "4.2.4", **{EVENLY: "false"}) == [4, 5, 1, 0]
+    assert owners_after(state, "LeastLongTermMessageRate", "4.2.4", **{EVENLY: "false"}, **excluded) == [4, 4, 2, 0]
+
+
 def test_a_bundle_that_may_go_nowhere_else_comes_back() -> None:
     alone = IsolationPolicy("alone", ("t/a",), ("a",), (), 1, 100)
     state = cluster({"a": [10.0] * 6, "b": [10.0] * 6, "c": [10.0] * 6}, isolation_policies=(alone,))

@@ -48,5 +48,6 @@ def child_moves(
     for row in range(split.bundle, split.bundle + len(split.boundaries) + 1):
         destination = selection.select(row, source)
         if destination not in (NO_ROW, source):
-            reason = f"{placement} places this part of the split bundle on {state.brokers.ids[destination]}"
+            placer = "RoundRobinBrokerSelector" if candidates.placed_in_turn(row) else placement
+            reason = f"{placer} places this part of the split bundle on {state.brokers.ids[destination]}"
             yield Move(row, source, destination, reason, near_tie=split.near_tie)

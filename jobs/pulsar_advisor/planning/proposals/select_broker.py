@@ -4,6 +4,8 @@ Source: `ModularLoadManagerImpl.selectBroker`, `ExtensibleLoadManagerImpl.select
 `SimpleLoadManagerImpl.getFinalCandidates` (2.11.0 to 5.0.1). Where Pulsar draws at random, the draw here depends only
 on the seed, the strategy and the bundle's name.
 
+Brokers take bundles of namespaces excluded from shedding in turn, except under Simple, which doesn't read that setting.
+
 A draw of the bundle's own broker makes the Modular manager leave the bundle where it is. Of k brokers it draws the
 source once in k times, so that the bundle goes is at least as likely: a prediction names it.
 """
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -19,8 +22,10 @@ import numpy as np
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans, ClusterState, Indices
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.java.maps import Hashes, hash_map_order, name_hashes
+from pulsar_advisor.model.load.load_data import LoadData, load_data
 from pulsar_advisor.model.load.resource_usage import overload_usage
 from pulsar_advisor.model.strategy.outcomes import Outcomes
+from pulsar_advisor.placement import round_robin_broker_selector
 from pulsar_advisor.placement.filters import (
     Candidates,
     PlacementFacts,
@@ -52,6 +57,8 @@ class CandidateSets:
     facts: PlacementFacts
     _hashes: Hashes
     _overloaded: Booleans
+    _in_turn: Booleans
+    """Per namespace, whether its bundles are placed in turn."""
     _allowed: dict[tuple[int, bool], Booleans] = field(default_factory=dict)
     _candidates: dict[tuple[int, bool], Candidates] = field(default_factory=dict)
     _restored: dict[tuple[int, bool], Candidates] = field(default_factory=dict)
@@ -65,7 +72,9 @@ class CandidateSets:
         usage = overload_usage(state.brokers.usage, state.brokers.limit, settings)
         overloaded = usage > settings.load_balancer_broker_overloaded_threshold_percentage / 100
         facts = facts or placement_facts(state, settings)
-        return cls(state, settings, facts, name_hashes(state.brokers.ids), overloaded)
+        excluded = settings.load_balancer_shedding_excluded_namespaces if state.load_manager != "simple" else ()
+        in_turn = state.namespaces.among(excluded)
+        return cls(state, settings, facts, name_hashes(state.brokers.ids), overloaded, in_turn)
 
     def after_moves(self, state: ClusterState, facts: PlacementFacts) -> CandidateSets:
         """The sets of a state that differs in the owners of its bundles only."""
@@ -95,6 +104,10 @@ class CandidateSets:
             self._restored[key] = overloaded_retry(self.first(bundle), self.allowed(*key))
         return self._restored[key]
 
+    def placed_in_turn(self, bundle: int) -> bool:
+        """Whether brokers take the bundles of this one's namespace in turn: it is excluded from shedding."""
+        return bool(self._in_turn[self.state.bundles.namespace[bundle]])
+
     def in_java_order(self, brokers: Indices) -> Indices:
         """Candidates in the order of the Modular manager's hash set."""
         key = brokers.tobytes()
@@ -123,6 +136,8 @@ class BrokerSelection:
     """What a draw depends on besides the strategy and the bundle."""
     likeliest: bool = False
     """Whether a draw leaves out the bundle's source, where it is one of several: see above."""
+    turns: round_robin_broker_selector.Memory = field(default_factory=round_robin_broker_selector.Memory)
+    """Of the brokers that take the bundles of excluded namespaces; replaced with every choice."""
     possible: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """Bundle row -> the brokers (rows) where Pulsar may put it."""
     explained: list[tuple[int, Outcomes]] = field(default_factory=list)
@@ -130,11 +145,26 @@ class BrokerSelection:
 
     def select(self, bundle: int, source: int) -> int:
         """The broker for a bundle at `source` (rows), NO_ROW if no broker qualifies."""
-        chosen = self._choose(bundle, source, self.candidates.first(bundle))
+        first = self.candidates.first(bundle)
+        in_turn = self.candidates.placed_in_turn(bundle)
+        chosen = self._next_in_turn(bundle, first) if in_turn else self._choose(bundle, source, first)
         if chosen == NO_ROW or (others := self.candidates.second(bundle, chosen)) is None:
             return chosen
         again = self._choose(bundle, source, others)
         return again if again != NO_ROW else chosen
+
+    @cached_property
+    def _load(self) -> LoadData:
+        """What `RoundRobinBrokerSelector` observes: the brokers, which stay when bundles move."""
+        state = self.candidates.state
+        return load_data(state, self.candidates.settings, state.captured_at_ms)
+
+    def _next_in_turn(self, bundle: int, candidates: Candidates) -> int:
+        settings = self.candidates.settings
+        in_order = self.candidates.in_java_order(candidates.brokers)
+        decision, self.turns = round_robin_broker_selector.choose(self._load, in_order, bundle, settings, self.turns)
+        self.possible[bundle] = tuple(decision.eligible.tolist())
+        return int(decision.eligible[0]) if len(decision.eligible) else NO_ROW
 
     def _choose(self, bundle: int, source: int, candidates: Candidates) -> int:
         if not len(candidates.brokers):

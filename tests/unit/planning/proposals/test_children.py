@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
-from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.plans.build_plan import build_plan
@@ -18,12 +18,19 @@ from pulsar_advisor.planning.requests.request import Request
 from unit.splitting.busy_cluster import COOL, HOT, busy, split
 
 PLACEMENT = "LeastLongTermMessageRate"
+SETTINGS = resolve_settings("4.0.8")
 
 
-def plan_of(state: ClusterState, splits: tuple[Split, ...], moves: tuple[Move, ...] = (), **request: object) -> Plan:
+def plan_of(
+    state: ClusterState,
+    splits: tuple[Split, ...],
+    moves: tuple[Move, ...] = (),
+    settings: ResolvedSettings = SETTINGS,
+    **request: object,
+) -> Plan:
     return build_plan(
         state,
-        resolve_settings("4.0.8"),
+        settings,
         Proposal("ThresholdShedder", PLACEMENT, moves, splits, (), 1, None),
         Request(**{"unload_children": True, **request}),  # type: ignore[arg-type]
         PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64),
@@ -54,6 +61,14 @@ def test_the_prediction_moves_the_load_of_the_childrens_topics() -> None:
     assert after[COOL].msg_rate_per_s == pytest.approx((before[COOL].msg_rate_per_s or 0.0) + moved)
     assert (after[HOT].usage_ratio or 1.0) < 0.2 < (before[HOT].usage_ratio or 0.0)
     assert (after[HOT].bundles, after[COOL].bundles) == (1, 2)
+
+
+@pytest.mark.parametrize(("excluded", "placer"), [(False, PLACEMENT), (True, "RoundRobinBrokerSelector")])
+def test_the_reason_of_a_child_names_what_places_its_namespace(excluded: bool, placer: str) -> None:
+    state = busy()
+    what_if = {"loadBalancerSheddingExcludedNamespaces": ",".join(state.namespaces.names)} if excluded else {}
+    plan = plan_of(state, (split(0x20000000),), settings=resolve_settings("4.2.4", what_if=what_if))
+    assert {step.reason.split()[0] for step in plan.steps if step.action == "unload"} == {placer}
 
 
 def test_without_the_wish_a_split_leaves_its_children_where_they_are() -> None:

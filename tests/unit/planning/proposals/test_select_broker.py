@@ -73,6 +73,28 @@ def test_a_choice_above_the_overload_threshold_is_made_again() -> None:
     assert (twice.select(0, A), twice.memory) == (B, 2)
 
 
+def in_turn(state: ClusterState, strategy: Takes) -> list[int]:
+    """Where the first bundles go, if their namespace is excluded from shedding."""
+    excluded = {"loadBalancerDistributeBundlesEvenlyEnabled": "false", "loadBalancerSheddingExcludedNamespaces": "t/n"}
+    candidates = CandidateSets.of(state, resolve_settings("4.2.4", what_if=excluded).values)
+    chosen = BrokerSelection(candidates, "Takes", strategy, view=None, memory=0, seed=0)
+    return [chosen.select(bundle, A) for bundle in range(4)]
+
+
+@pytest.mark.parametrize("load_manager", ["modular", "extensible"])
+def test_brokers_take_the_bundles_of_a_namespace_excluded_from_shedding_in_turn(load_manager: LoadManagerKind) -> None:
+    [first, second, third, again] = in_turn(cluster(load_manager, cpu=50.0), Takes(((A,),) * 4))
+    assert (sorted([first, second, third]), again) == ([A, B, C], first)
+
+
+def test_an_overloaded_broker_whose_turn_it_is_leaves_the_choice_to_the_strategy() -> None:
+    assert sorted(in_turn(cluster(cpu=95.0), Takes(((B,), (B,))))[:3]) == [B, B, C]
+
+
+def test_the_simple_manager_places_all_bundles_alike() -> None:
+    assert in_turn(cluster("simple"), Takes(((C,),) * 4)) == [C] * 4
+
+
 @pytest.mark.parametrize(("cpu", "chosen"), [(85.0, A), (85.1, B)])
 def test_a_broker_at_the_threshold_is_not_above_it(cpu: float, chosen: int) -> None:
     assert selection(cluster(cpu=cpu), Takes(((A,), (B,)))).select(0, A) == chosen
