@@ -35,10 +35,10 @@ def packed(room: Room, bundles: Sequence[int]) -> tuple[list[Answer], Room]:
 def shortfall(before: Room, answers: Sequence[Answer]) -> Iterator[str]:
     """What can't move, by how much room is missing, and what would help; `before` is the room before any move."""
     if left := _without_room(answers):
-        lacking = sum(before.share(bundle) for bundle in left)
+        lacking = sum(before.share_at_most(bundle) for bundle in left)
         yield (
             f"There is no room for {len(left)} of {count(len(answers), 'bundle')} under a ceiling of "
-            f"{before.ceiling.max():.0%}: {lacking:.0%} of a broker like theirs is missing; "
+            f"{before.ceiling.max():.0%}: up to {lacking:.0%} of a broker like theirs is missing; "
             f"{_what_helps(before, answers, left)}."
         )
     if forbidden := [answer.bundle for answer in answers if answer.outcome is BundleOutcome.NOT_ALLOWED]:
@@ -67,8 +67,9 @@ def _what_helps(room: Room, answers: Sequence[Answer], left: Sequence[int]) -> s
             break
     more = _brokers_needed(room, left)
     if more is None:
-        largest = max(left, key=room.share)
-        helps.append(f"{room.state.bundle_name(largest)} alone needs {room.share(largest):.0%} of a broker: split it")
+        largest = max(left, key=room.share_at_most)
+        needs = f"up to {room.share_at_most(largest):.0%} of a broker"
+        helps.append(f"{room.state.bundle_name(largest)} alone needs {needs}: split it")
     else:
         helps.append(f"{count(more, 'more broker')} like theirs would take them")
     return "; ".join(helps)

@@ -186,6 +186,10 @@ class Room:
         """The part (ratio) of its broker's resources that moves with a bundle (a row)."""
         return float(self._shares(np.array([bundle]))[0])
 
+    def share_at_most(self, bundle: int) -> float:
+        """The most (ratio) that a bundle (a row) may need of a broker like its own."""
+        return float(self.ratios(self.arriving[[bundle]], [int(self.owner[bundle])])[0])
+
     def _shares(self, bundles: Rows) -> Floats:
         return self.ratios(self.moved[bundles], self.owner[bundles])
 

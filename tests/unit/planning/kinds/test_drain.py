@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
+from pulsar_advisor.model.cluster.cluster_state import CPU, RESOURCES, IsolationPolicy
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import Goal
 from unit.planning.kinds.clusters import SETTINGS, cluster, executable, host, moved, planned, proposed
@@ -40,7 +42,7 @@ def test_what_finds_no_room_says_by_how_much_and_what_would_help() -> None:
     [stuck] = [step for step in plan.steps if not step.executable]
     assert "might reach 95.0%" in (stuck.not_executable_because or "")
     caveat, _ = plan.decision.caveats
-    assert caveat.startswith("There is no room for 1 of 2 bundles under a ceiling of 85%: 20% of a broker like")
+    assert caveat.startswith("There is no room for 1 of 2 bundles under a ceiling of 85%: up to 20% of a broker")
     # A ceiling of 95%, above the overload threshold, would be refused.
     assert caveat.endswith("a broker like theirs is missing; 1 more broker like theirs would take them.")
     plan = planned(cluster({"a": [20, 20], "b": [60], "c": [60]}), Goal("drain", ("a",), ceiling_ratio=0.7))
@@ -57,7 +59,16 @@ def test_the_fullest_brokers_first_where_the_least_used_ones_would_not_do() -> N
 
 def test_a_bundle_that_no_broker_of_that_size_could_take_has_to_be_split() -> None:
     state = cluster({"a": [90], "b": [0]}, limits={"a": 100.0, "b": 100.0})
-    assert "alone needs 90% of a broker: split it" in planned(state, DRAIN_A).decision.caveats[0]
+    assert "alone needs up to 90% of a broker: split it" in planned(state, DRAIN_A).decision.caveats[0]
+
+
+def test_what_is_missing_is_the_most_that_a_bundle_may_need() -> None:
+    # The line through the brokers has a base of 50, but for all they show the CPU of each may follow its messages.
+    state = cluster({"a": [20], "b": [1], "c": [5], "d": [10]})
+    usage = state.brokers.usage + 50.0 * (np.arange(len(RESOURCES)) == CPU)
+    state = replace(state, brokers=replace(state.brokers, usage=usage))
+    caveat = planned(state, DRAIN_A, follows_messages=False).decision.caveats[0]
+    assert "up to 70% of a broker like theirs is missing; t/a-0/0x00000000_0xffffffff alone needs up to 70%" in caveat
 
 
 def test_every_brokers_own_limit_counts() -> None:
