@@ -18,11 +18,13 @@ def _above_limits(case: Case) -> Booleans:
     """Bundles above a limit at which Pulsar splits, by the figures of the last statistics pass."""
     bundles = case.state.bundles
     every = np.arange(len(bundles), dtype=np.int32)
-    above = excess(figures_of(case.state, every, bundles.traffic), _limits(case)).exceeded
+    limits = SplitLimits.from_settings(case.settings, bandwidth_bits=64 if case.state.load_manager == "simple" else 32)
+    above = excess(figures_of(case.state, every, bundles.traffic), limits).exceeded
     return above & bundles.reported & bundles.in_boundaries
 
 
 def _limits(case: Case) -> SplitLimits:
+    """The limits as they are meant: a bandwidth of 2048 MiB/s or more that wraps in `_above_limits` doesn't here."""
     return SplitLimits.from_settings(case.settings, bandwidth_bits=64)
 
 

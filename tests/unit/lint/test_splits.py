@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from pulsar_advisor.lint import splits
 from pulsar_advisor.lint.rule import Case
@@ -18,6 +19,18 @@ def test_a_bundle_above_a_limit_without_automatic_splits_is_named() -> None:
     assert found.sentence == "t/n/0x00000000_0x80000000 should be split"
     assert rule.find(case(50, bundles=[LARGE, SMALL])) is None
     assert rule.find(case(50, bundles=[SMALL], settings=off)) is None
+
+
+@pytest.mark.parametrize(("load_manager", "is_above"), [("modular", True), ("extensible", True), ("simple", False)])
+def test_a_bandwidth_limit_beyond_32_bits_is_compared_as_the_manager_does(load_manager: str, is_above: bool) -> None:
+    # 2048 MiB/s is -2 GiB/s in 32 bits: every bundle with two topics is above it, and Pulsar splits them all.
+    unlimited = {
+        "loadBalancerAutoBundleSplitEnabled": "false",
+        "loadBalancerNamespaceBundleMaxBandwidthMbytes": "2048",
+    }
+    of = case(50, bundles=[SMALL], settings=unlimited)
+    of = replace(of, state=replace(of.state, load_manager=load_manager))
+    assert (splits.large_bundles_are_split.find(of) is not None) == is_above
 
 
 def test_a_full_namespace_with_a_bundle_above_a_limit_is_named() -> None:
