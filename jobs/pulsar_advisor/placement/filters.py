@@ -110,6 +110,8 @@ class PlacementFacts:
     """Per broker; None if it reported no readable version."""
     non_persistent: Booleans
     """Per bundle, whether one of its loaded topics is known to be non-persistent."""
+    persistent: Booleans
+    """Per bundle, whether one of its topics, loaded or not, is known to be persistent."""
 
 
 def placement_facts(state: ClusterState, settings: LoadBalancerSettings) -> PlacementFacts:
@@ -125,7 +127,8 @@ def placement_facts(state: ClusterState, settings: LoadBalancerSettings) -> Plac
             dtype=np.bool_,
         ),
         versions=tuple(semantic_version(text) for text in state.brokers.versions),
-        non_persistent=_with_non_persistent_topics(state),
+        non_persistent=_with_topics(state, state.topics.loaded & state.topics.is_non_persistent),
+        persistent=_with_topics(state, ~state.topics.is_non_persistent),
     )
 
 
@@ -149,11 +152,10 @@ def _listed_by_namespace(state: ClusterState) -> tuple[Indices, Integers]:
     return listed[by_namespace], offsets
 
 
-def _with_non_persistent_topics(state: ClusterState) -> Booleans:
-    topics = state.topics
-    held = topics.loaded & topics.is_non_persistent & (topics.bundle != NO_ROW)
+def _with_topics(state: ClusterState, topics: Booleans) -> Booleans:
+    """Per bundle, whether one of these topics (a flag each) is in it."""
     with_some = np.zeros(len(state.bundles), dtype=np.bool_)
-    with_some[topics.bundle[held]] = True
+    with_some[state.topics.bundle[topics & (state.topics.bundle != NO_ROW)]] = True
     return with_some
 
 
@@ -295,17 +297,24 @@ def destinations(
     namespace: int,
     leaving: Booleans,
     *,
+    persistent: bool = False,
     non_persistent: bool = False,
 ) -> Candidates:
     """The brokers that may be named as destinations for a bundle of a namespace (a row), whatever room they have.
 
-    The filters of both managers, strictly: none is skipped, no broker is restored. Two are left out: the topic limit,
-    because it depends on the bundle, and the even spread of a namespace's bundles, which is a preference and no policy.
-    Brokers that are `leaving` count for the isolation policies only, as they are active as long as the plan runs.
+    The filters of both managers, strictly: none is skipped, no broker is restored, and a broker serves every kind of
+    topics that the bundle is known to hold, whereas Pulsar looks at one kind, and at none under an isolation policy.
+    Two are left out: the topic limit, because it depends on the bundle, and the even spread of a namespace's bundles,
+    which is a preference and no policy. Brokers that are `leaving` count for the isolation policies only, as they are
+    active as long as the plan runs.
     """
     filtering = _Filtering(len(state.brokers))
     filtering.keep(state.brokers.available & state.brokers.complete, FilterOutcome.UNAVAILABLE)
     _by_policies(filtering, state, facts, namespace, non_persistent)
+    if persistent:
+        filtering.keep(state.brokers.persistent_topics_enabled, FilterOutcome.NO_PERSISTENT_TOPICS)
+    if non_persistent:
+        filtering.keep(state.brokers.non_persistent_topics_enabled, FilterOutcome.NO_NON_PERSISTENT_TOPICS)
     filtering.keep(~leaving, FilterOutcome.LEAVING)
     filtering.keep(facts.same_class, FilterOutcome.OTHER_LOAD_MANAGER)
     _by_version(filtering, settings, facts)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -72,6 +72,16 @@ class Place:
 NOWHERE: Final = Place(NO_ROW, float("nan"))
 
 
+class _Kind(NamedTuple):
+    """What the candidates for a bundle depend on."""
+
+    namespace: int
+    """A row."""
+    persistent: bool
+    """Whether it is known to hold such topics; likewise the next one."""
+    non_persistent: bool
+
+
 class Room:
     """The brokers of a cluster while bundles move, none above its ceiling (a ratio). Rows are those of the state."""
 
@@ -103,14 +113,14 @@ class Room:
         # (n, n): by what factor the CPU of what arrives may be more at a broker (the column) than at its source.
         self.dearer = np.maximum(loads_of(state, base.least).relative_cost(each[:, None], each), 1.0)
         self._facts = placement_facts(state, settings)
-        self._by_namespace: dict[tuple[int, bool], Candidates] = {}
+        self._by_namespace: dict[_Kind, Candidates] = {}
         self._by_policy: dict[tuple[int, bool], Booleans] = {}
         self._forget_groups()
 
     def _forget_groups(self) -> None:
         """Start anew with what holds only until a bundle of an anti-affinity group moves."""
         self._facts_now: PlacementFacts | None = None
-        self._by_grouped_namespace: dict[tuple[int, bool], Candidates] = {}
+        self._by_grouped_namespace: dict[_Kind, Candidates] = {}
         self._peers_by_namespace: dict[int, Integers] = {}
 
     @classmethod
@@ -230,15 +240,21 @@ class Room:
 
     def candidates(self, bundle: int) -> Candidates:
         """The brokers that Pulsar's filters leave for a bundle (a row), and the answer about each broker."""
-        namespace, non_persistent = self._kind(bundle)
-        in_group = self._group(namespace) != NO_GROUP  # the only filter whose answer depends on the moves so far
-        found, key = self._by_grouped_namespace if in_group else self._by_namespace, (namespace, non_persistent)
-        if key not in found:
+        kind = self._kind(bundle)
+        in_group = self._group(kind.namespace) != NO_GROUP  # the only filter whose answer depends on the moves so far
+        found = self._by_grouped_namespace if in_group else self._by_namespace
+        if kind not in found:
             facts = self._facts_after_moves() if in_group else self._facts
-            found[key] = destinations(
-                self.state, self.settings, facts, namespace, self.leaving, non_persistent=non_persistent
+            found[kind] = destinations(
+                self.state,
+                self.settings,
+                facts,
+                kind.namespace,
+                self.leaving,
+                persistent=kind.persistent,
+                non_persistent=kind.non_persistent,
             )
-        return found[key]
+        return found[kind]
 
     def _facts_after_moves(self) -> PlacementFacts:
         if self._facts_now is None:
@@ -259,7 +275,7 @@ class Room:
 
     def policies_allow(self, bundle: int) -> bool:
         """Whether the isolation policies allow a bundle (a row) where it is."""
-        namespace, non_persistent = self._kind(bundle)
+        namespace, _, non_persistent = self._kind(bundle)
         if (namespace, non_persistent) not in self._by_policy:
             self._by_policy[namespace, non_persistent] = policy_candidates(
                 self.state, self._facts, namespace, non_persistent=non_persistent
@@ -333,9 +349,10 @@ class Room:
         brings[brokers == source] = self._moved_at_least[bundle]
         return brings
 
-    def _kind(self, bundle: int) -> tuple[int, bool]:
-        """Namespace, and whether the bundle is known to hold non-persistent topics."""
-        return int(self.state.bundles.namespace[bundle]), bool(self._facts.non_persistent[bundle])
+    def _kind(self, bundle: int) -> _Kind:
+        facts = self._facts
+        namespace = int(self.state.bundles.namespace[bundle])
+        return _Kind(namespace, bool(facts.persistent[bundle]), bool(facts.non_persistent[bundle]))
 
     def _group(self, namespace: int) -> int:
         return int(self._facts.anti_affinity.group_of_namespace[namespace])

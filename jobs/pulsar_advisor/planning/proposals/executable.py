@@ -52,7 +52,28 @@ def why_move_not(state: ClusterState, move: Move) -> str | None:
         return "no topic of the bundle is loaded: no client would bring it back, and nothing would move"
     if reason is None and move.destination != NO_ROW and not state.brokers.complete[move.destination]:
         return f"the figures of the destination {state.brokers.ids[move.destination]} are incomplete or unfit"
+    if reason is None and move.destination != NO_ROW:
+        return _why_topics_not(state, move.bundle, move.destination)
     return reason
+
+
+def _why_topics_not(state: ClusterState, bundle: int, broker: int) -> str | None:
+    """Why a broker can't serve the topics of a bundle (rows), by their kinds; None if it can."""
+    served = {
+        "persistent": state.brokers.persistent_topics_enabled[broker],
+        "non-persistent": state.brokers.non_persistent_topics_enabled[broker],
+    }
+    refused = [kind for kind, is_served in served.items() if not is_served]
+    if not refused:
+        return None
+    topics = state.topics
+    held = {
+        "persistent": ~topics.is_non_persistent,
+        "non-persistent": topics.loaded & topics.is_non_persistent,
+    }
+    of_bundle = topics.bundle == bundle
+    kinds = [kind for kind in refused if (held[kind] & of_bundle).any()]
+    return f"{state.brokers.ids[broker]} doesn't serve its {kinds[0]} topics" if kinds else None
 
 
 def why_never_split(state: ClusterState, bundle: int) -> str | None:

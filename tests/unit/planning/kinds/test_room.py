@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.planning.kinds.room import Room
 from unit.planning.kinds.clusters import SETTINGS, cluster
 
@@ -23,6 +27,19 @@ def test_a_move_changes_the_candidates_of_its_anti_affinity_group_alone() -> Non
     assert [asked.candidates(bundle).brokers.tolist() for bundle in (m, o)] == [[b, c], [a, b, c]]
     asked.move(n, b)
     assert [asked.candidates(bundle).brokers.tolist() for bundle in (m, o)] == [[c], [a, b, c]]
+
+
+def test_a_broker_that_takes_a_bundle_serves_every_kind_of_its_topics() -> None:
+    # Pulsar looks at one kind of topics, and under an isolation policy at none.
+    of_all = IsolationPolicy("of all", ("t/.*",), (".*",), (), 1, 100)
+    for policies in (), (of_all,):
+        topics = ["persistent://t/a-0/one", "non-persistent://t/a-0/two"]
+        state = cluster({"a": (5,), "b": (), "c": (), "d": ()}, topics=topics, policies=policies)
+        enabled = np.array([[True, True, False, True], [True, False, True, True]])
+        brokers = replace(state.brokers, persistent_topics_enabled=enabled[0], non_persistent_topics_enabled=enabled[1])
+        loaded = np.array([True, True])
+        state = replace(state, brokers=brokers, topics=replace(state.topics, loaded=loaded))
+        assert Room.of(state, SETTINGS.values).allowed(0).tolist() == [3]
 
 
 bundles = st.integers(0, len(GROUPED.bundles) - 1)

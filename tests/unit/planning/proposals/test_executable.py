@@ -45,6 +45,27 @@ def test_an_ordinary_bundle_can_be_unloaded_and_split() -> None:
 
 
 @pytest.mark.parametrize(
+    ("topic", "enabled", "obstacle"),
+    [
+        ("persistent", "non_persistent_topics_enabled", "b:8080 doesn't serve its persistent topics"),
+        ("non-persistent", "persistent_topics_enabled", "b:8080 doesn't serve its non-persistent topics"),
+        ("persistent", "persistent_topics_enabled", None),
+        ("non-persistent", "non_persistent_topics_enabled", None),
+    ],
+)
+def test_no_bundle_goes_where_its_topics_would_not_be_served(topic: str, enabled: str, obstacle: str | None) -> None:
+    state = cluster_state(
+        [BrokerRow("a:8080"), BrokerRow("b:8080")],
+        [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", topics=1)],
+        topics=[f"{topic}://t/n/one"],
+    )
+    neither = {"persistent_topics_enabled": np.zeros(2, bool), "non_persistent_topics_enabled": np.zeros(2, bool)}
+    brokers = replace(state.brokers, **{**neither, enabled: np.ones(2, bool)})
+    state = replace(state, brokers=brokers, topics=replace(state.topics, loaded=np.array([True])))
+    assert why_move_not(state, move()) == obstacle
+
+
+@pytest.mark.parametrize(
     ("state", "obstacle"),
     [
         (cluster("pulsar/system"), "pulsar/system is one of Pulsar's own namespaces"),
