@@ -70,7 +70,7 @@ class Leader:
         if not len(chosen.bundle):
             return Unloads(chosen.bundle, chosen.destination), memories
         same = placement.observe is shedder.observe
-        selection = self._selection(seen, cycle, memories, facts, view if same else None, likeliest=True)
+        selection = self._selection(seen, cycle, memories, facts, view if same else None, shedding=True)
         left, _ = carry_out(chosen, surroundings(selection, chosen))
         if isinstance(selection.memory, type(remembered)):
             remembered = selection.memory
@@ -118,19 +118,19 @@ class Leader:
         facts: PlacementFacts,
         view: Any = None,
         *,
-        likeliest: bool = False,
+        shedding: bool = False,
     ) -> BrokerSelection:
         """The placement of one cycle; `view` is what the strategy observes, if that is known already."""
         placement = placements.load(self.placement)
         return BrokerSelection(
-            candidates=CandidateSets.of(seen, self.settings, facts),
+            candidates=CandidateSets.of(seen, self.settings, facts, shedding=shedding),
             name=self.placement,
             strategy=placement,
             view=observed(placement.observe, seen, self.settings, facts) if view is None else view,
             memory=memories.placement,
             # The first cycle draws as a recommendation does.
             seed=self.seed if cycle == 1 else f"{self.seed}/{cycle}",
-            likeliest=likeliest,
+            likeliest=shedding,
         )
 
     def _shared(self, memories: Memories, remembered: Any) -> Memories:

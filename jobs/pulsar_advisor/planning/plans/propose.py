@@ -52,7 +52,7 @@ def propose(
         yield from ((name, _without_unloads(request.shedder, name, lacks[0].sentence)) for name in request.placements)
         return
     shedder = shedders.load(request.shedder)
-    candidates = CandidateSets.of(state, settings)
+    candidates = CandidateSets.of(state, settings, shedding=True)
     view = observed(shedder.observe, state, settings, candidates.facts)
     memory = replay(shedder, history, state, settings)
     steady = steady_state(shedder, view, settings, memory)

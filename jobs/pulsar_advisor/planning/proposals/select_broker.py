@@ -44,6 +44,7 @@ PIPELINES: Final = {
     "extensible": extensible_candidates,
 }
 """The filters of each load manager."""
+_BY_RANGE_SINCE: Final = (3, 0, 1)
 BUNDLES_EXPLAINED: Final = 50
 """Number of bundles for which the outcome of every broker is kept; more would add size, not insight."""
 
@@ -59,6 +60,8 @@ class CandidateSets:
     _overloaded: Booleans
     _in_turn: Booleans
     """Per namespace, whether its bundles are placed in turn."""
+    _non_persistent: Booleans
+    """Per bundle, whether whoever places it knows that it holds a non-persistent topic."""
     _allowed: dict[tuple[int, bool], Booleans] = field(default_factory=dict)
     _candidates: dict[tuple[int, bool], Candidates] = field(default_factory=dict)
     _restored: dict[tuple[int, bool], Candidates] = field(default_factory=dict)
@@ -66,15 +69,26 @@ class CandidateSets:
 
     @classmethod
     def of(
-        cls, state: ClusterState, settings: LoadBalancerSettings, facts: PlacementFacts | None = None
+        cls,
+        state: ClusterState,
+        settings: LoadBalancerSettings,
+        facts: PlacementFacts | None = None,
+        *,
+        shedding: bool = False,
     ) -> CandidateSets:
-        """The sets of a cluster state, none computed yet; `facts` are those of the state, if they are known."""
+        """The sets of a cluster state, none computed yet; `facts` are those of the state, if they are known.
+
+        From 3.0.1 on a Modular leader places what it sheds by the range alone, so as if there were no non-persistent
+        topics; what a client looks up is placed by its topics. Source: `LoadManagerShared.getNamespaceBundle`.
+        """
         usage = overload_usage(state.brokers.usage, state.brokers.limit, settings)
         overloaded = usage > settings.load_balancer_broker_overloaded_threshold_percentage / 100
         facts = facts or placement_facts(state, settings)
         excluded = settings.load_balancer_shedding_excluded_namespaces if state.load_manager != "simple" else ()
         in_turn = state.namespaces.among(excluded)
-        return cls(state, settings, facts, name_hashes(state.brokers.ids), overloaded, in_turn)
+        by_range = shedding and state.load_manager == "modular" and settings.behaviour >= _BY_RANGE_SINCE
+        non_persistent = np.zeros_like(facts.non_persistent) if by_range else facts.non_persistent
+        return cls(state, settings, facts, name_hashes(state.brokers.ids), overloaded, in_turn, non_persistent)
 
     def after_moves(self, state: ClusterState, facts: PlacementFacts) -> CandidateSets:
         """The sets of a state that differs in the owners of its bundles only."""
@@ -117,7 +131,7 @@ class CandidateSets:
 
     def _key(self, bundle: int) -> tuple[int, bool]:
         """Namespace, and whether the bundle is known to hold non-persistent topics: what the candidates depend on."""
-        return int(self.state.bundles.namespace[bundle]), bool(self.facts.non_persistent[bundle])
+        return int(self.state.bundles.namespace[bundle]), bool(self._non_persistent[bundle])
 
 
 @dataclass

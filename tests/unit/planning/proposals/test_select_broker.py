@@ -73,6 +73,32 @@ def test_a_choice_above_the_overload_threshold_is_made_again() -> None:
     assert (twice.select(0, A), twice.memory) == (B, 2)
 
 
+@pytest.mark.parametrize(
+    ("load_manager", "release", "shedding", "candidates"),
+    [
+        # A Modular leader makes the bundle that it sheds from its range, which says nothing about topics.
+        ("modular", "4.0.8", True, [C]),
+        ("modular", "4.0.8", False, [B]),
+        ("modular", "2.11.0", True, [B]),
+        ("extensible", "4.0.8", True, [B]),
+    ],
+)
+def test_a_leader_that_sheds_does_not_know_of_non_persistent_topics(
+    load_manager: LoadManagerKind, release: str, shedding: bool, candidates: list[int]
+) -> None:
+    state = cluster_state(
+        [BrokerRow("a:8080", available=False), BrokerRow("b:8080"), BrokerRow("c:8080")],
+        [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", topics=1)],
+        topics=["non-persistent://t/n/topic"],
+        load_manager=load_manager,
+    )
+    one, other = np.array([True, False, True]), np.array([True, True, False])
+    brokers = replace(state.brokers, persistent_topics_enabled=one, non_persistent_topics_enabled=other)
+    topics = replace(state.topics, loaded=np.array([True]))
+    state, settings = replace(state, brokers=brokers, topics=topics), resolve_settings(release).values
+    assert CandidateSets.of(state, settings, shedding=shedding).first(0).brokers.tolist() == candidates
+
+
 def in_turn(state: ClusterState, strategy: Takes) -> list[int]:
     """Where the first bundles go, if their namespace is excluded from shedding."""
     excluded = {"loadBalancerDistributeBundlesEvenlyEnabled": "false", "loadBalancerSheddingExcludedNamespaces": "t/n"}
