@@ -1,8 +1,10 @@
 """conform: moves bundles off brokers where their isolation policy or their anti-affinity group forbids them.
 
-Pulsar applies a policy when a bundle is assigned: a change does nothing until then. A bundle breaks its isolation
-policy if its broker is not among those that the policies allow; its namespace breaks anti-affinity if a broker that
-Pulsar's filters allow has fewer other namespaces of the group.
+Pulsar applies a policy when a bundle is assigned. Setting an isolation policy unloads the namespaces that it names,
+but not those on brokers that it reserves, and removing one unloads nothing. A bundle breaks its isolation policy if its
+broker is not among those that the policies allow; its namespace breaks anti-affinity if a broker that Pulsar's filters
+allow has fewer other namespaces of the group.
+Source: `ClustersBase.filterAndUnloadMatchedNamespaceAsync` (2.11.0 to 4.2.4).
 """
 
 from __future__ import annotations
