@@ -3,8 +3,9 @@
 Nothing is drained before, shedding and splits are switched off, and the next broker stops a cycle later, once reports
 show the load of those before, as Pulsar's documentation of rolling upgrades asks for. What a broker had is assigned in
 the order of names, since no snapshot knows the order of its clients' look-ups. The Modular leader adds what it has
-assigned, but no report shows yet, to a broker's long-term rate.
-Source: `ModularLoadManagerImpl.preallocateBundle`, `LeastLongTermMessageRate` (2.11.0 to 5.0.1).
+assigned, but no report shows yet, to a broker's long-term rate and topics.
+Source: `ModularLoadManagerImpl.preallocateBundle`, `LoadManagerShared.filterBrokersWithLargeTopicCount`,
+`LeastLongTermMessageRate` (2.11.0 to 5.0.1).
 """
 
 from __future__ import annotations
@@ -102,6 +103,8 @@ def _assigned(
             continue
         found[bundle] = destination
         state = _owned(state, bundle, destination)
+        if state.load_manager == "modular":
+            state = _with_topics(state, bundle, destination)
         if grouped[state.bundles.namespace[bundle]]:
             facts = facts_after_moves(facts, state, settings)
         selection.candidates = selection.candidates.after_moves(state, facts)
@@ -115,6 +118,12 @@ def _owned(state: ClusterState, bundle: int, broker: int) -> ClusterState:
     owner = state.bundles.owner.copy()
     owner[bundle] = broker
     return replace(state, bundles=replace(state.bundles, owner=owner))
+
+
+def _with_topics(state: ClusterState, bundle: int, broker: int) -> ClusterState:
+    topics = state.brokers.topics.copy()
+    topics[broker] += state.bundles.topics[bundle]
+    return replace(state, brokers=replace(state.brokers, topics=topics))
 
 
 def _preallocated(load: LoadData, broker: int, rate: float) -> LoadData:

@@ -55,6 +55,14 @@ def test_a_namespace_excluded_from_shedding_takes_its_turns_from_one_restart_to_
     assert owners_after(state, "LeastLongTermMessageRate", "4.2.4", **{EVENLY: "false"}, **excluded) == [4, 4, 2, 0]
 
 
+@pytest.mark.parametrize(("most", "owners"), [("6", [4, 4, 1, 0]), ("50000", [7, 1, 1, 0])])
+def test_topics_that_were_assigned_count_before_a_report_shows_them(most: str, owners: list[int]) -> None:
+    # Every bundle has two topics: a broker takes one more while it has six or fewer.
+    state = replace(cluster({"a": [1.0] * 6, "b": [0.1], "c": [30.0], "d": [40.0]}), leader=3)
+    of = {EVENLY: "false", "loadBalancerBrokerMaxTopics": most}
+    assert owners_after(state, "LeastLongTermMessageRate", **of) == owners
+
+
 def test_a_bundle_that_may_go_nowhere_else_comes_back() -> None:
     alone = IsolationPolicy("alone", ("t/a",), ("a",), (), 1, 100)
     state = cluster({"a": [10.0] * 6, "b": [10.0] * 6, "c": [10.0] * 6}, isolation_policies=(alone,))
