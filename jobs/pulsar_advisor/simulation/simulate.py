@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Final, Literal
 
 import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, Floats, Indices
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
+from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, field_of
 from pulsar_advisor.model.load.base_load import base_load
 from pulsar_advisor.model.load.resource_usage import weighted_maximum
 from pulsar_advisor.model.strategy.memory import MOST_CYCLES, SplitMemory
@@ -25,8 +26,12 @@ from pulsar_advisor.simulation.request import DEFAULT_CYCLES
 from pulsar_advisor.simulation.splits import can_be_judged, passes_due, splits_due
 from pulsar_advisor.splitting.division import Division, divided
 
-QUIET_CYCLES: Final = MOST_CYCLES
-"""A cluster has settled once this many cycles have passed without an unload or a split, and no grace period runs."""
+_CYCLES_COUNTED: Final[Mapping[str, int]] = {
+    "loadBalancerSheddingConditionHitCountThreshold": 1,
+    "loadBalancerAvgShedderHitCountLowThreshold": 0,
+    "loadBalancerAvgShedderHitCountHighThreshold": 0,
+}
+"""Keys of how many cycles in a row a shedder counts before it acts, and how many more it takes."""
 
 Ended = Literal["settled", "repeats", "unfinished"]
 """Nothing happens any more · every bundle is back where it was, under equal circumstances · the last cycle came before
@@ -148,6 +153,7 @@ def _evolved(
         now = now.moved(Unloads(np.array([*after.moves], np.int32), np.array([*after.moves.values()], np.int32)))
         now = now.advanced(settings, intervals)
     splits_happen, split_memory = can_be_judged(state, settings), SplitMemory()
+    settles_after = _quiet_cycles(shedder, state, settings, intervals, splits_happen)
     draw = np.random.default_rng(seed)
     passed = [_cycle(0, now, settings)]
     met: dict[bytes, int] = {}
@@ -174,7 +180,7 @@ def _evolved(
         acts = division is not None or len(unloads.bundle) > 0
         quiet = 0 if acts else quiet + 1
         is_over = elapsed_ms >= load.lasts_ms
-        if is_over and quiet >= QUIET_CYCLES and not now.in_grace(intervals).any():
+        if is_over and quiet >= settles_after and not now.in_grace(intervals).any():
             return Simulation(state, tuple(passed), "settled", None, intervals.shedding)
         if acts:
             circumstances = now.circumstances(settings, intervals)
@@ -183,6 +189,24 @@ def _evolved(
             met[circumstances] = number
         now = now.advanced(settings, intervals)
     return Simulation(state, tuple(passed), "unfinished", None, intervals.shedding)
+
+
+def _quiet_cycles(
+    shedder: str, state: ClusterState, settings: LoadBalancerSettings, intervals: Intervals, splits_happen: bool
+) -> int:
+    """After how many cycles without an unload or a split, with no grace period running, a cluster has settled.
+
+    More than those that its shedder, or a broker that splits, counts before it acts.
+    """
+    counted: list[int] = [
+        getattr(settings, field_of(key)) + more
+        for key, more in _CYCLES_COUNTED.items()
+        if key in shedders.load(shedder).SETTING_KEYS
+    ]
+    if splits_happen and state.load_manager == "extensible":
+        passes = settings.load_balancer_namespace_bundle_split_condition_hit_count_threshold + 1
+        counted.append(ceil(passes * intervals.split / intervals.shedding))
+    return max([MOST_CYCLES, *counted])
 
 
 def _cycle(

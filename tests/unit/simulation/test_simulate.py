@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, reject
 from hypothesis import strategies as st
 
-from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy
+from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy, LoadManagerKind
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.placement.registry import PLACEMENTS
@@ -116,6 +116,32 @@ def test_transfer_shedder_fills_the_idle_broker_in_its_fourth_cycle_pip_220() ->
     assert first[0] == 4
     assert first[2] == 5
     assert 10 < percent(simulation)[5] < 50
+
+
+@pytest.mark.parametrize(
+    ("shedder", "placement", "load_manager", "counts"),
+    [
+        (
+            "TransferShedder",
+            "extensions.LeastResourceUsageWithWeight",
+            "extensible",
+            ("loadBalancerSheddingConditionHitCountThreshold",),
+        ),
+        (
+            "AvgShedder",
+            "AvgShedder",
+            "modular",
+            ("loadBalancerAvgShedderHitCountLowThreshold", "loadBalancerAvgShedderHitCountHighThreshold"),
+        ),
+    ],
+)
+def test_a_cluster_has_not_settled_while_its_shedder_counts(
+    shedder: str, placement: str, load_manager: LoadManagerKind, counts: tuple[str, ...]
+) -> None:
+    uneven = cluster({"a": [10.0] * 9, "b": [1.0], "c": [1.0]}, load_manager=load_manager)
+    found = simulate(shedder, placement, uneven, settings(minUnloadMessage="1", **dict.fromkeys(counts, "20")))
+    acts = [cycle.number for cycle in found.cycles if len(cycle.bundle)]
+    assert 20 <= acts[0] <= 21
 
 
 def test_a_source_cools_down_before_the_next_transfer() -> None:

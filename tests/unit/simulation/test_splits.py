@@ -53,6 +53,12 @@ def test_the_leader_splits_a_hot_bundle_at_once_and_unloads_its_children() -> No
     assert score.last_usage_mean_ratio == pytest.approx(score.first_usage_mean_ratio)
 
 
+def test_a_cluster_has_not_settled_while_its_brokers_count_towards_a_split() -> None:
+    counts = {"loadBalancerNamespaceBundleSplitConditionHitCountThreshold": "20"}
+    simulation = simulation_of(replace(busy(), load_manager="extensible"), cycles=60, **counts)
+    assert [cycle for cycle, _ in splits(simulation)] == [21]
+
+
 def test_children_have_the_load_of_their_topics() -> None:
     state = busy()
     rates = np.where(state.topics.bundle == 0, 10.0, 0.0) * (1 + np.arange(len(NAMES)))
