@@ -2,12 +2,13 @@
 
 What its manager does with the children of split bundles is here too, since they are placed like any other bundle.
 
-Both strategies keep their memory from cycle to cycle. Within a cycle nothing is added to the load of a destination.
+Both strategies keep their memory from cycle to cycle. Within a cycle nothing that is shed is added to the load of its
+destination; a child is, when it is looked up.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -80,19 +81,23 @@ class Leader:
         return Unloads(left.bundle, left.destination), Memories(remembered, selection.memory)
 
     def unload_children(
-        self, seen: ClusterState, cycle: int, memories: Memories, division: Division
+        self, before: ClusterState, seen: ClusterState, cycle: int, memories: Memories, division: Division
     ) -> tuple[Unloads, Memories]:
-        """Where the manager puts the children of split bundles; `seen` is the cluster after the splits.
+        """Where the manager puts the children of split bundles, which it sees `before` and after the splits.
 
         Modular and Simple unload those with loaded topics if `loadBalancerAutoUnloadSplitBundlesEnabled` is on; from
         3.0 on Modular keeps those whose policies allow no other broker. Extensible leaves children where they are.
+        They are looked up before a report shows the split.
         Source: `ModularLoadManagerImpl.checkNamespaceBundleSplit`, `SimpleLoadManagerImpl.doNamespaceBundleSplit`.
         """
         bundles, unloaded = seen.bundles, NO_UNLOADS
         if seen.load_manager == "extensible" or not self.settings.load_balancer_auto_unload_split_bundles_enabled:
             return unloaded, memories
-        facts = facts_after_moves(self.facts, seen, self.settings)
-        selection = self._selection(seen, cycle, memories, facts)
+        known = _with_parents(before, seen, division)
+        facts = facts_after_moves(self.facts, known, self.settings)
+        selection = self._selection(known, cycle, memories, facts)
+        own = replace(known, bundles=replace(known.bundles, long_term=bundles.long_term))
+        selection.candidates = selection.candidates.after_moves(own, facts)
         asks_policies = seen.load_manager == "modular" and self.settings.behaviour >= _POLICIES_KEEP_CHILDREN_SINCE
         moves = []
         for split in division.splits:
@@ -103,7 +108,7 @@ class Leader:
                 allowed = selection.candidates.allowed(namespace)
                 if asks_policies and unload_obstacle(facts, allowed, namespace, source):
                     continue
-                destination = selection.select(child, source)
+                destination = selection.assign(child, source)
                 moves.append((child, source if destination == NO_ROW else destination))
         if moves:
             unloaded = Unloads(*np.array(moves, dtype=np.int32).T)
@@ -136,3 +141,14 @@ class Leader:
     def _shared(self, memories: Memories, remembered: Any) -> Memories:
         shared = isinstance(remembered, placements.load(self.placement).Memory)
         return Memories(remembered, remembered if shared else memories.placement)
+
+
+def _with_parents(before: ClusterState, seen: ClusterState, division: Division) -> ClusterState:
+    """What a leader knows until a report shows the splits: for one child of each it has the figures of the parent."""
+    bundles = seen.bundles
+    parents = np.array([split.bundle for split in division.splits], dtype=np.intp)
+    first = np.array([division.children(split)[0] for split in division.splits], dtype=np.intp)
+    columns = {name: getattr(bundles, name).copy() for name in ("reported", "listed", "long_term", "long_term_samples")}
+    for name, column in columns.items():
+        column[first] = getattr(before.bundles, name)[parents]
+    return replace(seen, bundles=replace(bundles, **columns))

@@ -2,10 +2,7 @@
 
 Nothing is drained before, shedding and splits are switched off, and the next broker stops a cycle later, once reports
 show the load of those before, as Pulsar's documentation of rolling upgrades asks for. What a broker had is assigned in
-the order of names, since no snapshot knows the order of its clients' look-ups. The Modular leader adds what it has
-assigned, but no report shows yet, to a broker's long-term rate and topics.
-Source: `ModularLoadManagerImpl.preallocateBundle`, `LoadManagerShared.filterBrokersWithLargeTopicCount`,
-`LeastLongTermMessageRate` (2.11.0 to 5.0.1).
+the order of names, since no snapshot knows the order of its clients' look-ups.
 """
 
 from __future__ import annotations
@@ -16,12 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, Indices, rate_per_s
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, Indices
 from pulsar_advisor.model.cluster.namespaces import is_never_shed
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.model.load.averages import DEFAULT_FIGURES
 from pulsar_advisor.model.load.base_load import base_load
-from pulsar_advisor.model.load.load_data import LoadData
 from pulsar_advisor.placement import registry as placements
 from pulsar_advisor.placement import round_robin_broker_selector
 from pulsar_advisor.placement.filters import PlacementFacts, facts_after_moves, placement_facts
@@ -94,40 +89,10 @@ def _assigned(
         seed=seed,
         turns=memories.turns,
     )
-    rate = rate_per_s(np.where(np.isfinite(state.bundles.long_term), state.bundles.long_term, DEFAULT_FIGURES))
-    grouped = facts.anti_affinity.group_of_namespace >= 0
     found = {}
     for bundle in bundles:
-        destination = selection.select(bundle, broker)
-        if destination == NO_ROW:
-            continue
-        found[bundle] = destination
-        state = _owned(state, bundle, destination)
-        if state.load_manager == "modular":
-            state = _with_topics(state, bundle, destination)
-        if grouped[state.bundles.namespace[bundle]]:
-            facts = facts_after_moves(facts, state, settings)
-        selection.candidates = selection.candidates.after_moves(state, facts)
-        if isinstance(selection.view, LoadData):
-            selection.view = _preallocated(selection.view, destination, float(rate[bundle]))
+        destination = selection.assign(bundle, broker)
+        if destination != NO_ROW:
+            found[bundle] = destination
     rows: Indices = np.array(list(found), dtype=np.int32)
     return Unloads(rows, np.array(list(found.values()), dtype=np.int32)), _Memories(selection.memory, selection.turns)
-
-
-def _owned(state: ClusterState, bundle: int, broker: int) -> ClusterState:
-    owner = state.bundles.owner.copy()
-    owner[bundle] = broker
-    return replace(state, bundles=replace(state.bundles, owner=owner))
-
-
-def _with_topics(state: ClusterState, bundle: int, broker: int) -> ClusterState:
-    topics = state.brokers.topics.copy()
-    topics[broker] += state.bundles.topics[bundle]
-    return replace(state, brokers=replace(state.brokers, topics=topics))
-
-
-def _preallocated(load: LoadData, broker: int, rate: float) -> LoadData:
-    """The leader's view once it has assigned a bundle with this long-term rate."""
-    assigned = load.brokers.preallocated_rate_per_s.copy()
-    assigned[broker] += rate
-    return replace(load, brokers=replace(load.brokers, preallocated_rate_per_s=assigned))

@@ -165,10 +165,10 @@ def _evolved(
         if splits_happen:
             splits, split_memory = splits_due(now, settings, split_memory, passes_due(now, intervals, elapsed_ms))
             if splits:
-                division = divided(now.state, splits)
+                division, whole = divided(now.state, splits), now.seen
                 now = now.divided(division)
                 leader = replace(leader, facts=placement_facts(now.state, settings))
-                placed, memories = leader.unload_children(now.seen, number, memories, division)
+                placed, memories = leader.unload_children(whole, now.seen, number, memories, division)
         shed = NO_UNLOADS
         if sheds:
             shed, memories = leader.lead(now.seen, number, memories)

@@ -10,6 +10,7 @@ import pytest
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.simulation.scores import Ending, cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import Simulation, simulate
+from states import BrokerRow, BundleRow, cluster_state
 from unit.simulation.clusters import settings
 from unit.splitting.busy_cluster import COOL, NAMES, busy
 
@@ -51,6 +52,38 @@ def test_the_leader_splits_a_hot_bundle_at_once_and_unloads_its_children() -> No
     assert (score.splits, score.unloads, score.settles_in_cycles) == (1, 2, 1)
     assert score.last_usage_maximum_ratio < score.first_usage_maximum_ratio
     assert score.last_usage_mean_ratio == pytest.approx(score.first_usage_mean_ratio)
+
+
+@pytest.mark.parametrize(
+    ("evenly", "other", "destinations"),
+    [
+        ("true", 20.0, [1, 2]),
+        ("false", 20.0, [1, 2]),
+        # No broker has reported the child: it counts as 100 messages/s, and c has 120.
+        ("false", 60.0, [1, 1]),
+    ],
+)
+def test_each_child_counts_where_it_was_assigned_and_the_parent_where_it_was(
+    evenly: str, other: float, destinations: list[int]
+) -> None:
+    # By message rate both children would go to b, the idlest, and by reports their own broker has no load any more.
+    topics = [f"persistent://t/n/{number}" for number in range(40)]
+    state = cluster_state(
+        [
+            BrokerRow("a:8080", cpu=(80.0, 100.0), traffic=(900.0, 900.0, 9e6, 9e6)),
+            BrokerRow("b:8080"),
+            BrokerRow("c:8080"),
+        ],
+        [
+            BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", (900.0, 900.0, 9e6, 9e6), topics=40),
+            BundleRow("t/other", "0x00000000_0xffffffff", "c:8080", (other, other, 1e3, 1e3), topics=2),
+        ],
+        topics=topics,
+    )
+    loaded, traffic = np.ones(len(topics), dtype=np.bool_), np.full((len(topics), 4), 20.0)
+    state = replace(state, topics=replace(state.topics, loaded=loaded, traffic=traffic))
+    spread = {"loadBalancerDistributeBundlesEvenlyEnabled": evenly}
+    assert simulation_of(state, cycles=1, **spread).cycles[1].destination.tolist() == destinations
 
 
 def test_a_cluster_has_not_settled_while_its_brokers_count_towards_a_split() -> None:

@@ -46,7 +46,7 @@ def child_moves(
         seed=seed,
     )
     for row in range(split.bundle, split.bundle + len(split.boundaries) + 1):
-        destination = selection.select(row, source)
+        destination = selection.assign(row, source)
         if destination not in (NO_ROW, source):
             placer = "RoundRobinBrokerSelector" if candidates.placed_in_turn(row) else placement
             reason = f"{placer} places this part of the split bundle on {state.brokers.ids[destination]}"

@@ -18,18 +18,22 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
-from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans, ClusterState, Indices
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans, ClusterState, Indices, rate_per_s
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.java.maps import Hashes, hash_map_order, name_hashes
+from pulsar_advisor.model.load.averages import DEFAULT_FIGURES
 from pulsar_advisor.model.load.load_data import LoadData, load_data
 from pulsar_advisor.model.load.resource_usage import overload_usage
 from pulsar_advisor.model.strategy.outcomes import Outcomes
 from pulsar_advisor.placement import round_robin_broker_selector
+from pulsar_advisor.placement.anti_affinity import NO_GROUP
 from pulsar_advisor.placement.filters import (
     Candidates,
     PlacementFacts,
     extensible_candidates,
+    facts_after_moves,
     modular_candidates,
     overloaded_retry,
     placement_facts,
@@ -91,7 +95,7 @@ class CandidateSets:
         return cls(state, settings, facts, name_hashes(state.brokers.ids), overloaded, in_turn, non_persistent)
 
     def after_moves(self, state: ClusterState, facts: PlacementFacts) -> CandidateSets:
-        """The sets of a state that differs in the owners of its bundles only."""
+        """The sets of a state in which bundles were assigned to other brokers."""
         return replace(self, state=state, facts=facts, _candidates={}, _restored={})
 
     def allowed(self, namespace: int, non_persistent: bool = False) -> Booleans:
@@ -167,6 +171,38 @@ class BrokerSelection:
         again = self._choose(bundle, source, others)
         return again if again != NO_ROW else chosen
 
+    def assign(self, bundle: int, source: int) -> int:
+        """The broker for a bundle that a client looks up; the leader counts the bundle there before a report shows it.
+
+        Source: `ModularLoadManagerImpl.preallocateBundle`, `LoadManagerShared.filterBrokersWithLargeTopicCount`,
+        `LeastLongTermMessageRate` (2.11.0 to 5.0.1).
+        """
+        destination = self.select(bundle, source)
+        if destination != NO_ROW:
+            self._count_at(destination, bundle)
+        return destination
+
+    def _count_at(self, broker: int, bundle: int) -> None:
+        state, settings, facts = self.candidates.state, self.candidates.settings, self.candidates.facts
+        bundles, brokers = state.bundles, state.brokers
+        is_listed, namespace = bool(bundles.listed[bundle]), int(bundles.namespace[bundle])
+        owner = _with(bundles.owner, bundle, broker)
+        listed = bundles.listed if is_listed else _with(bundles.listed, bundle, True)
+        if state.load_manager == "modular":
+            topics = brokers.topics[broker] + bundles.topics[bundle]
+            brokers = replace(brokers, topics=_with(brokers.topics, broker, topics))
+        state = replace(state, brokers=brokers, bundles=replace(bundles, owner=owner, listed=listed))
+        if not is_listed or facts.anti_affinity.group_of_namespace[namespace] != NO_GROUP:
+            facts = facts_after_moves(facts, state, settings)
+        self.candidates = self.candidates.after_moves(state, facts)
+        if isinstance(self.view, LoadData):
+            figures = bundles.long_term[bundle]
+            rate = rate_per_s(np.where(np.isfinite(figures), figures, DEFAULT_FIGURES))
+            of_brokers = self.view.brokers
+            assigned = of_brokers.preallocated_rate_per_s[broker] + rate
+            rates = _with(of_brokers.preallocated_rate_per_s, broker, assigned)
+            self.view = replace(self.view, brokers=replace(of_brokers, preallocated_rate_per_s=rates))
+
     @cached_property
     def _load(self) -> LoadData:
         """What `RoundRobinBrokerSelector` observes: the brokers, which stay when bundles move."""
@@ -198,3 +234,10 @@ class BrokerSelection:
             return int(eligible[0]) if len(eligible) else NO_ROW
         draw = random.Random(f"{self.seed}/{self.name}/{self.candidates.state.bundle_name(bundle)}")
         return int(eligible[draw.randrange(len(eligible))])
+
+
+def _with(values: npt.NDArray[Any], row: int, value: Any) -> npt.NDArray[Any]:
+    """The same values, but for one row."""
+    changed = values.copy()
+    changed[row] = value
+    return changed

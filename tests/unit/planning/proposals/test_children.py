@@ -15,6 +15,7 @@ from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.proposals.limits import Limits
 from pulsar_advisor.planning.proposals.proposal import Move, Proposal
 from pulsar_advisor.planning.requests.request import Request
+from states import BrokerRow, BundleRow, cluster_state
 from unit.splitting.busy_cluster import COOL, HOT, busy, split
 
 PLACEMENT = "LeastLongTermMessageRate"
@@ -61,6 +62,19 @@ def test_the_prediction_moves_the_load_of_the_childrens_topics() -> None:
     assert after[COOL].msg_rate_per_s == pytest.approx((before[COOL].msg_rate_per_s or 0.0) + moved)
     assert (after[HOT].usage_ratio or 1.0) < 0.2 < (before[HOT].usage_ratio or 0.0)
     assert (after[HOT].bundles, after[COOL].bundles) == (1, 2)
+
+
+def test_a_child_counts_where_the_one_before_it_goes() -> None:
+    state = cluster_state(
+        [BrokerRow(HOT, cpu=(80.0, 100.0), traffic=(900.0,) * 4), BrokerRow(COOL), BrokerRow("c:8080")],
+        [
+            BundleRow("t/n", "0x00000000_0xffffffff", HOT, (900.0,) * 4, topics=40),
+            BundleRow("t/other", "0x00000000_0xffffffff", "c:8080", (20.0,) * 4, topics=2),
+        ],
+        topics=[f"persistent://t/n/{number}" for number in range(40)],
+    )
+    unloads = [step for step in plan_of(state, (split(0x7FFFFFFF),)).steps if step.action == "unload"]
+    assert [step.destination for step in unloads] == [COOL, "c:8080"]
 
 
 @pytest.mark.parametrize(("excluded", "placer"), [(False, PLACEMENT), (True, "RoundRobinBrokerSelector")])
