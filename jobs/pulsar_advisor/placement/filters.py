@@ -279,15 +279,31 @@ def extensible_candidates(
     non_persistent: bool = False,
 ) -> Candidates:
     """The brokers the Extensible manager considers for a bundle of a namespace (a row); possibly none."""
+    filtering, _ = _for_every_namespace(state, settings, facts)
+    _by_anti_affinity(filtering, facts, namespace)
+    _by_policies(filtering, state, facts, namespace, non_persistent)
+    return filtering.candidates()
+
+
+def version_filter_fails(state: ClusterState, settings: LoadBalancerSettings, facts: PlacementFacts) -> bool:
+    """Whether the Extensible manager's filters can't compare versions, or leave no broker to any namespace.
+
+    An assignment skips a filter that fails; `TransferShedder.isTransferable` then lets nothing move.
+    """
+    _, is_compared = _for_every_namespace(state, settings, facts)
+    return not is_compared
+
+
+def _for_every_namespace(
+    state: ClusterState, settings: LoadBalancerSettings, facts: PlacementFacts
+) -> tuple[_Filtering, bool]:
+    """The Extensible manager's first filters, and whether that of versions worked."""
     filtering = _Filtering(len(state.brokers))
     filtering.keep(state.brokers.available, FilterOutcome.UNAVAILABLE)
     filtering.keep(facts.same_class, FilterOutcome.OTHER_LOAD_MANAGER)
     most = settings.load_balancer_broker_max_topics
     filtering.keep(state.brokers.topics < most, FilterOutcome.TOO_MANY_TOPICS, state.brokers.topics, most - 1)
-    _by_version(filtering, settings, facts)
-    _by_anti_affinity(filtering, facts, namespace)
-    _by_policies(filtering, state, facts, namespace, non_persistent)
-    return filtering.candidates()
+    return filtering, _by_version(filtering, settings, facts)
 
 
 def destinations(

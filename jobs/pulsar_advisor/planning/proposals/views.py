@@ -13,7 +13,12 @@ from pulsar_advisor.model.cluster.cluster_state import Booleans, ClusterState
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.extensible_load import ExtensibleLoad
 from pulsar_advisor.model.load.simple_load import SimpleLoad
-from pulsar_advisor.placement.filters import PlacementFacts, extensible_candidates, policy_candidates
+from pulsar_advisor.placement.filters import (
+    PlacementFacts,
+    extensible_candidates,
+    policy_candidates,
+    version_filter_fails,
+)
 
 Observe = Callable[[ClusterState, LoadBalancerSettings, int], Any]
 
@@ -26,6 +31,8 @@ def observed(observe: Observe, state: ClusterState, settings: LoadBalancerSettin
     view = observe(state, settings, state.captured_at_ms)
     namespace_of = state.bundles.namespace
     if isinstance(view, ExtensibleLoad):
+        if version_filter_fails(state, settings, facts):
+            return replace(view, transferable=lambda _bundle, _source, _destination: False)
 
         @cache
         def candidates(namespace: int) -> Booleans:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy
-from pulsar_advisor.model.configuration.settings import ResolvedSettings
+from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.placement.filters import placement_facts
 from pulsar_advisor.planning.proposals.views import observed
 from pulsar_advisor.shedding import registry
@@ -38,6 +38,19 @@ def test_a_bundle_under_a_policy_is_transferable_to_its_brokers_only(
     # a and b are primary in a policy, so a namespace without one gets c only.
     assert view.transferable(FREE, FIRST, THIRD)
     assert not view.transferable(FREE, FIRST, SECOND)
+
+
+@pytest.mark.parametrize(("version", "preferred", "moves"), [("3.1.0.12", True, False), ("3.1.0.12", False, True)])
+def test_nothing_is_transferable_where_versions_can_not_be_compared(version: str, preferred: bool, moves: bool) -> None:
+    state = cluster_state(
+        [BrokerRow("a:8080"), BrokerRow("b:8080"), BrokerRow("c:8080", version=version)],
+        [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", (1.0, 1.0, 1.0, 1.0), topics=1)],
+        load_manager="extensible",
+    )
+    values = resolve_settings("4.0.8", {"preferLaterVersions": str(preferred).lower()}).values
+    facts = placement_facts(state, values)
+    view = observed(registry.load("TransferShedder").observe, state, values, facts)
+    assert [view.transferable(0, FIRST, to) for to in (SECOND, THIRD)] == [moves, moves]
 
 
 def test_the_simple_manager_looks_for_comfort_among_the_brokers_the_policies_allow(
