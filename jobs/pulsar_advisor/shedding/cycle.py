@@ -80,7 +80,7 @@ class Surroundings:
     places_first: bool = True
     """Whether the bundle is placed before it is unloaded, and stays if that selects its source.
 
-    A Simple leader unloads it, and whoever looks it up next has it placed (`SimpleLoadManagerImpl.doLoadShedding`).
+    Others than the Modular leader, and that one up to 3.0.0, unload it, and whoever looks it up next has it placed.
     """
 
 

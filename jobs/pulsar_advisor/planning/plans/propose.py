@@ -28,7 +28,7 @@ from pulsar_advisor.planning.proposals.fitness import split_refusals, unload_ref
 from pulsar_advisor.planning.proposals.limits import Limits
 from pulsar_advisor.planning.proposals.proposal import Answers, Move, Proposal
 from pulsar_advisor.planning.proposals.replay import replay
-from pulsar_advisor.planning.proposals.select_broker import BrokerSelection, CandidateSets
+from pulsar_advisor.planning.proposals.select_broker import PLACES_FIRST_SINCE, BrokerSelection, CandidateSets
 from pulsar_advisor.planning.proposals.views import observed
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.shedding import registry as shedders
@@ -205,22 +205,23 @@ def propose_splits(request: Request, state: ClusterState, settings: LoadBalancer
 def surroundings(selection: BrokerSelection, chosen: SheddingDecision) -> Surroundings:
     """The facts that the load manager checks for each chosen bundle.
 
-    Only the Modular one asks anti-affinity once more, and the Simple one doesn't know excluded namespaces.
+    Only the Modular one asks anti-affinity once more and, from 3.0.1 on, places a bundle before it is unloaded; the
+    Simple one doesn't know excluded namespaces.
     """
-    candidates = selection.candidates
-    state = candidates.state
+    state, settings = selection.candidates.state, selection.candidates.settings
     named = dict(zip(chosen.bundle.tolist(), chosen.destination.tolist(), strict=True))
-    excluded = candidates.settings.load_balancer_shedding_excluded_namespaces if state.load_manager != "simple" else ()
+    excluded = settings.load_balancer_shedding_excluded_namespaces if state.load_manager != "simple" else ()
+    places_first = state.load_manager == "modular" and settings.behaviour >= PLACES_FIRST_SINCE
 
     def obstacle(bundle: int, source: int) -> str | None:
-        namespace = int(state.bundles.namespace[bundle])
+        candidates, namespace = selection.candidates, int(state.bundles.namespace[bundle])
         return unload_obstacle(candidates.facts, candidates.allowed(namespace), namespace, source)
 
     def destination(bundle: int, source: int) -> int:
         if named[bundle] != NO_ROW:
-            allowed = candidates.allowed(int(state.bundles.namespace[bundle]))
+            allowed = selection.candidates.allowed(int(state.bundles.namespace[bundle]))
             return named[bundle] if allowed[named[bundle]] else NO_ROW
-        return selection.select(bundle, source)
+        return selection.select(bundle, source) if places_first else selection.assign(bundle, source)
 
     return Surroundings(
         available_brokers=int(state.brokers.available.sum()),
@@ -230,7 +231,7 @@ def surroundings(selection: BrokerSelection, chosen: SheddingDecision) -> Surrou
             state.load_manager != "modular" or obstacle(bundle, source) != "anti_affinity"
         ),
         destination=destination,
-        places_first=state.load_manager != "simple",
+        places_first=places_first,
     )
 
 
@@ -253,7 +254,7 @@ def _moves(state: ClusterState, chosen: SheddingDecision, left: SheddingDecision
                 bundle=bundle,
                 source=source,
                 # A Simple leader ranks brokers by quotas that it keeps in memory: a destination would be a guess.
-                destination=NO_ROW if state.load_manager == "simple" else destination,
+                destination=NO_ROW if state.load_manager == "simple" or destination == source else destination,
                 reason="; ".join(reasons),
                 near_tie=bool(row is not None and near_tie[row]),
                 margin=math.inf if row is None else float(margin[row]),

@@ -48,7 +48,8 @@ PIPELINES: Final = {
     "extensible": extensible_candidates,
 }
 """The filters of each load manager."""
-_BY_RANGE_SINCE: Final = (3, 0, 1)
+PLACES_FIRST_SINCE: Final = (3, 0, 1)
+"""The first release whose Modular leader selects the broker for what it sheds itself, before it unloads it."""
 BUNDLES_EXPLAINED: Final = 50
 """Number of bundles for which the outcome of every broker is kept; more would add size, not insight."""
 
@@ -90,7 +91,7 @@ class CandidateSets:
         facts = facts or placement_facts(state, settings)
         excluded = settings.load_balancer_shedding_excluded_namespaces if state.load_manager != "simple" else ()
         in_turn = state.namespaces.among(excluded)
-        by_range = shedding and state.load_manager == "modular" and settings.behaviour >= _BY_RANGE_SINCE
+        by_range = shedding and state.load_manager == "modular" and settings.behaviour >= PLACES_FIRST_SINCE
         non_persistent = np.zeros_like(facts.non_persistent) if by_range else facts.non_persistent
         return cls(state, settings, facts, name_hashes(state.brokers.ids), overloaded, in_turn, non_persistent)
 

@@ -122,6 +122,31 @@ def test_a_simple_leader_unloads_a_bundle_that_comes_back_to_its_broker(state: C
     assert [(move.bundle, move.destination, move.possible) for move in proposal.moves] == [(0, -1, (0,))]
 
 
+@pytest.mark.parametrize(("release", "moves"), [("2.11.0", [(0, -1)]), ("3.0.7", [])])
+def test_up_to_3_0_0_a_modular_leader_unloads_what_comes_back_to_its_broker(
+    release: str, moves: list[tuple[int, int]]
+) -> None:
+    # a has the fewest bundles of the namespace.
+    texts = [f"0x{number:x}0000000_0x{number + 1:x}0000000" for number in range(5)]
+    state = cluster_state(
+        [
+            BrokerRow("a:8080", cpu=(60.0, 100.0), traffic=(100.0, 100.0, 5e8, 5e8)),
+            BrokerRow("b:8080"),
+            BrokerRow("c:8080"),
+        ],
+        [
+            *(
+                BundleRow("t/n", text, f"{owner}:8080", (90.0, 90.0, 4e8, 4e8) if owner == "a" else (0.0,) * 4, 1)
+                for text, owner in zip(texts, "abbcc", strict=True)
+            ),
+            BundleRow("t/o", texts[0], "a:8080", (1.0, 1.0, 1e3, 1e3), topics=1),
+        ],
+    )
+    found = ask(replace(state, pulsar_version=release), resolve_settings(release))
+    assert [(move.bundle, move.destination) for move in found.moves] == moves
+    assert moves or "placement would return it to its source" in str(found.why_nothing)
+
+
 NATIVE = {"modular": "ThresholdShedder", "simple": "SimpleLoadManagerImpl", "extensible": "TransferShedder"}
 EAGER = {
     "loadBalancerBrokerLoadTargetStd": "0.05",
