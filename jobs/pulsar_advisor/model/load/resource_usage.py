@@ -56,7 +56,7 @@ def weighted_maximum(usage: Floats, limit: Floats, settings: LoadBalancerSetting
 
 
 def weighted_maximum_with_heap(usage: Floats, limit: Floats, settings: LoadBalancerSettings) -> Floats:
-    """The Extensible manager's weighted maximum (ratio): the heap counts in every release, by default with weight 0."""
+    """The Extensible manager's weighted maximum (ratio): the heap counts in every release, up to 3.3 by default."""
     with np.errstate(all="ignore"):
         return _greatest(percent(usage, limit).astype(np.float64) * _weights(settings))
 
