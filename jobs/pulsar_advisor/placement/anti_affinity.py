@@ -1,10 +1,10 @@
 """Anti-affinity groups: namespaces of one group spread over failure domains and brokers.
 
-Groups are compared case-insensitively. Per broker, the Modular manager counts the namespaces of the group that have a
-bundle on it, the Extensible manager the bundles of the group that it owns. With `failureDomainsEnabled` and at least
-one broker in a domain, brokers of domains above the lowest sum are dropped (brokers without a domain form the domain
-"default"); of the rest, those above the lowest count. Unchanged from 2.11 to 5.0. Source: Pulsar
-`LoadManagerShared.filterAntiAffinityGroupOwnedBrokers`, `shouldAntiAffinityNamespaceUnload`,
+Groups are compared case-insensitively, spaces included. Per broker, the Modular manager counts the namespaces of the
+group that have a bundle on it, the Extensible manager the bundles of the group that it owns. With
+`failureDomainsEnabled` and at least one broker in a domain, brokers of domains above the lowest sum are dropped
+(brokers without a domain form the domain "default"); of the rest, those above the lowest count. Unchanged from 2.11 to
+5.0. Source: Pulsar `LoadManagerShared.filterAntiAffinityGroupOwnedBrokers`, `shouldAntiAffinityNamespaceUnload`,
 `AntiAffinityGroupPolicyHelper`.
 """
 
@@ -35,7 +35,8 @@ class AntiAffinity:
 
 def anti_affinity_of(state: ClusterState, failure_domains_enabled: bool) -> AntiAffinity:
     """The groups of a cluster state, counted as its load manager does."""
-    groups = [(group or "").strip().lower() for group in state.namespaces.anti_affinity_groups]
+    named = zip(state.namespaces.anti_affinity_groups, state.namespaces.in_groups.tolist(), strict=True)
+    groups = [(group or "").lower() if is_one else "" for group, is_one in named]
     known = _numbered(set(groups) - {""})
     group_of_namespace = np.array([known.get(group, NO_GROUP) for group in groups], dtype=np.int32)
     bundles = state.bundles

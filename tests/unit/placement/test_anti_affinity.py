@@ -32,8 +32,15 @@ def test_groups_compare_without_regard_to_case():
     assert found.group_of_namespace.tolist() == [0, 0, NO_GROUP]
 
 
+def test_groups_that_differ_by_a_space_are_two():
+    found = anti_affinity_of(state(m="group", n="group "), failure_domains_enabled=False)
+    assert found.group_of_namespace.tolist() == [0, 1, NO_GROUP]
+
+
 def test_a_blank_group_is_none():
-    assert anti_affinity_of(state(m=" "), failure_domains_enabled=False).group_of_namespace.tolist() == [NO_GROUP] * 3
+    blank = state(m=" ", n="")
+    assert anti_affinity_of(blank, failure_domains_enabled=False).group_of_namespace.tolist() == [NO_GROUP] * 3
+    assert not blank.namespaces.in_groups.any()
 
 
 def test_the_modular_manager_counts_namespaces():

@@ -132,8 +132,8 @@ class Namespaces:
 
     @property
     def in_groups(self) -> Booleans:
-        """Those that are in an anti-affinity group."""
-        return np.array([group is not None for group in self.anti_affinity_groups], dtype=np.bool_)
+        """Those that are in an anti-affinity group; a blank one is none."""
+        return np.array([bool(group and group.strip()) for group in self.anti_affinity_groups], dtype=np.bool_)
 
 
 @dataclass(frozen=True, eq=False)

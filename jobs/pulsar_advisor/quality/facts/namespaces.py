@@ -26,7 +26,7 @@ def facts_of_namespaces(namespaces: DataFrame, brokers: DataFrame, settings: Set
     return (
         namespaces.where("not deleted")
         .crossJoin(few_rows(domains))
-        .withColumn("group", sf.expr("nullif(lower(trim(anti_affinity_group)), '')"))
+        .withColumn("group", sf.expr("if(trim(anti_affinity_group) = '', null, lower(anti_affinity_group))"))
         .selectExpr(
             "*",
             "size(filter(boundaries, b -> b is null)) as unreadable_boundaries",
