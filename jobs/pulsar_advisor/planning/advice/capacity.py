@@ -9,6 +9,7 @@ import numpy as np
 from pulsar_advisor.model.cluster.cluster_state import DIRECT_MEMORY, MEMORY, RESOURCE_NAMES, ClusterState, Floats
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.resource_usage import deciding_resources, weighted_maximum
+from pulsar_advisor.planning.proposals.executable import why_no_destination
 
 
 def only_more_brokers(usage: Floats, settings: LoadBalancerSettings) -> str | None:
@@ -60,6 +61,6 @@ def uneven_sentence(state: ClusterState, settings: LoadBalancerSettings, exclude
         return f"{is_above}: no bundle takes {resource} along, so no move lowers it."
     if broker in excluded:
         return f"{is_above}, and is excluded by --exclude-broker."
-    if state.load_manager == "simple":  # keeps no destination, so no goal can be planned for
+    if why_no_destination(state, settings):  # so no goal can be planned for
         return f"{is_above}."
     return f"{is_above}: `{verb}{f' {broker}' * (verb == 'relieve')}` looks for moves that no strategy makes."

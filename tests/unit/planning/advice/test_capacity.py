@@ -38,6 +38,11 @@ def test_a_simple_cluster_has_no_goals(state: ClusterState, settings: ResolvedSe
     assert found == "a:8080 is at 90.0% (CPU), above the overload threshold of 85%."
 
 
+def test_a_release_that_keeps_no_destination_has_no_goals(state: ClusterState) -> None:
+    found = uneven_sentence(replace(state, pulsar_version="2.11.0"), resolve_settings("2.11.0").values)
+    assert found == "a:8080 is at 90.0% (CPU), above the overload threshold of 85%."
+
+
 def test_where_every_broker_is_overloaded_only_more_brokers_help(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
