@@ -17,6 +17,7 @@ from typing import Final
 
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, field_of, range_of
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
+from pulsar_advisor.model.strategy.memory import MOST_CYCLES
 
 Differs = Callable[[str, str], bool]
 """(key, text): whether the answer differs with this value of the setting."""
@@ -56,8 +57,10 @@ _SENSIBLE: Final[Mapping[str, tuple[float, float]]] = {
     "loadBalancerMaxNumberOfBrokerSheddingPerCycle": _AT_LEAST_ONE,
     "loadBalancerMaxNumberOfBundlesInBundleLoadReport": _AT_LEAST_ONE,
     "loadBalancerBrokerMaxTopics": _AT_LEAST_ONE,
-    "loadBalancerAvgShedderHitCountHighThreshold": _AT_LEAST_ONE,
-    "loadBalancerAvgShedderHitCountLowThreshold": _AT_LEAST_ONE,
+    # With more, it would act all the same, but later than is looked here.
+    "loadBalancerAvgShedderHitCountHighThreshold": (1, MOST_CYCLES),
+    "loadBalancerAvgShedderHitCountLowThreshold": (1, MOST_CYCLES),
+    "loadBalancerSheddingConditionHitCountThreshold": (0, MOST_CYCLES - 1),
 }
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pulsar_advisor.model.configuration.settings import field_of, resolve_settings, what_if_value
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
+from pulsar_advisor.model.strategy.memory import MOST_CYCLES
 from pulsar_advisor.planning.questions.smallest_change import Change, sensible_range, smallest_changes
 from pulsar_advisor.planning.requests.what_if import keys_that_count
 
@@ -100,6 +101,21 @@ def test_none_and_no_number_are_not_found() -> None:
     key = "maxUnloadBundleNumPerShedding"
     found = change_of(key, lambda text: int(text) <= 4)
     assert found == Change(key, "-1", "1", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("key", "acts_in_cycle"),
+    [
+        ("loadBalancerSheddingConditionHitCountThreshold", lambda hits: hits + 1),
+        ("loadBalancerAvgShedderHitCountLowThreshold", lambda hits: hits),
+    ],
+)
+def test_no_count_is_found_with_which_it_would_only_act_later(key: str, acts_in_cycle: Callable[[int], int]) -> None:
+    def stops(text: str) -> bool:
+        return acts_in_cycle(int(text)) > MOST_CYCLES
+
+    assert change_of(key, stops) is None
+    assert change_of(key, lambda text: not stops(text)) is not None
 
 
 def test_the_other_settings_limit_a_value() -> None:
