@@ -67,6 +67,10 @@ class BrokerOutcome(Outcome):
     NOTHING_TO_MOVE = no("is above mean plus threshold, but none of its bundles is movable")
     ABOVE_MEAN = yes("smoothed usage {left:.2%} has reached mean plus threshold {right:.2%}", ">=")
     NO_LOAD = no("the mean usage of all brokers is {left:.2%}: nothing to balance", "==")
+    TOO_LITTLE_FOR_IDLE = no(
+        "is the busiest while another is idle, but only {left:,.0f} B/s would move; the minimum is {right:,.0f}", "<"
+    )
+    NOTHING_FOR_IDLE = no("is the busiest while another is idle, but none of its bundles is movable")
     GIVES_TO_IDLE = yes("busiest broker ({left:.2%}) while another is below mean minus threshold {right:.2%}", ">")
 
 
@@ -114,14 +118,14 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
             minimum = brokers.throughput_bytes_per_s() * threshold * LOWER_BOUNDARY_FACTOR
             if worth_moving > minimum[giver]:
                 code[giver], left[giver], right[giver] = (
-                    BrokerOutcome.TOO_LITTLE_TO_MOVE.value,
+                    BrokerOutcome.TOO_LITTLE_FOR_IDLE.value,
                     minimum[giver],
                     worth_moving,
                 )
             else:
                 selection = _take(load, np.array([giver], dtype=np.int32), minimum)
                 found = selection[1].taken.any()
-                code[giver] = BrokerOutcome.GIVES_TO_IDLE.value if found else BrokerOutcome.NOTHING_TO_MOVE.value
+                code[giver] = BrokerOutcome.GIVES_TO_IDLE.value if found else BrokerOutcome.NOTHING_FOR_IDLE.value
                 left[giver], right[giver] = usage[giver], lower
     return _decision(load, code, left, right, selection, mean, settings), memory
 

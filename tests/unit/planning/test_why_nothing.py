@@ -78,6 +78,20 @@ CASES: dict[str, dict[str, tuple[dict[str, Any], dict[str, str], str]]] = {
             {},
             "busy:8080: is above mean plus threshold, but none of its bundles is movable",
         ),
+        "too_little_for_idle": (
+            {"busy_percent": 20.0, "idle_percent": 2.0, "busy": IDLE},
+            {"lowerBoundarySheddingEnabled": "true", "loadBalancerBrokerThresholdShedderPercentage": "8"},
+            "busy:8080: is the busiest while another is idle, but only",
+        ),
+        "nothing_for_idle": (
+            {"busy_percent": 20.0, "idle_percent": 2.0, "recently": True},
+            {
+                "lowerBoundarySheddingEnabled": "true",
+                "loadBalancerBrokerThresholdShedderPercentage": "8",
+                "loadBalancerBundleUnloadMinThroughputThreshold": "0",
+            },
+            "busy:8080: is the busiest while another is idle, but none of its bundles is movable",
+        ),
         "no_load": ({"busy_percent": 0.0, "idle_percent": 0.0}, {}, "the mean usage of all brokers is 0.00%"),
     },
     "OverloadShedder": {
