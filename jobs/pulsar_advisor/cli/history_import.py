@@ -59,8 +59,8 @@ def import_days(
     step
         Between two moments: 1m, 5m, 15m. Not less than the interval of the scrapes.
     label
-        A label that has another name there: OURS=THEIRS, with ours one of cluster, namespace, topic, bundle, instance;
-        repeatable. Those named exported_… are found.
+        A label that has another name there: OURS=THEIRS, with ours one of cluster, namespace, topic, partition, bundle,
+        instance; repeatable. Those named exported_… are found.
     """
     from pydantic import ValidationError
 

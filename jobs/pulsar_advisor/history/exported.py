@@ -39,6 +39,8 @@ class Labels:
     cluster: str = "cluster"
     namespace: str = "namespace"
     topic: str = "topic"
+    partition: str = "partition"
+    """Of a topic, where brokers split it off (`splitTopicAndPartitionLabelInPrometheus`)."""
     bundle: str = "bundle"
     instance: str = "instance"
 
@@ -78,6 +80,11 @@ class Level:
         return {"topic": f'{labels.topic}!=""', "bundle": f'{labels.bundle}!=""', "namespace": f'{labels.topic}=""'}[
             self.name
         ]
+
+
+def topic_of(topic: str, partition: str) -> str:
+    """The complete name of a topic whose partition may have a label of its own: `-1` for none, `0-orders-RETRY` too."""
+    return f"{topic}-partition-{partition}" if partition[:1].isdigit() else topic
 
 
 _OF_TOPICS: Final = ("rate_in", "rate_out", "throughput_in", "throughput_out", "producers_count", "consumers_count")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
-from pulsar_advisor.history.exported import BUNDLES, NAMESPACES, Level, broker_of
+from pulsar_advisor.history.exported import BUNDLES, NAMESPACES, TOPICS, Level, broker_of, topic_of
 from pulsar_advisor.history.ring import Ring, namespace_of
 from pulsar_advisor.history.scraped import Exporter, Places
 from pulsar_advisor.model.errors import DataNotFit
@@ -22,7 +22,7 @@ class Exporters:
         self._broker = lru_cache(maxsize=None)(lambda instance: broker_of(instance, broker_ids))
 
     def places(self, labels: Sequence[tuple[str, ...]]) -> Places:
-        """Where series belong, by their labels: instance, namespace, and what they are of.
+        """Where series belong, by their labels: instance, namespace, what they are of, and its partition.
 
         Those of a namespace count in equal shares for each of its bundles; if it has several, nothing says who owns
         which. Raises `DataNotFit` for series that weren't asked for.
@@ -32,8 +32,10 @@ class Exporters:
         exporters: list[Exporter] = []
         series: list[int] = []
         shares: list[float] = []
-        for number, (instance, namespace, subject) in enumerate(labels):
+        for number, (instance, namespace, subject, partition) in enumerate(labels):
             broker = self._broker(instance)
+            if self._level is TOPICS:
+                subject = topic_of(subject, partition)
             if self._level is BUNDLES:
                 namespace = namespace_of(subject)
             if namespace not in self._ring or (self._level is BUNDLES and subject not in self._numbers):

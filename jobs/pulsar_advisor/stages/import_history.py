@@ -345,7 +345,7 @@ def _asked(
     if not series:
         return scraped, 0
     names = source.labels
-    labels = (names.instance, names.namespace, level.subject_label(names))
+    labels = (names.instance, names.namespace, level.subject_label(names), names.partition)
     matchers = (level.matchers(names), of_namespaces(level, names, group))
     number = max(POINTS // series, 1)
     asked = [(figure, *part) for figure in range(len(level.metrics)) for part in window.parts(number)]

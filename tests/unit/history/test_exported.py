@@ -12,6 +12,7 @@ from pulsar_advisor.history.exported import (
     of_namespaces,
     quoted,
     selector,
+    topic_of,
 )
 from pulsar_advisor.model.errors import UsageError
 
@@ -34,6 +35,14 @@ def test_labels_that_the_targets_own_replaced_are_found() -> None:
 
 def test_labels_are_named_by_the_user() -> None:
     assert labels_of(["instance=pod", "cluster=pulsar_cluster"]) == Labels(instance="pod", cluster="pulsar_cluster")
+
+
+@pytest.mark.parametrize(
+    ("partition", "name"),
+    [("", "t"), ("-1", "t"), ("aws", "t"), ("3", "t-partition-3"), ("0-orders-RETRY", "t-partition-0-orders-RETRY")],
+)
+def test_a_topic_is_joined_with_its_partition(partition: str, name: str) -> None:
+    assert topic_of("t", partition) == name
 
 
 @pytest.mark.parametrize("text", ["pods=pod", "instance", "instance=a-b", 'instance=a"', ""])

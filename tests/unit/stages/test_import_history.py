@@ -298,6 +298,16 @@ def test_samples_that_are_no_figures_are_counted_and_left_out(root: Root, server
     assert yesterday.imported.unusable_samples == 12 * len(TOPICS.metrics)
 
 
+def test_a_partition_in_a_label_of_its_own_is_of_the_bundle_of_its_whole_name(root: Root, server: HTTPServer) -> None:
+    one = double(topics=False)
+    partitions = [f"persistent://t/n/orders-partition-{number}" for number in range(4)]
+    for number, topic in enumerate(partitions):
+        add_topic(one, "persistent://t/n/orders", A if topic_hash(topic) < 0x80000000 else B, partition=str(number))
+    low = sum(topic_hash(topic) < 0x80000000 for topic in partitions)
+    found = load(root, imported(root, server, one)[0])
+    assert (found[LOW][0], found[HIGH][0]) == ((A, 10.0 * low), (B, 10.0 * (4 - low)))
+
+
 def test_a_segment_is_of_the_bundle_of_its_whole_name(root: Root, server: HTTPServer) -> None:
     one = double(topics=False)
     segment = "segment://t/n/orders/0000-7fff-1"
