@@ -64,8 +64,11 @@ class PrometheusDouble:
         return _success("matrix", list(self._answer(request.args["query"], times)))
 
     def _answer(self, query: str, times: range) -> Iterable[object]:
-        if found := re.fullmatch(rf"topk\(1, {_SELECTOR}\)", query):
-            yield from (_row(one, times) for one in self._found(found, times)[:1])
+        if found := re.fullmatch(rf"topk by \((\w+), (\w+)\) \(1, {_SELECTOR}\)", query):
+            first, second, metric = found[1], found[2], found[3]
+            matching = self._found(re.fullmatch(_SELECTOR, metric), times)
+            by = {(one.labels.get(first), one.labels.get(second)): one for one in reversed(matching)}
+            yield from (_row(one, times) for one in by.values())
         elif found := re.fullmatch(rf"count by \((\w+)\) \(last_over_time\({_SELECTOR}\[.*\]\)\)", query):
             label = found[1]
             matching = self._found(re.fullmatch(_SELECTOR, query.split("(last_over_time(")[1].rpartition("[")[0]), None)

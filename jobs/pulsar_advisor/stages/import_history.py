@@ -135,7 +135,7 @@ def _source(root: Root, server: Prometheus, address: str, labels: Labels, days: 
     manifest = read_manifest(root, snapshot)
     now_s = int(server.clock_s())
     once_a_day = Window(now_s - (days - 1) * DAY_S, DAY_S, days)
-    labels = _labels(server, labels, once_a_day)
+    labels = _labels(server, labels, manifest.identity.cluster_name, once_a_day)
     source = _Source(
         server=server,
         address=address,
@@ -151,19 +151,16 @@ def _source(root: Root, server: Prometheus, address: str, labels: Labels, days: 
     return source, now_s
 
 
-def _labels(server: Prometheus, labels: Labels, window: Window) -> Labels:
-    """The labels by the names that series of this server have."""
-    wanted = tuple(f"exported_{name}" for name in vars(labels).values())
+def _labels(server: Prometheus, labels: Labels, cluster_name: str, window: Window) -> Labels:
+    """The labels by the names that series of this server have: those of this cluster, if it knows any of them."""
+    exported = f"exported_{labels.cluster}"
+    wanted = (labels.cluster, *(f"exported_{name}" for name in vars(labels).values()))
     metrics = (level.metrics[0] for level in (TOPICS, BUNDLES))
-    series = server.answers(Question(f"topk(1, {metric})", window, wanted) for metric in metrics)
-    seen = {
-        name
-        for samples in series
-        for found in samples.labels
-        for name, value in zip(wanted, found, strict=True)
-        if value
-    }
-    return labels.replaced(seen)
+    one_each = (f"topk by ({labels.cluster}, {exported}) (1, {metric})" for metric in metrics)
+    answers = server.answers(Question(query, window, wanted) for query in one_each)
+    series = [dict(zip(wanted, found, strict=True)) for samples in answers for found in samples.labels]
+    ours = [one for one in series if cluster_name in (one[labels.cluster], one[exported])]
+    return labels.replaced({name for one in ours or series for name, value in one.items() if value})
 
 
 def _require_known(source: _Source, window: Window) -> None:

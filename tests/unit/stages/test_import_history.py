@@ -224,6 +224,15 @@ def test_labels_that_a_scrape_replaced_are_found(root: Root, server: HTTPServer)
     assert load(root, imported(root, server, one)[0])[LOW][0] == (A, 10.0 * topics_below(True))
 
 
+def test_labels_of_another_clusters_scrape_do_not_count(root: Root, server: HTTPServer) -> None:
+    one, other = double(), double()
+    for series in other.series:
+        replaced = {"exported_namespace": series.labels.get("namespace", ""), "namespace": "kubernetes"}
+        series.labels = {**series.labels, "cluster": "other", **replaced}
+    one.series = [*other.series, *one.series]
+    assert load(root, imported(root, server, one)[0])[LOW][0] == (A, 10.0 * topics_below(True))
+
+
 def test_another_label_is_the_instance(root: Root, server: HTTPServer) -> None:
     one = double()
     for series in one.series:
