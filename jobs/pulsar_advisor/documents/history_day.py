@@ -116,6 +116,11 @@ class HistoryDay(Document):
     """Whether a ledger has its hash; days of earlier releases don't say."""
 
     @property
+    def is_only_imported(self) -> bool:
+        """Whether no snapshot has joined it, so that an import may still replace it."""
+        return self.imported is not None and not any(one.manifest_sha256 for one in self.snapshots)
+
+    @property
     def line(self) -> str:
         """The day in a list."""
         fit = sum(one.fit for one in self.snapshots)

@@ -48,9 +48,8 @@ def run(root: Root, day: str, address: str | None = None) -> HistoryDay:
     """
     written = _fold(root, day, address)
     after = first_after(root, day)
-    is_ours = after is not None and any(one.manifest_sha256 for one in after.snapshots)
     # A snapshot that came late is the one that the next folded day follows.
-    if after is not None and is_ours and _is_outdated(after, written):
+    if after is not None and not after.is_only_imported and _is_outdated(after, written):
         with suppress(Held):  # whoever folds it now compares it with the late one, or the next fold does
             _fold(root, after.day, address)
     return written
@@ -220,7 +219,8 @@ def _of_folded(root: Root, day: HistoryDay, snapshots: Collection[str]) -> Itera
         return folded_moments(root, day, snapshots)
     except StorageError as error:
         gone = f"{count(len(snapshots), 'snapshot')} that it holds {'has' if len(snapshots) == 1 else 'have'} no tables"
+        again = "import the day again" if day.is_only_imported else "remove this one to fold the snapshots left"
         raise StorageError(
             f"{day_path(root, day.day)} is of a damaged day, and {gone} any more: `history verify` names the damaged "
-            "files; put them back from a backup, or remove this one to fold the snapshots left"
+            f"files; put them back from a backup, or {again}"
         ) from error

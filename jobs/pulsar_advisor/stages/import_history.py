@@ -19,7 +19,7 @@ from pulsar_advisor.admin.prometheus import POINTS, Prometheus, Question, Sample
 from pulsar_advisor.documents.history_day import FoldedSnapshot, FoldedTable, HistoryDay, Imported
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import ledger_if_any
-from pulsar_advisor.history.columns import COLUMNS
+from pulsar_advisor.history.columns import COLUMNS, DAY_TABLES
 from pulsar_advisor.history.exported import (
     BUNDLES,
     HOSTS,
@@ -52,7 +52,7 @@ from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import LATEST, Root
 from pulsar_advisor.storage.written import is_written
-from pulsar_advisor.tables.days import read_part, remove_parts, write_day, write_part
+from pulsar_advisor.tables.days import damage, read_part, remove_parts, write_day, write_part
 from pulsar_advisor.tables.judged import settings_of
 from pulsar_advisor.tables.read_table import read_table
 from pulsar_advisor.tables.state import judged_view
@@ -96,10 +96,10 @@ def run(
 ) -> Iterator[HistoryDay]:
     """Import the last `days` days (UTC), today's until now, oldest first; `begun` gets each before it is asked for.
 
-    A day that was folded from snapshots, or imported to its end, stays as it is and isn't asked for. `address` is the
-    server's, as it is to be named; `ledger_address` is as for `fold`: a day that the ledger has seals of gets another
-    one. Raises `UsageError` without a normalized snapshot, `DataNotFit` if the server knows nothing of the cluster or
-    answers in part, `ClusterUnreachable` if it can't be asked.
+    A day that was folded from snapshots, or imported to its end, stays as it is and isn't asked for, unless a file of
+    an imported one is damaged. `address` is the server's, as it is to be named; `ledger_address` is as for `fold`: a
+    day that the ledger has seals of gets another one. Raises `UsageError` without a normalized snapshot, `DataNotFit`
+    if the server knows nothing of the cluster or answers in part, `ClusterUnreachable` if it can't be asked.
     """
     source, now_s = _source(root, server, address, labels, days)
     today_s = now_s // DAY_S * DAY_S
@@ -111,7 +111,7 @@ def run(
         begun(day)
         with held(day_path(root, day).parent, day, f"day {day} of cluster {root.cluster} is being imported") as lease:
             before = day_if_any(root, day)
-            if before is not None and not _is_to_be_imported(before, window):
+            if before is not None and not _is_to_be_imported(root, before, window):
                 _log.info("day %s is there already: kept", day)
                 remove_parts(root, day)  # of an import that was killed once the day was written
                 yield before
@@ -176,11 +176,13 @@ def _require_known(source: _Source, window: Window) -> None:
         )
 
 
-def _is_to_be_imported(before: HistoryDay, window: Window) -> bool:
-    """Whether a day that is there holds nothing but an import that ended a step or more before the window does."""
-    if before.imported is None or any(one.manifest_sha256 for one in before.snapshots):
+def _is_to_be_imported(root: Root, before: HistoryDay, window: Window) -> bool:
+    """Whether a day that is there holds nothing but an import that ended a step or more before the window does, or one
+    of which a file is damaged."""
+    if before.imported is None or not before.is_only_imported:
         return False
-    return before.imported.step_s * (before.imported.moments + 1) <= window.step_s * window.number
+    ends_earlier = before.imported.step_s * (before.imported.moments + 1) <= window.step_s * window.number
+    return ends_earlier or any(damage(root, before, DAY_TABLES))
 
 
 def _import_day(
@@ -294,7 +296,7 @@ def _level(source: _Source, window: Window) -> tuple[Level, Mapping[str, int]]:
         found = {name: int(most) for (name,), most in zip(samples.labels, _most(samples), strict=True) if most}
         if "" in found:
             raise DataNotFit(
-                f"{count(found[''], 'series')} of {level.metrics[0]} at {source.address} lack the label {label}: if it "
+                f"{found['']:,} series of {level.metrics[0]} at {source.address} lack the label {label}: if it "
                 f"has another name, give it with --label"
             )
         if found:

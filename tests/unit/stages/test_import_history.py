@@ -16,7 +16,7 @@ from pulsar_advisor.history import imported as imported_day
 from pulsar_advisor.history.columns import DAY_TABLES, NO_BROKER
 from pulsar_advisor.history.exported import BUNDLES, HOSTS, STARTED, TOPICS, VERSION, labels_of
 from pulsar_advisor.model.cluster.bundle_range import topic_hash
-from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, DataNotFit, UsageError
+from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, DataNotFit, StorageError, UsageError
 from pulsar_advisor.stages import import_history
 from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.verify_history import run as verify
@@ -246,6 +246,11 @@ def test_a_label_that_no_broker_has_is_refused(root: Root, server: HTTPServer) -
     assert not [name for name in files(root) if name.startswith("result")]
 
 
+def test_a_label_that_no_topic_has_is_refused(root: Root, server: HTTPServer) -> None:
+    with pytest.raises(DataNotFit, match=r"^4 series of pulsar_rate_in at .* lack the label team: if it has another"):
+        imported(root, server, double(), label=("namespace=team",))
+
+
 def test_a_start_beyond_all_times_is_unknown(root: Root, server: HTTPServer) -> None:
     one = double()
     for series in one.series:
@@ -400,6 +405,18 @@ def test_a_snapshot_joins_an_imported_day(root: Root, server: HTTPServer) -> Non
     assert [bool(one.manifest_sha256) for one in day.snapshots] == [False] * 6 + [True]
     assert day.imported == today.imported
     assert day_if_any(root, day.day) == imported(root, server, double(), days=1)[0]
+
+
+def test_a_damaged_day_is_imported_again(root: Root, server: HTTPServer) -> None:
+    one = double()
+    imported(root, server, one)
+    whole = files(root)
+    damaged = next(name for name in whole if name.startswith("load") and YESTERDAY in name)
+    (Path(root.url) / "history" / damaged).write_bytes(b"")
+    with pytest.raises(StorageError, match="put them back from a backup, or import the day again"):
+        fold(root, YESTERDAY)
+    imported(root, server, one)
+    assert files(root) == whole
 
 
 def test_a_server_of_other_clusters_is_refused(root: Root, server: HTTPServer) -> None:
