@@ -46,20 +46,25 @@ def run(root: Root, day: str, address: str | None = None) -> HistoryDay:
     Raises `UsageError` if there is none to fold, `Refused` while another process folds the day, or if the day that was
     folded before is none that the ledger sealed.
     """
+    before = day_if_any(root, day)
     written = _fold(root, day, address)
     after = first_after(root, day)
-    # A snapshot that came late is the one that the next folded day follows.
-    if after is not None and not after.is_only_imported and _is_outdated(after, written):
+    # The next folded day begins with what this one saw last, which a snapshot that came late may have changed.
+    if after is not None and not after.is_only_imported and _is_outdated(after, before, written):
         with suppress(Held):  # whoever folds it now compares it with the late one, or the next fold does
-            _fold(root, after.day, address)
+            _fold(root, after.day, address, anew=True)
     return written
 
 
-def _is_outdated(after: HistoryDay, written: HistoryDay) -> bool:
-    return after.cluster_name == written.cluster_name and (after.follows or "") < written.snapshots[-1].id
+def _is_outdated(after: HistoryDay, before: HistoryDay | None, written: HistoryDay) -> bool:
+    if after.cluster_name != written.cluster_name:
+        return False
+    has_more = before is not None and len(before.snapshots) < len(written.snapshots)
+    return has_more or (after.follows or "") < written.snapshots[-1].id
 
 
-def _fold(root: Root, day: str, address: str | None) -> HistoryDay:
+def _fold(root: Root, day: str, address: str | None, *, anew: bool = False) -> HistoryDay:
+    """`anew`: even if the day has the same snapshots as when it was folded before."""
     nothing = UsageError(f"cluster '{root.cluster}' has no normalized snapshot of {day}: there is nothing to fold")
     if day_if_any(root, day) is None and not any(is_written(root, id, "normalize") for id in _of_day(root, day)):
         raise nothing  # before a lease makes the day's folder
@@ -83,7 +88,7 @@ def _fold(root: Root, day: str, address: str | None) -> HistoryDay:
         steps = [] if ledger is None else _carried_out(ledger, name, since, day)
         is_whole = before is not None and before.columns == COLUMNS and not any(damage(root, before, DAY_TABLES))
         is_as_before = before is not None and (seen, len(steps)) == (folded, before.steps)
-        if before is not None and is_whole and is_as_before and follows in (before.follows, None):
+        if before is not None and is_whole and is_as_before and follows in (before.follows, None) and not anew:
             return before
         _log.info("folding %s of day %s", count(len(seen), "snapshot"), day)
         earlier = None if follows is None else last_seen(root, follows, name)

@@ -260,6 +260,17 @@ def test_a_snapshot_that_came_late_is_not_compared_with_twice(tmp_path: Path) ->
     assert trend(root, 28)[1].moves == 1
 
 
+def test_a_late_snapshot_that_is_not_the_last_shows_the_next_day_what_no_later_one_knows(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, EVENING, None)
+    snapshot(tmp_path, "20261122T000500Z", "b:8080")
+    for day in (DAY, "20261122"):
+        fold(root, day)
+    snapshot(tmp_path, NOON, "a:8080")
+    fold(root, DAY)
+    [event] = day_table(root, folded_days(root, 1)[0][0], "events").to_pylist()
+    assert (event["kind"], event["before"], event["after"]) == ("move", "a:8080", "b:8080")
+
+
 def test_a_day_without_a_snapshot_has_nothing_to_fold_and_leaves_no_trace(tmp_path: Path) -> None:
     root = snapshot(tmp_path, MORNING)
     fold(root, DAY)
