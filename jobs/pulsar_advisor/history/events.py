@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice, takewhile
 from typing import Final
 
 import pyarrow as pa
@@ -222,7 +224,7 @@ def _of_boundaries(
         if 0 < was < is_:
             for parent in gone.get(namespace, ()):
                 plan = f"{PLAN}{plans[parent]}" if parent in plans else None
-                children = ",".join(child.rpartition("/")[2] for child in new[namespace] if _is_part(child, parent))
+                children = ",".join(child.rpartition("/")[2] for child in _parts(parent, new[namespace]))
                 yield Event("split", parent, None, children, plan or (UNKNOWN if splits else OPERATOR))
         else:
             if was:
@@ -244,7 +246,8 @@ def _namespaces(moment: Moment, wanted: Collection[str]) -> list[str]:
     return namespaces
 
 
-def _is_part(child: str, parent: str) -> bool:
-    lower, upper = parse_range(child.rpartition("/")[2])
+def _parts(parent: str, bundles: Sequence[str]) -> Iterable[str]:
+    """Those of a namespace's bundles, sorted, that lie in one that went."""
     lowest, highest = parse_range(parent.rpartition("/")[2])
-    return lowest <= lower and upper <= highest
+    first = bisect_left(bundles, lowest, key=lambda bundle: parse_range(bundle.rpartition("/")[2])[0])
+    return takewhile(lambda bundle: parse_range(bundle.rpartition("/")[2])[1] <= highest, islice(bundles, first, None))

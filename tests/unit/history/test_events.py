@@ -6,8 +6,10 @@ from dataclasses import replace
 import pytest
 
 from moments import FIRST, SECOND, THIRD, moment
+from pulsar_advisor.history import events
 from pulsar_advisor.history.events import CarriedOut, Event, events_between
 from pulsar_advisor.history.moment import Moment
+from pulsar_advisor.model.cluster.bundle_range import parse_range
 
 A, B = "a:8080", "b:8080"
 LOWER, UPPER = "t/n/0x00000000_0x20000000", "t/n/0x20000000_0x40000000"
@@ -72,6 +74,19 @@ def test_where_the_balancer_is_off_somebody_else_moved_it() -> None:
 def test_a_bundle_that_became_several_was_split() -> None:
     events = events_between(moment(1, {FIRST: A, SECOND: A}), moment(2, {LOWER: A, UPPER: A, SECOND: A}))
     assert events == [Event("split", FIRST, None, "0x00000000_0x20000000,0x20000000_0x40000000", "unknown")]
+
+
+def test_what_many_bundles_became_is_found_without_comparing_all_with_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[str]()
+    monkeypatch.setattr(events, "parse_range", lambda text: asked.append(text) or parse_range(text))
+    width, number = 0x01000000, 100
+    whole = [f"t/n/0x{place * width:08x}_0x{(place + 1) * width:08x}" for place in range(number)]
+    halves = [f"t/n/0x{place * width // 2:08x}_0x{(place + 1) * width // 2:08x}" for place in range(2 * number)]
+    found = events_between(moment(1, dict.fromkeys(whole, A)), moment(2, dict.fromkeys(halves, A)))
+    assert [event.after for event in found] == [
+        ",".join(half.rpartition("/")[2] for half in halves[2 * place : 2 * place + 2]) for place in range(number)
+    ]
+    assert len(asked) < 20 * number
 
 
 def test_a_namespace_that_was_made_anew_was_not_split() -> None:
