@@ -53,7 +53,7 @@ def fold(
         times = np.full(len(numbers), t, np.uint16)
         loads.append((numbers, times, owners.astype(np.int16), *moment.traffic.T, moment.connections, moment.flags))
         if seen is not None:
-            events += ((t, event) for event in events_between(seen.moment, moment, steps, seen.at_ms))
+            events += ((t, event) for event in events_between(seen.moment, moment, steps, seen.waiting))
         settings += [(t, key, value) for key, value in moment.settings.items() if known.get(key) != value]
         policies += [(t, one.kind, one.subject, one.after) for one in changes(known_policies, moment.policies)]
         seen, known, known_policies = LastSeen.of(moment, seen), moment.settings or known, moment.policies

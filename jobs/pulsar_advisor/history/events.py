@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -61,6 +61,15 @@ class _Host:
     started_at_ms: int | None
 
 
+class Waiting(NamedTuple):
+    """A bundle that no broker has: how it lost its owner."""
+
+    at_ms: int
+    """When that one was last seen to have it."""
+    by_restart: bool
+    """Whether that one had gone or restarted when it was first seen without."""
+
+
 @dataclass(frozen=True)
 class LastSeen:
     """A moment as the next one is compared with it, with what was last known of all that it doesn't know.
@@ -69,8 +78,8 @@ class LastSeen:
     """
 
     moment: Moment
-    at_ms: Mapping[str, int]
-    """When, of each bundle that no broker has had since."""
+    waiting: Mapping[str, Waiting]
+    """The bundles whose owner of then isn't theirs now, since none is."""
 
     @classmethod
     def of(cls, moment: Moment, before: LastSeen | None) -> LastSeen:
@@ -88,32 +97,29 @@ class LastSeen:
         if not pc.any(unowned).as_py():
             return cls(known, {})
         owners = then.owners.take(pc.index_in(moment.bundles, value_set=then.bundles))
-        waiting = moment.bundles.filter(pc.and_(unowned, owners.is_valid())).to_pylist()
-        seen = {bundle: before.at_ms.get(bundle, then.at_ms) for bundle in waiting}
-        return cls(replace(known, owners=pc.if_else(unowned, owners, moment.owners)), seen)
+        stopped = _stopped(then, moment)
+        columns = (column.filter(pc.and_(unowned, owners.is_valid())) for column in (moment.bundles, owners))
+        waiting = {
+            bundle: before.waiting.get(bundle) or Waiting(then.at_ms, owner in stopped)
+            for bundle, owner in zip(*(column.to_pylist() for column in columns), strict=True)
+        }
+        return cls(replace(known, owners=pc.if_else(unowned, owners, moment.owners)), waiting)
 
 
 def events_between(
-    earlier: Moment, later: Moment, steps: Iterable[CarriedOut] = (), seen_at_ms: Mapping[str, int] | None = None
+    earlier: Moment, later: Moment, steps: Iterable[CarriedOut] = (), waiting: Mapping[str, Waiting] | None = None
 ) -> list[Event]:
     """What differs in the later of two snapshots of a cluster; `steps` may be of any time and bundle.
 
-    `seen_at_ms`: when the owners of some bundles were last seen, if that was before the earlier one, see `LastSeen`.
+    `waiting`: the bundles whose owner in the earlier one is that of a moment before it, see `LastSeen`.
     """
-    seen_at_ms = seen_at_ms or {}
-    hosts, hosts_then = _hosts(later), _hosts(earlier)
-    brokers = list(_of_brokers(hosts_then, hosts))
-    if earlier.imported != later.imported:
-        brokers = [event for event in brokers if event.kind != "broker_restarted"]
-    stopped = {event.subject for event in brokers if event.kind in ("broker_lost", "broker_restarted")}
-    if not earlier.imported:  # there a broker that exports topics, but no usage, isn't gone
-        available = {id for id, host in hosts_then.items() if host.available}
-        stopped |= {*earlier.owners.unique().drop_null().to_pylist()} - available
+    waiting = waiting or {}
+    since_ms = {bundle: one.at_ms for bundle, one in waiting.items()}
     until_ms = later.at_ms + SEEN_LATE_MS
     plans = {
-        step.bundle: step.plan for step in steps if seen_at_ms.get(step.bundle, earlier.at_ms) <= step.at_ms < until_ms
+        step.bundle: step.plan for step in steps if since_ms.get(step.bundle, earlier.at_ms) <= step.at_ms < until_ms
     }
-    events = [*brokers, *_of_moves(earlier, later, stopped, plans, seen_at_ms)]
+    events = [*_of_brokers(earlier, later), *_of_moves(earlier, later, plans, waiting)]
     if not (earlier.imported or later.imported):
         events += _of_bundles(earlier, later, plans)
     if earlier.leader and later.leader and earlier.leader != later.leader:
@@ -129,22 +135,34 @@ def _hosts(moment: Moment) -> dict[str, _Host]:
     return {id: _Host(available, started) for id, available, started in zip(*columns, strict=True)}
 
 
-def _of_brokers(before: Mapping[str, _Host], after: Mapping[str, _Host]) -> Iterable[Event]:
+def _stopped(earlier: Moment, later: Moment) -> set[str]:
+    """The brokers that went or restarted, or were already gone with bundles of theirs."""
+    kinds = ("broker_lost", "broker_restarted")
+    stopped = {event.subject for event in _of_brokers(earlier, later) if event.kind in kinds}
+    if not earlier.imported:  # there a broker that exports topics, but no usage, isn't gone
+        available = {id for id, host in _hosts(earlier).items() if host.available}
+        stopped |= {*earlier.owners.unique().drop_null().to_pylist()} - available
+    return stopped
+
+
+def _of_brokers(earlier: Moment, later: Moment) -> Iterable[Event]:
+    before, after = _hosts(earlier), _hosts(later)
     none = _Host(available=False, started_at_ms=None)
+    is_same_clock = earlier.imported == later.imported
     for id in before.keys() | after.keys():
         was, is_ = before.get(id, none), after.get(id, none)
         if was.available != is_.available:
             yield Event("broker_joined" if is_.available else "broker_lost", id)
-        elif is_.available and was.started_at_ms and is_.started_at_ms and was.started_at_ms != is_.started_at_ms:
+        elif is_.available and is_same_clock and _has_restarted(was, is_):
             yield Event("broker_restarted", id)
 
 
+def _has_restarted(was: _Host, is_: _Host) -> bool:
+    return bool(was.started_at_ms and is_.started_at_ms) and was.started_at_ms != is_.started_at_ms
+
+
 def _of_moves(
-    earlier: Moment,
-    later: Moment,
-    stopped: Collection[str],
-    plans: Mapping[str, str],
-    seen_at_ms: Mapping[str, int],
+    earlier: Moment, later: Moment, plans: Mapping[str, str], waiting: Mapping[str, Waiting]
 ) -> Iterable[Event]:
     at = pc.index_in(later.bundles, value_set=earlier.bundles)
     owners_then = earlier.owners.take(at)
@@ -152,11 +170,11 @@ def _of_moves(
     columns = (column.filter(moved).to_pylist() for column in (later.bundles, owners_then, later.owners))
     lately = []
     for move in (Event("move", *one) for one in zip(*columns, strict=True)):
-        if move.subject in seen_at_ms:  # the leader may have counted its unload before the earlier moment
-            yield replace(move, cause=_plan(move, plans) or UNKNOWN)
+        if (waited := waiting.get(move.subject)) is not None:  # the leader may have counted its unload before
+            yield replace(move, cause=_plan(move, plans) or (RESTART if waited.by_restart else UNKNOWN))
         else:
             lately.append(move)
-    yield from _with_causes(lately, earlier, later, stopped, plans)
+    yield from _with_causes(lately, earlier, later, _stopped(earlier, later), plans)
 
 
 def _plan(event: Event, plans: Mapping[str, str]) -> str | None:

@@ -173,7 +173,7 @@ def _events(tables: Mapping[str, pa.Table], before: LastSeen | None) -> pa.Table
     for t, scraped in zip(around, moments_of(tables, set(around)), strict=True):
         moment = replace(scraped, imported=True)
         if seen is not None and t in changed:
-            found += ((t, event) for event in events_between(seen.moment, moment, (), seen.at_ms))
+            found += ((t, event) for event in events_between(seen.moment, moment, (), seen.waiting))
         seen = LastSeen.of(moment, seen)
     return event_table(found)
 

@@ -10,6 +10,7 @@ from moments import FIRST, SECOND, THIRD, moment
 from pulsar_advisor.history.columns import DAY_TABLES
 from pulsar_advisor.history.day import fold
 from pulsar_advisor.history.events import CarriedOut
+from pulsar_advisor.history.moment import Moment
 from pulsar_advisor.history.unfold import moments_of
 
 
@@ -102,6 +103,21 @@ def test_a_move_is_seen_though_no_broker_had_the_bundle_meanwhile(minute: int, c
     assert lines(fold(AWAY, steps=[step])["events"], "t", "kind", "before", "after", "cause") == [
         (3, "move", "a:8080", "b:8080", cause)
     ]
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "cause"),
+    [
+        (moment(2, {FIRST: None}, started={"a:8080": 2}), "restart"),
+        (moment(2, {FIRST: None}, usage={"b:8080": 0.25}, started={"a:8080": 2}), "restart"),
+        (moment(2, {FIRST: None}, started={"a:8080": 1}), "unknown"),
+    ],
+    ids=["restarted", "gone", "unloaded before"],
+)
+def test_a_bundle_that_its_owners_restart_left_without_one_moved_by_that(meanwhile: Moment, cause: str) -> None:
+    before, later = moment(1, {FIRST: "a:8080"}, started={"a:8080": 1}), {"started": {"a:8080": 2}}
+    tables = fold([before, meanwhile, moment(3, {FIRST: None}, **later), moment(4, {FIRST: "b:8080"}, **later)])
+    assert [event["cause"] for event in tables["events"].to_pylist() if event["kind"] == "move"] == [cause]
 
 
 def test_a_bundle_that_comes_back_to_its_owner_has_not_moved() -> None:
