@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pulsar_advisor.documents.manifest import File
-from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.monitor.loads import load_in_snapshot, planned_usage
 from pulsar_advisor.monitor.tables import ClusterLoad
 from pulsar_advisor.storage.files import read_file, sha256_hex
@@ -18,13 +18,18 @@ from pulsar_advisor.tables.state import cluster_state
 def run(root: Root, snapshot: str) -> ClusterLoad:
     """The brokers' load in a snapshot and, once it is normalized, the usage that its plans start from.
 
-    Raises `UsageError` if there is no such snapshot, `DataNotFit` if one of its files is not as captured, or is of an
-    archive whose lines no capture writes.
+    Raises `UsageError` if there is no such snapshot, or if it has no raw files any more, `DataNotFit` if one of its
+    files is not as captured, or is of an archive whose lines no capture writes.
     """
     folder, manifest = root.folder("raw", snapshot), read_manifest(root, snapshot)
 
     def content(file: File) -> bytes:
         path = folder / file.path
+        if not path.exists():
+            raise UsageError(
+                f"{folder} has no {file.path} any more: put its raw files back with `snapshots import`, or name a "
+                "later snapshot"
+            )
         packed = read_file(path, "capture")
         if sha256_hex(packed) != file.sha256:
             raise DataNotFit(f"{path} is not the file that was captured; copy the snapshot again, or capture anew")

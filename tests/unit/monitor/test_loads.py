@@ -16,6 +16,7 @@ from pulsar_advisor.stages.brokers import run as load_in_snapshot
 from pulsar_advisor.stages.capture import take_snapshot as capture
 from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.files import sha256_hex
+from pulsar_advisor.storage.removal import remove_raw_files
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.capture.fake_cluster import FakeCluster, Silence, load_report
 from unit.conftest import RECORDED
@@ -63,6 +64,12 @@ def test_a_file_that_was_cut_short_is_named(root: Root, recorded: str) -> None:
     reports = root.folder("raw", recorded) / "load_reports.jsonl.zst"
     reports.write_bytes(reports.read_bytes()[:100])
     with pytest.raises(DataNotFit, match=r"load_reports.jsonl.zst is not the file that was captured; copy"):
+        load_in_snapshot(root, recorded)
+
+
+def test_a_snapshot_without_raw_files_says_how_they_come_back(root: Root, recorded: str) -> None:
+    remove_raw_files(root, recorded)
+    with pytest.raises(UsageError, match=r"any more: put its raw files back with `snapshots import`, or name a later"):
         load_in_snapshot(root, recorded)
 
 
