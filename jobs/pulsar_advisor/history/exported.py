@@ -25,6 +25,8 @@ HOSTS: Final = {
 STARTED: Final = "process_start_time_seconds"
 VERSION: Final = "pulsar_version_info"
 VERSION_LABEL: Final = "version"
+JOB: Final = "job"
+"""Label that, beside an instance, says which process of a host was scraped."""
 
 _REPLACED: Final = "exported_"
 """Prefix of a label that the target's own one of the same name replaced, unless the scrape honours labels."""

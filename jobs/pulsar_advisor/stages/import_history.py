@@ -23,6 +23,7 @@ from pulsar_advisor.history.columns import COLUMNS, DAY_TABLES
 from pulsar_advisor.history.exported import (
     BUNDLES,
     HOSTS,
+    JOB,
     LEVELS,
     NAMESPACES,
     STARTED,
@@ -265,23 +266,29 @@ def _import_day(
 
 def _hosts(source: _Source, window: Window) -> ScrapedHosts:
     hosts = ScrapedHosts(window.number)
-    labels = (source.labels.instance, VERSION_LABEL)
+    labels = (source.labels.instance, JOB, VERSION_LABEL)
     metrics = {**HOSTS, "started": STARTED, "version": VERSION}
     asked = [(column, metric, *part) for column, metric in metrics.items() for part in window.parts(_HOST_MOMENTS)]
     questions = (
         Question(selector(metric, source.labels, source.cluster_name), part, labels) for _, metric, _, part in asked
     )
+    processes = set[tuple[str, ...]]()
     for (column, _, first, _), samples in zip(asked, source.server.answers(questions), strict=True):
-        if any(not instance for instance, _ in samples.labels):
+        if column in HOSTS:
+            processes.update(of[:2] for of in samples.labels)
+        # Bookies and proxies say when they started, too.
+        places = [place for place, of in enumerate(samples.labels) if of[:2] in processes]
+        found, figures = [samples.labels[place] for place in places], samples.figures[places]
+        if any(not instance for instance, *_ in found):
             raise DataNotFit(
                 f"series of {metrics[column]} at {source.address} lack the label {source.labels.instance}: if it has "
                 "another name, give it with --label instance=NAME"
             )
-        brokers = [broker_of(instance, source.broker_ids) for instance, _ in samples.labels]
+        brokers = [broker_of(instance, source.broker_ids) for instance, *_ in found]
         if column == "version":
-            hosts.add_versions(first, brokers, [version for _, version in samples.labels], samples.figures)
+            hosts.add_versions(first, brokers, [version for *_, version in found], figures)
         else:
-            hosts.add(column, first, brokers, samples.figures)
+            hosts.add(column, first, brokers, figures)
     return hosts
 
 

@@ -251,6 +251,18 @@ def test_a_label_that_no_topic_has_is_refused(root: Root, server: HTTPServer) ->
         imported(root, server, double(), label=("namespace=team",))
 
 
+def test_another_process_on_a_brokers_host_says_nothing_about_the_broker(root: Root, server: HTTPServer) -> None:
+    one = double()
+    noon = TODAY_S - DAY_S // 2
+    for started_s, when in ((1.71e9, {"until_s": noon}), (1.72e9, {"since_s": noon})):
+        one.add(STARTED, during(started_s, **when), cluster=cluster(), instance="a.example:8000", job="bookie")
+    one.add(VERSION, 1, cluster=cluster(), instance="a.example:8000", job="bookie", version="4.17.1")
+    day, _ = imported(root, server, one)
+    hosts = day_table(root, day, "hosts")
+    assert (set(hosts["version"].to_pylist()), set(hosts["started_at_ms"].to_pylist())) == ({"4.0.8"}, {1.7e12})
+    assert not len(day_table(root, day, "events"))
+
+
 def test_a_start_beyond_all_times_is_unknown(root: Root, server: HTTPServer) -> None:
     one = double()
     for series in one.series:
