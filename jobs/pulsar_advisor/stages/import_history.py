@@ -168,9 +168,9 @@ def _require_known(source: _Source, window: Window) -> None:
     """Refuse a server that knows nothing of the cluster's brokers in this time."""
     label = source.labels.cluster
     query = f"count by ({label}) (last_over_time({HOSTS['cpu_usage']}[1d]))"
-    names = {name for (name,) in source.server.ask(Question(query, window, (label,))).labels}
+    names = {name for (name,) in source.server.ask(Question(query, window, (label,))).labels if name}
     if source.cluster_name not in names:
-        others = f"it has clusters: {some_of(names)}" if names - {""} else "it has none: does it scrape /metrics?"
+        others = f"it has clusters: {some_of(names)}" if names else "it has none: does it scrape /metrics?"
         raise DataNotFit(
             f"{source.address} has no broker of cluster '{source.cluster_name}' in label {label}; {others}; if the "
             "label has another name, give it with --label cluster=NAME"

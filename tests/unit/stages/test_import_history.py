@@ -434,6 +434,7 @@ def test_a_damaged_day_is_imported_again(root: Root, server: HTTPServer) -> None
 def test_a_server_of_other_clusters_is_refused(root: Root, server: HTTPServer) -> None:
     one = PrometheusDouble(NOW_S)
     one.add(HOSTS["cpu_usage"], 1, cluster="other", instance=A)
+    one.add(HOSTS["cpu_usage"], 1, instance=B)
     with pytest.raises(DataNotFit, match="it has clusters: other"):
         imported(root, server, one)
 
