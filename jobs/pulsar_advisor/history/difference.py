@@ -73,7 +73,7 @@ def difference_lines(found: Difference, of: str) -> list[str]:
     policies = [event for event in found.events if event.kind in KINDS]
     lines += _some("policies", [f"{one.kind} {one.subject}: {one.before} -> {one.after}" for one in policies])
     others = [event for event in found.events if event.kind not in ("move", "setting", *KINDS)]
-    lines += _some("also", [f"{one.kind.replace('_', ' ')} {one.subject}" for one in others])
+    lines += _some("also", [_other(one) for one in others])
     return lines
 
 
@@ -85,6 +85,12 @@ def _some(title: str, lines: Sequence[str]) -> list[str]:
 
 def _grown(one: Growth, unit: float, name: str) -> str:
     return f"{one.of}: {one.before / unit:,.2f} -> {one.after / unit:,.2f} {name}"
+
+
+def _other(event: Event) -> str:
+    if event.kind == "leader":  # its subject is no name
+        return f"leader: {event.before} -> {event.after}"
+    return f"{event.kind.replace('_', ' ')} {event.subject}"
 
 
 def _growths(before: Mapping[str, float], after: Mapping[str, float]) -> list[Growth]:

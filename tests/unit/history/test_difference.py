@@ -1,5 +1,6 @@
 """Two snapshots differ in who carries what, what moved and why, and which settings changed."""
 
+from dataclasses import replace
 from math import nan
 
 from moments import FIRST, SECOND, THIRD, moment
@@ -54,6 +55,12 @@ def test_a_changed_setting_is_shown_with_both_values() -> None:
 def test_a_changed_policy_is_shown_with_both_values() -> None:
     us, eu = (moment(1, {THIRD: A}, policies=[("replication", "t/n", value)]) for value in ("us", "eu"))
     assert "    replication t/n: us -> eu" in difference_lines(difference(us, eu, {}), "prod")
+
+
+def test_another_leader_is_named_beside_what_else_happened() -> None:
+    before, after = replace(moment(1, {FIRST: A}), leader=A), moment(2, {FIRST: A}, usage={B: 0.5})
+    lines = difference_lines(difference(before, after, {}), "prod")
+    assert lines[lines.index("  also") + 1 :] == ["    broker lost a:8080", f"    leader: {A} -> {B}"]
 
 
 def test_people_see_ten_of_a_kind() -> None:
