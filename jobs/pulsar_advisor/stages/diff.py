@@ -9,7 +9,7 @@ from pulsar_advisor.history.difference import Difference, difference
 from pulsar_advisor.model.cluster.snapshot_id import day_of, is_snapshot_id
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.stages.moments import moment_at
-from pulsar_advisor.storage.history import day_if_any, days_between, read_day
+from pulsar_advisor.storage.history import day_if_any, days_between, folded_days, read_day
 from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import LATEST, Root
 from pulsar_advisor.storage.written import is_written
@@ -43,13 +43,19 @@ def _cluster_name(root: Root, snapshot: str) -> str:
 
 def _snapshot(root: Root, name: str) -> str:
     if name == LATEST:
-        return root.resolve(LATEST)
+        return _latest(root)
     if is_snapshot_id(name):
         return name
     day = day_if_any(root, name) if is_snapshot_id(f"{name}T000000Z") else None
     if day is None or not day.snapshots:
         raise UsageError(f"'{name}' is neither a snapshot id, a folded day as 20261121, nor 'latest'")
     return day.snapshots[-1].id
+
+
+def _latest(root: Root) -> str:
+    """The newest snapshot, or the last folded one where there are days alone, as in an export."""
+    days = [] if next(root.newest_first(), None) else folded_days(root, 1)[0]
+    return days[-1].snapshots[-1].id if days else root.resolve(LATEST)
 
 
 def _causes(root: Root, first: str, last: str) -> Iterator[tuple[str, str]]:

@@ -104,7 +104,7 @@ class Root:
 
     def require_known(self) -> None:
         """Raise `UsageError` if there is nothing of this cluster under the root, but of others."""
-        known = self.clusters()
+        known = sorted({*self.clusters(), *clusters_in(self.location / "history" / "result")})
         if known and self.cluster not in known:
             raise UsageError(
                 f"there is no cluster '{self.cluster}' under {self.location}{nearest(self.cluster, known)}; there are: "

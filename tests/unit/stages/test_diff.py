@@ -34,6 +34,14 @@ def test_a_folded_day_outlives_the_tables(moved: Root) -> None:
     assert diff(moved, MORNING, DAY) == from_tables
 
 
+def test_where_there_are_days_alone_the_last_folded_snapshot_is_the_latest(moved: Root) -> None:
+    fold(moved, DAY)
+    from_tables = diff(moved, MORNING, "latest")
+    for folder in ("raw", "tables"):
+        shutil.rmtree(str(moved.path / folder))
+    assert diff(moved, MORNING, "latest").later == from_tables.later
+
+
 def test_the_earlier_one_comes_first(moved: Root) -> None:
     with pytest.raises(UsageError, match="isn't before"):
         diff(moved, NOON, MORNING)

@@ -72,6 +72,13 @@ def test_a_snapshot_of_another_cluster_is_not_found(tmp_path: Path) -> None:
         Root(str(tmp_path), "two").resolve("20261121T083000Z")
 
 
+def test_a_cluster_with_folded_days_alone_is_known(tmp_path: Path) -> None:
+    Root(str(tmp_path), "one").day_folder("result", "20261121").mkdir(parents=True)
+    Root(str(tmp_path), "one").require_known()
+    with pytest.raises(UsageError, match=r"no cluster 'two' under .*; there are: one"):
+        Root(str(tmp_path), "two").require_known()
+
+
 @pytest.mark.parametrize("name", ["", "../up", "a/b", "a b", "-x"])
 def test_a_cluster_name_can_not_leave_the_root(name: str) -> None:
     with pytest.raises(UsageError, match="can't be part of a path"):
