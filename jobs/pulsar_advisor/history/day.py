@@ -55,8 +55,10 @@ def fold(
         if seen is not None:
             events += ((t, event) for event in events_between(seen.moment, moment, steps, seen.waiting))
         settings += [(t, key, value) for key, value in moment.settings.items() if known.get(key) != value]
-        policies += [(t, one.kind, one.subject, one.after) for one in changes(known_policies, moment.policies)]
-        seen, known, known_policies = LastSeen.of(moment, seen), moment.settings or known, moment.policies
+        seen = LastSeen.of(moment, seen)
+        policies_now = moment.policies if len(moment.policies) else known_policies
+        policies += [(t, one.kind, one.subject, one.after) for one in changes(known_policies, policies_now)]
+        known, known_policies = moment.settings or known, policies_now
     names, bundle_positions = bundles.sorted()
     ids, broker_positions = brokers.sorted()
     heads = [(t, broker_positions[leader], *rest) for t, leader, *rest in heads]

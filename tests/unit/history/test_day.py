@@ -79,6 +79,12 @@ def test_a_setting_that_a_moment_in_between_does_not_know_is_kept_once() -> None
     assert lines(tables["settings"], "t", "key", "value") == [(0, "minUnloadMessage", "1000")]
 
 
+def test_policies_that_a_moment_in_between_does_not_know_are_not_gone() -> None:
+    policies = [("isolation_policy", "shop", "{}"), ("replication", "t/n", "us")]
+    tables = fold([moment(1, {}, policies=policies), moment(2, {}), moment(3, {}, policies=policies)])
+    assert lines(tables["policies"], "t", "kind", "subject", "value") == [(0, *one) for one in policies]
+
+
 def test_a_change_is_seen_though_a_snapshot_in_between_does_not_know_what_changed() -> None:
     before = moment(1, {FIRST: "b:8080"}, settings={"minUnloadMessage": "10"}, policies=[("replication", "t/n", "us")])
     unknown = replace(moment(2, {FIRST: "b:8080"}), leader=None)
