@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from werkzeug import Request, Response
 
+from pulsar_advisor.model.bounds import seconds
 from web_server import HTTPServer
 
 Value = Callable[[int], float | str | None]
@@ -69,12 +70,14 @@ class PrometheusDouble:
             matching = self._found(re.fullmatch(_SELECTOR, metric), times)
             by = {(one.labels.get(first), one.labels.get(second)): one for one in reversed(matching)}
             yield from (_row(one, times) for one in by.values())
-        elif found := re.fullmatch(rf"count by \((\w+)\) \(last_over_time\({_SELECTOR}\[.*\]\)\)", query):
-            label = found[1]
+        elif found := re.fullmatch(rf"count by \((\w+)\) \(last_over_time\({_SELECTOR}\[(\w+)\]\)\)", query):
+            label, window_s = found[1], seconds(found[4])
             matching = self._found(re.fullmatch(_SELECTOR, query.split("(last_over_time(")[1].rpartition("[")[0]), None)
             for name in sorted({one.labels.get(label, "") for one in matching}):
-                number = sum(one.labels.get(label, "") == name for one in matching)
-                yield {"metric": {label: name} if name else {}, "values": [[at, str(number)] for at in times]}
+                named = [one for one in matching if one.labels.get(label, "") == name]
+                numbers = {at: sum(_is_scraped(one, at - window_s, at) for one in named) for at in times}
+                values = [[at, str(number)] for at, number in numbers.items() if number]
+                yield {"metric": {label: name} if name else {}, "values": values}
         else:
             found = re.fullmatch(_SELECTOR, query)
             yield from (_row(one, times) for one in self._found(found, times))
@@ -97,6 +100,11 @@ def _matches(value: str, how: str, text: str) -> bool:
     if how == "=~":
         return re.fullmatch(text, value) is not None
     return (value == text) == (how == "=")
+
+
+def _is_scraped(one: Series, after_s: int, until_s: int) -> bool:
+    """Whether it has a sample, scraped every minute, in this time."""
+    return any(one.value(at) is not None for at in range(until_s, after_s, -60))
 
 
 def _row(one: Series, times: range) -> object:

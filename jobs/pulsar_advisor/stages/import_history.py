@@ -65,6 +65,8 @@ MOST_ROWS: Final = 20_000_000
 """Of a day, bundles times moments: they take 600 MB of memory."""
 _COUNTED_S: Final = 3 * 60 * 60
 """Series are counted over as long a time at once."""
+_OLDEST_S: Final = 5 * 60
+"""Age of a sample that still counts, unless a server is set up otherwise: the first moment may show the day before."""
 _HOST_MOMENTS: Final = 1_000
 """Of broker figures asked for at once: there are at most about a thousand brokers."""
 
@@ -298,7 +300,7 @@ def _level(source: _Source, window: Window) -> tuple[Level, Mapping[str, int]]:
     for level in LEVELS:
         label = source.labels.bundle if level is BUNDLES else source.labels.namespace
         figures = selector(level.metrics[0], source.labels, source.cluster_name, level.matchers(source.labels))
-        query = f"count by ({label}) (last_over_time({figures}[{_COUNTED_S}s]))"
+        query = f"count by ({label}) (last_over_time({figures}[{_COUNTED_S + _OLDEST_S}s]))"
         samples = source.server.ask(Question(query, of_day, (label,)))
         found = {name: int(most) for (name,), most in zip(samples.labels, _most(samples), strict=True) if most}
         if "" in found:

@@ -302,6 +302,15 @@ def test_without_topics_figures_come_from_bundles(root: Root, server: HTTPServer
     assert (found[HIGH][0], found["t/n/0x00000000_0x10000000"][0]) == ((A, 7), (A, 8))
 
 
+def test_a_bundle_that_was_last_scraped_just_before_the_day_has_a_place_in_it(root: Root, server: HTTPServer) -> None:
+    one, parent = double(topics=False), "t/n/0x00000000_0xffffffff"
+    for metric in BUNDLES.metrics:
+        one.add(metric, 7, cluster=cluster(), instance=A, bundle=LOW)
+        one.add(metric, during(7, until_s=TODAY_S - DAY_S + 1), cluster=cluster(), instance=A, bundle=parent)
+    yesterday, _ = imported(root, server, one)
+    assert [owner for owner, _ in load(root, yesterday)[parent]] == [A] + [None] * 23
+
+
 def test_without_bundles_figures_come_from_namespaces_in_equal_shares(root: Root, server: HTTPServer) -> None:
     one = double(topics=False)
     for metric in TOPICS.metrics:
