@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, takewhile
+from itertools import islice, pairwise, takewhile
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -14,7 +13,7 @@ import pyarrow.compute as pc
 
 from pulsar_advisor.history.moment import Moment
 from pulsar_advisor.history.policies import changes_by_hand
-from pulsar_advisor.model.cluster.bundle_range import parse_range
+from pulsar_advisor.model.cluster.bundle_range import FULL_UPPER_BOUND, parse_range
 
 OWN: Final = "own"
 """The leader's own cycle: it counted at least as many unloads as moves are left."""
@@ -184,10 +183,10 @@ def _plan(event: Event, plans: Mapping[str, str]) -> str | None:
 def _of_bundles(earlier: Moment, later: Moment, plans: Mapping[str, str]) -> Iterable[Event]:
     at = pc.index_in(later.bundles, value_set=earlier.bundles)
     if at.null_count or len(later.bundles) != len(earlier.bundles):
-        new = later.bundles.filter(at.is_null()).to_pylist()
-        remain = pc.is_in(earlier.bundles, value_set=later.bundles)
-        gone = earlier.bundles.filter(pc.invert(remain)).to_pylist()
-        yield from _of_boundaries(_by_namespace(gone), _by_namespace(new), earlier, later, plans)
+        new = later.namespaces.filter(at.is_null())
+        gone = earlier.namespaces.filter(pc.invert(pc.is_in(earlier.bundles, value_set=later.bundles)))
+        changed = {*new.unique().to_pylist(), *gone.unique().to_pylist()}
+        yield from _of_boundaries(_by_namespace(earlier, changed), _by_namespace(later, changed), earlier, later, plans)
 
 
 def _with_causes(
@@ -227,41 +226,48 @@ def _is_on(earlier: Moment, later: Moment, switch: str) -> bool:
 
 
 def _of_boundaries(
-    gone: Mapping[str, list[str]],
-    new: Mapping[str, list[str]],
+    before: Mapping[str, set[str]],
+    after: Mapping[str, set[str]],
     earlier: Moment,
     later: Moment,
     plans: Mapping[str, str],
 ) -> Iterable[Event]:
-    """Bundles are never merged, so where a namespace lost and gained bundles, those that went were split."""
-    numbers_then = Counter(_namespaces(earlier, gone.keys() | new.keys()))
-    numbers = Counter(_namespaces(later, gone.keys() | new.keys()))
+    """Bundles are never merged, so where a namespace lost and gained bundles, those that went were split.
+
+    Where it lost some alone, a snapshot doesn't know of all: its boundaries couldn't be read.
+    """
     splits = _is_on(earlier, later, "loadBalancerAutoBundleSplitEnabled")
-    for namespace in sorted(gone.keys() | new.keys()):
-        was, is_ = numbers_then[namespace], numbers[namespace]
-        if 0 < was < is_:
-            for parent in gone.get(namespace, ()):
+    for namespace in sorted(before.keys() | after.keys()):
+        was, is_ = before.get(namespace, set()), after.get(namespace, set())
+        gone, new = sorted(was - is_), sorted(is_ - was)
+        if 0 < len(was) < len(is_):
+            for parent in gone:
                 plan = f"{PLAN}{plans[parent]}" if parent in plans else None
-                children = ",".join(child.rpartition("/")[2] for child in _parts(parent, new[namespace]))
+                children = ",".join(child.rpartition("/")[2] for child in _parts(parent, new))
                 yield Event("split", parent, None, children, plan or (UNKNOWN if splits else OPERATOR))
-        else:
+        elif new or not is_:
             if was:
-                yield Event("namespace_gone", namespace, str(was))
+                yield Event("namespace_gone", namespace, str(len(was)))
             if is_:
-                yield Event("namespace_born", namespace, None, str(is_))
+                yield Event("namespace_born", namespace, None, str(len(is_)))
 
 
-def _by_namespace(bundles: Iterable[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for bundle in sorted(bundles):
-        found.setdefault(bundle.rpartition("/")[0], []).append(bundle)
-    return found
-
-
-def _namespaces(moment: Moment, wanted: Collection[str]) -> list[str]:
+def _by_namespace(moment: Moment, wanted: Collection[str]) -> dict[str, set[str]]:
+    """The bundles of some namespaces, but for those whose parts are there: of a split that has only just been made."""
     of = moment.namespaces
-    namespaces: list[str] = of.filter(pc.is_in(of, value_set=pa.array(wanted, pa.string()))).to_pylist()
-    return namespaces
+    rows = pc.is_in(of, value_set=pa.array(wanted, pa.string()))
+    found: dict[str, list[tuple[int, int, str]]] = {}
+    for namespace, bundle in zip(of.filter(rows).to_pylist(), moment.bundles.filter(rows).to_pylist(), strict=True):
+        lower, upper = parse_range(bundle.rpartition("/")[2])
+        found.setdefault(namespace, []).append((lower, -upper, bundle))
+    return {
+        namespace: {bundle for (_, end, bundle), (_, next_end, _) in pairwise(bundles) if next_end < end}
+        for namespace, bundles in ((of, [*sorted(bundles), _END]) for of, bundles in found.items())
+    }
+
+
+_END: Final = (FULL_UPPER_BOUND + 1, -FULL_UPPER_BOUND - 1, "")
+"""After every bundle: its lower and its negative upper bound, so that one comes before its parts, and no name."""
 
 
 def _parts(parent: str, bundles: Sequence[str]) -> Iterable[str]:

@@ -89,6 +89,18 @@ def test_what_many_bundles_became_is_found_without_comparing_all_with_all(monkey
     assert len(asked) < 20 * number
 
 
+def test_a_split_is_one_while_a_broker_still_reports_the_bundle_that_was_split() -> None:
+    before, later = moment(1, {FIRST: A, SECOND: A}), moment(3, {LOWER: A, UPPER: A, SECOND: A})
+    meanwhile = moment(2, {FIRST: A, LOWER: A, UPPER: None, SECOND: A})
+    assert [(event.kind, event.subject) for event in events_between(before, meanwhile)] == [("split", FIRST)]
+    assert events_between(meanwhile, later) == []
+
+
+def test_a_namespace_whose_boundaries_could_not_be_read_is_not_another_one() -> None:
+    whole, owned = moment(1, {FIRST: A, SECOND: None, THIRD: A}), moment(2, {FIRST: A})
+    assert events_between(whole, owned) == events_between(owned, whole) == []
+
+
 def test_a_namespace_that_was_made_anew_was_not_split() -> None:
     events = events_between(moment(1, {LOWER: A, UPPER: A}), moment(2, {FIRST: A, SECOND: A}))
     assert events == [Event("namespace_born", "t/n", None, "2"), Event("namespace_gone", "t/n", "2")]
