@@ -120,6 +120,14 @@ class _Failure(msgspec.Struct):
     error: str = ""
 
 
+_CREDENTIALS: Final = "give --token-file, --token-env or --basic-user of somebody who may ask it"
+_ADVICE: Final = {
+    401: _CREDENTIALS,
+    403: _CREDENTIALS,
+    404: "give --prometheus the path before /api/v1, too",
+    422: "choose a greater --step, or raise the server's limits",
+}
+"""By the status of an answer."""
 _OF_QUERY: Final = "PromQL"
 """How warnings begin that are about the query alone."""
 _SUCCESS: Final = msgspec.json.Decoder(_Success)
@@ -173,7 +181,10 @@ class Prometheus:
                 "is this a Prometheus, or has one namespace more than half a million topics?"
             ) from error
         if answer.status != 200:
-            raise ClusterUnreachable(f"{answer.url}: {answer.status}{_said(answer)}; asked for {parameters['query']}")
+            advice = _ADVICE.get(answer.status, "start the import again, it goes on where it was")
+            raise ClusterUnreachable(
+                f"{answer.url}: {answer.status}{_said(answer)}; asked for {parameters['query']}: {advice}"
+            )
         return answer
 
 

@@ -167,6 +167,21 @@ def test_answers_come_in_order_and_the_next_question_is_sent_meanwhile(server: H
     assert asked == ["q0", "q1", "q2"]
 
 
+@pytest.mark.parametrize(
+    ("status", "advice"),
+    [
+        (401, "give --token-file, --token-env or --basic-user of somebody who may ask it"),
+        (404, "give --prometheus the path before /api/v1, too"),
+        (422, "choose a greater --step, or raise the server's limits"),
+        (500, "start the import again, it goes on where it was"),
+    ],
+)
+def test_a_refusal_says_what_to_do_next(server: HTTPServer, status: int, advice: str) -> None:
+    answer_with(server, [Response("", status)])
+    with pytest.raises(ClusterUnreachable, match=f"{status}; asked for pulsar_rate_in.*: {advice}$"):
+        client(server).ask(QUESTION)
+
+
 def test_the_reason_of_a_refusal_is_passed_on(server: HTTPServer) -> None:
     reason = json.dumps({"status": "error", "errorType": "execution", "error": "too many samples\x1b[2J"})
     answer_with(server, [Response(reason, 422)])
