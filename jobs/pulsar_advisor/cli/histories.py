@@ -32,7 +32,7 @@ def fold(
     day
         UTC, as 20261121; by default that of the newest snapshot.
     all
-        Fold every day that has a snapshot.
+        Fold every day that has a snapshot, or was folded by an earlier release.
     """
     from pulsar_advisor.model.cluster.snapshot_id import day_of, require_day
     from pulsar_advisor.stages.fold import fold_until

@@ -25,7 +25,7 @@ from pulsar_advisor.model.plans.plan import short
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.stages.moments import folded_moments, last_seen, normalized_moment
 from pulsar_advisor.stages.seal import is_sealed_elsewhere, seal_day, why_no_sealed_day
-from pulsar_advisor.storage.history import day_if_any, day_path, first_after, last_before
+from pulsar_advisor.storage.history import day_if_any, day_path, first_after, folded_days, last_before
 from pulsar_advisor.storage.lease import Held, held
 from pulsar_advisor.storage.results import read_manifest, validation_if_any
 from pulsar_advisor.storage.root import Root
@@ -120,7 +120,7 @@ def _fold(root: Root, day: str, address: str | None, *, anew: bool = False) -> H
 def fold_until(
     root: Root, today: str, address: str | None = None, begun: Callable[[str], None] = lambda _: None
 ) -> list[HistoryDay]:
-    """Fold every day before today (`YYYYMMDD`, UTC) that has a normalized snapshot; `begun` gets each first.
+    """Fold the days before today (`YYYYMMDD`, UTC), see `days_before`; `begun` gets each first.
 
     One that can't be folded doesn't keep the others from it. Raises what kept the first of these, and as `run` does.
     """
@@ -138,12 +138,14 @@ def fold_until(
 
 
 def days_before(root: Root, today: str) -> list[str]:
-    """The days before today (`YYYYMMDD`, UTC) that have a normalized snapshot."""
-    return [
+    """The days before today (`YYYYMMDD`, UTC) that have a normalized snapshot, or were folded by an earlier release."""
+    by_earlier_release = {day.day for day in folded_days(root)[0] if day.columns < COLUMNS}
+    with_tables = {
         day
         for day, snapshots in groupby(root.snapshots(), day_of)
         if day < today and any(is_written(root, snapshot, "normalize") for snapshot in snapshots)
-    ]
+    }
+    return sorted(day for day in by_earlier_release | with_tables if day < today)
 
 
 def _normalized(root: Root, day: str, before: HistoryDay | None) -> dict[str, Manifest]:

@@ -12,7 +12,7 @@ from moments import FIRST, moment
 from pulsar_advisor.documents.history_day import HistoryDay
 from pulsar_advisor.documents.manifest import Missing
 from pulsar_advisor.execution.ledger.opening import open_ledger
-from pulsar_advisor.history.columns import DAY_TABLES
+from pulsar_advisor.history.columns import COLUMNS, DAY_TABLES
 from pulsar_advisor.history.day import fold as fold_tables
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.configuration.settings import resolve_settings, texts_of
@@ -478,6 +478,16 @@ def test_a_trend_is_read_from_folded_days(tmp_path: Path) -> None:
 def test_the_document_can_be_read_again(tmp_path: Path) -> None:
     day = fold(snapshot(tmp_path, MORNING), DAY)
     assert HistoryDay.parsed(day.content(), "a file") == day
+
+
+def test_days_of_an_earlier_release_are_folded_again_although_their_snapshots_are_gone(tmp_path: Path) -> None:
+    root = snapshot(tmp_path, MORNING)
+    day = fold(root, DAY)
+    earlier = {"columns": COLUMNS - 1, "summary": None}
+    write_file(day_path(root, DAY), day.model_copy(update=earlier).content())
+    for folder in ("raw", "tables"):
+        shutil.rmtree(str(root.path / folder))
+    assert fold_until(root, "20261122") == [day]
 
 
 def test_days_before_today_are_folded_although_one_of_them_can_not_be(tmp_path: Path) -> None:
