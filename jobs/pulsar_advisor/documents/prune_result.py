@@ -48,7 +48,7 @@ class Pruned(Document):
             (self.referred_to, "a plan refers to {it}"),
             (self.at_work, "a stage is working on {it}"),
             (self.of_events, "an event refers to {it}"),
-            (self.unfolded, f"no folded day that is over holds {{it}}: {reader().fold_days}"),
+            (self.unfolded, f"no folded day that is over holds {{it}}: once normalized, {reader().fold_days}"),
         ):
             yield from (
                 f"kept {snapshots}: {reason.format(it='them' if ' ' in snapshots else 'it')}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime
@@ -112,6 +113,14 @@ def test_snapshots_go_once_their_day_holds_them(root: Root) -> None:
     fold(root, DAYS[0])
     assert thinned(root, tables="14d").removed == (late,)
     assert [len(day.snapshots) for day in folded_days(root)[0]] == [4, 1]
+
+
+def test_what_keeps_a_snapshot_that_was_never_normalized_is_said(root: Root) -> None:
+    alone = "20261001T080000Z"
+    snapshot(root, alone)
+    shutil.rmtree(str(root.folder("tables/result", alone)))
+    kept = f"kept {alone}: no folded day that is over holds it: once normalized, run `history fold --all`"
+    assert kept in list(thinned(root, tables="14d").lines())
 
 
 def test_a_snapshot_that_was_validated_since_its_day_was_folded_stays(root: Root) -> None:
