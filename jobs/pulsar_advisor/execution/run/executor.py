@@ -128,7 +128,7 @@ def _perform(run: OngoingRun, step: Step) -> Waits[None]:
     check_guard(run)
     if step.action == "split":
         return (yield from split(run, step, boundaries))
-    return (yield from unload(run, step, boundaries, _topic_to_look_up(topics)))
+    return (yield from unload(run, step, records[step.id], boundaries, _topic_to_look_up(topics)))
 
 
 def _settle_all(run: OngoingRun, steps: Iterable[Step]) -> set[str]:

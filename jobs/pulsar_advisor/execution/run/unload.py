@@ -38,26 +38,33 @@ Owner = str | None | Unread
 """Owner of a bundle: a broker, none, or currently unknown."""
 
 
-def unload(run: OngoingRun, step: Step, boundaries: tuple[str, ...], topic: str) -> Waits[None]:
+def unload(run: OngoingRun, step: Step, record: StepRecord, boundaries: tuple[str, ...], topic: str) -> Waits[None]:
     """Send an unload, several times if need be, and record what became of it; `topic` is one of the bundle's."""
     call = call_of(step, run.plan.pulsar_version)
     at = step.source
     reply = Reply(None, "")
+    is_open = record.state != "pending"  # whether a call so far may still act, or its destination wait on the leader
     for attempt in range(1, ATTEMPTS + 1):
         if attempt > 1:
             yield from wait(run, pause_after([step], run.throttle, Pace()))
             check_interruption(run)
             check_approval(run)
             found, _ = run.look(step)
+            if _arrived(found.owner, step):
+                return (yield from _confirm_unload(run, step, found.owner))
             # A broker that has just taken over the bundle reports its topics only after the next statistics pass.
             found = replace(found, topics=1)
             if changed := list(differences(step, boundaries, at, found)):
-                return _missed(run, step, reply, at, f"and before another attempt: {'; '.join(changed)}")
+                why = f"and before another attempt: {'; '.join(changed)}"
+                return _missed(run, step, reply, found.owner, why, is_open=is_open and found.owner in (at, None))
             check_guard(run)
         sent_at_s = run.clock.monotonic_s()
         reply = send(run, step, call, topic)
         if _is_clean_rejection(reply, step):
-            return failed(run, step, f"refused by the cluster: {reply}")
+            why = f"refused by the cluster: {reply}"
+            if is_open:
+                unresolved(run, step, f"{why}; what became of the call before is not known")
+            return failed(run, step, why)
         deadline_s = deadline_of(run, sent_at_s, reply)
         owner = yield from _await_owner(run, step, topic, deadline_s, answered=reply.status == NO_CONTENT)
         if not isinstance(owner, str):
@@ -67,11 +74,14 @@ def unload(run: OngoingRun, step: Step, boundaries: tuple[str, ...], topic: str)
             telemetry.owned_after(took_s)
             run.signs.latencies_s.append(took_s)
             return (yield from _confirm_unload(run, step, owner))
+        # Whoever assigns the bundle takes its destination from the leader, wherever the bundle then goes.
+        is_assigned = owner != at or reply.status == NO_CONTENT
+        is_open = not is_assigned and (is_open or reply.status is None or _leaves_its_destination(run, step))
         at = owner
         if step.destination is None:
-            return _missed(run, step, reply, at, "which is usual without a destination")
+            return _missed(run, step, reply, at, "which is usual without a destination", is_open=is_open)
         run.held.note(step.id, "missed", f"attempt {attempt}: answer {reply}, the bundle is on {at}")
-    return _missed(run, step, reply, at, f"after {ATTEMPTS} attempts")
+    return _missed(run, step, reply, at, f"after {ATTEMPTS} attempts", is_open=is_open)
 
 
 def settle_unload(run: OngoingRun, step: Step, record: StepRecord, until_s: float) -> Waits[bool]:
@@ -88,18 +98,24 @@ def settle_unload(run: OngoingRun, step: Step, record: StepRecord, until_s: floa
     elif _arrived(owner, step):
         yield from _confirm_unload(run, step, owner)
     else:
-        failed(run, step, f"the bundle is on {owner}, neither where it was nor where it should go")
+        why = f"the bundle is on {owner}, neither where it was nor where it should go"
+        if record.attempts > 1 and _leaves_its_destination(run, step):
+            unresolved(run, step, f"{why}; which of {record.attempts} calls brought it there is not known")
+        failed(run, step, why)
     return True
 
 
-def _missed(run: OngoingRun, step: Step, reply: Reply, owner: str, why: str) -> None:
+def _leaves_its_destination(run: OngoingRun, step: Step) -> bool:
+    """Whether a call that moves nothing may leave its destination on the leader."""
+    return run.plan.load_manager == "modular" and step.destination is not None
+
+
+def _missed(run: OngoingRun, step: Step, reply: Reply, owner: str | None, why: str, *, is_open: bool) -> None:
     """Handle an unload that did not bring the bundle to its destination."""
-    may_be_pending = reply.status is None or (
-        run.plan.load_manager == "modular" and reply.status != NO_CONTENT and step.destination is not None
-    )
-    if may_be_pending and owner == step.source:
-        unresolved(run, step, f"answer {reply}; the bundle is still on {owner}, {why}")
-    failed(run, step, f"the bundle is on {owner}, {why}")
+    where = f"the bundle is on {owner or 'no broker'}, {why}"
+    if is_open:
+        unresolved(run, step, f"answer {reply}; {where}")
+    failed(run, step, where)
 
 
 def _confirm_unload(run: OngoingRun, step: Step, owner: str) -> Waits[None]:

@@ -1,0 +1,88 @@
+"""A call that may still act, or has left its destination on the leader, is never recorded as failed."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.model.errors import Refused
+from unit.execution.actors import approved, run
+from unit.execution.doubles import B1, B3, LOWER, NAMESPACE, FakeCluster, Killed, make_plan, unload_step
+
+BUNDLE = f"{NAMESPACE}/{LOWER}"
+LOST, EXPIRED = Reply(None, "no answer within 75 s"), Reply(401, "token expired")
+
+
+def miss_once_then(cluster: FakeCluster, *replies: Reply) -> None:
+    """The first unload brings the bundle to another broker, the next ones have no effect."""
+    original = cluster.send
+    cluster.lands_on = lambda _unload: B3
+
+    def send(write: Unload | Split | Override) -> Reply:
+        if len(cluster.writes) == 1:
+            cluster.replies, cluster.fails = [*replies], True
+        return original(write)
+
+    cluster.send = send  # type: ignore[method-assign]
+
+
+def test_a_lost_answer_after_a_miss_leaves_the_step_unresolved(ledger: Ledger, cluster: FakeCluster) -> None:
+    miss_once_then(cluster, LOST, LOST)
+    result = run(approved(ledger, make_plan([unload_step()])), ledger, cluster)
+    assert (result.steps[0].state, len(cluster.writes)) == ("unresolved", 3)
+    assert f"the bundle is on {B3}, after 3 attempts" in result.steps[0].detail
+
+
+def test_a_refusal_proves_nothing_about_the_call_before_it(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.replies, cluster.fails = [LOST, EXPIRED], True
+    result = run(approved(ledger, make_plan([unload_step()])), ledger, cluster)
+    assert (result.steps[0].state, len(cluster.writes)) == ("unresolved", 2)
+    assert "401 token expired; what became of the call before is not known" in result.steps[0].detail
+
+
+def test_nor_about_the_call_of_a_process_that_died(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([unload_step()]))
+
+    def die(what: str) -> None:
+        if what == "before the call":
+            raise Killed
+
+    cluster.on_event = die
+    with pytest.raises(Killed):
+        run(plan, ledger, cluster)
+    cluster.time.pass_s(181)
+    cluster.on_event = lambda _what: None
+    cluster.replies, cluster.fails = [EXPIRED], True
+    assert run(plan, ledger, cluster, resume=True).steps[0].state == "unresolved"
+
+
+def test_a_refusal_after_a_miss_that_was_seen_is_a_failure(ledger: Ledger, cluster: FakeCluster) -> None:
+    miss_once_then(cluster, EXPIRED)
+    assert run(approved(ledger, make_plan([unload_step()])), ledger, cluster).steps[0].state == "failed"
+
+
+def test_a_process_that_died_after_a_miss_leaves_its_next_call_unresolved(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([unload_step()]))
+    miss_once_then(cluster, LOST)
+
+    def die(what: str) -> None:
+        if what == "the broker is at work" and len(cluster.writes) == 2:
+            raise Killed
+
+    cluster.on_event = die
+    with pytest.raises(Killed):
+        run(plan, ledger, cluster)
+    cluster.time.pass_s(181)
+    cluster.on_event = lambda _what: None
+    assert run(plan, ledger, cluster, resume=True).steps[0].state == "unresolved"
+    blocked = approved(ledger, make_plan([unload_step(source=B3, destination=B1)]))
+    with pytest.raises(Refused, match="is not resolved"):
+        run(blocked, ledger, cluster)
+
+
+def test_a_bundle_that_arrives_between_two_attempts_is_confirmed(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.answers_first, cluster.effect_after_s = True, 35.0
+    cluster.replies = [Reply(500, "unloading")]
+    result = run(approved(ledger, make_plan([unload_step()])), ledger, cluster, pause_s=10.0)
+    assert (result.outcome, len(cluster.writes), cluster.effects) == ("done", 1, [BUNDLE])
