@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 from pulsar_advisor.execution import telemetry
 from pulsar_advisor.execution.cluster.cluster_port import Reply, Split, Unload
+from pulsar_advisor.execution.run.health import check_approval
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun, in_words
 from pulsar_advisor.model.plans.plan import Step
 
@@ -33,7 +34,11 @@ class Unread:
 
 
 def send(run: OngoingRun, step: Step, call: Unload | Split, topic: str | None) -> Reply:
-    """Write a call to the ledger, then send it once. Whatever fails after that, it may have been carried out."""
+    """Write a call to the ledger, then send it once. Whatever fails after that, it may have been carried out.
+
+    Raises `Stop` before that if the approval was withdrawn: looking and waiting may have taken minutes.
+    """
+    check_approval(run)
     run.held.sent(step.id, str(call.request), topic)
     run.progress(f"{step.id}: {call.request}")
     run.held.renew()  # raises if this process was suspended and another one has taken over

@@ -11,7 +11,7 @@ from typing import Final
 from pulsar_advisor.execution.ledger.steps import last_confirmed_at_ms
 from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run import pace
-from pulsar_advisor.execution.run.health import check_approval, check_guard, check_health
+from pulsar_advisor.execution.run.health import check_guard, check_health
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun
 from pulsar_advisor.execution.run.outcomes import drifted, leave_out
 from pulsar_advisor.execution.run.pace import Pace
@@ -109,15 +109,16 @@ def _perform(run: OngoingRun, step: Step) -> Waits[None]:
     if run.failures:
         return
     check_interruption(run)
-    check_approval(run)
     records = run.held.steps()
     boundaries = run.expected_boundaries(step)
     found, topics = run.look(step)
     if step.action == "unload" and not topics and _reported_late(run, step):
         deadline_s = run.clock.monotonic_s() + STATISTICS_S
         while not topics and run.clock.monotonic_s() < deadline_s:
-            check_interruption(run)
             yield LATE_POLL_S
+            if run.failures:
+                return
+            check_interruption(run)
             found, topics = run.look(step)
     changed = list(differences(step, boundaries, step.source, found))
     if "worse" not in run.approval.consents:

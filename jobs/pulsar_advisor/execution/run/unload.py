@@ -9,7 +9,7 @@ from pulsar_advisor.execution import telemetry
 from pulsar_advisor.execution.cluster.cluster_port import NO_CONTENT, Reply
 from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run.calls import Unread, deadline_of, reply_of, seen_by, send
-from pulsar_advisor.execution.run.health import check_approval, check_guard
+from pulsar_advisor.execution.run.health import check_guard
 from pulsar_advisor.execution.run.observe import find_owner
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
 from pulsar_advisor.execution.run.outcomes import confirmed, failed, unresolved
@@ -48,7 +48,6 @@ def unload(run: OngoingRun, step: Step, record: StepRecord, boundaries: tuple[st
         if attempt > 1:
             yield from wait(run, pause_after([step], run.throttle, Pace()))
             check_interruption(run)
-            check_approval(run)
             found, _ = run.look(step)
             if _arrived(found.owner, step):
                 return (yield from _confirm_unload(run, step, found.owner))

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from pulsar_advisor.execution.apply import apply_plan
+from pulsar_advisor.execution.consent.approval import withdraw
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of
-from unit.execution.actors import approved, run
+from unit.execution.actors import BOB, approved, options_of, run
 from unit.execution.doubles import (
+    B2,
     LOWER,
     NAMESPACE,
     FakeCluster,
@@ -83,3 +88,23 @@ def test_an_unexpected_failure_before_the_first_call_is_a_refusal(ledger: Ledger
     with pytest.raises(Refused, match="nothing was sent: unexpected failure, RecursionError"):
         run(plan, ledger, cluster)
     assert runs_of_plan(ledger, digest_of(plan))[0].state == "refused"
+
+
+def test_an_approval_withdrawn_while_a_step_waits_for_its_topics_stops_its_call(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    run(plan, ledger, cluster, canary_hold_s=0.0)
+    back = approved(ledger, propose_undo(plan, ledger, cluster))
+    cluster.statistics_lag_s = 60.0
+
+    def sleep(seconds: float) -> None:
+        if not cluster.loaded_topics(B2, NAMESPACE, LOWER):
+            cluster.time.pass_s(60)
+            withdraw(ledger, digest_of(back), BOB)
+        cluster.time.pass_s(seconds)
+
+    clock = replace(cluster.time.clock, sleep=sleep)
+    with pytest.raises(Refused, match="nothing was sent: the approval of bob was withdrawn"):
+        apply_plan(back, ledger, cluster, options_of(), lambda _line: None, clock)
+    assert len(cluster.writes) == 1
