@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 
 NO_CONTENT: Final = 204
+_TIMES_OUT: Final = frozenset({408, 502, 504})
+"""Answers of whatever has waited in vain for the broker, such as a proxy."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,11 @@ class Reply:
 
     status: int | None
     text: str
+
+    @property
+    def leaves_open(self) -> bool:
+        """Whether the broker may still be at work on the call."""
+        return self.status is None or self.status in _TIMES_OUT
 
     def __str__(self) -> str:
         return f"{self.status or 'no answer'} {self.text}".strip()

@@ -47,14 +47,14 @@ def send(run: OngoingRun, step: Step, call: Unload | Split, topic: str | None) -
     telemetry.answered(step.action, reply.status, run.clock.monotonic_s() - sent_at_s)
     run.held.note(step.id, "reply", str(reply))
     too_many, broken = _OVERLOADED
-    if reply.status is None or reply.status == too_many or reply.status >= broken:
+    if reply.status is None or reply.leaves_open or reply.status == too_many or reply.status >= broken:
         run.signs.troubles.append(f"{step.id} was answered {reply}")
     return reply
 
 
 def deadline_of(run: OngoingRun, sent_at_s: float, reply: Reply) -> float:
     """Deadline (monotonic) for the effect of a call."""
-    patience_s = run.settle_s if reply.status is None else OBSERVE_S
+    patience_s = run.settle_s if reply.leaves_open else OBSERVE_S
     return max(sent_at_s + patience_s, run.clock.monotonic_s() + _AT_LEAST_S)
 
 

@@ -101,7 +101,7 @@ class Guard:
         record_switching_off(self.run, setting, before, OFF, effective)
         self.run.renew()  # raises if this process was suspended and another one has taken over
         reply = self.cluster.send(Override(setting, OFF))
-        if reply.status is None:
+        if reply.leaves_open:
             self.unanswered.add(setting)
         if self.cluster.override(setting) != OFF:
             raise Refused(

@@ -45,7 +45,7 @@ def _conclude_split(
         return (yield from _confirm_split(run, step, seen))
     if isinstance(seen, Unread):
         unresolved(run, step, f"the boundaries can't be read, {seen.why}{answered}")
-    if seen == before and (reply is None or reply.status is None):
+    if seen == before and (reply is None or reply.leaves_open):
         unresolved(run, step, f"the new boundaries did not show{answered}")
     if seen == before:
         return failed(run, step, f"the boundaries have not changed{answered}")

@@ -75,7 +75,7 @@ def unload(run: OngoingRun, step: Step, record: StepRecord, boundaries: tuple[st
             return (yield from _confirm_unload(run, step, owner))
         # Whoever assigns the bundle takes its destination from the leader, wherever the bundle then goes.
         is_assigned = owner != at or reply.status == NO_CONTENT
-        is_open = not is_assigned and (is_open or reply.status is None or _leaves_its_destination(run, step))
+        is_open = not is_assigned and (is_open or reply.leaves_open or _leaves_its_destination(run, step))
         at = owner
         if step.destination is None:
             return _missed(run, step, reply, at, "which is usual without a destination", is_open=is_open)
@@ -205,6 +205,6 @@ def _arrived(owner: Owner, step: Step) -> TypeGuard[str]:
 
 def _is_clean_rejection(reply: Reply, step: Step) -> bool:
     """Whether an answer to an unload proves that it had no effect."""
-    if reply.status is None:
+    if reply.status is None or reply.leaves_open:
         return False
     return reply.status in _NOTHING_HAPPENED or (step.destination is None and 400 <= reply.status < 500)

@@ -9,12 +9,13 @@ from dataclasses import replace
 import pytest
 
 from pulsar_advisor.execution.apply import apply_plan
+from pulsar_advisor.execution.cluster.cluster_port import Reply
 from pulsar_advisor.execution.consent.approval import withdraw
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
 from unit.execution.actors import BOB, approved, options_of, run
 from unit.execution.doubles import (
     B2,
@@ -108,3 +109,25 @@ def test_an_approval_withdrawn_while_a_step_waits_for_its_topics_stops_its_call(
     with pytest.raises(Refused, match="nothing was sent: the approval of bob was withdrawn"):
         apply_plan(back, ledger, cluster, options_of(), lambda _line: None, clock)
     assert len(cluster.writes) == 1
+
+
+@pytest.mark.parametrize("step", [MOVE, unload_step(destination=None), CUT])
+@pytest.mark.parametrize("status", [408, 502, 504])
+def test_a_proxy_that_loses_patience_does_not_end_the_brokers_work(
+    ledger: Ledger, cluster: FakeCluster, step: Step, status: int
+) -> None:
+    cluster.unloading_timeout_s = lambda: 240.0  # type: ignore[method-assign]
+    cluster.answers_first, cluster.effect_after_s = True, 200.0
+    cluster.lands_on = lambda _unload: B2
+    cluster.replies = [Reply(status, "")]
+    assert run(approved(ledger, make_plan([step])), ledger, cluster).outcome == "done"
+    assert len(cluster.writes) == 1
+
+
+def test_a_split_that_a_proxy_gave_up_and_that_never_shows_is_unresolved(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.replies, cluster.fails = [Reply(504, "")], True
+    result = run(approved(ledger, make_plan([CUT])), ledger, cluster)
+    assert (result.steps[0].state, result.steps[0].detail) == (
+        "unresolved",
+        "the new boundaries did not show; answer 504",
+    )
