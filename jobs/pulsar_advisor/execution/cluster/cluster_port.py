@@ -15,6 +15,7 @@ from pulsar_advisor.model.configuration.kinds import LoadManagerKind
 if TYPE_CHECKING:
     from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 
+OK: Final = 200
 NO_CONTENT: Final = 204
 _TIMES_OUT: Final = frozenset({408, 502, 504})
 """Answers of whatever has waited in vain for the broker, such as a proxy."""

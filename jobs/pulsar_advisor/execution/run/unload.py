@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final, TypeGuard
 
 from pulsar_advisor.execution import telemetry
-from pulsar_advisor.execution.cluster.cluster_port import NO_CONTENT, Reply
+from pulsar_advisor.execution.cluster.cluster_port import NO_CONTENT, OK, Reply
 from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run.calls import Unread, deadline_of, reply_of, seen_by, send
 from pulsar_advisor.execution.run.health import check_guard
@@ -173,17 +173,20 @@ def _await_owner(run: OngoingRun, step: Step, topic: str | None, deadline_s: flo
         if answered and elsewhere_since_s and now_s - elsewhere_since_s >= ELSEWHERE_S:
             return owner
         if unowned_since_s and now_s - unowned_since_s >= LOOK_UP_AFTER_S and topic and not looked_up:
-            _look_up(run, step, topic)
-            looked_up = True
+            looked_up = _look_up(run, step, topic)
+            unowned_since_s = now_s  # once more after the same time, unless it was answered
         if now_s >= deadline_s:
             return owner
         yield POLL_S
 
 
-def _look_up(run: OngoingRun, step: Step, topic: str) -> None:
+def _look_up(run: OngoingRun, step: Step, topic: str) -> bool:
+    """Whether the look-up was answered, so that the bundle was assigned."""
     run.held.note(step.id, "look up", topic)
     run.progress(f"{step.id}: no client brings the bundle back; looking up {topic}")
-    run.held.note(step.id, "reply", str(reply_of(lambda: run.cluster.look_up(topic))))
+    reply = reply_of(lambda: run.cluster.look_up(topic))
+    run.held.note(step.id, "reply", str(reply))
+    return reply.status == OK
 
 
 def _owner(run: OngoingRun, step: Step) -> Owner:

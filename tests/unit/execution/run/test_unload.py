@@ -86,3 +86,16 @@ def test_a_bundle_that_arrives_between_two_attempts_is_confirmed(ledger: Ledger,
     cluster.replies = [Reply(500, "unloading")]
     result = run(approved(ledger, make_plan([unload_step()])), ledger, cluster, pause_s=10.0)
     assert (result.outcome, len(cluster.writes), cluster.effects) == ("done", 1, [BUNDLE])
+
+
+def test_a_look_up_that_nobody_answers_is_repeated(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.clients_reconnect = False
+    original, asked = cluster.look_up, []
+
+    def without_a_leader_at_first(topic: str) -> Reply:
+        asked.append(topic)
+        return Reply(503, "no leader yet") if len(asked) < 3 else original(topic)
+
+    cluster.look_up = without_a_leader_at_first  # type: ignore[method-assign]
+    assert run(approved(ledger, make_plan([unload_step()])), ledger, cluster).outcome == "done"
+    assert len(asked) == 3
