@@ -127,7 +127,7 @@ def _applied(
         return _end("nothing_to_do", plan, finished.id, sentence, steps_of_run(ledger, finished.id))
     refusals = _refusals(plan, ledger, cluster, options, clock, runs)
     if options.dry_run:
-        return _dry_run(plan, ledger, cluster, options, tuple(refusals))
+        return _dry_run(plan, ledger, cluster, options, tuple(refusals), _unfinished(runs))
     try:
         if reason := next(refusals, None):
             raise Refused(reason)
@@ -307,16 +307,31 @@ def _approved_throttle(plan: Plan, ledger: Ledger, options: ApplyOptions) -> tup
 
 
 def _dry_run(
-    plan: Plan, ledger: Ledger, cluster: ClusterPort, options: ApplyOptions, refusals: tuple[str, ...]
+    plan: Plan,
+    ledger: Ledger,
+    cluster: ClusterPort,
+    options: ApplyOptions,
+    refusals: tuple[str, ...],
+    unfinished: Run | None,
 ) -> _End:
-    """The calls a run would send, and the objections. Each step is checked as if the earlier ones were done."""
+    """The calls a run would send, and the objections. Each step is checked as if the earlier ones were done.
+
+    Those of an `unfinished` run that have ended are left out.
+    """
     results: list[AppliedStep] = []
     changes: list[str] = []
     done: list[Step] = []
     owners: dict[str, str | None] = {}
     throttle, _ = _approved_throttle(plan, ledger, options)
     accepts_worse = any("worse" in approval.consents for approval in approvals_of_plan(ledger, digest_of(plan)))
+    records = {} if unfinished is None else steps_of_run(ledger, unfinished.id)
+    left_out = {name for name, record in records.items() if record.state in ("failed", "skipped")}
     for step in () if any(malformed(plan)) else plan.executable_steps:
+        state = records[step.id].state if step.id in records else "pending"
+        if state == "confirmed":
+            done.append(step)
+        if state in ("confirmed", "failed", "skipped"):
+            continue
         found, _ = look(cluster, ledger, plan, step)
         boundaries = found.boundaries
         for earlier in done:
@@ -325,11 +340,17 @@ def _dry_run(
         found = replace(found, boundaries=boundaries)
         if step.bundle_name in owners:
             found = replace(found, owner=owners[step.bundle_name], topics=max(found.topics, step.expect.topics))
-        reasons = list(differences(step, expected_boundaries(step, done), step.source, found))
-        if not accepts_worse:
-            reasons += overload(plan, step, found.destination_usage_ratio, [earlier.id for earlier in done])
+        reasons: list[str] = []
+        if lost := [name for name in step.after if name in left_out]:
+            reasons.append(f"it comes after {', '.join(lost)}, which was not confirmed")
+        elif state == "pending":
+            reasons += differences(step, expected_boundaries(step, done), step.source, found)
+            if not accepts_worse:
+                reasons += overload(plan, step, found.destination_usage_ratio, [earlier.id for earlier in done])
         changed = "; ".join(reasons)
-        if changed and throttle.on_drift == "stop":
+        if changed and (lost or throttle.on_drift == "skip"):
+            left_out.add(step.id)
+        elif changed:
             changes.append(f"{step.id}, {step.bundle_name}: {changed}")
         results.append(
             AppliedStep(
@@ -337,17 +358,20 @@ def _dry_run(
                 action=step.action,
                 bundle=step.bundle_name,
                 state="skipped" if changed else "pending",
-                detail=changed or "would be sent",
+                detail=changed or ("would be sent" if state == "pending" else f"{state}: would be looked at first"),
                 request=call_of(step, plan.pulsar_version).request,
             )
         )
+        if step.id in left_out:
+            continue
         done.append(step)
         if step.action == "unload":
             owners[step.bundle_name] = step.destination or found.owner
         else:
             owners.update({f"{step.namespace}/{child}": found.owner for child in step.children})
     against = (*refusals, *changes)
-    summary = f"{count(len(results), 'call')}, {count(len(against), 'reason')} to refuse"
+    calls = sum(one.state == "pending" for one in results)
+    summary = f"{count(calls, 'call')}, {count(len(against), 'reason')} to refuse"
     sentence = f"dry run: {summary}; nothing was sent"
     return _End("dry_run", None, sentence, tuple(results), against)
 

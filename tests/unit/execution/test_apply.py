@@ -476,6 +476,34 @@ def test_a_dry_run_shows_the_calls_and_leaves_cluster_and_ledger_alone(ledger: L
     assert (cluster.writes, kinds(ledger, plan), runs_of_plan(ledger, digest_of(plan))) == ([], events, [])
 
 
+def test_a_dry_run_of_a_run_that_stopped_shows_what_is_left(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    cluster.owners[UPPER_BUNDLE] = B3
+    run(plan, ledger, cluster)
+    cluster.owners[UPPER_BUNDLE] = B1
+    result = run(plan, ledger, cluster, dry_run=True, resume=True)
+    assert (result.exit_code, result.sentence) == (0, "dry run: 1 call, 0 reasons to refuse; nothing was sent")
+    assert [(step.id, step.detail) for step in result.steps] == [(CUT.id, "would be sent")]
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+
+
+def test_a_dry_run_judges_no_step_whose_outcome_is_to_be_looked_at_first(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    cluster.on_event = lambda what: setattr(cluster, "unreadable", True) if what == "after the call" else None
+    run(plan, ledger, cluster)
+    cluster.unreadable = False
+    result = run(plan, ledger, cluster, dry_run=True, resume=True)
+    assert (result.refusals, result.steps[0].detail) == ((), "unresolved: would be looked at first")
+
+
+def test_a_dry_run_counts_no_call_that_would_be_skipped(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, unload_step(3, UPPER, after=(MOVE.id,)), CUT]))
+    cluster.owners[LOWER_BUNDLE] = B3
+    result = run(plan, ledger, cluster, dry_run=True, on_drift="skip")
+    assert [step.state for step in result.steps] == ["skipped", "skipped", "pending"]
+    assert result.sentence == "dry run: 1 call, 0 reasons to refuse; nothing was sent"
+
+
 EARLIER_PLAN = Path(__file__).parents[2] / "data/plans/without-checks.json"
 
 
