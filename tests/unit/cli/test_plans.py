@@ -26,7 +26,18 @@ from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.plans import find_plan, write_plan
 from pulsar_advisor.storage.root import Root
 from unit.execution.actors import ALICE, approved, run
-from unit.execution.doubles import B1, B2, LOWER, NAMESPACE, FakeCluster, FakeTime, make_plan, unload_step
+from unit.execution.doubles import (
+    B1,
+    B2,
+    LOWER,
+    NAMESPACE,
+    UPPER,
+    FakeCluster,
+    FakeTime,
+    make_plan,
+    split_step,
+    unload_step,
+)
 
 RECORDED = Path(__file__).parents[2] / "data" / "recorded" / "modular-4.0.8.tar"
 PLAN = make_plan([unload_step()], snapshot=snapshot_id(datetime.now(UTC)))
@@ -210,6 +221,28 @@ def test_a_probe_that_can_not_be_used_is_usage(
     place = ["--root", root.url, "--cluster", root.cluster, "--admin-url", "http://127.0.0.1:1"]
     assert exit_code(["apply", digest_of(PLAN), *place, *words]) == 2
     assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("elsewhere", "says_how_to_go_on"), [(True, True), (False, False)], ids=["left", "failed"])
+def test_only_a_run_with_steps_left_is_to_be_resumed(
+    root: Root,
+    ledger: Ledger,
+    cluster: FakeCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    elsewhere: bool,
+    says_how_to_go_on: bool,
+) -> None:
+    plan = approved(ledger, make_plan([unload_step(), split_step()], snapshot=PLAN.snapshot))
+    write_plan(root, plan)
+    if elsewhere:
+        cluster.owners[f"{NAMESPACE}/{UPPER}"] = B2
+    cluster._split = lambda _split: None  # type: ignore[method-assign]
+    result = run(plan, ledger, cluster)
+    monkeypatch.setattr("pulsar_advisor.stages.apply.run", lambda *_: result)
+    place = ["--root", root.url, "--cluster", root.cluster, "--admin-url", "http://127.0.0.1:1"]
+    assert exit_code(["apply", digest_of(plan), *place]) == 5
+    assert ("to go on: " in capsys.readouterr().out) == says_how_to_go_on
 
 
 @pytest.fixture
