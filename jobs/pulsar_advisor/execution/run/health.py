@@ -1,11 +1,11 @@
-"""Whether a run may go on: its approval, the brokers, their metadata store, moved bundles, guard and publish probe."""
+"""Whether a run may go on: approval, snapshot's age, brokers, metadata store, moved bundles, guard, publish probe."""
 
 from __future__ import annotations
 
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.run.observe import find_owner
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
-from pulsar_advisor.execution.run.preconditions import destinations_after
+from pulsar_advisor.execution.run.preconditions import destinations_after, stale
 
 
 def check_health(run: OngoingRun, brokers: frozenset[str]) -> None:
@@ -13,6 +13,8 @@ def check_health(run: OngoingRun, brokers: frozenset[str]) -> None:
     check_approval(run)
     if run.ledger.now_ms() >= run.approval.expires_at_ms:
         raise Stop(f"the approval of {run.approval.approver} expired while the run was under way")
+    if too_old := stale(run.plan, run.clock.now_ms(), run.throttle.max_age_s):
+        raise Stop(too_old)
     if gone := brokers - run.cluster.active_brokers():
         raise Stop(f"{', '.join(sorted(gone))} went away while the run was under way")
     if phase := run.cluster.migrating():

@@ -43,3 +43,10 @@ def test_a_bundle_that_is_split_or_moved_on_later_is_no_longer_expected_where_it
     assert destinations_after([MOVE, moved_on]) == {BUNDLE: B3}
     assert destinations_after([before, split]) == {}
     assert destinations_after([MOVE, unload_step(2, destination=None)]) == {}
+
+
+def test_a_run_stops_once_its_snapshot_is_older_than_was_approved(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    result = run(plan, ledger, cluster, max_age_s=660, canary_hold_s=60.0)
+    assert [step.state for step in result.steps] == ["confirmed", "pending"]
+    assert "the snapshot 20261121T083000Z is 0.2 h old, more than the 0.183333 h that are allowed" in result.sentence
