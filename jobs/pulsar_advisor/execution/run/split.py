@@ -9,7 +9,7 @@ from pulsar_advisor.execution.run.calls import Unread, deadline_of, seen_by, sen
 from pulsar_advisor.execution.run.observe import find_owner
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun
 from pulsar_advisor.execution.run.outcomes import confirmed, failed, unresolved
-from pulsar_advisor.execution.run.preconditions import boundaries_after, call_of
+from pulsar_advisor.execution.run.preconditions import call_of
 from pulsar_advisor.execution.run.turns import Waits
 from pulsar_advisor.execution.run.waiting import first_hold_s, wait
 from pulsar_advisor.model.plans.plan import Step
@@ -23,14 +23,14 @@ def split(run: OngoingRun, step: Step, boundaries: tuple[str, ...]) -> Waits[Non
     sent_at_s = run.clock.monotonic_s()
     reply = send(run, step, call, None)
     deadline_s = deadline_of(run, sent_at_s, reply)
-    seen = yield from _await_boundaries(run, step, boundaries_after(boundaries, step), deadline_s)
+    seen = yield from _await_boundaries(run, step, deadline_s)
     yield from _conclude_split(run, step, boundaries, seen, reply)
 
 
 def settle_split(run: OngoingRun, step: Step, until_s: float) -> Waits[bool]:
     """Determine the outcome of a split that another process sent. False: it had no effect."""
     before = run.expected_boundaries(step)
-    seen = yield from _await_boundaries(run, step, boundaries_after(before, step), until_s)
+    seen = yield from _await_boundaries(run, step, until_s)
     if seen == before:
         return False
     yield from _conclude_split(run, step, before, seen, None)
@@ -41,10 +41,10 @@ def _conclude_split(
     run: OngoingRun, step: Step, before: tuple[str, ...], seen: tuple[str, ...] | Unread, reply: Reply | None
 ) -> Waits[None]:
     answered = "" if reply is None else f"; answer {reply}"
-    if seen == boundaries_after(before, step):
-        return (yield from _confirm_split(run, step, seen))
     if isinstance(seen, Unread):
         unresolved(run, step, f"the boundaries can't be read, {seen.why}{answered}")
+    if _is_split(step, seen):
+        return (yield from _confirm_split(run, step))
     if seen == before and (reply is None or reply.leaves_open):
         unresolved(run, step, f"the new boundaries did not show{answered}")
     if seen == before:
@@ -52,21 +52,24 @@ def _conclude_split(
     return failed(run, step, f"the boundaries are {', '.join(seen)}, not what the split should give{answered}")
 
 
-def _confirm_split(run: OngoingRun, step: Step, boundaries: tuple[str, ...]) -> Waits[None]:
+def _confirm_split(run: OngoingRun, step: Step) -> Waits[None]:
     yield from wait(run, first_hold_s(run))
-    if run.cluster.boundaries(step.namespace) != boundaries:
+    if not _is_split(step, run.cluster.boundaries(step.namespace)):
         return failed(run, step, "the new boundaries showed, but did not stay")
     owners = [find_owner(run.cluster, step.namespace, child, [step.source]) for child in step.children]
-    at = ", ".join(f"{child} on {owner}" for child, owner in zip(step.children, owners, strict=True))
+    at = ", ".join(f"{child} on {owner or 'no broker'}" for child, owner in zip(step.children, owners, strict=True))
     return confirmed(run, step, f"the namespace has the new boundaries; {at}")
 
 
-def _await_boundaries(
-    run: OngoingRun, step: Step, wanted: tuple[str, ...], deadline_s: float
-) -> Waits[tuple[str, ...] | Unread]:
-    """Poll until the namespace has these boundaries; return the last ones seen."""
+def _is_split(step: Step, boundaries: tuple[str, ...]) -> bool:
+    """Whether a namespace has the boundaries of a split, whatever else somebody has split in it meanwhile."""
+    return {*step.boundaries} <= {*boundaries}
+
+
+def _await_boundaries(run: OngoingRun, step: Step, deadline_s: float) -> Waits[tuple[str, ...] | Unread]:
+    """Poll until the namespace has the boundaries of a split; return the last ones seen."""
     while True:
         seen = seen_by(lambda: run.cluster.boundaries(step.namespace))
-        if seen == wanted or run.clock.monotonic_s() >= deadline_s:
+        if (not isinstance(seen, Unread) and _is_split(step, seen)) or run.clock.monotonic_s() >= deadline_s:
             return seen
         yield POLL_S
