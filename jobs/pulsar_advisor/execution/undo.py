@@ -91,7 +91,8 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], now: Present) -> Pl
     for step in reversed(attempted):
         if step not in confirmed:
             record = records[step.id]
-            why = f"{step.id} was not confirmed ({record.state}): {record.observation}. Look where the bundle is"
+            seen = f": {record.observation}" if record.observation else ""
+            why = f"{step.id} was not confirmed ({record.state}){seen}. Look where the bundle is"
             steps.append(_impossible(step, why))
         elif step.action == "split":
             steps.append(_impossible(step, "a split can't be undone: Pulsar has no merge"))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from pulsar_advisor.execution.apply import abort
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.held_run import start_run
@@ -14,7 +15,19 @@ from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Doubt, Plan, StepPrediction, digest_of, dump_plan, load_plan
 from pulsar_advisor.planning.plans.consent import needed_consents
 from unit.execution.actors import ALICE, approved, run
-from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, UPPER, FakeCluster, make_plan, split_step, unload_step
+from unit.execution.doubles import (
+    B1,
+    B2,
+    B3,
+    LOWER,
+    NAMESPACE,
+    UPPER,
+    FakeCluster,
+    Killed,
+    make_plan,
+    split_step,
+    unload_step,
+)
 
 LOWER_BUNDLE, UPPER_BUNDLE = f"{NAMESPACE}/{LOWER}", f"{NAMESPACE}/{UPPER}"
 BOTH = [unload_step(1, LOWER, B1, B2), unload_step(2, UPPER, B1, B3)]
@@ -189,3 +202,18 @@ def test_going_back_is_sure_whatever_the_doubts_of_the_step(ledger: Ledger, clus
     undo = carried_out(ledger, cluster, make_plan([forward], rests_on={"unload": ("capture.skew",)}))
     [step] = undo.steps
     assert (step.confidence, step.doubts, step.failed_checks, undo.rests_on) == ("high", (), (), {})
+
+
+def test_a_step_of_which_nothing_was_seen_is_left_out_in_a_whole_sentence(ledger: Ledger, cluster: FakeCluster) -> None:
+    def die(what: str) -> None:
+        if what == "the broker is at work" and len(cluster.writes) == 2:
+            raise Killed
+
+    plan = approved(ledger, make_plan(BOTH))
+    cluster.on_event = die
+    with pytest.raises(Killed):
+        run(plan, ledger, cluster)
+    abort(ledger, plan, ALICE)
+    assert left_out(propose_undo(plan, ledger, cluster)) == {
+        "undo-step-002": "step-002 was not confirmed (sent). Look where the bundle is"
+    }

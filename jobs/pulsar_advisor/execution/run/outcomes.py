@@ -8,6 +8,7 @@ from pulsar_advisor.execution import telemetry
 from pulsar_advisor.execution.ledger.tables import StepRecord, StepState
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
 from pulsar_advisor.model.plans.plan import Step
+from pulsar_advisor.model.text.some_of import count
 
 
 def confirmed(run: OngoingRun, step: Step, seen: str) -> None:
@@ -26,7 +27,9 @@ def failed(run: OngoingRun, step: Step, why: str) -> None:
     if first:
         raise Stop(f"the first step, {step.id}, failed: {why}")
     if failures > run.throttle.error_budget:
-        raise Stop(f"{failures} steps failed, and the error budget is {run.throttle.error_budget}; the last: {why}")
+        raise Stop(
+            f"{count(failures, 'step')} failed, and the error budget is {run.throttle.error_budget}; the last: {why}"
+        )
 
 
 def unresolved(run: OngoingRun, step: Step, why: str) -> NoReturn:

@@ -196,7 +196,7 @@ def test_a_step_of_a_wave_that_fails_does_not_end_the_others_in_flight(ledger: L
     wide.lands_on = lambda unload: None if unload.bundle == LOWER and unload.namespace == NAMESPACE else B3
     result = run(plan, ledger, wide, in_flight=3, error_budget=0)
     assert states(ledger, plan) == ["failed", "confirmed", "confirmed", "pending"]
-    assert "1 steps failed, and the error budget is 0" in result.sentence
+    assert "1 step failed, and the error budget is 0" in result.sentence
 
 
 def test_a_step_in_flight_is_finished_and_no_other_is_begun_once_a_run_must_end(
@@ -214,7 +214,7 @@ def test_a_step_in_flight_is_finished_and_no_other_is_begun_once_a_run_must_end(
     wide.send = refuse_the_third  # type: ignore[method-assign]
     result = run(plan, ledger, wide, in_flight=3, error_budget=0)
     assert states(ledger, plan) == ["failed", "failed", "confirmed", "pending"]
-    assert "1 steps failed, and the error budget is 0; the last: refused by the cluster: 409" in result.sentence
+    assert "1 step failed, and the error budget is 0; the last: refused by the cluster: 409" in result.sentence
     assert f"2 steps failed, and the error budget is 0; the last: the bundle is on {B1}, after 3" in result.sentence
     assert calls(wide).count(BUNDLE) == 3
 
