@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from pulsar_advisor.documents.verify_result import BundleCheck, UsageCheck, VerifyResult
@@ -78,7 +78,7 @@ def verify_plan(
     figures = forecast(state, Outlook.of(state, base_load(state)), settings).brokers
     brokers = tuple(_usage_checks(plan, figures))
     steps = tuple(name for name, step in steps_of_run(ledger, run.id).items() if step.state != "confirmed")
-    deviations = tuple(_deviations(run, steps, bundles, brokers if usage_judged else ()))
+    deviations = tuple(_deviations(run, steps, bundles, _rows(state), brokers if usage_judged else ()))
     verification = Verification(
         run_id=run.id,
         snapshot=state.snapshot,
@@ -137,7 +137,11 @@ def _figures(when: str, row: BrokerForecast | None) -> dict[str, float | int | N
 
 
 def _deviations(
-    run: Run, steps: tuple[str, ...], bundles: tuple[BundleCheck, ...], brokers: tuple[UsageCheck, ...]
+    run: Run,
+    steps: tuple[str, ...],
+    bundles: tuple[BundleCheck, ...],
+    existing: Collection[str],
+    brokers: tuple[UsageCheck, ...],
 ) -> Iterator[str]:
     if steps:
         verb = "was" if len(steps) == 1 else "were"
@@ -145,10 +149,18 @@ def _deviations(
     for bundle in bundles:
         if not bundle.as_predicted:
             where = bundle.predicted or "another broker"
+            if bundle.bundle not in existing:
+                yield f"{bundle.bundle} is no bundle of the cluster, as if split or deleted; predicted: on {where}"
+                continue
             yield f"{bundle.bundle} is on {bundle.actual or 'no broker'}, predicted: {where}"
     for broker in brokers:
         if not broker.as_predicted:
             yield f"{broker.broker} is at {_percent(broker.actual)}, predicted: {_percent(broker.predicted)}"
+
+
+def _rows(state: ClusterState) -> Mapping[str, int]:
+    """The rows of bundles that there are, by name."""
+    return {state.bundle_name(row): row for row in range(len(state.bundles)) if state.bundles.in_boundaries[row]}
 
 
 def _bundle_checks(plan: Plan, state: ClusterState) -> Iterator[BundleCheck]:
@@ -162,7 +174,7 @@ def _bundle_checks(plan: Plan, state: ClusterState) -> Iterator[BundleCheck]:
         else:
             predicted.pop(step.bundle_name, None)
             predicted.update({f"{step.namespace}/{child}": step.source for child in step.children})
-    rows = {state.bundle_name(row): row for row in range(len(state.bundles)) if state.bundles.in_boundaries[row]}
+    rows = _rows(state)
     for bundle, broker in predicted.items():
         owner = int(state.bundles.owner[rows[bundle]]) if bundle in rows else NO_ROW
         actual = None if owner == NO_ROW else state.brokers.ids[owner]

@@ -13,7 +13,7 @@ from pulsar_advisor.execution.ledger.tables import VerifiedBroker, VerifiedBundl
 from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
 from pulsar_advisor.execution.run.preconditions import boundaries_after
 from pulsar_advisor.execution.verify import settle_s, verify_plan
-from pulsar_advisor.model.cluster.cluster_state import ClusterState
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of
@@ -84,7 +84,18 @@ def test_a_bundle_that_has_moved_on_deviates(ledger: Ledger, done: FakeCluster) 
 def test_a_child_that_does_not_exist_deviates(ledger: Ledger, done: FakeCluster) -> None:
     del done.owners[f"{NAMESPACE}/{CHILDREN[0]}"]
     result = verify(ledger, captured(done))
-    assert result.deviations == (f"{NAMESPACE}/{CHILDREN[0]} is on no broker, predicted: {B1}",)
+    assert result.deviations == (
+        f"{NAMESPACE}/{CHILDREN[0]} is no bundle of the cluster, as if split or deleted; predicted: on {B1}",
+    )
+
+
+def test_a_bundle_without_an_owner_is_on_no_broker(ledger: Ledger, done: FakeCluster) -> None:
+    state = captured(done)
+    [lower] = [row for row in range(len(state.bundles)) if state.bundle_name(row) == f"{NAMESPACE}/{LOWER}"]
+    owner = state.bundles.owner.copy()
+    owner[lower] = NO_ROW
+    result = verify(ledger, replace(state, bundles=replace(state.bundles, owner=owner)))
+    assert result.deviations == (f"{NAMESPACE}/{LOWER} is on no broker, predicted: {B2}",)
 
 
 def test_a_child_that_was_unloaded_is_expected_at_its_destination(ledger: Ledger, cluster: FakeCluster) -> None:
