@@ -41,8 +41,10 @@ def _check_owners(run: OngoingRun) -> None:
     """Check that moved bundles are still in place: if others move bundles too, the plan's forecasts are void."""
     records = run.held.steps()
     done = [step for step in run.plan.executable_steps if records[step.id].state == "confirmed"]
-    for bundle, destination in destinations_after(done).items():
-        if bundle not in run.cluster.owned_bundles(destination):
+    expected = destinations_after(done)
+    owned = {broker: run.cluster.owned_bundles(broker) for broker in sorted({*expected.values()})}
+    for bundle, destination in expected.items():
+        if bundle not in owned[destination]:
             namespace, _, text = bundle.rpartition("/")
             owner = find_owner(run.cluster, namespace, text, ())
             if owner not in (None, destination):

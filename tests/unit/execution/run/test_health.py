@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.run.preconditions import destinations_after
 from unit.execution.actors import approved, run
 from unit.execution.doubles import (
+    B1,
     B2,
     B3,
     LOWER,
@@ -50,3 +53,22 @@ def test_a_run_stops_once_its_snapshot_is_older_than_was_approved(ledger: Ledger
     result = run(plan, ledger, cluster, max_age_s=660, canary_hold_s=60.0)
     assert [step.state for step in result.steps] == ["confirmed", "pending"]
     assert "the snapshot 20261121T083000Z is 0.2 h old, more than the 0.183333 h that are allowed" in result.sentence
+
+
+def test_before_a_wave_each_destination_is_asked_once_however_many_bundles_it_got(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    names = [f"shop/orders-{number}" for number in range(12)]
+    for name in names:
+        cluster.bounds[name], cluster.owners[f"{name}/{LOWER}"] = list(cluster.bounds[NAMESPACE]), B1
+        cluster.all_topics += [f"persistent://{name}/{topic}" for topic in "abcdefghijkl"]
+    original, asked = cluster.owned_bundles, Counter[int]()
+
+    def counting(broker: str) -> frozenset[str]:
+        asked[len(cluster.writes)] += 1
+        return original(broker)
+
+    cluster.owned_bundles = counting  # type: ignore[method-assign]
+    plan = approved(ledger, make_plan([unload_step(number, namespace=name) for number, name in enumerate(names)]))
+    assert run(plan, ledger, cluster, canary_hold_s=0.0).outcome == "done"
+    assert asked[2] == asked[11]
