@@ -250,11 +250,19 @@ def _behind(switch: SwitchedOff, override: str | None, cluster: ClusterPort, clo
     deadline_s = clock.monotonic_s() + TAKES_EFFECT_S
     while True:
         now = cluster.effective(switch.setting)
-        wanted = {**now, **switch.effective} if override is None else dict.fromkeys(now, override)
+        wanted = _before(switch, now) if override is None else dict.fromkeys(now, override)
         behind = sorted(broker for broker in now if _is_off(now[broker]) and not _is_off(wanted[broker]))
         if not behind or clock.monotonic_s() >= deadline_s:
             return behind
         clock.sleep(_POLL_S)
+
+
+def _before(switch: SwitchedOff, now: Mapping[str, str]) -> Mapping[str, str]:
+    """What each of the brokers of now had in memory before: what the earlier ones had, if none of them is left."""
+    common = _common(switch.effective)
+    if common is not None and now.keys().isdisjoint(switch.effective):
+        return dict.fromkeys(now, common)
+    return {**now, **switch.effective}
 
 
 def _common(effective: Mapping[str, str]) -> str | None:

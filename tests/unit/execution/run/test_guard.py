@@ -232,6 +232,22 @@ def test_where_brokers_do_not_notice_a_deletion_the_old_value_is_set(
     assert f"{SHEDDING} is 'true', set instead of deleted" in result.sentence
 
 
+def test_brokers_that_were_all_replaced_are_given_what_the_earlier_ones_had(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    cluster.misses_deletions = set(cluster.brokers)
+    shown = cluster.effective
+    named: list[str] = []
+
+    def under_other_names_before(setting: str) -> dict[str, str]:
+        named.append(setting)
+        return {f"old-{broker}": value for broker, value in shown(setting).items()}
+
+    cluster.effective = lambda setting: (shown if setting in named else under_other_names_before)(setting)  # type: ignore[method-assign]
+    run(plan, ledger, cluster, guard=True)
+    assert {value for setting in (SHEDDING, SPLITTING) for value in shown(setting).values()} == {"true"}
+
+
 def test_what_somebody_sets_while_brokers_have_their_time_to_follow_is_left_alone(
     ledger: Ledger, cluster: FakeCluster, plan: Plan
 ) -> None:
