@@ -480,6 +480,11 @@ def _session(connection: AdminConnection) -> requests.Session:
 def _no_answer(address: str, error: Exception, connection: AdminConnection, silence_s: float) -> NoAnswer:
     """The one-line error for a call that got no response, or none in HTTP."""
     cause = getattr(error.args[0], "reason", error.args[0]) if error.args else error
+    files = (connection.tls_ca_file, connection.tls_cert_file, connection.tls_key_file)
+    gone = [file for file in files if file is not None and not file.exists()]
+    if type(error) is OSError and gone:  # what `requests` raises before it connects
+        what = f"TLS file {gone[0]} does not exist any more: put it back, or wait until it has been renewed"
+        return NoAnswer(f"{address}: {what}", unsent=True)
     if isinstance(error, requests.exceptions.SSLError):
         advice = "check the https port, the CA file and the host name"
         # Any other TLS error may also interrupt a call that has already been sent.

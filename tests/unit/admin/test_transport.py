@@ -614,3 +614,14 @@ def test_credentials_never_go_from_https_to_http(authority: Authority, broker: H
 def test_a_missing_tls_file_is_named() -> None:
     with pytest.raises(UsageError, match=r"TLS file /nowhere/ca\.pem does not exist"):
         AdminTransport(connection("https://broker:8443", tls_ca_file=Path("/nowhere/ca.pem")))
+
+
+def test_a_tls_file_that_disappears_is_named_and_nothing_was_sent(tmp_path: Path) -> None:
+    authority = tmp_path / "ca.pem"
+    authority.touch()
+    connection = AdminConnection(admin_urls=("https://127.0.0.1:1",), tls_ca_file=authority)
+    with AdminTransport(connection, writes=True) as transport:
+        authority.unlink()
+        with pytest.raises(NoAnswer, match=f"TLS file {authority} does not exist any more") as failure:
+            transport.request("PUT", PATH)
+    assert failure.value.unsent
