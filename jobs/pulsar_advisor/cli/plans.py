@@ -244,6 +244,7 @@ def apply(
         from pulsar_advisor.execution.apply import pause as pause_run
         from pulsar_advisor.execution.cluster.probe import PublishProbe
         from pulsar_advisor.execution.ledger.runs import run_by_id
+        from pulsar_advisor.execution.ledger.steps import steps_of_run
         from pulsar_advisor.execution.person import person_on_command_line, system_user
         from pulsar_advisor.execution.run.options import ApplyOptions
         from pulsar_advisor.execution.telemetry import LOGGER
@@ -262,6 +263,12 @@ def apply(
                 print_json([EndedRun(run=run.id, digest=run.digest, state=run.state) for run in runs])
             else:
                 say_lines(f"run {run.id} of {run.digest} {how}" for run in runs)
+            for step in (step for run in runs if abort for step in steps_of_run(book, run.id).values()):
+                if step.state in ("sent", "unresolved"):
+                    log(
+                        f"ATTENTION: {step.step_id}, {step.bundle}: what became of its call is not known, and no run "
+                        "blocks its range any more: see who owns it before any bundle of that range is unloaded"
+                    )
             if is_off:
                 raise Ended(BalancerStillOff.exit_code)
             return

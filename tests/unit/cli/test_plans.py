@@ -34,6 +34,7 @@ from unit.execution.doubles import (
     UPPER,
     FakeCluster,
     FakeTime,
+    Killed,
     make_plan,
     split_step,
     unload_step,
@@ -221,6 +222,25 @@ def test_a_probe_that_can_not_be_used_is_usage(
     place = ["--root", root.url, "--cluster", root.cluster, "--admin-url", "http://127.0.0.1:1"]
     assert exit_code(["apply", digest_of(PLAN), *place, *words]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_whoever_aborts_a_run_is_given_the_calls_that_nobody_watches_any_more(
+    root: Root, ledger: Ledger, cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = approved(ledger, make_plan([unload_step(), split_step()], snapshot=PLAN.snapshot))
+    write_plan(root, plan)
+
+    def die(what: str) -> None:
+        if what == "the broker is at work":
+            raise Killed
+
+    cluster.on_event = die
+    with pytest.raises(Killed):
+        run(plan, ledger, cluster)
+    assert exit_code(["apply", digest_of(plan), "--root", root.url, "--cluster", root.cluster, "--abort"]) == 0
+    shown = capsys.readouterr().err.splitlines()
+    (line,) = [line for line in shown if "what became of its call is not known" in line]
+    assert line.startswith(f"ATTENTION: step-001, {NAMESPACE}/{LOWER}: ")
 
 
 @pytest.mark.parametrize(("elsewhere", "says_how_to_go_on"), [(True, True), (False, False)], ids=["left", "failed"])
