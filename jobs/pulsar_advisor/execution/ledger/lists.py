@@ -48,11 +48,15 @@ def cluster_names(ledger: Ledger, cluster: str) -> frozenset[str]:
 
 
 def undone(ledger: Ledger, cluster: str) -> frozenset[str]:
-    """The digests of plans that another plan, which was carried out, has taken back."""
-    taken_back = select(PlanSummary.undoes).join(Run, Run.digest == PlanSummary.digest)
+    """The digests of plans that another plan, which was carried out and not taken back in turn, has taken back."""
+    carried_out = select(PlanSummary.digest, PlanSummary.undoes).join(Run, Run.digest == PlanSummary.digest)
+    taking_back = carried_out.where(PlanSummary.undoes.is_not(None), Run.state == "done").order_by(Run.id.desc())
+    found: set[str] = set()
     with ledger.reading() as session:
-        digests = session.scalars(taken_back.where(PlanSummary.cluster == cluster, Run.state == "done"))
-        return frozenset(digest for digest in digests if digest)
+        for row in session.execute(taking_back.where(PlanSummary.cluster == cluster)):
+            if row.digest not in found:  # newest first, and a plan is taken back after it was carried out
+                found.add(row.undoes)
+    return frozenset(found)
 
 
 def runs_on(ledger: Ledger, cluster: str, first: int = 0, count: int | None = None) -> Sequence[Run]:

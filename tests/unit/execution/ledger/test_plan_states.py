@@ -7,15 +7,16 @@ from pulsar_advisor.execution.ledger.approvals import record_refusal, record_rej
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import runs_on, summaries
 from pulsar_advisor.execution.ledger.plan_states import states_of
-from pulsar_advisor.model.plans.plan import digest_of
+from pulsar_advisor.execution.undo import propose_undo
+from pulsar_advisor.model.plans.plan import Plan, digest_of
 from unit.execution.actors import ALICE, BOB, approved, run
 from unit.execution.doubles import FakeCluster, FakeTime, make_plan, unload_step
 
 PLAN = make_plan([unload_step()])
 
 
-def state(ledger: Ledger) -> str:
-    (plan,) = [one for one in summaries(ledger, PLAN.cluster) if one.digest == digest_of(PLAN)]
+def state(ledger: Ledger, of: Plan = PLAN) -> str:
+    (plan,) = [one for one in summaries(ledger, PLAN.cluster) if one.digest == digest_of(of)]
     return states_of(ledger, PLAN.cluster, [plan])[0].state
 
 
@@ -71,6 +72,18 @@ def test_a_plan_is_undone_once_the_plan_that_undoes_it_was_applied(ledger: Ledge
     cluster.owners.update(dict.fromkeys(cluster.owners, PLAN.steps[0].source))
     run(approved(ledger, undo), ledger, cluster)
     assert state(ledger) == "undone"
+
+
+def test_a_plan_whose_undo_was_undone_is_applied(ledger: Ledger, cluster: FakeCluster) -> None:
+    run(approved(ledger, PLAN), ledger, cluster)
+    back = approved(ledger, propose_undo(PLAN, ledger, cluster))
+    run(back, ledger, cluster)
+    assert (state(ledger), state(ledger, back)) == ("undone", "applied")
+    there_again = approved(ledger, propose_undo(back, ledger, cluster))
+    run(there_again, ledger, cluster)
+    assert (state(ledger), state(ledger, back)) == ("applied", "undone")
+    run(approved(ledger, propose_undo(there_again, ledger, cluster)), ledger, cluster)
+    assert (state(ledger), state(ledger, back)) == ("undone", "applied")
 
 
 def test_plans_of_another_cluster_are_left_out(ledger: Ledger) -> None:
