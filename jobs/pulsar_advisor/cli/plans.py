@@ -243,6 +243,7 @@ def apply(
         from pulsar_advisor.execution.apply import abort as end_run
         from pulsar_advisor.execution.apply import pause as pause_run
         from pulsar_advisor.execution.cluster.probe import PublishProbe
+        from pulsar_advisor.execution.ledger.held_run import is_held
         from pulsar_advisor.execution.ledger.runs import run_by_id
         from pulsar_advisor.execution.ledger.steps import steps_of_run
         from pulsar_advisor.execution.person import person_on_command_line, system_user
@@ -253,7 +254,7 @@ def apply(
         from pulsar_advisor.stages.apply import run as carry_out
 
         if abort or pause:
-            end, how = (end_run, "ended") if abort else (pause_run, "ends once its steps in flight are done")
+            end = end_run if abort else pause_run
             is_reached = connection.is_given or place.profile is not None
             try:
                 runs = end(book, document, person_on_command_line(as_ or system_user()))
@@ -262,7 +263,10 @@ def apply(
             if json:
                 print_json([EndedRun(run=run.id, digest=run.digest, state=run.state) for run in runs])
             else:
-                say_lines(f"run {run.id} of {run.digest} {how}" for run in runs)
+                for run in runs:
+                    at_work = "ends once its steps in flight are done"
+                    how = "ended" if abort else at_work if is_held(book, run) else "has no process: --resume goes on"
+                    say(f"run {run.id} of {run.digest} {how}")
             for step in (step for run in runs if abort for step in steps_of_run(book, run.id).values()):
                 if step.state in ("sent", "unresolved"):
                     log(

@@ -25,7 +25,7 @@ from pulsar_advisor.model.plans.plan import Plan, digest_of
 from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.plans import find_plan, write_plan
 from pulsar_advisor.storage.root import Root
-from unit.execution.actors import ALICE, approved, run
+from unit.execution.actors import ALICE, approved, run, started
 from unit.execution.doubles import (
     B1,
     B2,
@@ -241,6 +241,20 @@ def test_whoever_aborts_a_run_is_given_the_calls_that_nobody_watches_any_more(
     shown = capsys.readouterr().err.splitlines()
     (line,) = [line for line in shown if "what became of its call is not known" in line]
     assert line.startswith(f"ATTENTION: step-001, {NAMESPACE}/{LOWER}: ")
+
+
+@pytest.mark.parametrize(
+    ("silent_s", "says"), [(0, "ends once its steps in flight are done"), (181, "has no process: --resume goes on")]
+)
+def test_whoever_pauses_a_run_is_given_whether_a_process_carries_it_out(
+    root: Root, ledger: Ledger, capsys: pytest.CaptureFixture[str], time: FakeTime, silent_s: int, says: str
+) -> None:
+    time.pass_s(-silent_s)
+    write_plan(root, PLAN)
+    started(ledger, PLAN)
+    place = ["--root", root.url, "--cluster", root.cluster]
+    assert exit_code(["apply", digest_of(PLAN), *place, "--pause"]) == 0
+    assert capsys.readouterr().out == f"run 1 of {digest_of(PLAN)} {says}\n"
 
 
 @pytest.mark.parametrize(("elsewhere", "says_how_to_go_on"), [(True, True), (False, False)], ids=["left", "failed"])
