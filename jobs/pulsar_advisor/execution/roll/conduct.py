@@ -279,16 +279,19 @@ def _whose_turn(seen: Progress) -> str:
 
 
 def _drained(roll: Roll, seen: Progress) -> Drained:
+    """What all plans of the turn left behind: it has several if the broker got bundles while it was drained."""
     assert seen.turn is not None, "a turn that was begun"
-    if (run := seen.run) is None or seen.turn.plan is None:
-        return Drained(seen.turn, {}, float("inf"))
-    confirmed = {name for name, record in seen.steps[run.id].items() if record.state == "confirmed"}
-    plan = recorded_plan(roll.ledger, seen.turn.plan)
-    destinations = {
-        step.bundle_name: step.destination for step in plan.steps if step.id in confirmed and step.destination
-    }
-    ended_at_ms = run.ended_at_ms or roll.ledger.now_ms()
-    return Drained(seen.turn, destinations, (roll.ledger.now_ms() - ended_at_ms) / 1000)
+    plans = {turn.plan for turn in seen.recorded.turns if turn.broker == seen.turn.broker}
+    destinations: dict[str, str] = {}
+    since_s = float("inf")
+    for run in (run for run in seen.runs if run.digest in plans):
+        confirmed = {name for name, record in seen.steps[run.id].items() if record.state == "confirmed"}
+        for step in recorded_plan(roll.ledger, run.digest).steps:
+            if step.id in confirmed and step.destination:
+                destinations[step.bundle_name] = step.destination
+        now_ms = roll.ledger.now_ms()
+        since_s = min(since_s, (now_ms - (run.ended_at_ms or now_ms)) / 1000)
+    return Drained(seen.turn, destinations, since_s)
 
 
 def _resumed(roll: Roll, seen: Progress) -> ApplyResult:

@@ -250,6 +250,29 @@ def test_where_the_leaders_view_can_not_be_seen_brokers_get_the_time_to_publish(
     assert cluster.time.ms - began_ms >= 890_000
 
 
+def test_the_leader_has_to_know_of_the_moves_of_all_plans_of_a_turn(
+    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    basket = next(iter(cluster.owned_bundles(B3)))
+    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+
+    def come(what: str) -> None:
+        if what == "after the call":
+            cluster.on_event = lambda _what: None
+            cluster.owners[basket] = B1
+
+    cluster.on_event = come
+    go_on(roll)
+    first, second = roll.look().runs
+    assert [record.bundle for record in roll.look().steps[second.id].values()] == [basket]
+    brokers.restart(B1)
+    brokers.unknown = {record.bundle for record in roll.look().steps[first.id].values()}
+    with pytest.raises(Refused, match="the leader doesn't know yet that"):
+        go_on_after(roll, B1)
+    brokers.unknown.clear()
+    assert outcome(go_on(roll)) == "done"
+
+
 def test_a_process_that_does_not_say_when_it_started_is_taken_at_the_persons_word(
     ledger: Ledger, cluster: FakeCluster, brokers: Brokers
 ) -> None:
