@@ -213,7 +213,8 @@ def _opened_roll(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple
     with opened_plan(plan, place, ledger) as opened:
         from pulsar_advisor.execution.roll.conduct import require_roll
 
-        require_roll(opened[0])
+        plan_of_roll, _, book = opened
+        require_roll(book, plan_of_roll)
         yield opened
 
 

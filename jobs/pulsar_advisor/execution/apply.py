@@ -16,7 +16,7 @@ from pulsar_advisor.execution.ledger.approvals import approvals_of_plan, record_
 from pulsar_advisor.execution.ledger.held_run import LEASE_MS, LeaseLost, is_held, start_run, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import lift_pause, request_pause
-from pulsar_advisor.execution.ledger.rolls import roll_under_way
+from pulsar_advisor.execution.ledger.rolls import roll_of_plan, roll_under_way
 from pulsar_advisor.execution.ledger.runs import abort_runs, end_parked_run, runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.switches import switched_off
@@ -267,7 +267,9 @@ def _refusals(
     digest = digest_of(plan)
     yield from malformed(plan)
     if (plan.shedder == ROLL) != (options.turns_before is not None):
-        yield f"the plan is a roll, whose turns wait for restarts: {reader().go_on_with_roll}"
+        of = roll_of_plan(ledger, digest)
+        what = "a roll, whose turns wait for restarts" if of in (None, digest) else f"a turn of the roll {of}"
+        yield f"the plan is {what}: {reader().go_on_with_roll}"
     if options.turns_before is None and (roll := roll_under_way(ledger, plan.identity.cluster_name)) is not None:
         yield f"the roll {roll} is under way on this cluster: wait for its end, or {reader().end_roll}"
     if not plan.executable_steps:

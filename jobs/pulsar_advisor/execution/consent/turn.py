@@ -11,7 +11,7 @@ from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.approvals import add_approval
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.proposals import add_proposal, proposals_of_plan
-from pulsar_advisor.execution.ledger.rolls import RollTurn, add_turn
+from pulsar_advisor.execution.ledger.rolls import RollTurn, active_run_of_roll, add_turn
 from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.model.errors import Refused
@@ -49,6 +49,8 @@ def begin_turn(
         # Nothing may come in between: whoever withdraws an approval withdraws those of the turns that there are.
         if session.get_one(Approval, base.id).withdrawn_at_ms is not None:
             raise Refused(f"the approval of {base.approver} was withdrawn")
+        if (run := active_run_of_roll(session, first)) is not None:
+            raise Refused(f"a turn of the roll is under way in run {run}, by another process: wait for its end")
         if turn.plan is not None and digest != first:
             for proposal in proposals:
                 add_proposal(ledger, session, seal(plan), Person(proposal.proposer, proposal.source), "")

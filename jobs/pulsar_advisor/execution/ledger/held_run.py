@@ -15,8 +15,9 @@ from pulsar_advisor.execution.ledger.pauses import RESUMED
 from pulsar_advisor.execution.ledger.plans import record_plan
 from pulsar_advisor.execution.ledger.runs import PARKED_AT_MS, is_parked, run_by_id
 from pulsar_advisor.execution.ledger.steps import StepValues, change_step, steps_of_run
-from pulsar_advisor.execution.ledger.tables import Approval, Base, Run, RunState, StepRecord, StepState
+from pulsar_advisor.execution.ledger.tables import Approval, Base, PlanSummary, Run, RunState, StepRecord, StepState
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
+from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, seal
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.storage.lease import renewed
@@ -224,6 +225,7 @@ def is_held(ledger: Ledger, run: Run) -> bool:
 def _who_is_active(ledger: Ledger, cluster_name: str) -> str:
     with ledger.reading() as session:
         run = session.scalar(select(Run).where(Run.cluster_name == cluster_name, Run.state == "active"))
+        plan = None if run is None else session.get(PlanSummary, run.digest)
     if run is None:
         return f"another run on cluster '{cluster_name}' was active a moment ago: try again"
     if is_parked(run):
@@ -232,10 +234,12 @@ def _who_is_active(ledger: Ledger, cluster_name: str) -> str:
             f"or once its pause is lifted. Wait for it, or {reader().end_run}"
         )
     age_s = (ledger.now_ms() - run.heartbeat_at_ms) // 1000
+    to_do = f"{reader().resume_run}, or {reader().end_run}"
+    if plan is not None and plan.shedder == ROLL:
+        to_do = f"{reader().go_on_with_roll}, or {reader().end_roll}"
     return (
         f"run {run.id} of plan {run.digest} is active on cluster '{cluster_name}': process {run.pid} on "
-        f"{run.host}, last heard from {age_s} s ago. Wait for it; if it crashed, {reader().resume_run}, "
-        f"or {reader().end_run}"
+        f"{run.host}, last heard from {age_s} s ago. Wait for it; if it crashed, {to_do}"
     )
 
 

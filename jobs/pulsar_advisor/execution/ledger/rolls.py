@@ -172,6 +172,12 @@ def plans_of_roll(session: Session, roll: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((roll, *(turn.plan for turn in _recorded(session, roll).turns if turn.plan))))
 
 
+def active_run_of_roll(session: Session, roll: str) -> int | None:
+    """The number of the run of one of its turns that is active; None if none is."""
+    active = select(Run.id).where(Run.digest.in_(plans_of_roll(session, roll)), Run.state == "active")
+    return session.scalars(active.limit(1)).one_or_none()
+
+
 def runs_of_roll(ledger: Ledger, roll: str) -> Sequence[Run]:
     """The runs of its turns, oldest first."""
     with ledger.reading() as session:

@@ -31,6 +31,7 @@ from pulsar_advisor.execution.ledger.rolls import (
     record_end,
     record_restarted,
     recorded_roll,
+    roll_of_plan,
     roll_under_way,
     take_up,
 )
@@ -219,14 +220,17 @@ def mind_the_balancer(roll: Roll) -> None:
         roll.progress(f"ATTENTION: the cluster's own balancer could not be switched on again: {error}")
 
 
-def require_roll(plan: Plan) -> None:
-    """Raise `Refused` for a plan that is no roll."""
+def require_roll(ledger: Ledger, plan: Plan) -> None:
+    """Raise `Refused` for a plan that is no roll, or only a turn of one."""
+    digest = digest_of(plan)
     if plan.shedder != ROLL:
-        raise Refused(f"{digest_of(plan)} is not a roll ({plan.title}): {reader().apply_plan}")
+        raise Refused(f"{digest} is not a roll ({plan.title}): {reader().apply_plan}")
+    if (of := roll_of_plan(ledger, digest)) not in (None, digest):
+        raise Refused(f"{digest} is a turn of the roll {of}: name the roll")
 
 
 def _require_to_go_on(roll: Roll) -> None:
-    require_roll(roll.plan)
+    require_roll(roll.ledger, roll.plan)
     seen = roll.look()
     _require_not_over(seen.recorded, roll.digest)
     other = roll_under_way(roll.ledger, roll.plan.identity.cluster_name)

@@ -16,16 +16,29 @@ from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
+from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.ledger.rolls import give_up, open_roll
 from pulsar_advisor.execution.ledger.tables import Approval
-from pulsar_advisor.execution.roll.conduct import NotBackYet, Roll, end, go_on, mind_the_balancer, pause
+from pulsar_advisor.execution.roll.conduct import NotBackYet, Roll, announce, end, go_on, mind_the_balancer, pause
 from pulsar_advisor.execution.roll.status import status_of
 from pulsar_advisor.execution.run.guard import GUARDED, OFF, left_off, restore_what_was_left
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused, UsageError
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, PlanDecision, digest_of
 from unit.execution.actors import ALICE, BOB, approved, run
-from unit.execution.doubles import B1, B2, B3, NAMESPACE, UPPER, FakeCluster, FakeTime, forecast, make_plan, unload_step
+from unit.execution.doubles import (
+    B1,
+    B2,
+    B3,
+    NAMESPACE,
+    UPPER,
+    FakeCluster,
+    FakeTime,
+    Killed,
+    forecast,
+    make_plan,
+    unload_step,
+)
 from unit.execution.roll.doubles import (
     OLIVE,
     ORDER,
@@ -374,6 +387,64 @@ def test_one_roll_at_a_time(ledger: Ledger, cluster: FakeCluster, brokers: Broke
         go_on(second)
     assert outcome(go_on(second)) is None, "planned anew: the broker is empty already"
     assert second.look().state == "drained"
+
+
+@pytest.fixture
+def killed_in_its_second_turn(roll: Roll, cluster: FakeCluster, brokers: Brokers) -> Roll:
+    """A roll whose process died while it drained the second broker, longer ago than its lease."""
+    go_on(roll)
+    brokers.restart(B1)
+
+    def die(what: str) -> None:
+        if what == "before the call":
+            cluster.on_event = lambda _what: None
+            raise Killed
+
+    cluster.on_event = die
+    with pytest.raises(Killed):
+        go_on_after(roll, B1)
+    cluster.time.pass_s(181)
+    return roll
+
+
+def test_what_to_do_about_a_turn_that_crashed_leads_to_its_roll(
+    killed_in_its_second_turn: Roll, ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    roll = killed_in_its_second_turn
+    (_, turn) = roll.look().recorded.turns
+    plan = recorded_plan(ledger, str(turn.plan))
+    with pytest.raises(Refused, match=f"plan {turn.plan} is active .*crashed, `pulsar-advisor roll continue` carries"):
+        run(approved(ledger, make_plan([unload_step()])), ledger, cluster)
+    with pytest.raises(Refused, match=f"the plan is a turn of the roll {roll.digest}: `pulsar-advisor roll continue`"):
+        run(plan, ledger, cluster, resume=True)
+    with pytest.raises(Refused, match=f"{turn.plan} is a turn of the roll {roll.digest}: name the roll"):
+        go_on(roll_of(plan, ledger, cluster, brokers))
+    assert outcome(go_on(roll)) == "done"
+
+
+def test_of_two_hosts_that_go_on_at_once_one_begins_the_turn(
+    roll: Roll, ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    go_on(roll)
+    brokers.restart(B1)
+    announce(ledger, roll.plan, B1, OLIVE)
+
+    def at_work(what: str) -> None:
+        if what == "before the call":
+            cluster.on_event = lambda _what: None
+            raise Killed  # for this test it goes on: its lease does
+
+    def planned_meanwhile(goal: Goal) -> tuple[Plan, str | None]:
+        cluster.on_event = at_work
+        with pytest.raises(Killed):
+            go_on(roll)
+        cluster.time.pass_s(1)
+        return roll_plan(cluster, goal.brokers), None
+
+    with pytest.raises(Refused, match="a turn of the roll is under way in run 2, by another process: wait for its end"):
+        go_on(roll_of(roll.plan, ledger, cluster, brokers, plan_anew=planned_meanwhile))
+    assert [turn.broker for turn in roll.look().recorded.turns] == [B1, B2]
+    assert roll.look().state == "moving"
 
 
 def test_apply_carries_out_no_roll_and_a_roll_no_other_plan(
