@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Final, TypeGuard
 
 from pulsar_advisor.execution import telemetry
@@ -67,7 +68,7 @@ def unload(run: OngoingRun, step: Step, record: StepRecord, boundaries: tuple[st
         deadline_s = deadline_of(run, sent_at_s, reply)
         owner = yield from _await_owner(run, step, topic, deadline_s, answered=reply.status == NO_CONTENT)
         if not isinstance(owner, str):
-            unresolved(run, step, f"answer {reply}; {_unowned(owner)}")
+            unresolved(run, step, f"answer {reply}; {_unowned(run, step, owner)}")
         if _arrived(owner, step):
             took_s = run.clock.monotonic_s() - sent_at_s
             telemetry.owned_after(took_s)
@@ -89,7 +90,7 @@ def settle_unload(run: OngoingRun, step: Step, record: StepRecord, until_s: floa
     if has_held(run) and isinstance(owner, str) and not _arrived(owner, step):
         failed(run, step, f"the bundle reached its destination, but did not stay: it is on {owner}")
     elif not isinstance(owner, str):
-        unresolved(run, step, _unowned(owner))
+        unresolved(run, step, _unowned(run, step, owner))
     elif step.destination is None and owner == step.source:
         failed(run, step, f"it is on {owner}; whether it was unloaded can't be seen, so it is not repeated")
     elif owner == step.source:
@@ -194,10 +195,13 @@ def _owner(run: OngoingRun, step: Step) -> Owner:
     return seen_by(lambda: find_owner(run.cluster, step.namespace, step.bundle, likely))
 
 
-def _unowned(owner: Unread | None) -> str:
-    if owner is None:
+def _unowned(run: OngoingRun, step: Step, owner: Unread | None) -> str:
+    if owner is not None:
+        return f"who owns the bundle can't be read, {owner.why}"
+    boundaries = seen_by(lambda: run.cluster.boundaries(step.namespace))
+    if isinstance(boundaries, Unread) or step.bundle in map("_".join, pairwise(boundaries)):
         return "no broker has taken the bundle over"
-    return f"who owns the bundle can't be read, {owner.why}"
+    return "the bundle is no more: it was split, or its namespace was deleted"
 
 
 def _arrived(owner: Owner, step: Step) -> TypeGuard[str]:

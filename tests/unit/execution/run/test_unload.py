@@ -99,3 +99,18 @@ def test_a_look_up_that_nobody_answers_is_repeated(ledger: Ledger, cluster: Fake
     cluster.look_up = without_a_leader_at_first  # type: ignore[method-assign]
     assert run(approved(ledger, make_plan([unload_step()])), ledger, cluster).outcome == "done"
     assert len(asked) == 3
+
+
+@pytest.mark.parametrize("bounds", [[], [0, 0x40000000, 0x80000000, 0xFFFFFFFF]], ids=["deleted", "split"])
+def test_a_bundle_that_is_no_more_is_not_waited_for_by_name(
+    ledger: Ledger, cluster: FakeCluster, bounds: list[int]
+) -> None:
+    def vanish(what: str) -> None:
+        if what == "after the call":
+            cluster.owners.pop(BUNDLE)
+            cluster.bounds[NAMESPACE] = bounds
+
+    cluster.on_event = vanish
+    result = run(approved(ledger, make_plan([unload_step()])), ledger, cluster)
+    assert result.steps[0].state == "unresolved"
+    assert "the bundle is no more: it was split, or its namespace was deleted" in result.steps[0].detail
