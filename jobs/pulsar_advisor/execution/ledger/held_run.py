@@ -132,10 +132,18 @@ class HeldRun:
 
 
 def start_run(ledger: Ledger, plan: Plan, approval: Approval) -> HeldRun:
-    """Start a run with all executable steps pending. Raises `Refused` if the cluster has another active run."""
+    """Start a run with all executable steps pending.
+
+    Raises `Refused` if the cluster has another active run, or if somebody else has begun one of this plan meanwhile.
+    """
     try:
         with ledger.writing() as session:
             record = record_plan(ledger, session, seal(plan))
+            begun = select(Run).where(Run.digest == record.digest, Run.state.in_(("done", "stopped", "aborted")))
+            if (other := session.scalars(begun.limit(1)).one_or_none()) is not None:
+                raise Refused(
+                    f"run {other.id} of this plan was begun by somebody else, and is {other.state}: look again"
+                )
             run = Run(
                 digest=record.digest,
                 cluster_name=plan.identity.cluster_name,

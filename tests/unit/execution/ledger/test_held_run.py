@@ -10,10 +10,11 @@ import pytest
 
 from pulsar_advisor.execution.ledger import held_run
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
-from pulsar_advisor.execution.ledger.held_run import LeaseLost, is_held, take_over
+from pulsar_advisor.execution.ledger.held_run import LeaseLost, is_held, start_run, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.runs import run_by_id, runs_of_plan
+from pulsar_advisor.execution.ledger.tables import RunState
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.storage.process import Process, this_process
@@ -46,6 +47,23 @@ def test_one_run_per_cluster_is_active(ledger: Ledger) -> None:
     other = approved(ledger, make_plan([unload_step()], seed=1))
     with pytest.raises(Refused, match=r"run 1 of plan sha256:.* is active on cluster 'live': process"):
         started(ledger, other)
+
+
+@pytest.mark.parametrize("state", ["done", "stopped", "aborted"])
+def test_whoever_begins_a_plan_that_somebody_else_has_begun_and_ended_meanwhile_is_refused(
+    ledger: Ledger, state: RunState
+) -> None:
+    plan = make_plan([unload_step()])
+    started(ledger, plan).end(state, "")
+    with pytest.raises(Refused, match=f"run 1 of this plan was begun by somebody else, and is {state}: look again"):
+        start_run(ledger, plan, approvals_of_plan(ledger, digest_of(plan))[0])
+    assert len(runs_of_plan(ledger, digest_of(plan))) == 1
+
+
+def test_a_run_that_was_refused_is_no_obstacle(ledger: Ledger) -> None:
+    plan = make_plan([unload_step()])
+    started(ledger, plan).end("refused", "")
+    assert start_run(ledger, plan, approvals_of_plan(ledger, digest_of(plan))[0]).id == 2
 
 
 def test_another_cluster_may_have_its_own_run(ledger: Ledger) -> None:
