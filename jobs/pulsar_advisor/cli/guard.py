@@ -49,8 +49,14 @@ def restore(
         from pulsar_advisor.stages.apply import restore_what_was_left
 
         person = None if as_ is None else person_on_command_line(as_)
-        for name in names:
-            restore_what_was_left(name, book, connection.options(place).required_admin, log, person)
+        refusals: list[Refused] = []
+        for name in names:  # all that Pulsar has called the cluster; what is off under an earlier name hides no other
+            try:
+                restore_what_was_left(name, book, connection.options(place).required_admin, log, person)
+            except Refused as refused:
+                refusals.append(refused)
+        if refusals:
+            raise refusals[0]
         _say_what_is_off(book, names, json=json)
 
 

@@ -12,10 +12,11 @@ import pytest
 from pulsar_advisor.cli import exit_code
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
+from pulsar_advisor.execution.ledger.switches import record_switching_off
 from pulsar_advisor.execution.run.guard import OFF
 from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.storage.root import Root
-from unit.execution.actors import approved, run
+from unit.execution.actors import approved, run, started
 from unit.execution.doubles import FakeCluster, FakeTime, make_plan, unload_step
 
 SHEDDING, SPLITTING = "loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled"
@@ -78,6 +79,19 @@ def test_the_list_of_runs_says_so_until_then(
     cluster.rejects_overrides = False
     assert guard("restore") == 0
     assert "balancer still off:" not in shown()
+
+
+def test_what_is_off_under_an_earlier_name_of_the_cluster_does_not_keep_the_present_one_from_being_restored(
+    guard: Guard, cluster: FakeCluster, ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    identity = PLAN.identity.model_copy(update={"cluster_name": "earlier"})
+    held = started(ledger, make_plan([unload_step()], identity=identity))
+    record_switching_off(held, SHEDDING, None, OFF, {})
+    held.end("stopped", "lost")
+    cluster.rejects_overrides = False
+    assert guard("restore") == 4
+    assert "the connection reaches cluster 'live', not 'earlier'" in capsys.readouterr().err
+    assert cluster.overrides == {}
 
 
 def test_a_person_may_leave_it_off(guard: Guard, cluster: FakeCluster, ledger: Ledger) -> None:
