@@ -241,11 +241,11 @@ def apply(
         from pulsar_advisor.cli.signals import deferred_signals
         from pulsar_advisor.documents.receipts import EndedRun
         from pulsar_advisor.execution.apply import abort as end_run
+        from pulsar_advisor.execution.apply import left_open
         from pulsar_advisor.execution.apply import pause as pause_run
         from pulsar_advisor.execution.cluster.probe import PublishProbe
         from pulsar_advisor.execution.ledger.held_run import is_held
         from pulsar_advisor.execution.ledger.runs import run_by_id
-        from pulsar_advisor.execution.ledger.steps import steps_of_run
         from pulsar_advisor.execution.person import person_on_command_line, system_user
         from pulsar_advisor.execution.run.options import ApplyOptions
         from pulsar_advisor.execution.telemetry import LOGGER
@@ -267,12 +267,9 @@ def apply(
                     at_work = "ends once its steps in flight are done"
                     how = "ended" if abort else at_work if is_held(book, run) else "has no process: --resume goes on"
                     say(f"run {run.id} of {run.digest} {how}")
-            for step in (step for run in runs if abort for step in steps_of_run(book, run.id).values()):
-                if step.state in ("sent", "unresolved"):
-                    log(
-                        f"ATTENTION: {step.step_id}, {step.bundle}: what became of its call is not known, and no run "
-                        "blocks its range any more: see who owns it before any bundle of that range is unloaded"
-                    )
+            if abort:
+                for line in left_open(book, runs):
+                    log(line)
             if is_off:
                 raise Ended(BalancerStillOff.exit_code)
             return

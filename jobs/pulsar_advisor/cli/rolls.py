@@ -201,7 +201,8 @@ def end(
         from pulsar_advisor.execution.roll.status import status_of
 
         with _reached(document, root, book, place, connection, policy, ledger, "local[*]") as roll:
-            end_roll(book, document, person_on_command_line(as_), comment)
+            for line in end_roll(book, document, person_on_command_line(as_), comment):
+                log(line)
             mind_the_balancer(roll)
         found = status_of(book, document)
     _show(found, json=json)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Final
@@ -173,6 +173,16 @@ def abort(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
     if not ended:
         raise Refused(f"no run of {digest_of(plan)} is active or stopped: there is nothing to abort")
     return ended
+
+
+def left_open(ledger: Ledger, ended: Iterable[Run]) -> Iterator[str]:
+    """What to mind after the end of runs: each call whose outcome is unknown, and which no run settles any more."""
+    for record in (record for run in ended for record in steps_of_run(ledger, run.id).values()):
+        if record.state in ("sent", "unresolved"):
+            yield (
+                f"ATTENTION: {record.step_id}, {record.bundle}: what became of its call is not known, and no run "
+                "blocks its range any more: see who owns it before any bundle of that range is unloaded"
+            )
 
 
 def pause(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:

@@ -7,13 +7,13 @@ each call is seen on the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
 from pulsar_advisor.documents.apply_result import ApplyResult
-from pulsar_advisor.execution.apply import apply_plan
+from pulsar_advisor.execution.apply import apply_plan, left_open
 from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.cluster.restart_port import LeadersView, RestartPort
@@ -180,18 +180,22 @@ def _has_nothing_left(roll: Roll, seen: Progress) -> bool:
     return True
 
 
-def end(ledger: Ledger, plan: Plan, person: Person, comment: str = "") -> None:
-    """End a roll for good, with its runs and its approval; its balancer is for `mind_the_balancer` to restore.
+def end(ledger: Ledger, plan: Plan, person: Person, comment: str = "") -> Sequence[str]:
+    """End a roll for good, with its runs and its approval; return what is to be minded, see `left_open`.
+
+    Its balancer is for `mind_the_balancer` to restore.
 
     Raises `Refused` if it is over.
     """
     seen, digest = progress_of(ledger, plan), digest_of(plan)
     _require_not_over(seen.recorded, digest)
     record_end(ledger, digest, f"ended by {person.name} ({person.source})")
+    to_mind: list[str] = []
     for of_turn in dict.fromkeys(run.digest for run in seen.runs):
-        abort_runs(ledger, of_turn, person)
+        to_mind += left_open(ledger, abort_runs(ledger, of_turn, person))
     with suppress(Refused):  # it has expired, or was withdrawn before
         withdraw(ledger, digest, person, comment)
+    return to_mind
 
 
 def _require_not_over(recorded: RecordedRoll, digest: str) -> None:
@@ -273,7 +277,9 @@ def _confirm(roll: Roll, wait_s: float) -> None:
 def _end_stopped_run(roll: Roll, seen: Progress, person: Person) -> None:
     """A run that ended early ends for good, in a person's name."""
     if seen.state == "stopped" and seen.turn is not None and seen.turn.plan is not None:
-        abort_runs(roll.ledger, seen.turn.plan, person)
+        ended = abort_runs(roll.ledger, seen.turn.plan, person)
+        for line in left_open(roll.ledger, ended):
+            roll.progress(line)
 
 
 def _whose_turn(seen: Progress) -> str:

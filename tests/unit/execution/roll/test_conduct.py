@@ -422,6 +422,19 @@ def test_what_to_do_about_a_turn_that_crashed_leads_to_its_roll(
     assert outcome(go_on(roll)) == "done"
 
 
+def test_a_turn_that_is_ended_half_way_leaves_no_call_unnamed(killed_in_its_second_turn: Roll) -> None:
+    lines: list[str] = []
+    assert outcome(go_on(replace(killed_in_its_second_turn, progress=lines.append), anew=OLIVE)) == "done"
+    (line,) = [line for line in lines if "what became of its call is not known" in line]
+    assert line.startswith("ATTENTION: step-001, ")
+
+
+def test_nor_does_the_end_of_a_roll(killed_in_its_second_turn: Roll) -> None:
+    roll = killed_in_its_second_turn
+    (line,) = end(roll.ledger, roll.plan, OLIVE)
+    assert line.startswith("ATTENTION: step-001, ")
+
+
 def test_of_two_hosts_that_go_on_at_once_one_begins_the_turn(
     roll: Roll, ledger: Ledger, cluster: FakeCluster, brokers: Brokers
 ) -> None:
