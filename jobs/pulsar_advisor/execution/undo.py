@@ -135,9 +135,11 @@ def _is_confirmed(records: Mapping[str, StepRecord], step: Step) -> bool:
 
 
 def _parts(step: Step, boundaries: Sequence[str]) -> Iterator[str]:
-    """The current bundles that make up the bundle of a step; none if its namespace is gone."""
+    """The current bundles that make up the bundle of a step; none if its namespace is gone, or is another one now."""
     lower, upper = parse_range(step.bundle)
     bounds = [bound for bound in (int(text, 16) for text in boundaries) if lower <= bound <= upper]
+    if not {lower, upper} <= {*bounds}:  # splits only add boundaries
+        return iter(())
     return (format_range(*pair) for pair in pairwise(bounds))
 
 
@@ -145,7 +147,8 @@ def _moves_back(plan: Plan, step: Step, origin: str, now: Present) -> Iterator[S
     boundaries = now.boundaries[step.namespace]
     parts = list(_parts(step, boundaries))
     if not parts:
-        yield _impossible(step, f"namespace {step.namespace} does not exist any more")
+        again = ", but was created again, with other bundles" if boundaries else ""
+        yield _impossible(step, f"namespace {step.namespace} does not exist any more{again}")
     for number, part in enumerate(parts, start=1):
         whole = part == step.bundle
         at = now.owners[f"{step.namespace}/{part}"]

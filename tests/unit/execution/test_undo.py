@@ -217,3 +217,15 @@ def test_a_step_of_which_nothing_was_seen_is_left_out_in_a_whole_sentence(ledger
     assert left_out(propose_undo(plan, ledger, cluster)) == {
         "undo-step-002": "step-002 was not confirmed (sent). Look where the bundle is"
     }
+
+
+def test_a_namespace_that_was_created_again_with_other_bundles_is_left_alone(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = make_plan([unload_step(1)])
+    run(approved(ledger, plan), ledger, cluster)
+    cluster.bounds[NAMESPACE] = [0, 0x40000000, 0xFFFFFFFF]
+    cluster.owners = {f"{NAMESPACE}/{text}": B2 for text in ("0x00000000_0x40000000", "0x40000000_0xffffffff")}
+    assert left_out(propose_undo(plan, ledger, cluster)) == {
+        "undo-step-001": "namespace shop/orders does not exist any more, but was created again, with other bundles"
+    }
