@@ -55,7 +55,10 @@ def propose_undo(plan: Plan, ledger: Ledger, cluster: ClusterPort) -> Plan:
     digest = digest_of(plan)
     runs = runs_of_plan(ledger, digest)
     if any(run.state == "active" for run in runs):
-        raise Refused(f"{digest} is being carried out: wait for its run to end, or {reader().end_run}")
+        raise Refused(
+            f"{digest} is being carried out: wait for its run to end; if it crashed, {reader().resume_run}, or "
+            f"{reader().end_run}"
+        )
     records = {name: record for run in runs for name, record in steps_of_run(ledger, run.id).items() if record.attempts}
     moved = [step for step in plan.executable_steps if step.action == "unload" and _is_confirmed(records, step)]
     if not moved:

@@ -17,6 +17,7 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.load.base_load import base_load
 from pulsar_advisor.model.plans.plan import BrokerForecast, Plan, digest_of
+from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.usage.forecast import Outlook, forecast
 
@@ -40,7 +41,10 @@ def settled_run(plan: Plan, ledger: Ledger) -> tuple[Run, int]:
     digest = digest_of(plan)
     runs = runs_of_plan(ledger, digest)
     if any(run.state == "active" for run in runs):
-        raise Refused(f"{digest} is being carried out: verify when its run has ended")
+        raise Refused(
+            f"{digest} is being carried out: verify when its run has ended; if it crashed, {reader().resume_run}, or "
+            f"{reader().end_run}"
+        )
     for run in reversed(runs):
         if run.state in _SETTLED and run.ended_at_ms is not None:
             return run, run.ended_at_ms

@@ -18,7 +18,7 @@ from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from states import BrokerRow, BundleRow, cluster_state
-from unit.execution.actors import approved, run
+from unit.execution.actors import approved, run, started
 from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, FakeCluster, make_plan, split_step, unload_step
 
 SETTINGS = resolve_settings("4.0.8").values
@@ -150,6 +150,14 @@ def test_a_capture_of_another_cluster_is_refused(ledger: Ledger, done: FakeClust
 def test_a_plan_that_was_never_carried_out_can_not_be_verified(ledger: Ledger, cluster: FakeCluster) -> None:
     approved(ledger, PLAN)
     with pytest.raises(Refused, match="was never carried out"):
+        verify(ledger, captured(cluster))
+
+
+def test_a_plan_whose_run_crashed_is_to_be_resumed_or_ended_before_it_is_verified(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    started(ledger, PLAN)
+    with pytest.raises(Refused, match="if it crashed, `apply` it with --resume, or end it with `apply --abort`"):
         verify(ledger, captured(cluster))
 
 
