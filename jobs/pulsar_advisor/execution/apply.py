@@ -159,9 +159,13 @@ def _not_drained(plan: Plan, cluster: ClusterPort, progress: Progress, clock: Cl
         return ""
     progress(f"looking whether clients use anything on {some_of(plan.goal.brokers)}")
     try:
-        return left_on(cluster, plan.goal.brokers, clock, interruption).sentence
+        # A plan that has been carried out is not refused: this may be any cluster, on which those brokers own nothing.
+        unknown = foreign(plan, cluster.cluster_name(), cluster.active_brokers())
+        if unknown is None:
+            return left_on(cluster, plan.goal.brokers, clock, interruption).sentence
     except AdvisorError as error:  # the steps are done, whatever this is
-        return f"whether clients use anything there isn't known: {error}"
+        unknown = str(error)
+    return f"whether clients use anything there isn't known: {unknown}"
 
 
 def abort(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:

@@ -114,3 +114,12 @@ def test_a_broker_that_can_not_be_looked_at_may_not_be_stopped(ledger: Ledger, c
     result = run(plan, ledger, cluster)
     assert (result.outcome, result.goal_outcome) == ("done", "in part")
     assert "isn't known: connection refused" in result.sentence
+
+
+def test_a_broker_of_another_cluster_was_not_looked_at(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = drained(ledger, cluster)
+    assert run(plan, ledger, cluster).goal_outcome == "in part"
+    cluster.name, cluster.brokers, cluster.owners = "staging", {"10.9.9.9:8080"}, {}
+    result = run(plan, ledger, cluster)
+    assert (result.outcome, result.goal_outcome) == ("nothing_to_do", "in part")
+    assert "isn't known: the plan is for cluster 'live', but the brokers reached say 'staging'" in result.sentence
