@@ -11,7 +11,7 @@ import time
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.cookiejar import DefaultCookiePolicy
 from types import TracebackType
 from typing import Any, Final, Self
@@ -168,6 +168,8 @@ class Answer:
     body: bytes | bytearray
     clock: ClockDifference | None = None
     """The clock of the server that answered; None without a usable `Date`."""
+    redirects: int = 0
+    """How many brokers have seen the call before."""
 
     @property
     def text(self) -> str:
@@ -356,11 +358,11 @@ class AdminTransport:
         if "?" in address.target:
             raise ClusterUnreachable(f"{plain(url)}: not asked: a name in it would end the path")
         start = address.without_query
-        for _ in range(MAXIMUM_HOPS + 1):
+        for redirects in range(MAXIMUM_HOPS + 1):
             self._require_known(address, "not asked")
             answer, location = self._hop(method, address, params, body, limit_bytes)
             if location is None:
-                return answer
+                return replace(answer, redirects=redirects)
             address, params = self._redirect_target(address, location), None  # the target carries the query
         raise ClusterUnreachable(
             f"{start}: redirected more than {MAXIMUM_HOPS} times: brokers disagree on an owner or the leader; try again"

@@ -78,6 +78,8 @@ class Reply:
 
     status: int | None
     text: str
+    is_redirected: bool = False
+    """Whether another broker had passed the call on: then the leader may have taken it before."""
 
     @property
     def leaves_open(self) -> bool:

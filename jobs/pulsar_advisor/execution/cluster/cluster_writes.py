@@ -308,7 +308,7 @@ class AdminCluster:
             )
         except AdvisorError as error:
             return Reply(None, str(error))
-        return Reply(answer.status, answer.reason)
+        return Reply(answer.status, answer.reason, is_redirected=answer.redirects > 0)
 
     def look_up(self, topic: str) -> Reply:
         """Look up a topic as a client would."""

@@ -29,8 +29,10 @@ ELSEWHERE_S: Final = 3
 LOOK_UP_AFTER_S: Final = 3
 """How long clients have to bring back an unloaded bundle before the executor looks up one of its topics."""
 
-_NOTHING_HAPPENED: Final = frozenset({401, 409})
-"""Answers that reject an unload before the leader stores its destination: no permission, broker not active."""
+_NOT_PERMITTED: Final = 401
+_NOTHING_HAPPENED: Final = frozenset({_NOT_PERMITTED, 409})
+"""Answers that reject an unload before the leader stores its destination: no permission, broker not active. But the
+first one may also come from the owner, to which the leader has passed the call on."""
 
 HOLD_CUT_SHORT: Final = "hold cut short"
 """Kind of the event of a first step that is confirmed before its time, as the run is to end."""
@@ -214,4 +216,6 @@ def _is_clean_rejection(reply: Reply, step: Step) -> bool:
     """Whether an answer to an unload proves that it had no effect."""
     if reply.status is None or reply.leaves_open:
         return False
-    return reply.status in _NOTHING_HAPPENED or (step.destination is None and 400 <= reply.status < 500)
+    if step.destination is None:
+        return 400 <= reply.status < 500
+    return reply.status in _NOTHING_HAPPENED and not (reply.status == _NOT_PERMITTED and reply.is_redirected)

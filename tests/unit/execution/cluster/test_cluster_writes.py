@@ -245,6 +245,16 @@ def test_a_refusal_of_the_broker_comes_back_as_its_reason(httpserver: HTTPServer
     assert reply == Reply(409, "Not allowed unload namespace bundle to inactive destination broker")
 
 
+def test_a_refusal_is_known_to_come_from_a_broker_to_which_another_has_passed_the_call_on(
+    httpserver: HTTPServer, cluster: AdminCluster
+) -> None:
+    httpserver.expect_request(f"/admin/v2/namespaces/{NAMESPACE}/{RANGE}/unload").respond_with_handler(
+        lambda _request: Response(status=307, headers={"Location": httpserver.url_for("/owner")})
+    )
+    httpserver.expect_request("/owner").respond_with_json({"reason": "token expired"}, status=401)
+    assert cluster.send(Unload(NAMESPACE, RANGE, "10.0.0.9:8080")) == Reply(401, "token expired", is_redirected=True)
+
+
 def test_a_name_in_a_plan_can_not_turn_its_call_into_another(httpserver: HTTPServer, cluster: AdminCluster) -> None:
     httpserver.expect_request(re.compile(".*")).respond_with_data(status=204)
     cluster.send(Unload("shop/orders?x=", RANGE, None))

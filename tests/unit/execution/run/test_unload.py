@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.model.errors import Refused
 from unit.execution.actors import approved, run
-from unit.execution.doubles import B1, B3, LOWER, NAMESPACE, FakeCluster, Killed, make_plan, unload_step
+from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, FakeCluster, Killed, make_plan, unload_step
 
 BUNDLE = f"{NAMESPACE}/{LOWER}"
 LOST, EXPIRED = Reply(None, "no answer within 75 s"), Reply(401, "token expired")
@@ -114,3 +116,12 @@ def test_a_bundle_that_is_no_more_is_not_waited_for_by_name(
     result = run(approved(ledger, make_plan([unload_step()])), ledger, cluster)
     assert result.steps[0].state == "unresolved"
     assert "the bundle is no more: it was split, or its namespace was deleted" in result.steps[0].detail
+
+
+@pytest.mark.parametrize(("destination", "state"), [(B2, "unresolved"), (None, "failed")])
+def test_an_owner_that_permits_nothing_leaves_the_destination_on_the_leader(
+    ledger: Ledger, cluster: FakeCluster, destination: str | None, state: str
+) -> None:
+    cluster.replies, cluster.fails = [replace(EXPIRED, is_redirected=True)] * 3, True
+    result = run(approved(ledger, make_plan([unload_step(destination=destination)])), ledger, cluster)
+    assert result.steps[0].state == state
