@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.planning.kinds.goal import ceiling_of
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS, refusals
 from pulsar_advisor.storage.root import Root
@@ -13,14 +14,15 @@ def room_of(root: Root, snapshot: str, ceiling_ratio: float | None = None) -> Ro
     """The room in the judged view of a validated snapshot, under a ceiling: by default the overload threshold.
 
     Raises `DataNotFit` if validation did not pass or set too much aside, or an input is missing that every move
-    depends on.
+    depends on, and `UsageError` as `ceiling_of`: what is said of this room has to hold for a plan.
     """
     inputs_of(root, snapshot)
     settings = settings_of(root, snapshot, {}).values
+    ceiling = ceiling_of(ceiling_ratio, settings.load_balancer_broker_overloaded_threshold_percentage / 100)
     require_coverage(root, snapshot, "judged", settings)
     state, earlier = fit_states(root, snapshot, "judged", None, {}, settings)
     if lacks := refusals("the room for bundles", "shedder", EVERY_UNLOAD_READS, state):
         raise DataNotFit(lacks[0].sentence)
     if not state.brokers.available.any():
         raise DataNotFit(f"snapshot {snapshot} has no active broker with fit figures: capture again")
-    return Room.of(state, settings, earlier, ceiling_ratio)
+    return Room.of(state, settings, earlier, ceiling)

@@ -22,22 +22,38 @@ def check_goal(goal: Goal) -> None:
     if goal.target_ratio is not None and not kind.has_target:
         raise UsageError(f"{goal.kind} has no target usage: omit --to")
     for option, ratio in (("--to", goal.target_ratio), ("--ceiling", goal.ceiling_ratio)):
-        if ratio is not None and not 0.0 < ratio <= 1.0:
-            raise UsageError(f"{option} {ratio:.0%} is out of bounds: give a percentage from 1% to 100%")
+        if ratio is not None:
+            check_usage(option, ratio)
+
+
+def check_usage(option: str, ratio: float) -> None:
+    """Raise `UsageError` for a usage that no broker can be held to."""
+    if not 0.0 < ratio <= 1.0:
+        raise UsageError(f"{option} {ratio:.0%} is out of bounds: give a percentage from 1% to 100%")
+
+
+def ceiling_of(asked: float | None, overloaded_ratio: float) -> float:
+    """The ceiling of a cluster, by default its overload threshold.
+
+    Raises `UsageError` for one above the threshold: `apply` moves no bundle to a broker that it would overload.
+    """
+    if asked is None:
+        return overloaded_ratio
+    check_usage("--ceiling", asked)
+    if asked > overloaded_ratio:
+        raise UsageError(
+            f"--ceiling {asked:.0%} is above the overload threshold of {overloaded_ratio:.0%} "
+            "(loadBalancerBrokerOverloadedThresholdPercentage), and `apply` overloads no broker"
+        )
+    return asked
 
 
 def resolved_goal(goal: Goal, broker_ids: Sequence[str], overloaded_ratio: float) -> Goal:
     """The same goal with the ids of its brokers and a ceiling, which by default is the overload threshold.
 
-    Raises `UsageError` for a broker that the cluster doesn't have, and for a ceiling above the overload threshold
-    (`overloaded_ratio`): `apply` moves no bundle to a broker that it would overload.
+    Raises `UsageError` for a broker that the cluster doesn't have, and as `ceiling_of`.
     """
-    ceiling = overloaded_ratio if goal.ceiling_ratio is None else goal.ceiling_ratio
-    if ceiling > overloaded_ratio:
-        raise UsageError(
-            f"--ceiling {ceiling:.0%} is above the overload threshold of {overloaded_ratio:.0%} "
-            "(loadBalancerBrokerOverloadedThresholdPercentage), and `apply` overloads no broker"
-        )
+    ceiling = ceiling_of(goal.ceiling_ratio, overloaded_ratio)
     brokers, onto = resolved_brokers(goal.brokers, broker_ids), resolved_brokers(goal.onto, broker_ids)
     if plan_kind(goal.kind).in_order:
         brokers = brokers_in_order(goal.brokers, broker_ids)

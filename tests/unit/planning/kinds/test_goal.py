@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.planning.kinds.goal import check_goal, resolved_goal
+from pulsar_advisor.planning.kinds.goal import ceiling_of, check_goal, resolved_goal
 from pulsar_advisor.planning.requests.request import Request
 
 BROKERS = ("broker-1.eu:8080", "broker-10.eu:8080", "broker-2.eu:8080")
@@ -30,6 +30,13 @@ def test_what_a_kind_does_not_take_is_refused_before_anything_is_read(goal: Goal
         check_goal(goal)
     with pytest.raises(UsageError, match=message):
         Request(goal=goal)
+
+
+def test_the_ceiling_is_the_overload_threshold_or_a_lower_one() -> None:
+    assert (ceiling_of(None, 0.85), ceiling_of(0.85, 0.85), ceiling_of(0.7, 0.85)) == (0.85, 0.85, 0.7)
+    for asked, message in ((0.95, "95% is above the overload threshold of 85%"), (6.0, "600% is out of bounds")):
+        with pytest.raises(UsageError, match=f"--ceiling {message}"):
+            ceiling_of(asked, 0.85)
 
 
 def test_a_broker_is_named_by_its_id_or_the_beginning_of_its_host() -> None:
