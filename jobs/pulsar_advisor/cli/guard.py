@@ -90,14 +90,15 @@ def _say_what_is_off(ledger: Ledger, names: list[str], *, json: bool) -> None:
     if json:
         print_json([LeftOff(**vars(switch), cluster_name=name) for name, switch in left])
     else:
-        say_lines([warning(switch, name) for name, switch in left] or ["nothing is left off"])
+        nothing = "nothing is left off" if names else "the ledger has no plan of this cluster: no run left anything off"
+        say_lines([warning(switch, name) for name, switch in left] or [nothing])
     if left:
         raise Ended(BalancerStillOff.exit_code)
 
 
 @contextmanager
 def _opened(place: Place, ledger: LedgerPlace) -> Iterator[tuple[Ledger, list[str]]]:
-    """The ledger, and Pulsar's own names for the cluster. Raises `Refused` without a ledger."""
+    """The ledger, and Pulsar's own names for the cluster. Raises `Refused` without one, and as `require_known`."""
     from pulsar_advisor.execution.ledger.lists import cluster_names
     from pulsar_advisor.execution.ledger.opening import ledger_exists, open_ledger
 
@@ -107,4 +108,7 @@ def _opened(place: Place, ledger: LedgerPlace) -> Iterator[tuple[Ledger, list[st
             f"cluster '{root.cluster}' has no ledger, so no run was ever recorded: name one with --ledger URL"
         )
     with closing(open_ledger(address)) as book:
-        yield book, sorted(cluster_names(book, root.cluster))
+        names = sorted(cluster_names(book, root.cluster))
+        if not names:
+            root.require_known()
+        yield book, names

@@ -10,7 +10,7 @@ from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.bounds import TREND_DAYS
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.text.some_of import count
-from pulsar_advisor.storage.root import LATEST
+from pulsar_advisor.storage.root import LATEST, Root
 
 _DAYS: Final = 28
 _EVER: Final = "99999999"
@@ -57,9 +57,7 @@ def show_days(*, place: Place = Place(), json: Json = False) -> None:
 
     root = place.open()
     days, unreadable = folded_days(root)
-    if not days and not unreadable:
-        root.require_known()
-    none = [f"no day of cluster '{root.cluster}' was folded yet"]
+    none = [] if days or unreadable else [_no_day(root)]
     for line in unreadable:
         log(line)
     print_json(days) if json else say_lines([one.line for one in days] or none)
@@ -69,8 +67,9 @@ def verify_days(*, place: Place = Place(), ledger: LedgerPlace = LedgerPlace()) 
     """Compare all folded days with their hashes, in the ledger too; ends with exit code 3 unless all are as written."""
     from pulsar_advisor.stages.verify_history import run as verify
 
-    days, found = verify(place.open(), ledger.existing(place))
-    say_lines(found or [f"{count(days, 'day')} as written"])
+    root = place.open()
+    days, found = verify(root, ledger.existing(place))
+    say_lines(found or [f"{count(days, 'day')} as written" if days else _no_day(root)])
     if found:
         raise Ended(DataNotFit.exit_code)
 
@@ -140,3 +139,9 @@ def index(*, place: Place = Place(), days: int = _DAYS) -> None:
 
     TREND_DAYS.check(days)
     say(write_index(place.open(), days))
+
+
+def _no_day(root: Root) -> str:
+    """What is said of a cluster without a folded day. Raises `UsageError` if the root has others only."""
+    root.require_known()
+    return f"no day of cluster '{root.cluster}' was folded yet"

@@ -111,3 +111,10 @@ def test_as_json_it_has_what_the_ledger_knows(
 def test_without_a_ledger_there_is_nothing_to_look_at(guard: Guard, capsys: pytest.CaptureFixture[str]) -> None:
     assert guard() == 4
     assert "has no ledger, so no run was ever recorded" in capsys.readouterr().err
+
+
+def test_it_is_said_that_the_ledger_knows_no_plan_of_a_cluster(
+    root: Root, cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(["guard", "--root", root.url, "--cluster", "another"]) == 0
+    assert capsys.readouterr().out == "the ledger has no plan of this cluster: no run left anything off\n"

@@ -89,7 +89,9 @@ def test_a_comment_can_not_pass_for_an_event(plan: Plan, capsys: pytest.CaptureF
     assert lines[-1].endswith(f"fine\\n{forged}")
 
 
-@pytest.mark.parametrize("verb", [["plans"], ["runs"], ["snapshots", "list"], ["recommend"]])
+@pytest.mark.parametrize(
+    "verb", [["plans"], ["runs"], ["snapshots", "list"], ["recommend"], ["guard"], ["history", "verify"]]
+)
 def test_an_unknown_cluster_names_those_that_there_are(
     verb: list[str], plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
