@@ -84,9 +84,11 @@ def open_plan(root: Root, name: str) -> Plan:
     Hexadecimal digits, with or without `sha256:`, are a digest; anything else is a path. Raises `UsageError`, with the
     candidates, unless the digits identify exactly one plan of the cluster; otherwise as `read_plan`.
     """
-    if _DIGEST.fullmatch(name) is None:
-        return read_plan(name)
-    return find_plan(root, name).load(root)
+    if _DIGEST.fullmatch(name) is not None:
+        return find_plan(root, name).load(root)
+    if not UPath(name).exists():
+        raise UsageError(f"{name} does not exist, and no digest begins so (0 to 9, a to f): {reader().see_plans}")
+    return read_plan(name)
 
 
 def find_plan(root: Root, digits: str) -> PlanReference:

@@ -50,6 +50,12 @@ def test_an_unknown_digest_is_answered_with_where_to_look(root: Root, name: str)
         open_plan(root, name)
 
 
+@pytest.mark.parametrize("name", ["665033a7z", "665033A7", " 665033a7"])
+def test_what_is_neither_a_digest_nor_a_file_is_answered_with_where_to_look(root: Root, name: str) -> None:
+    with pytest.raises(UsageError, match=r"no digest begins so \(0 to 9, a to f\): `pulsar-advisor plans` lists them"):
+        open_plan(root, name)
+
+
 def test_digits_that_go_on_otherwise_than_the_digest_find_nothing(root: Root) -> None:
     plan = make_plan([unload_step()])
     write_plan(root, plan)
