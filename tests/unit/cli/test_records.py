@@ -78,6 +78,9 @@ def test_the_history_of_a_plan_is_all_that_happened_with_it(plan: Plan, capsys: 
     assert "approved: by bob" in approved
     assert exit_code(["runs", short(digest_of(plan)), "--json"]) == 0
     assert [event["kind"] for event in json.loads(capsys.readouterr().out)] == ["proposed", "approved"]
+    exit_code(["withdraw", short(digest_of(plan)), "--as", "bob"])
+    exit_code(["runs", short(digest_of(plan))])
+    assert capsys.readouterr().out.splitlines()[-1].endswith(")")  # no comment, and so no colon before it
 
 
 def test_a_comment_can_not_pass_for_an_event(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:

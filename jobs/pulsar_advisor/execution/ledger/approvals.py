@@ -99,7 +99,7 @@ def _withdraw(ledger: Ledger, session: Session, digest: str, person: Person, com
     for approval in approvals:
         approval.withdrawn_at_ms = ledger.now_ms()
     if approvals:
-        detail = f"by {person.name} ({person.source}): {comment}"
+        detail = f"by {person.name} ({person.source})" + (f": {comment}" if comment else "")
         ledger.add_event(session, digest, "withdrawn", detail, approvals)
     return len(approvals)
 
