@@ -80,7 +80,7 @@ class Subject:
 
 def _row(names: Sequence[str], kind: str, name: str) -> int:
     if name not in names:
-        raise UsageError(f"the snapshot has no {kind} '{name}'{nearest(name, names)}")
+        raise UsageError(f"the snapshot has no {kind} '{name}'{nearest(name, names)}; it has {some_of(names)}")
     return names.index(name)
 
 
