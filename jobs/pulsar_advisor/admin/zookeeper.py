@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self
@@ -102,7 +103,10 @@ class ZooKeeperConnection(BaseModel):
         client = self.client()
         try:
             try:
-                client.start(timeout=self.timeout_s)
+                with warnings.catch_warnings():
+                    # It asks to create a chroot that is missing, most likely a misspelt one; our own error names it.
+                    warnings.filterwarnings("ignore", "No chroot path exists")
+                    client.start(timeout=self.timeout_s)
             except (KazooTimeoutError, KazooException, OSError) as error:
                 what = f"no session within {self.timeout_s:g} s: check hosts, port and firewall"
                 if self.tls:

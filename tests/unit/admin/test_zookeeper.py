@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
+from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss, NoAuthError
 from pydantic import ValidationError
 
@@ -129,3 +131,26 @@ def test_an_unreachable_server_is_reported_in_one_line() -> None:
         connected(connection),
     ):
         pass
+
+
+class WithoutChroot(KazooClient):  # type: ignore[misc]
+    """A client whose server has no node where the address says that the metadata begins."""
+
+    connected = True
+
+    def start_async(self) -> Event:
+        event = Event()
+        event.set()
+        return event
+
+    def exists(self, path: str) -> None:
+        return None
+
+
+def test_a_misspelt_chroot_is_not_asked_to_be_created(
+    monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    monkeypatch.setattr("pulsar_advisor.admin.zookeeper.KazooClient", WithoutChroot)
+    with CONNECTION.session():
+        pass
+    assert [str(warning.message) for warning in recwarn] == []
