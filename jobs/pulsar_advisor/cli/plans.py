@@ -134,7 +134,7 @@ def approve(
             )
         )
     else:
-        say_lines(plan_lines(document))
+        say_lines(plan_lines(document, approval.throttle))
         if not_computed_here:
             say(f"- not computed here: {not_computed_here}")
         say_lines(f"- {limit}" for limit in approval.throttle.sentences())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from pulsar_advisor.model.text.some_of import count, some_of
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
 STEPS_SHOWN: Final = 20
 
 
-def plan_lines(plan: Plan) -> Iterator[str]:
-    """A plan for its approver: effect, steps, digest."""
+def plan_lines(plan: Plan, throttle: ApplyThrottle) -> Iterator[str]:
+    """A plan for its approver: effect, steps in the order in which they are sent, digest."""
+    from pulsar_advisor.execution.run.pace import sent_in_order
     from pulsar_advisor.model.plans.plan import digest_of
 
     steps = plan.executable_steps
@@ -38,7 +40,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     yield f"{plan.title}, cluster {plan.cluster}, snapshot {plan.snapshot}"
     what = f"{count(unloads, 'unload')}, {count(len(steps) - unloads, 'split')}"
     yield f"{what}; highest usage {_percent(before)} → {_percent(after)}"
-    for step in steps[:STEPS_SHOWN]:
+    for step in islice(sent_in_order(steps, throttle), STEPS_SHOWN):
         where = f"{step.source} → {step.destination or 'chosen by Pulsar'}" if step.action == "unload" else step.source
         yield f"  {step.id} {step.action:<6} {step.bundle_name} {where}"
     if len(steps) > STEPS_SHOWN:
@@ -229,7 +231,7 @@ def apply_lines(result: ApplyResult) -> Iterator[str]:
     """The result of each step, or the call it would send; the objections; and a summary sentence."""
     for step in result.steps:
         yield f"{step.id} {step.action:<6} {step.bundle} {step.state} {step.detail}".rstrip()
-        if result.outcome == "dry_run":
+        if result.outcome == "dry_run" and step.state == "pending":
             yield f"         {step.request}"
     for refusal in result.refusals:
         yield f"refused: {refusal}"

@@ -28,6 +28,7 @@ from pulsar_advisor.execution.run.guard import Guard, left_off, restore_what_was
 from pulsar_advisor.execution.run.observe import look
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, undisturbed
+from pulsar_advisor.execution.run.pace import sent_in_order
 from pulsar_advisor.execution.run.parking import Parked, ParkedRun, Parking
 from pulsar_advisor.execution.run.preconditions import (
     boundaries_after,
@@ -330,7 +331,7 @@ def _dry_run(
     refusals: tuple[str, ...],
     unfinished: Run | None,
 ) -> _End:
-    """The calls a run would send, and the objections. Each step is checked as if the earlier ones were done.
+    """The calls a run would send, in that order, and the objections. Each is checked as if those before it were done.
 
     Those of an `unfinished` run that have ended are left out.
     """
@@ -342,7 +343,7 @@ def _dry_run(
     accepts_worse = any("worse" in approval.consents for approval in approvals_of_plan(ledger, digest_of(plan)))
     records = {} if unfinished is None else steps_of_run(ledger, unfinished.id)
     left_out = {name for name, record in records.items() if record.state in ("failed", "skipped")}
-    for step in () if any(malformed(plan)) else plan.executable_steps:
+    for step in () if any(malformed(plan)) else sent_in_order(plan.executable_steps, throttle):
         state = records[step.id].state if step.id in records else "pending"
         if state == "confirmed":
             done.append(step)
@@ -368,16 +369,8 @@ def _dry_run(
             left_out.add(step.id)
         elif changed:
             changes.append(f"{step.id}, {step.bundle_name}: {changed}")
-        results.append(
-            AppliedStep(
-                id=step.id,
-                action=step.action,
-                bundle=step.bundle_name,
-                state="skipped" if changed else "pending",
-                detail=changed or ("would be sent" if state == "pending" else f"{state}: would be looked at first"),
-                request=call_of(step, plan.pulsar_version).request,
-            )
-        )
+        detail = changed or ("would be sent" if state == "pending" else f"{state}: would be looked at first")
+        results.append(_applied_step(plan, step, "skipped" if changed else "pending", detail))
         if step.id in left_out:
             continue
         done.append(step)
@@ -400,14 +393,18 @@ def _end(
     records: Mapping[str, StepRecord],
 ) -> _End:
     steps = tuple(
-        AppliedStep(
-            id=step.id,
-            action=step.action,
-            bundle=step.bundle_name,
-            state=records[step.id].state,
-            detail=records[step.id].observation,
-            request=call_of(step, plan.pulsar_version).request,
-        )
+        _applied_step(plan, step, records[step.id].state, records[step.id].observation)
         for step in plan.executable_steps
     )
     return _End(outcome, run, sentence, steps)
+
+
+def _applied_step(plan: Plan, step: Step, state: str, detail: str) -> AppliedStep:
+    return AppliedStep(
+        id=step.id,
+        action=step.action,
+        bundle=step.bundle_name,
+        state=state,
+        detail=detail,
+        request=call_of(step, plan.pulsar_version).request,
+    )

@@ -12,6 +12,7 @@ from time import tzset
 import pytest
 
 from pulsar_advisor.cli import exit_code
+from pulsar_advisor.cli.rendering import apply_lines, plan_lines
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -19,6 +20,7 @@ from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.person import system_user
 from pulsar_advisor.execution.run.options import ApplyOptions
+from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of
@@ -188,6 +190,22 @@ def test_whoever_approves_a_plan_too_old_to_be_applied_is_told(
     words = ["approve", digest_of(plan), "--as", "bob", "--accept-worse", "--policy", str(tmp_path / "policy.yaml")]
     assert exit_code([*words, "--root", root.url, "--cluster", root.cluster]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith(last_line)
+
+
+def test_whoever_approves_sees_the_steps_in_the_order_in_which_they_are_sent() -> None:
+    canary = unload_step(2, UPPER)
+    canary = canary.model_copy(update={"expect": canary.expect.model_copy(update={"topics": 1})})
+    lines = plan_lines(make_plan([unload_step(), canary]), DEFAULT_THROTTLE)
+    assert [line.split()[0] for line in lines if " unload " in line] == [canary.id, "step-001"]
+
+
+def test_a_preview_shows_only_calls_that_would_be_sent(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.owners[f"{NAMESPACE}/{LOWER}"] = B2
+    steps = [unload_step(), unload_step(2, UPPER)]
+    shown = run(make_plan(steps), ledger, cluster, dry_run=True, on_drift="skip")
+    lines = list(apply_lines(shown))
+    assert [line.split()[3] for line in lines[:2]] == ["skipped", "pending"]
+    assert [line.split()[0] for line in lines if "/unload?" in line] == ["PUT"]
 
 
 def test_no_policy_approves_a_plan_that_was_put_into_the_root(

@@ -540,6 +540,16 @@ def test_a_dry_run_tells_everything_that_speaks_against_the_plan(ledger: Ledger,
     assert [step.state for step in result.steps] == ["skipped", "pending"]
 
 
+def test_a_dry_run_is_in_the_order_in_which_steps_are_sent(ledger: Ledger, cluster: FakeCluster) -> None:
+    """The canary, of the fewest topics, comes first wherever the plan has it."""
+    canary = unload_step(2, UPPER, expect=MOVE.expect.model_copy(update={"topics": 1}))
+    plan = approved(ledger, make_plan([MOVE, canary]))
+    shown = run(plan, ledger, cluster, dry_run=True)
+    assert [step.id for step in shown.steps] == [canary.id, MOVE.id]
+    run(plan, ledger, cluster)
+    assert cluster.effects == [UPPER_BUNDLE, LOWER_BUNDLE]
+
+
 def test_before_2_11_a_split_in_halves_goes_without_positions(ledger: Ledger, cluster: FakeCluster) -> None:
     result = run(make_plan([CUT], pulsar_version="2.10.5"), ledger, cluster, dry_run=True)
     assert str(result.steps[0].request).endswith("/split?unload=false&splitAlgorithmName=range_equally_divide")
