@@ -18,11 +18,26 @@ from pulsar_advisor.model.bounds import (
     PER_NAMESPACE,
     PER_SOURCE,
     TOPICS_PER_MINUTE,
+    Bounds,
 )
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.text.some_of import count
 
 Drift = Literal["stop", "skip"]
+
+
+_BOUNDS: Final[Mapping[str, Bounds]] = {
+    "max_age_s": MAX_AGE,
+    "pause_s": PAUSE_BETWEEN,
+    "canary_hold_s": CANARY_HOLD,
+    "error_budget": ERROR_BUDGET,
+    "in_flight": IN_FLIGHT,
+    "per_source": PER_SOURCE,
+    "per_destination": PER_DESTINATION,
+    "per_namespace": PER_NAMESPACE,
+    "topics_per_minute": TOPICS_PER_MINUTE,
+}
+"""Of the limits that are numbers; each names its option."""
 
 
 class ThrottleChanges(TypedDict, total=False):
@@ -70,15 +85,8 @@ class ApplyThrottle:
 
     def __post_init__(self) -> None:
         """Refuse numbers out of bounds."""
-        MAX_AGE.check(self.max_age_s)
-        PAUSE_BETWEEN.check(self.pause_s)
-        CANARY_HOLD.check(self.canary_hold_s)
-        ERROR_BUDGET.check(self.error_budget)
-        IN_FLIGHT.check(self.in_flight)
-        PER_SOURCE.check(self.per_source)
-        PER_DESTINATION.check(self.per_destination)
-        PER_NAMESPACE.check(self.per_namespace)
-        TOPICS_PER_MINUTE.check(self.topics_per_minute)
+        for name, bounds in _BOUNDS.items():
+            bounds.check(getattr(self, name))
 
     def with_changes(self, changes: ThrottleChanges) -> ApplyThrottle:
         """This throttle with some limits replaced. Raises `Refused` if one of them becomes looser."""
@@ -147,7 +155,10 @@ def _looser(throttle: ApplyThrottle, approved: ApplyThrottle) -> Iterator[str]:
     before = asdict(approved)
     for name, value in asdict(throttle).items():
         if _STRICTNESS[name](value) < _STRICTNESS[name](before[name]):
-            yield f"{name} {value} was asked for, and {before[name]} was approved"
+            bounds = _BOUNDS.get(name)
+            option = bounds.option if bounds else f"--{name.replace('_', '-')}"
+            asked, allowed = (bounds.text(one) if bounds and one is not None else one for one in (value, before[name]))
+            yield f"{option} {asked} was asked for, and {allowed} was approved"
 
 
 def _hours(seconds: int) -> str:

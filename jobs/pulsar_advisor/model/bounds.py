@@ -65,11 +65,15 @@ class Bounds:
         """Raise `UsageError` with option, value and bounds if the value is out of bounds; None means not chosen."""
         if value is None or self.least <= value <= self.greatest:
             return
-        kind, text = ("duration", duration) if self.is_duration else ("whole number", "{:,}".format)
+        kind = "duration" if self.is_duration else "whole number"
         raise UsageError(
-            f"{self.option} {text(value)} is out of bounds: give a {kind} from {text(self.least)} to "
-            f"{text(self.greatest)}"
+            f"{self.option} {self.text(value)} is out of bounds: give a {kind} from {self.text(self.least)} to "
+            f"{self.text(self.greatest)}"
         )
+
+    def text(self, value: float) -> str:
+        """A value as one gives it."""
+        return duration(value) if self.is_duration else f"{value:,}"
 
 
 MAX_UNLOADS: Final = Bounds("--max-unloads", 0, 10_000)
