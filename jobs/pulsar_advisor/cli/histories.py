@@ -120,10 +120,16 @@ def diff(earlier: str, later: str = LATEST, /, *, place: Place = Place(), json: 
         The same, or 'latest'.
     """
     from pulsar_advisor.history.difference import difference_lines
+    from pulsar_advisor.history.events import UNKNOWN
+    from pulsar_advisor.model.text.reader import reader
+    from pulsar_advisor.stages.diff import is_folded
     from pulsar_advisor.stages.diff import run as compare
 
     root = place.open()
     found = compare(root, earlier, later)
+    unexplained = any(event.cause == UNKNOWN for event in found.events)
+    if unexplained and not (is_folded(root, found.earlier) and is_folded(root, found.later)):
+        log(f"who moved a bundle is known of folded days only: {reader().fold_days}")
     print_json(found) if json else say_lines(difference_lines(found, root.cluster))
 
 

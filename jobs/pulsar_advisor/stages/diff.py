@@ -34,6 +34,12 @@ def run(root: Root, earlier: str, later: str) -> Difference:
     return difference(*moments, dict(_causes(root, first, last)))
 
 
+def is_folded(root: Root, snapshot: str) -> bool:
+    """Whether a day holds it: only of such snapshots it is known who moved a bundle."""
+    day = day_if_any(root, day_of(snapshot))
+    return day is not None and any(one.id == snapshot for one in day.snapshots)
+
+
 def _cluster_name(root: Root, snapshot: str) -> str:
     """Pulsar's name of the cluster of a snapshot that is known."""
     if is_written(root, snapshot, "normalize"):

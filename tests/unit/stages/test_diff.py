@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_advisor.cli import exit_code
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.stages.diff import run as diff
 from pulsar_advisor.stages.fold import run as fold
@@ -40,6 +41,15 @@ def test_where_there_are_days_alone_the_last_folded_snapshot_is_the_latest(moved
     for folder in ("raw", "tables"):
         shutil.rmtree(str(moved.path / folder))
     assert diff(moved, MORNING, "latest").later == from_tables.later
+
+
+def test_who_moved_a_bundle_is_asked_of_folded_days(moved: Root, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["diff", MORNING, NOON, "--root", moved.url, "--cluster", moved.cluster]
+    assert exit_code(words) == 0
+    assert "who moved a bundle is known of folded days only: run `history fold --all`" in capsys.readouterr().err
+    fold(moved, DAY)
+    assert exit_code(words) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_the_earlier_one_comes_first(moved: Root) -> None:
