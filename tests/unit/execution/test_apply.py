@@ -617,6 +617,17 @@ def test_progress_tells_what_is_sent_and_what_is_seen(ledger: Ledger, cluster: F
     ]
 
 
+def test_progress_tells_why_a_call_is_sent_again(ledger: Ledger, cluster: FakeCluster) -> None:
+    landings = iter([B3, B2])
+    cluster.lands_on = lambda _unload: next(landings)
+    lines: list[str] = []
+    plan = approved(ledger, make_plan([MOVE]))
+    apply_plan(plan, ledger, cluster, options_of(), lines.append, cluster.time.clock)
+    call = f"step-001: PUT /admin/v2/namespaces/{LOWER_BUNDLE}/unload?destinationBroker={B2}"
+    missed = f"step-001: missed, answer 204, the bundle is on {B3}"
+    assert lines == [call, missed, call, f"step-001: confirmed, {B2} owns the bundle"]
+
+
 def test_the_policy_is_asked_again_when_the_plan_is_applied(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE]))
     propose(ledger, plan, BOB)

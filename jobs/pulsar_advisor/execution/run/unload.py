@@ -82,7 +82,9 @@ def unload(run: OngoingRun, step: Step, record: StepRecord, boundaries: tuple[st
         at = owner
         if step.destination is None:
             return _missed(run, step, reply, at, "which is usual without a destination", is_open=is_open)
-        run.held.note(step.id, "missed", f"attempt {attempt}: answer {reply}, the bundle is on {at}")
+        missed = f"answer {reply}, the bundle is on {at}"
+        run.held.note(step.id, "missed", f"attempt {attempt}: {missed}")
+        run.progress(f"{step.id}: missed, {missed}")
     return _missed(run, step, reply, at, f"after {ATTEMPTS} attempts", is_open=is_open)
 
 
