@@ -123,7 +123,8 @@ def _applied(
     if is_left_off and foreign(plan, cluster.cluster_name(), cluster.active_brokers()) is None:
         restore_what_was_left(ledger, plan.identity.cluster_name, cluster, progress, clock)
     runs = runs_of_plan(ledger, digest)
-    if finished := next((run for run in runs if run.state == "done"), None):
+    finished = next((run for run in runs if run.state == "done"), None)
+    if finished and _is_asked_as_what_it_is(plan, options):
         sentence = f"{digest} was already carried out, in run {finished.id}: nothing to do"
         return _end("nothing_to_do", plan, finished.id, sentence, steps_of_run(ledger, finished.id))
     refusals = _refusals(plan, ledger, cluster, options, clock, runs)
@@ -275,13 +276,18 @@ def _unfinished(runs: Sequence[Run]) -> Run | None:
     return next((run for run in reversed(runs) if run.state in ("active", "stopped")), None)
 
 
+def _is_asked_as_what_it_is(plan: Plan, options: ApplyOptions) -> bool:
+    """Whether a roll goes on turn by turn, and any other plan at once: the first turn of a roll isn't all of it."""
+    return (plan.shedder == ROLL) == (options.turns_before is not None)
+
+
 def _refusals(
     plan: Plan, ledger: Ledger, cluster: ClusterPort, options: ApplyOptions, clock: Clock, runs: Sequence[Run]
 ) -> Iterator[str]:
     """Every reason to refuse the plan as a whole; checks that need the cluster come last."""
     digest = digest_of(plan)
     yield from malformed(plan)
-    if (plan.shedder == ROLL) != (options.turns_before is not None):
+    if not _is_asked_as_what_it_is(plan, options):
         of = roll_of_plan(ledger, digest)
         what = "a roll, whose turns wait for restarts" if of in (None, digest) else f"a turn of the roll {of}"
         yield f"the plan is {what}: {reader().go_on_with_roll}"

@@ -363,6 +363,14 @@ def test_no_other_plan_is_applied_while_a_roll_goes_on(roll: Roll, ledger: Ledge
     assert run(other, ledger, cluster).outcome == "done"
 
 
+def test_a_roll_whose_first_turn_is_done_is_not_carried_out_yet(
+    roll: Roll, ledger: Ledger, cluster: FakeCluster
+) -> None:
+    go_on(roll)
+    with pytest.raises(Refused, match="`pulsar-advisor roll continue` carries it out"):
+        run(roll.plan, ledger, cluster)
+
+
 def test_the_roll_of_a_cluster_is_the_one_that_was_begun_and_is_not_over(roll: Roll, ledger: Ledger) -> None:
     assert open_roll(ledger, roll.plan.cluster) is None
     go_on(roll)
