@@ -65,10 +65,11 @@ def plan(*broker: Broker, spare: Spare = (), ceiling: Ceiling = None, making: Ma
             f"{some_of(order.at_rest)}: nothing to move; restart {count(len(order.at_rest), 'such broker')} before the "
             "roll begins, which leaves them out"
         )
-    if not making.json:
-        say_lines(roll_lines(order, DEFAULT_THROTTLE))
-    elif order.balance_first is not None:
-        log(order.balance_first)
+    if order.why_none is None:  # else the plan says so
+        if not making.json:
+            say_lines(roll_lines(order, DEFAULT_THROTTLE))
+        elif order.balance_first is not None:
+            log(order.balance_first)
     replace(making, snapshot=snapshot).plan(Goal(ROLL, order.brokers, None, highest))
 
 

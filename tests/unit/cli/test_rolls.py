@@ -76,6 +76,17 @@ def test_a_reader_of_json_is_told_to_balance_first_too(
     assert ("Balance first: b is above 85%." in said.err, said.out) == (True, "")
 
 
+def test_no_order_is_shown_where_no_plan_can_be_made(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    order = replace(ORDER, why_none="the Simple load manager doesn't keep the destination of an unload.")
+    monkeypatch.setattr(Root, "resolve", lambda _root, _snapshot: "20261125T040000Z")
+    monkeypatch.setattr("pulsar_advisor.stages.roll_order.run", lambda *_: order)
+    monkeypatch.setattr(goals, "answer", lambda *_, **__: None)
+    assert exit_code(["roll", "--root", str(tmp_path), "--cluster", "demo"]) == 0
+    assert capsys.readouterr().out == ""
+
+
 @pytest.mark.parametrize(
     ("line", "code"),
     [

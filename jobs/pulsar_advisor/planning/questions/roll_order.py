@@ -12,6 +12,7 @@ from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.planning.kinds.goal import brokers_in_order
 from pulsar_advisor.planning.kinds.restarting import Restart, turns_of
 from pulsar_advisor.planning.kinds.room import Room
+from pulsar_advisor.planning.proposals.executable import why_no_destination
 from pulsar_advisor.planning.questions.restart_order import restart_order
 
 
@@ -28,6 +29,8 @@ class RollOrder:
     """None if the snapshot doesn't know it, or no turn is the leader's."""
     balance_first: str | None
     """Why not to begin yet, and what to do before; None if the brokers have room for one another."""
+    why_none: str | None = None
+    """Why no broker can be drained, in any order: then the turns are none that a plan could make."""
 
 
 def roll_order(room: Room, leader: str | None, names: Sequence[str] = (), spare: Sequence[str] = ()) -> RollOrder:
@@ -57,6 +60,7 @@ def roll_order(room: Room, leader: str | None, names: Sequence[str] = (), spare:
         at_rest=tuple(at_rest),
         leader=leader if leader in order else None,
         balance_first=best.balance_first,
+        why_none=why_no_destination(room.state, room.settings),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pulsar_advisor.model.errors import UsageError
@@ -50,3 +52,9 @@ def test_a_broker_with_nothing_to_move_is_left_out_and_takes_bundles_first() -> 
 def test_what_can_not_be_an_order_is_refused(names: list[str], spare: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         roll_order(room(cluster(THREE)), None, names, spare)
+
+
+def test_it_is_said_where_no_plan_can_follow_an_order() -> None:
+    simple = roll_order(room(replace(cluster(THREE), load_manager="simple")), None)
+    assert simple.why_none == "the Simple load manager doesn't keep the destination of an unload."
+    assert roll_order(room(cluster(THREE)), None).why_none is None
