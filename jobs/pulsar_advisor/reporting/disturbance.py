@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.bundle_range import parse_range
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, Floats, rate_per_s, throughput_bytes_per_s
 from pulsar_advisor.model.plans.plan import Plan, Step
+from pulsar_advisor.planning.advice.compare import clients_of
 from pulsar_advisor.reporting.figures import count, throughput
 
 TakesS = Callable[[int, int], float]
@@ -71,12 +71,12 @@ class Tenant:
 
 
 def disturbance_of(state: ClusterState, plan: Plan | None, takes_s: TakesS | None) -> Disturbance | None:
-    """The estimate; None if there is nothing to carry out. The children of a split count without clients."""
-    steps = plan.executable_steps if plan is not None else ()
-    if not steps:
+    """The estimate; None if there is nothing to carry out."""
+    if plan is None or not plan.executable_steps:
         return None
+    steps = plan.executable_steps
     unloads = [step for step in steps if step.action == "unload"]
-    clients = _clients(state, unloads)
+    clients = _clients(state, plan)
     largest = max(unloads, key=lambda step: (step.expect.topics, clients[step.id]), default=None)
     return Disturbance(
         calls=len(steps),
@@ -108,7 +108,7 @@ def tenants_of(state: ClusterState, plan: Plan | None) -> tuple[Tenant, ...]:
     for step in plan.steps if plan is not None else ():
         if step.executable:
             steps[step.namespace.partition("/")[0]].append(step)
-    clients = _clients(state, [step for of_one in steps.values() for step in of_one if step.action == "unload"])
+    clients = _clients(state, plan) if plan is not None else Counter()
 
     def tenant(row: int) -> Tenant:
         name = tenants[row]
@@ -136,17 +136,9 @@ def _share(figures: Floats, row: int) -> float | None:
     return float(figures[row]) / total if total > 0 else None
 
 
-def _clients(state: ClusterState, unloads: Sequence[Step]) -> Counter[str]:
-    """Step id -> the clients of its bundle; none for a bundle that the state doesn't have yet."""
-    namespaces = {name: row for row, name in enumerate(state.namespaces.names)}
-    wanted = {(namespaces.get(step.namespace, -1), *parse_range(step.bundle)): step.id for step in unloads}
-    bundles = state.bundles
-    found: Counter[str] = Counter()
-    for row in np.flatnonzero(np.isin(bundles.namespace, [namespace for namespace, *_ in wanted])).tolist():
-        step = wanted.get((int(bundles.namespace[row]), int(bundles.lower[row]), int(bundles.upper[row])))
-        if step is not None:
-            found[step] += int(bundles.producers[row] + bundles.consumers[row])
-    return found
+def _clients(state: ClusterState, plan: Plan) -> Counter[str]:
+    """Step id -> the clients of its bundle."""
+    return Counter({step: sum(both) for step, both in clients_of(plan, state).items()})
 
 
 def _duration(seconds: float) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
@@ -10,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from pulsar_advisor.model.cluster.bundle_range import parse_range
-from pulsar_advisor.model.cluster.cluster_state import ClusterState, Indices
+from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.plans.plan import CONFIDENCES, Confidence, Plan, Step
 
 _SAME_RATIO: Final = 0.0005
@@ -109,7 +110,7 @@ def score(plan: Plan, state: ClusterState, *, file: str, digest: str) -> Score:
     executable = plan.executable_steps
     unloads = [step for step in executable if step.action == "unload"]
     before, after = plan.predicted.before, plan.predicted.after
-    rows = _rows_of(unloads, state)
+    clients = clients_of(plan, state).values()
     return Score(
         shedder=plan.shedder,
         placement=plan.placement,
@@ -130,21 +131,41 @@ def score(plan: Plan, state: ClusterState, *, file: str, digest: str) -> Score:
         why_nothing=plan.decision.why_nothing,
         error=None,
         topics=sum(step.expect.topics for step in unloads),
-        producers=int(state.bundles.producers[rows].sum()),
-        consumers=int(state.bundles.consumers[rows].sum()),
+        producers=sum(producers for producers, _ in clients),
+        consumers=sum(consumers for _, consumers in clients),
         confidence=min((step.confidence for step in executable), key=CONFIDENCES.index, default=None),
         steps_sha256=_sha256(executable) if executable else None,
     )
 
 
-def _rows_of(steps: Sequence[Step], state: ClusterState) -> Indices:
-    """Rows of the bundles of these steps; the children of a split have none."""
-    bundles = state.bundles
-    namespaces = {name: row for row, name in enumerate(state.namespaces.names)}
-    wanted = {(namespaces[step.namespace], *parse_range(step.bundle)) for step in steps}
-    rows = np.flatnonzero(np.isin(bundles.namespace, [namespace for namespace, *_ in wanted]))
-    ranges = zip(*(column[rows].tolist() for column in (bundles.namespace, bundles.lower, bundles.upper)), strict=True)
-    return np.array([row for row, found in zip(rows.tolist(), ranges, strict=True) if found in wanted], dtype=np.int32)
+def clients_of(plan: Plan, state: ClusterState) -> Mapping[str, tuple[int, int]]:
+    """Step id -> the producers and consumers of its bundle, of each executable unload.
+
+    A part of a bundle that the plan splits has as large a share of them as of the bundle's loaded topics: no topic's
+    clients are known here.
+    """
+    wholes = {
+        (step.namespace, child): step.bundle
+        for step in plan.executable_steps
+        if step.action == "split"
+        for child in step.children
+    }
+    namespaces, bundles = {name: row for row, name in enumerate(state.namespaces.names)}, state.bundles
+    wanted: defaultdict[tuple[int, int, int], list[tuple[Step, bool]]] = defaultdict(list)
+    for step in plan.executable_steps:
+        if step.action == "unload":
+            bundle = step.bundle
+            while (step.namespace, bundle) in wholes:
+                bundle = wholes[step.namespace, bundle]
+            place = (namespaces.get(step.namespace, -1), *parse_range(bundle))
+            wanted[place].append((step, bundle != step.bundle))
+    found = {step.id: (0, 0) for steps in wanted.values() for step, _ in steps}
+    for row in np.flatnonzero(np.isin(bundles.namespace, [namespace for namespace, *_ in wanted])).tolist():
+        place = (int(bundles.namespace[row]), int(bundles.lower[row]), int(bundles.upper[row]))
+        for step, is_part in wanted.get(place, ()):
+            share = min(1.0, step.expect.topics / max(1, int(bundles.topics[row]))) if is_part else 1.0
+            found[step.id] = (round(share * bundles.producers[row]), round(share * bundles.consumers[row]))
+    return found
 
 
 def _sha256(steps: Iterable[Step]) -> str:

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import ResolvedSettings
-from pulsar_advisor.model.plans.plan import PlanInputs, digest_of
+from pulsar_advisor.model.plans.plan import PlanInputs, Step, digest_of
 from pulsar_advisor.planning.advice.compare import (
     Score,
     advise,
+    clients_of,
     dominating,
     ranked_by_effect,
     score,
@@ -77,6 +78,27 @@ def test_plans_that_do_the_same_have_the_same_steps_digest(state: ClusterState, 
     assert one.steps_sha256 == other.steps_sha256 != elsewhere.steps_sha256
     assert (one.topics, one.producers, one.consumers, one.disturbed) == (3, 4, 5, 12)
     assert one.confidence is not None
+
+
+def test_the_parts_of_a_split_bundle_have_their_share_of_its_clients(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    proposal = Proposal("ThresholdShedder", OWN[1], (Move(0, 0, 1, "because", False),), (), (), 1, None)
+    inputs = PlanInputs(manifest_sha256="a", validation_sha256="b")
+    plan = build_plan(state, settings, proposal, Request(), inputs, frozenset())
+    (whole,) = plan.steps
+    state.bundles.producers[:], state.bundles.consumers[:], state.bundles.topics[:] = 30, 12, 3
+    cut = whole.model_copy(update={"id": "cut", "action": "split", "children": ("0x00000000_0x20000000", "0x1_0x2")})
+
+    def part(topics: int) -> Step:
+        expected = whole.expect.model_copy(update={"topics": topics})
+        return whole.model_copy(update={"id": str(topics), "bundle": cut.children[topics - 1], "expect": expected})
+
+    parts = plan.model_copy(update={"steps": (cut, part(1), part(2))})
+    assert clients_of(plan, state) == {whole.id: (30, 12)}
+    assert clients_of(parts, state) == {"1": (10, 4), "2": (20, 8)}
+    scored = score(parts, state, file="", digest="")
+    assert (scored.producers, scored.consumers) == (30, 12)
 
 
 def test_of_plans_that_differ_by_noise_one_that_is_better_at_the_worse_end_is_advised() -> None:
