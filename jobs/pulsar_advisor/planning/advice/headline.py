@@ -81,8 +81,12 @@ def plan_sentence(plan: Plan, floor_ratio: float = DEFAULT_RATIO) -> str:
     splits = [step for step in steps if step.action == "split"]
     if not unloads:
         return f"Split {_split_what(splits)}, which can't be undone. A split alone moves no load."
-    what = f"Unload {count(len(unloads), 'bundle')}{_sources(unloads)}"
-    then = f" Then split {_split_what(splits)}, which can't be undone." if splits else ""
+    bundles, then = f"{count(len(unloads), 'bundle')}{_sources(unloads)}", ""
+    what, needed = f"Unload {bundles}", {name for step in unloads for name in step.after}
+    if any(step.id in needed for step in splits):  # it is their parts that move
+        what = f"Split {_split_what(splits)}, which can't be undone, then unload {bundles}"
+    elif splits:
+        then = f" Then split {_split_what(splits)}, which can't be undone."
     effect = _effect(what, plan.predicted.before, plan.predicted.after, floor_ratio, several=len(unloads) > 1)
     return f"{effect}.{then}"
 

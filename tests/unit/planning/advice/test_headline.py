@@ -161,3 +161,13 @@ def test_limits_are_said_before_that_no_strategy_would_act() -> None:
     assert advice_sentence(None, [limited], QUIET_TOO, limited=True).startswith(
         "Do nothing: within the limits no strategy would act on these figures. The limits leave out all 4 unloads: "
     )
+
+
+def test_a_split_whose_parts_move_comes_first(moving: Plan) -> None:
+    (whole,) = moving.steps
+    cut = whole.model_copy(update={"id": "step-000", "action": "split"})
+    part = whole.model_copy(update={"after": (cut.id,)})
+    steps = {"steps": (cut, part)}
+    said = plan_sentence(predicting(moving, forecast(a=0.5, b=0.4)).model_copy(update=steps))
+    assert said.startswith(f"Split 1 bundle of {whole.namespace}, which can't be undone, then unload 1 bundle from a:")
+    assert "Then split" not in said
