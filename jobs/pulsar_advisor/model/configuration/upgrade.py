@@ -76,7 +76,7 @@ def settings_upgrade(
     try:
         later = is_later(to, version)
     except DataNotFit as error:
-        raise UsageError(f"--to {to}: {error}") from error
+        raise UsageError(f"--to {to} is not a Pulsar version: name a release, such as 5.0.1") from error
     if not later:
         raise UsageError(f"--to {to} is no upgrade: the cluster runs {version}; name a later release, such as 5.0.1")
     unset, configured = resolve_settings(version).values, resolve_settings(version, runtime).values
