@@ -38,6 +38,8 @@ def trend(rows: Sequence[CheckRow], check: str | None) -> tuple[str, ...]:
     snapshots = sorted({row.snapshot for row in rows})
     failing = sorted({row.check for row in rows if not row.success})
     signs = {(row.check, row.snapshot): _sign(row) for row in rows}
+    if not failing:
+        return (f"{count(len(snapshots), 'snapshot')}, {snapshots[0]} to {snapshots[-1]}: every check passed",)
     return (
         f"{count(len(snapshots), 'snapshot')}, {snapshots[0]} to {snapshots[-1]}: . passed, F failed, "
         "? could not be evaluated",

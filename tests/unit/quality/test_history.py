@@ -71,3 +71,8 @@ def test_the_trend_of_all_names_the_checks_that_did_not_always_pass() -> None:
     head, *lines = trend(quality_history([third, second, first]), None)
     assert head.startswith(f"3 snapshots, {FIRST} to {THIRD}: ")
     assert lines == [".F.  leader", " ?.  steady"]
+
+
+def test_the_trend_of_all_says_that_every_check_passed() -> None:
+    history = quality_history([result(SECOND, leader=0), result(FIRST, leader=0)])
+    assert trend(history, None) == (f"2 snapshots, {FIRST} to {SECOND}: every check passed",)
