@@ -116,6 +116,7 @@ def test_a_ledger_that_can_only_be_read_is_audited_and_whoever_writes_is_refused
 ) -> None:
     url = f"sqlite:///{disk}/ledger.sqlite"
     open_ledger(url).close()
+    (disk / "ledger.sqlite").chmod(0o444)  # as the files of a copy that is only to be read
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
     assert exit_code(["audit", "--ledger", url]) == 0
     assert "as it was written" in capsys.readouterr().out

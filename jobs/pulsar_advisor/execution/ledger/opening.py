@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
@@ -132,7 +133,11 @@ def _make_private(file: Path) -> None:
     mode = stat.S_IMODE(file.stat().st_mode)
     private = mode & (0o660 if mode & stat.S_IWGRP else 0o600)
     if private != mode and file.stat().st_uid == os.getuid():
-        file.chmod(private)
+        try:
+            file.chmod(private)
+        except OSError as error:
+            if error.errno != errno.EROFS:  # on a disk that can only be read it stays as it is
+                raise
 
 
 def _make_sqlite_transactional(engine: Engine) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import logging
 import sqlite3
 import threading
@@ -109,6 +110,22 @@ def test_others_are_kept_out_and_a_group_that_writes_is_not(tmp_path: Path, befo
     file.chmod(before)
     open_ledger(f"sqlite:///{file}").close()
     assert file.stat().st_mode & 0o777 == after
+
+
+def test_where_nothing_can_be_written_a_ledger_that_others_can_read_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a copy on a disk that is mounted to be read only."""
+
+    def refused(_file: Path, _mode: int) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    file = tmp_path / "ledger.sqlite"
+    open_ledger(f"sqlite:///{file}").close()
+    file.chmod(0o444)
+    monkeypatch.setattr(Path, "chmod", refused)
+    with closing(open_ledger(f"sqlite:///{file}")) as ledger:
+        assert ledger.head().event >= 0
 
 
 def test_a_folder_or_another_file_named_by_mistake_keeps_its_permissions(tmp_path: Path) -> None:
