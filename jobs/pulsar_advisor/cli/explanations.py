@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pulsar_advisor.cli.options import Json, Place
+from pulsar_advisor.cli.options import Json, Place, WholeNumber, WholeNumberIfAny
 from pulsar_advisor.cli.output import print_json, say_lines
 from pulsar_advisor.cli.rendering import explanation_lines
 from pulsar_advisor.cli.usage import refuse_together
@@ -26,8 +26,8 @@ def explain(
     placement: str = "configured",
     set: tuple[str, ...] = (),
     view: Literal["judged", "fresh", "published"] = "judged",
-    history: int | None = None,
-    seed: int = 0,
+    history: WholeNumberIfAny = None,
+    seed: WholeNumber = 0,
     json: Json = False,
 ) -> None:
     """Say why a bundle, a broker or a namespace is balanced or left alone, and the smallest setting that changes it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place
+from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place, WholeNumber
 from pulsar_advisor.cli.output import Ended, log, print_json, say, say_lines, timed
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.bounds import TREND_DAYS
@@ -92,7 +92,7 @@ def export_days(
     print_json(written) if json else say_lines(day.line for day in written)
 
 
-def trend(*, place: Place = Place(), days: int = _DAYS, json: Json = False) -> None:
+def trend(*, place: Place = Place(), days: WholeNumber = _DAYS, json: Json = False) -> None:
     """How evenly the load lay over the last folded days, how that develops, and what moved.
 
     Parameters
@@ -133,7 +133,7 @@ def diff(earlier: str, later: str = LATEST, /, *, place: Place = Place(), json: 
     print_json(found) if json else say_lines(difference_lines(found, root.cluster))
 
 
-def index(*, place: Place = Place(), days: int = _DAYS) -> None:
+def index(*, place: Place = Place(), days: WholeNumber = _DAYS) -> None:
     """Write index.html into the root: all its clusters on one page, the worst on top.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 from cyclopts import Parameter
 
-from pulsar_advisor.cli.options import Json, LedgerPlace, Place
+from pulsar_advisor.cli.options import Json, LedgerPlace, Place, WholeNumber
 from pulsar_advisor.cli.output import log, print_json, say_lines
 from pulsar_advisor.model.bounds import IMPORT_DAYS, IMPORT_STEP, seconds
 
@@ -41,7 +41,7 @@ def import_days(
     prometheus: str,
     place: Place = Place(),
     access: PrometheusAccess = PrometheusAccess(),
-    days: int = _DAYS,
+    days: WholeNumber = _DAYS,
     step: str = "5m",
     label: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     ledger: LedgerPlace = LedgerPlace(),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 
 from pulsar_advisor.admin.profiles import DEFAULT_CONFIG, Profile, choose_profile, read_profiles
 from pulsar_advisor.model.bounds import ratio, seconds
@@ -43,6 +45,18 @@ DetailedExitCode = Annotated[
 
 
 Flag = Parameter(negative="")
+
+
+def _whole_number(_wanted: object, tokens: Sequence[Token]) -> int:
+    """The number as it is typed: cyclopts would round `1.5`, and take `0x10` for 16."""
+    (token,) = tokens
+    if not re.fullmatch(r"[+-]?\d{1,20}", token.value, re.ASCII):
+        raise ValueError
+    return int(token.value)
+
+
+WholeNumber = Annotated[int, Parameter(converter=_whole_number)]
+WholeNumberIfAny = Annotated[int | None, Parameter(converter=_whole_number)]
 
 
 PlanName = Annotated[str, Parameter(help="The plan: the first digits of its digest, or the path of its file.")]
@@ -230,16 +244,16 @@ class PlanOptions:
     view: Literal["judged", "fresh", "published"] = "judged"
     """Figures from the brokers (fresh), or as the leader sees them in ZooKeeper (published); judged: the
     validated view, fresh if any broker was read."""
-    history: int | None = None
+    history: WholeNumberIfAny = None
     """How many earlier snapshots the strategies learn from; by default those within the grace period of unloads
     (loadBalancerSheddingGracePeriodMinutes)."""
-    max_unloads: int | None = None
+    max_unloads: WholeNumberIfAny = None
     """Maximum number of unloads per plan."""
-    max_per_source: int | None = None
+    max_per_source: WholeNumberIfAny = None
     """Maximum number of unloads from any one broker."""
-    max_topics: int | None = None
+    max_topics: WholeNumberIfAny = None
     """Maximum number of loaded topics that the unloads of a plan disturb."""
-    max_megabytes_per_s: int | None = None
+    max_megabytes_per_s: WholeNumberIfAny = None
     """Maximum traffic, in and out, of all bundles that a plan unloads, in MB/s."""
     exclude_broker: tuple[str, ...] = ()
     """Broker that no step may touch, as source or destination; repeatable."""
@@ -294,9 +308,9 @@ class RequestOptions(PlanOptions):
     """Whether to recommend bundle splits."""
     unload_children: bool = False
     """Whether to unload the children of a split too, if the placement strategy puts them on another broker."""
-    max_splits: int = 10
+    max_splits: WholeNumber = 10
     """Maximum number of splits per plan."""
-    seed: int = 0
+    seed: WholeNumber = 0
     """Seed for Pulsar's random choices."""
 
     def request(self) -> Request:
@@ -351,20 +365,20 @@ class Throttle:
     """Between two calls, or waves of calls. Approved unless said otherwise: 10s."""
     canary_hold: str | None = None
     """How long the first step must hold before the second one is sent. Approved unless said otherwise: 60s."""
-    error_budget: int | None = None
+    error_budget: WholeNumberIfAny = None
     """Number of failed steps tolerated; one more stops the run. The first step must not fail. Approved unless said
     otherwise: 1."""
     on_drift: Literal["stop", "skip"] | None = None
     """What to do if the cluster no longer matches a step. Approved unless said otherwise: stop."""
-    in_flight: int | None = None
+    in_flight: WholeNumberIfAny = None
     """Maximum number of steps in flight. Approved unless said otherwise: 1."""
-    per_source: int | None = None
+    per_source: WholeNumberIfAny = None
     """How many steps in flight may leave the same broker. Approved unless said otherwise: 2."""
-    per_destination: int | None = None
+    per_destination: WholeNumberIfAny = None
     """How many steps in flight may go to the same broker. Approved unless said otherwise: 2."""
-    per_namespace: int | None = None
+    per_namespace: WholeNumberIfAny = None
     """How many steps in flight may be of the same namespace. Approved unless said otherwise: 2."""
-    topics_per_minute: int | None = None
+    topics_per_minute: WholeNumberIfAny = None
     """How many topics may be unloaded per minute. Approved unless said otherwise: no limit."""
     guard: Annotated[bool, Flag] = False
     """Switch the cluster's own shedding and automatic splits off during the run, then restore what was there."""

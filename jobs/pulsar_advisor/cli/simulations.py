@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from pulsar_advisor.cli.options import Json, Master, Place
+from pulsar_advisor.cli.options import Json, Master, Place, WholeNumber, WholeNumberIfAny
 from pulsar_advisor.cli.output import print_json, say, say_lines, timed
 from pulsar_advisor.cli.starting import spark_soon
 from pulsar_advisor.model.text.plain_text import plain
@@ -34,19 +34,19 @@ class SimulationOptions:
     """Several values for a Pulsar setting: KEY=A,B,C; repeatable. Every combination of values is simulated."""
     view: Literal["judged", "fresh", "published"] = "judged"
     """The view that the simulation starts from, as for `recommend`."""
-    history: int | None = None
+    history: WholeNumberIfAny = None
     """How many earlier snapshots the shedder learns from; by default those within the grace period of unloads."""
-    cycles: int = 120
+    cycles: WholeNumber = 120
     """The last cycle to simulate, unless nothing happens any more or a state repeats before."""
     load: float = 1.0
     """Load of every bundle, relative to the snapshot's."""
     noise: float = 0.0
     """How much the load of a bundle varies from cycle to cycle: 0.1 is about 10 %."""
-    replay: int = 0
+    replay: WholeNumber = 0
     """How many earlier snapshots give the load, at their own distances in time, before it is that of the snapshot."""
-    seed: int = 0
+    seed: WholeNumber = 0
     """Seed of random destinations, of the moments at which brokers measure, and of the noise."""
-    seeds: int = 1
+    seeds: WholeNumber = 1
     """How many seeds to simulate, counted from --seed."""
 
     def request(self) -> SimulationRequest:
@@ -100,9 +100,9 @@ def upgrade(
     to: str,
     place: Place = Place(),
     snapshot: str = LATEST,
-    cycles: int = 120,
-    seed: int = 0,
-    seeds: int = 5,
+    cycles: WholeNumber = 120,
+    seed: WholeNumber = 0,
+    seeds: WholeNumber = 5,
     json: Json = False,
 ) -> None:
     """Say what an upgrade of Pulsar does to the cluster's own balancer, and what to set to keep it as it is.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place
+from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place, WholeNumberIfAny
 from pulsar_advisor.cli.output import print_json, say, say_lines
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.storage.root import LATEST
@@ -40,8 +40,8 @@ def show_snapshot(snapshot: str = LATEST, /, *, place: Place = Place(), json: Js
 def prune_snapshots(
     *,
     place: Place = Place(),
-    keep_days: int | None = None,
-    keep_count: int | None = None,
+    keep_days: WholeNumberIfAny = None,
+    keep_count: WholeNumberIfAny = None,
     raw: str | None = None,
     tables: str | None = None,
     thin: str | None = None,

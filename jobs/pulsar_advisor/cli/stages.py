@@ -19,6 +19,7 @@ from pulsar_advisor.cli.options import (
     Master,
     Place,
     RequestOptions,
+    WholeNumberIfAny,
 )
 from pulsar_advisor.cli.output import (
     CHANGES_PROPOSED,
@@ -58,7 +59,7 @@ def capture(
     place: Place = Place(),
     connection: Connection = Connection(),
     listen: str | None = None,
-    max_requests: int | None = None,
+    max_requests: WholeNumberIfAny = None,
     second_pass: Annotated[bool | None, Flag] = None,
     explain: Annotated[bool, Flag] = False,
     ledger: LedgerPlace = LedgerPlace(),

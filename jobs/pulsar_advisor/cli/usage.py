@@ -65,7 +65,7 @@ def explained(error: CycloptsError) -> str:
                 return _without_a_value(keyword, error.root_input_tokens or ())
             name = argument.name if argument.name.startswith("-") else argument.name.upper()
             return f"{name} is missing"
-        case CoercionError(token=token, target_type=wanted) if token is not None and wanted is int:
+        case CoercionError(token=token, target_type=wanted) if token is not None and wanted in (int, int | None):
             return f"{token.keyword} '{token.value}' is not a whole number"
     return str(error)
 
