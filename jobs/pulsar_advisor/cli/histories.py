@@ -144,7 +144,10 @@ def index(*, place: Place = Place(), days: WholeNumber = _DAYS) -> None:
     from pulsar_advisor.stages.index import run as write_index
 
     TREND_DAYS.check(days)
-    say(write_index(place.open(), days))
+    root = place.open()
+    if not root.path.exists():
+        raise UsageError(f"there is no root {root.location}: run `capture`, or name another with --root")
+    say(write_index(root, days))
 
 
 def _no_day(root: Root) -> str:

@@ -67,6 +67,8 @@ def explained(error: CycloptsError) -> str:
             return f"{name} is missing"
         case CoercionError(token=token, target_type=wanted) if token is not None and wanted in (int, int | None):
             return f"{token.keyword} '{token.value}' is not a whole number"
+        case CoercionError(token=token, target_type=wanted) if token is not None and wanted is float:
+            return f"{token.keyword} '{token.value}' is not a number"
     return str(error)
 
 

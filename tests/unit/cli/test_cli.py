@@ -56,6 +56,7 @@ def ends(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
         (["apply", "p", "--error-budget", "0.6"], 2, "--error-budget '0.6' is not a whole number"),
         (["snapshots", "prune", "--keep-days", "1.4"], 2, "--keep-days '1.4' is not a whole number"),
         (["trend", "--days", "0x10"], 2, "--days '0x10' is not a whole number"),
+        (["simulate", "--load", "double"], 2, "--load 'double' is not a number"),
         (["apply", "p", "--pause-between", "-5s"], 2, "--pause-between requires a value, and '-5s' is not one"),
         (["capture", "--root", "r", "--cluster", "c", "--bogus"], 2, "--bogus"),
         (["validate", "--root", "r", "--cluster", "c", "--fail-on", "info"], 2, "--fail-on"),
@@ -67,6 +68,14 @@ def test_a_call_that_can_not_be_right_is_usage(
     ended, err = ends(capsys, *words)
     assert ended == code
     assert says in err
+
+
+def test_an_index_is_not_written_into_a_root_that_is_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "misspelt"
+    code, err = ends(capsys, "index", "--root", str(root), "--cluster", "c")
+    assert (code, f"there is no root {root}: run `capture`" in err, root.exists()) == (2, True, False)
 
 
 def test_a_password_on_the_command_line_is_refused_and_not_repeated(
