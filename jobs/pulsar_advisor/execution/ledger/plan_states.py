@@ -9,6 +9,7 @@ from typing import Final, Literal
 from pulsar_advisor.execution.ledger.approvals import REJECTED
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import approvals_of, events_of, runs_of, undone
+from pulsar_advisor.execution.ledger.rolls import open_roll
 from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanSummary, RunState
 
 PlanStateName = Literal[
@@ -16,7 +17,7 @@ PlanStateName = Literal[
 ]
 """rejected: whoever was asked last said no, or didn't answer in time. approved: an approval is valid; expired,
 withdrawn: the newest one no longer is. applying, stopped, aborted: its newest run is active, ended with steps left, or
-was ended by a person. undone: a plan that undoes it was applied."""
+was ended by a person; applying is also a roll between two turns. undone: a plan that undoes it was applied."""
 
 
 _ASKED_AND_ANSWERED: Final = ("proposed", "approved", REJECTED)
@@ -53,12 +54,14 @@ def states_of(
         digest: [run.state for run in runs if run.state != "refused"]
         for digest, runs in runs_of(ledger, digests).items()
     }
+    roll = open_roll(ledger, cluster)
     answers = events_of(ledger, [digest for digest in digests if not begun.get(digest)], _ASKED_AND_ANSWERED)
 
     def state(digest: str) -> PlanStateName:
         if digest in taken_back:
             return "undone"
-        return _state(begun.get(digest, ()), approvals.get(digest, ()), answers.get(digest, ()), ledger.now_ms())
+        found = _state(begun.get(digest, ()), approvals.get(digest, ()), answers.get(digest, ()), ledger.now_ms())
+        return "applying" if digest == roll and found == "applied" else found
 
     return [
         PlanState(

@@ -15,7 +15,9 @@ from pulsar_advisor.execution.consent.approval import approve, standing_approval
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.lists import summaries
 from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
+from pulsar_advisor.execution.ledger.plan_states import states_of
 from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.ledger.rolls import give_up, open_roll
 from pulsar_advisor.execution.ledger.tables import Approval
@@ -369,6 +371,17 @@ def test_a_roll_whose_first_turn_is_done_is_not_carried_out_yet(
     go_on(roll)
     with pytest.raises(Refused, match="`pulsar-advisor roll continue` carries it out"):
         run(roll.plan, ledger, cluster)
+
+
+def test_a_roll_between_two_turns_is_being_applied(roll: Roll, ledger: Ledger) -> None:
+    def state() -> str:
+        shown = states_of(ledger, roll.plan.cluster, summaries(ledger, roll.plan.cluster))
+        return next(one.state for one in shown if one.digest == digest_of(roll.plan))
+
+    go_on(roll)
+    assert state() == "applying"
+    ended(roll)
+    assert state() == "applied"
 
 
 def test_the_roll_of_a_cluster_is_the_one_that_was_begun_and_is_not_over(roll: Roll, ledger: Ledger) -> None:
