@@ -10,8 +10,9 @@ from py4j.clientserver import ClientServerConnection
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
+from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.tables.frames import materialized
-from pulsar_advisor.tables.session import jobs_named
+from pulsar_advisor.tables.session import jobs_named, spark_session
 
 pytestmark = pytest.mark.spark
 
@@ -24,6 +25,11 @@ def test_python_side_client_and_jars_are_of_one_version(spark: SparkSession) -> 
 def test_a_local_session_listens_on_loopback_only_and_has_no_web_page(spark: SparkSession) -> None:
     assert spark.conf.get("spark.driver.bindAddress") == "127.0.0.1"
     assert spark.sparkContext.uiWebUrl is None
+
+
+def test_a_misspelt_master_is_named_before_java_starts() -> None:
+    with pytest.raises(UsageError, match=r"^'spark:7077' is no Spark master: give --master local\[\*\]"):
+        spark_session("spark:7077")
 
 
 def test_times_are_utc(spark: SparkSession) -> None:

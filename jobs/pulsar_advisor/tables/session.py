@@ -29,6 +29,8 @@ from pulsar_advisor.tables.snapshot_size import is_small
 
 CONNECT: Final = "sc://"
 """How the address of a Spark Connect server begins."""
+_MASTERS: Final = ("local", "spark://", "k8s://", "yarn")
+"""How the masters begin that Spark's own submission knows."""
 
 _QUIET: Final = f'-Dlog4j2.configurationFile="{Path(__file__).with_name("log4j2.properties")}"'
 
@@ -142,6 +144,11 @@ def spark_session(master: str | None = "local[*]", work: str = "run", *, raw_byt
     master = master or submitted("spark.master")
     if master is not None and master.startswith(CONNECT):
         return _connected(master, raw_bytes)
+    if master is not None and not master.startswith(_MASTERS):
+        raise UsageError(
+            f"'{master}' is no Spark master: give --master local[*], local[4], spark://HOST:PORT, k8s://HOST:PORT or "
+            "yarn, or sc://HOST:PORT of a Spark Connect server"
+        )
     builder = SparkSession.builder.appName(f"pulsar-advisor {work}")
     settings = _OF_SESSION | _OF_APPLICATION
     if master is not None:
