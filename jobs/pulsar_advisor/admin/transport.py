@@ -501,14 +501,14 @@ def _no_answer(address: str, error: Exception, connection: AdminConnection, sile
     if isinstance(cause, urllib3.exceptions.NewConnectionError):
         what = "connection refused" if "refused" in str(cause) else "no connection"
         return NoAnswer(
-            f"{address}: {what}: check that the broker is up and that this is its web port, not its binary port",
+            f"{address}: {what}: check that the server is up and that this is its web port, not a broker's binary one",
             unsent=True,
         )
     if isinstance(error, requests.ReadTimeout) or isinstance(cause, urllib3.exceptions.ReadTimeoutError):
-        what = f"no complete response within {silence_s:g} s: the broker hangs or is overloaded; try again"
+        what = f"no complete response within {silence_s:g} s: the server hangs or is overloaded; try again"
         return NoAnswer(f"{address}: {what}", unsent=False, timed_out=True)
     if not isinstance(error, (requests.RequestException, urllib3.exceptions.HTTPError)):
-        what = f"the response can't be parsed ({type(error).__name__}): check that this is a broker"
+        what = f"the response can't be parsed ({type(error).__name__}): check what answers there"
         return NoAnswer(f"{address}: {what}", unsent=False)
     what = "connection closed before the response was complete: check that this is an http(s) port"
     return NoAnswer(f"{address}: {what}", unsent=False)

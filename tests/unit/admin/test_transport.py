@@ -133,7 +133,7 @@ def test_when_all_admin_urls_are_down_each_is_named_once(closed_port: int) -> No
     with AdminTransport(connection(*urls)) as transport, pytest.raises(NoAnswer) as refused:
         transport.get(PATH)
     first, second = str(refused.value).split(" · ")
-    assert first.startswith(f"{urls[0]}: connection refused: check that the broker is up")
+    assert first.startswith(f"{urls[0]}: connection refused: check that the server is up")
     assert second.startswith(f"{urls[1]}: host name can't be resolved: check the spelling")
     assert refused.value.unsent
 

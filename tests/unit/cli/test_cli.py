@@ -173,7 +173,7 @@ def test_the_calls_of_a_capture_can_be_read_without_making_one(capsys: pytest.Ca
     [
         (["capture"], 2, "no admin URL: give --admin-url"),
         (["capture", "--admin-url", "ftp://x"], 2, "'ftp://x' is not an admin URL"),
-        (["capture", "--admin-url", NOBODY_LISTENS], 1, "connection refused: check that the broker is up"),
+        (["capture", "--admin-url", NOBODY_LISTENS], 1, "connection refused: check that the server is up"),
         (["capture", "--profile", "p", "--config", "/nowhere.toml"], 2, "there is no config file /nowhere.toml"),
         (["capture", "--profile", "p"], 2, "there is no profile 'p'; there are: none"),
         (
@@ -221,7 +221,7 @@ def test_the_calls_of_a_capture_can_be_read_without_making_one(capsys: pytest.Ca
         (
             ["brokers", "--admin-url", NOBODY_LISTENS, "--watch", "5"],
             1,
-            "connection refused: check that the broker is up",
+            "connection refused: check that the server is up",
         ),
     ],
 )

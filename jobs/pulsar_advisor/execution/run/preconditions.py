@@ -162,7 +162,7 @@ def stale(plan: Plan, now_ms: int, max_age_s: int) -> str | None:
     age_s = now_ms / 1000 - taken.timestamp()
     if age_s > max_age_s:
         return (
-            f"the snapshot {observed_at(plan)} is {age_s / 3600:.1f} h old, more than the {max_age_s / 3600:g} h that "
+            f"the snapshot {observed_at(plan)} is {age_s / 3600:.1f} h old, more than the {max_age_s / 3600:.3g} h that "
             "are allowed: capture again and make a new plan"
         )
     if age_s < -_CLOCK_TOLERANCE_S:
