@@ -78,11 +78,12 @@ def verify_plan(
         raise Refused(f"the capture is of cluster '{state.cluster_name}', the plan of '{plan.identity.cluster_name}'")
     require_later(state.snapshot, state.captured_at_ms, run, ended_at_ms)
     usage_judged = state.captured_at_ms - ended_at_ms >= settle_s(settings) * 1000
-    bundles = tuple(_bundle_checks(plan, state))
+    rows = {state.bundle_name(row): row for row in range(len(state.bundles)) if state.bundles.in_boundaries[row]}
+    bundles = tuple(_bundle_checks(plan, state, rows))
     figures = forecast(state, Outlook.of(state, base_load(state)), settings).brokers
     brokers = tuple(_usage_checks(plan, figures))
     steps = tuple(name for name, step in steps_of_run(ledger, run.id).items() if step.state != "confirmed")
-    deviations = tuple(_deviations(run, steps, bundles, _rows(state), brokers if usage_judged else ()))
+    deviations = tuple(_deviations(run, steps, bundles, rows.keys(), brokers if usage_judged else ()))
     verification = Verification(
         run_id=run.id,
         snapshot=state.snapshot,
@@ -162,13 +163,11 @@ def _deviations(
             yield f"{broker.broker} is at {_percent(broker.actual)}, predicted: {_percent(broker.predicted)}"
 
 
-def _rows(state: ClusterState) -> Mapping[str, int]:
-    """The rows of bundles that there are, by name."""
-    return {state.bundle_name(row): row for row in range(len(state.bundles)) if state.bundles.in_boundaries[row]}
+def _bundle_checks(plan: Plan, state: ClusterState, rows: Mapping[str, int]) -> Iterator[BundleCheck]:
+    """Each bundle that the plan places: its last step counts; the children replace a split bundle.
 
-
-def _bundle_checks(plan: Plan, state: ClusterState) -> Iterator[BundleCheck]:
-    """Each bundle that the plan places: its last step counts; the children replace a split bundle."""
+    `rows`: of the bundles that there are, by name.
+    """
     predicted: dict[str, str | None] = {}
     sources: dict[str, str] = {}
     for step in plan.executable_steps:
@@ -178,7 +177,6 @@ def _bundle_checks(plan: Plan, state: ClusterState) -> Iterator[BundleCheck]:
         else:
             predicted.pop(step.bundle_name, None)
             predicted.update({f"{step.namespace}/{child}": step.source for child in step.children})
-    rows = _rows(state)
     for bundle, broker in predicted.items():
         owner = int(state.bundles.owner[rows[bundle]]) if bundle in rows else NO_ROW
         actual = None if owner == NO_ROW else state.brokers.ids[owner]

@@ -110,8 +110,6 @@ class PlacementFacts:
     """Per broker; None if it reported no readable version."""
     non_persistent: Booleans
     """Per bundle, whether one of its loaded topics is known to be non-persistent."""
-    persistent: Booleans
-    """Per bundle, whether one of its topics, loaded or not, is known to be persistent."""
 
 
 def placement_facts(state: ClusterState, settings: LoadBalancerSettings) -> PlacementFacts:
@@ -127,8 +125,7 @@ def placement_facts(state: ClusterState, settings: LoadBalancerSettings) -> Plac
             dtype=np.bool_,
         ),
         versions=tuple(semantic_version(text) for text in state.brokers.versions),
-        non_persistent=_with_topics(state, state.topics.loaded & state.topics.is_non_persistent),
-        persistent=_with_topics(state, ~state.topics.is_non_persistent),
+        non_persistent=state.holds_non_persistent,
     )
 
 
@@ -150,13 +147,6 @@ def _listed_by_namespace(state: ClusterState) -> tuple[Indices, Integers]:
     by_namespace = np.argsort(namespace, kind="stable")
     offsets = np.searchsorted(namespace[by_namespace], np.arange(len(state.namespaces) + 1)).astype(np.int64)
     return listed[by_namespace], offsets
-
-
-def _with_topics(state: ClusterState, topics: Booleans) -> Booleans:
-    """Per bundle, whether one of these topics (a flag each) is in it."""
-    with_some = np.zeros(len(state.bundles), dtype=np.bool_)
-    with_some[state.topics.bundle[topics & (state.topics.bundle != NO_ROW)]] = True
-    return with_some
 
 
 @dataclass(frozen=True, eq=False)

@@ -313,6 +313,22 @@ class ClusterState:
         """Whether all topic names of a namespace (row) are known."""
         return "topic_names" not in self.missing and self.namespaces.names[namespace] not in self.unlisted_namespaces
 
+    @cached_property
+    def holds_persistent(self) -> Booleans:
+        """Per bundle, whether one of its topics, loaded or not, is known to be persistent."""
+        return self._holds(~self.topics.is_non_persistent)
+
+    @cached_property
+    def holds_non_persistent(self) -> Booleans:
+        """Per bundle, whether one of its loaded topics is known to be non-persistent."""
+        return self._holds(self.topics.loaded & self.topics.is_non_persistent)
+
+    def _holds(self, topics: Booleans) -> Booleans:
+        """Per bundle, whether one of these topics (a flag each) is in it."""
+        with_some = np.zeros(len(self.bundles), dtype=np.bool_)
+        with_some[self.topics.bundle[topics & (self.topics.bundle != NO_ROW)]] = True
+        return with_some
+
     def bundle_name(self, bundle: int) -> str:
         """`tenant/namespace/0x..._0x...` of a bundle row."""
         return f"{self.namespaces.names[self.bundles.namespace[bundle]]}/{self.bundle_range(bundle)}"

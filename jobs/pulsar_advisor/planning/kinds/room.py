@@ -350,9 +350,9 @@ class Room:
         return brings
 
     def _kind(self, bundle: int) -> _Kind:
-        facts = self._facts
-        namespace = int(self.state.bundles.namespace[bundle])
-        return _Kind(namespace, bool(facts.persistent[bundle]), bool(facts.non_persistent[bundle]))
+        state = self.state
+        namespace = int(state.bundles.namespace[bundle])
+        return _Kind(namespace, bool(state.holds_persistent[bundle]), bool(state.holds_non_persistent[bundle]))
 
     def _group(self, namespace: int) -> int:
         return int(self._facts.anti_affinity.group_of_namespace[namespace])

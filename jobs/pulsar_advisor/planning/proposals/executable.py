@@ -59,21 +59,14 @@ def why_move_not(state: ClusterState, move: Move) -> str | None:
 
 def _why_topics_not(state: ClusterState, bundle: int, broker: int) -> str | None:
     """Why a broker can't serve the topics of a bundle (rows), by their kinds; None if it can."""
-    served = {
-        "persistent": state.brokers.persistent_topics_enabled[broker],
-        "non-persistent": state.brokers.non_persistent_topics_enabled[broker],
-    }
-    refused = [kind for kind, is_served in served.items() if not is_served]
-    if not refused:
-        return None
-    topics = state.topics
-    held = {
-        "persistent": ~topics.is_non_persistent,
-        "non-persistent": topics.loaded & topics.is_non_persistent,
-    }
-    of_bundle = topics.bundle == bundle
-    kinds = [kind for kind in refused if (held[kind] & of_bundle).any()]
-    return f"{state.brokers.ids[broker]} doesn't serve its {kinds[0]} topics" if kinds else None
+    brokers = state.brokers
+    for kind, holds, served in (
+        ("persistent", state.holds_persistent, brokers.persistent_topics_enabled),
+        ("non-persistent", state.holds_non_persistent, brokers.non_persistent_topics_enabled),
+    ):
+        if holds[bundle] and not served[broker]:
+            return f"{brokers.ids[broker]} doesn't serve its {kind} topics"
+    return None
 
 
 def why_never_split(state: ClusterState, bundle: int) -> str | None:
