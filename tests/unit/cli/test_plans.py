@@ -27,7 +27,7 @@ from pulsar_advisor.model.plans.plan import Plan, digest_of
 from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.plans import find_plan, write_plan
 from pulsar_advisor.storage.root import Root
-from unit.execution.actors import ALICE, approved, run, started
+from unit.execution.actors import ALICE, approved, killed_at_work, run, started
 from unit.execution.doubles import (
     B1,
     B2,
@@ -36,7 +36,6 @@ from unit.execution.doubles import (
     UPPER,
     FakeCluster,
     FakeTime,
-    Killed,
     make_plan,
     split_step,
     unload_step,
@@ -247,14 +246,7 @@ def test_whoever_aborts_a_run_is_given_the_calls_that_nobody_watches_any_more(
 ) -> None:
     plan = approved(ledger, make_plan([unload_step(), split_step()], snapshot=PLAN.snapshot))
     write_plan(root, plan)
-
-    def die(what: str) -> None:
-        if what == "the broker is at work":
-            raise Killed
-
-    cluster.on_event = die
-    with pytest.raises(Killed):
-        run(plan, ledger, cluster)
+    killed_at_work(ledger, cluster, plan)
     assert exit_code(["apply", digest_of(plan), "--root", root.url, "--cluster", root.cluster, "--abort"]) == 0
     shown = capsys.readouterr().err.splitlines()
     (line,) = [line for line in shown if "what became of its call is not known" in line]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import asdict
 
+import pytest
+
 from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.consent.approval import approve, propose, standing_approval
@@ -17,7 +19,7 @@ from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.bounds import ERROR_BUDGET, IN_FLIGHT, MAX_AGE, PER_DESTINATION, PER_NAMESPACE, PER_SOURCE
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from pulsar_advisor.planning.plans.consent import CONSENTS, ConsentName
-from unit.execution.doubles import FakeCluster
+from unit.execution.doubles import FakeCluster, Killed
 
 ALICE, BOB = Person("alice", "airflow"), Person("bob", "airflow")
 FOUR_EYES = ApprovalPolicy()
@@ -59,6 +61,24 @@ def options_of(**options: object) -> ApplyOptions:
 
 def run(plan: Plan, ledger: Ledger, cluster: FakeCluster, **options: object) -> ApplyResult:
     return apply_plan(plan, ledger, cluster, options_of(**options), lambda _line: None, cluster.time.clock)
+
+
+def killed_at_work(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, moment: str = "the broker is at work", call: int = 1
+) -> None:
+    """The process dies, unless said otherwise while the broker is at work on its first call."""
+    met = 0
+
+    def die(what: str) -> None:
+        nonlocal met
+        met += what == moment
+        if met == call:
+            raise Killed
+
+    cluster.on_event = die
+    with pytest.raises(Killed):
+        run(plan, ledger, cluster)
+    cluster.on_event = lambda _what: None
 
 
 def interrupted_run(

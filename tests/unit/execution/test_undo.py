@@ -14,7 +14,7 @@ from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Doubt, Plan, StepPrediction, digest_of, dump_plan, load_plan
 from pulsar_advisor.planning.plans.consent import needed_consents
-from unit.execution.actors import ALICE, approved, run
+from unit.execution.actors import ALICE, approved, killed_at_work, run
 from unit.execution.doubles import (
     B1,
     B2,
@@ -23,7 +23,6 @@ from unit.execution.doubles import (
     NAMESPACE,
     UPPER,
     FakeCluster,
-    Killed,
     make_plan,
     split_step,
     unload_step,
@@ -205,14 +204,8 @@ def test_going_back_is_sure_whatever_the_doubts_of_the_step(ledger: Ledger, clus
 
 
 def test_a_step_of_which_nothing_was_seen_is_left_out_in_a_whole_sentence(ledger: Ledger, cluster: FakeCluster) -> None:
-    def die(what: str) -> None:
-        if what == "the broker is at work" and len(cluster.writes) == 2:
-            raise Killed
-
     plan = approved(ledger, make_plan(BOTH))
-    cluster.on_event = die
-    with pytest.raises(Killed):
-        run(plan, ledger, cluster)
+    killed_at_work(ledger, cluster, plan, call=2)
     abort(ledger, plan, ALICE)
     assert left_out(propose_undo(plan, ledger, cluster)) == {
         "undo-step-002": "step-002 was not confirmed (sent). Look where the bundle is"

@@ -17,7 +17,7 @@ from pulsar_advisor.execution.run.preconditions import boundaries_after
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, Step, StepPrediction, digest_of
-from unit.execution.actors import approved, interrupted_run, options_of, run
+from unit.execution.actors import approved, interrupted_run, killed_at_work, options_of, run
 from unit.execution.doubles import (
     B1,
     B2,
@@ -27,7 +27,6 @@ from unit.execution.doubles import (
     NAMESPACE,
     UPPER,
     FakeCluster,
-    Killed,
     make_plan,
     split_step,
     unload_step,
@@ -37,19 +36,6 @@ from unit.execution.doubles import (
 
 MOVE, CUT = unload_step(1), split_step(2)
 BUNDLE = f"{NAMESPACE}/{LOWER}"
-
-
-def killed_at_work(ledger: Ledger, cluster: FakeCluster, plan: Plan, moment: str = "the broker is at work") -> None:
-    """The process dies, unless said otherwise while the broker is at work on its call."""
-
-    def die(what: str) -> None:
-        if what == moment:
-            raise Killed
-
-    cluster.on_event = die
-    with pytest.raises(Killed):
-        run(plan, ledger, cluster)
-    cluster.on_event = lambda _what: None
 
 
 def test_a_resumed_step_waits_its_whole_time_though_the_clock_is_ahead(ledger: Ledger, cluster: FakeCluster) -> None:

@@ -9,8 +9,8 @@ import pytest
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.model.errors import Refused
-from unit.execution.actors import approved, run
-from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, FakeCluster, Killed, make_plan, unload_step
+from unit.execution.actors import approved, killed_at_work, run
+from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, FakeCluster, make_plan, unload_step
 
 BUNDLE = f"{NAMESPACE}/{LOWER}"
 LOST, EXPIRED = Reply(None, "no answer within 75 s"), Reply(401, "token expired")
@@ -45,16 +45,8 @@ def test_a_refusal_proves_nothing_about_the_call_before_it(ledger: Ledger, clust
 
 def test_nor_about_the_call_of_a_process_that_died(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([unload_step()]))
-
-    def die(what: str) -> None:
-        if what == "before the call":
-            raise Killed
-
-    cluster.on_event = die
-    with pytest.raises(Killed):
-        run(plan, ledger, cluster)
+    killed_at_work(ledger, cluster, plan, "before the call")
     cluster.time.pass_s(181)
-    cluster.on_event = lambda _what: None
     cluster.replies, cluster.fails = [EXPIRED], True
     assert run(plan, ledger, cluster, resume=True).steps[0].state == "unresolved"
 
@@ -67,16 +59,8 @@ def test_a_refusal_after_a_miss_that_was_seen_is_a_failure(ledger: Ledger, clust
 def test_a_process_that_died_after_a_miss_leaves_its_next_call_unresolved(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([unload_step()]))
     miss_once_then(cluster, LOST)
-
-    def die(what: str) -> None:
-        if what == "the broker is at work" and len(cluster.writes) == 2:
-            raise Killed
-
-    cluster.on_event = die
-    with pytest.raises(Killed):
-        run(plan, ledger, cluster)
+    killed_at_work(ledger, cluster, plan, call=2)
     cluster.time.pass_s(181)
-    cluster.on_event = lambda _what: None
     assert run(plan, ledger, cluster, resume=True).steps[0].state == "unresolved"
     blocked = approved(ledger, make_plan([unload_step(source=B3, destination=B1)]))
     with pytest.raises(Refused, match="is not resolved"):
