@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.cluster import ClusterOptions, LiveCluster
-from harness.configuration import CLUSTER_NAME
+from harness.configuration import CLUSTER_NAME, LoadManager
 from live.plans import at, boundaries, owner_of, plan_of, topics_inside, transport_to, wait_until_reported
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.documents.apply_result import ApplyResult
@@ -232,14 +232,15 @@ def test_the_extensible_manager_moves_and_splits(
 
 
 @pytest.mark.full
-def test_the_simple_manager_splits_and_its_unloads_have_no_destination(
-    start_cluster: Callable[[ClusterOptions], LiveCluster], ledger: Ledger
+@pytest.mark.parametrize(("release", "manager"), [("4.0.8", "simple"), ("2.11.0", "modular")])
+def test_where_no_destination_is_kept_a_bundle_is_split_and_another_unloaded_without_one(
+    release: str, manager: LoadManager, start_cluster: Callable[[ClusterOptions], LiveCluster], ledger: Ledger
 ) -> None:
-    cluster = start_cluster(ClusterOptions(load_manager="simple"))
+    cluster = start_cluster(ClusterOptions(release=release, load_manager=manager))
     with namespace_in_use(cluster) as namespace, transport_to(cluster) as transport:
         cut = at(split_step(1), cluster, namespace, SECOND, **CUT)
         move = at(unload_step(2), cluster, namespace, FIRST, destination=None)
-        plan = plan_of(cluster, cut, move, load_manager="simple")
+        plan = plan_of(cluster, cut, move, load_manager=manager, pulsar_version=release)
         result = run(approved(ledger, plan), ledger, AdminCluster(transport))
         came_back = owner_of(cluster, namespace, FIRST) == move.source
         expected = ["pending", "failed"] if came_back else ["confirmed", "confirmed"]

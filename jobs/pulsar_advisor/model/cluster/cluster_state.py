@@ -39,14 +39,16 @@ FIGURES: Final = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOu
 RATE_IN, RATE_OUT, THROUGHPUT_IN, THROUGHPUT_OUT = range(len(FIGURES))
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def rate_per_s(traffic: Floats) -> Floats:
-    """Messages in and out together, of one traffic row or of each row."""
+    """Messages in and out together, of one traffic row or of each row; a broken report makes it infinite or NaN."""
     total: Floats = traffic[..., RATE_IN] + traffic[..., RATE_OUT]
     return total
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def throughput_bytes_per_s(traffic: Floats) -> Floats:
-    """Bytes in and out together, of one traffic row or of each row."""
+    """Bytes in and out together, likewise."""
     total: Floats = traffic[..., THROUGHPUT_IN] + traffic[..., THROUGHPUT_OUT]
     return total
 

@@ -100,6 +100,7 @@ class Step(_Part):
     """Range text of the bundle."""
     source: str
     destination: str | None
+    """None of a split, and where the cluster keeps none: the Simple load manager, Pulsar below 3.0."""
     algorithm: str | None
     boundaries: tuple[str, ...]
     children: tuple[str, ...]

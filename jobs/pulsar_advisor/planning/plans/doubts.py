@@ -36,6 +36,14 @@ def may_not_fall(broker: str, above_likely_ratio: float, noise_ratio: float) -> 
     return (Doubt(confidence="medium", sentence=sentence),)
 
 
+def places_it_later(broker: str, why_no_destination: str | None) -> tuple[Doubt, ...]:
+    """A doubt if the cluster doesn't keep the destination of an unload (a sentence): it is predicted, not named."""
+    if why_no_destination is None:
+        return ()
+    sentence = f"{why_no_destination} It would choose {broker} now, and chooses when a client looks a topic up."
+    return (Doubt(confidence="medium", sentence=sentence),)
+
+
 def _unpublished(state: ClusterState, move: Move, change: float) -> Iterator[str]:
     """Said if the decision depends on less than what may have changed since the leader was last informed.
 

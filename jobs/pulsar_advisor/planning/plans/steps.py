@@ -16,9 +16,9 @@ from pulsar_advisor.model.configuration.settings import ResolvedSettings
 from pulsar_advisor.model.plans.plan import Expectation, Step, StepPrediction
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.plans.confidence import Grade, Grading
-from pulsar_advisor.planning.plans.doubts import above_capacity, doubts_before, may_not_fall
+from pulsar_advisor.planning.plans.doubts import above_capacity, doubts_before, may_not_fall, places_it_later
 from pulsar_advisor.planning.proposals.children import child_moves
-from pulsar_advisor.planning.proposals.executable import why_move_not, why_split_not
+from pulsar_advisor.planning.proposals.executable import why_move_not, why_no_destination, why_split_not
 from pulsar_advisor.planning.proposals.limits import EXCLUDED, Budgets, excluded_by
 from pulsar_advisor.planning.proposals.proposal import Move
 from pulsar_advisor.planning.requests.request import Request
@@ -70,6 +70,7 @@ class Steps:
         self.settings = settings
         self.noise_ratio = noise_ratio
         self.changes = changes
+        self.why_no_destination = why_no_destination(state, settings.values)
         self.steps: list[Step] = []
         self.origin = self.outlook = outlook
         self.boundaries: dict[int, Sequence[int]] = {}
@@ -78,7 +79,6 @@ class Steps:
         self.last_split: dict[int, str] = {}
         self.unloaded_by: dict[int, str] = {}
 
-    @np.errstate(over="ignore", invalid="ignore")
     def _expectation(self, state: ClusterState, bundle: int, owner: int, boundaries: tuple[str, ...]) -> Expectation:
         traffic = state.bundles.traffic[bundle]
         return Expectation(
@@ -126,7 +126,7 @@ class Steps:
             )
             if step.executable:
                 self.unloaded_by[move.bundle] = step.id
-                if move.destination != NO_ROW:
+                if step.destination is not None:
                     self.owner[move.bundle] = move.destination
 
     def unload_children(self, split: Split, request: Request, placement: str, budgets: Budgets) -> Counter[str]:
@@ -185,8 +185,10 @@ class Steps:
                 (
                     *above_capacity(destination, fate.destination_ratio, fate.highest_destination_ratio),
                     *may_not_fall(source, fate.highest_source_ratio - fate.source_ratio, self.noise_ratio),
+                    *places_it_later(destination, self.why_no_destination),
                 )
             )
+        is_named = move.destination != NO_ROW and self.why_no_destination is None
         ratios = {move.source: fate.source_ratio, move.destination: fate.destination_ratio}
         ratios.pop(NO_ROW, None)
         step = Step(
@@ -196,7 +198,7 @@ class Steps:
             namespace=state.namespaces.names[state.bundles.namespace[move.bundle]],
             bundle=state.bundle_range(move.bundle),
             source=state.brokers.ids[move.source],
-            destination=None if move.destination == NO_ROW else state.brokers.ids[move.destination],
+            destination=state.brokers.ids[move.destination] if is_named else None,
             algorithm=None,
             boundaries=(),
             children=(),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, PublishedLoad
-from pulsar_advisor.model.configuration.settings import ResolvedSettings
+from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.load.base_load import DEFAULT_RATIO
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs, digest_of
 from pulsar_advisor.model.strategy.decision import Split
@@ -154,6 +154,21 @@ def test_an_unload_without_a_destination_moves_no_load_in_the_prediction(
     }
 
 
+def test_before_3_0_a_destination_is_predicted_and_not_sent(state: ClusterState) -> None:
+    old = replace(state, pulsar_version="2.11.0")
+    plan = plan_of(old, resolve_settings("2.11.0"), (move(FIRST),), (split(FIRST, 0x20000000),))
+    unload, cut = plan.steps
+    assert (unload.destination, unload.executable, list(unload.predicted.brokers)) == (None, True, ["a:8080", "c:8080"])
+    assert plan.predicted.after.brokers["c:8080"].bundles == plan.predicted.before.brokers["c:8080"].bundles + 1
+    [doubt] = [one for one in unload.doubts if "c:8080" in one.sentence]
+    assert doubt.confidence == "medium"
+    assert doubt.sentence == (
+        "Pulsar 2.11.0 doesn't keep the destination of an unload. It would choose c:8080 now, and chooses when a "
+        "client looks a topic up."
+    )
+    assert "its owner can't be known" in str(cut.not_executable_because)
+
+
 def test_the_same_inputs_give_the_same_digest(state: ClusterState, settings: ResolvedSettings) -> None:
     assert digest_of(plan_of(state, settings, (move(FIRST),))) == digest_of(plan_of(state, settings, (move(FIRST),)))
     assert digest_of(plan_of(state, settings, (move(FIRST),))) != digest_of(plan_of(state, settings, (move(SECOND),)))
@@ -162,8 +177,6 @@ def test_the_same_inputs_give_the_same_digest(state: ClusterState, settings: Res
 def test_switches_of_the_cluster_are_named_and_never_silence_the_plan(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
-    from pulsar_advisor.model.configuration.settings import resolve_settings
-
     off = resolve_settings("4.0.8", dynamic={"loadBalancerSheddingEnabled": "false"})
     plan = plan_of(state, off, (move(FIRST),))
     assert plan.decision.would_pulsar_act == "Pulsar itself would not act: loadBalancerSheddingEnabled=false"
