@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.cluster import LiveCluster
+from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import CLUSTER_NAME
+from harness.load import running_load
 from harness.shell import QUICK, Answer, Shell, plain_connection
+from harness.skew import wait_for_skew
 
 pytestmark = pytest.mark.live
 
@@ -35,20 +38,29 @@ class Recommended:
 
 @pytest.fixture(scope="module")
 def recommended(skewed_module_cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> Recommended:
-    shell = Shell(tmp_path_factory.mktemp("root"), plain_connection(skewed_module_cluster))
+    return _recommended(
+        skewed_module_cluster, Shell(tmp_path_factory.mktemp("root"), plain_connection(skewed_module_cluster))
+    )
+
+
+def _recommended(cluster: LiveCluster, shell: Shell) -> Recommended:
     strategies = ("--shedder", "ThresholdShedder", "--placement", "LeastLongTermMessageRate", "--as", "olive")
     ran = shell("run", *shell.connection, *strategies, "--master", "local[2]", "--json")
     assert ran.code == 0, ran.err
     advice = ran.document["advice"]
     path = shell.root / "plans" / "cluster=live" / f"snapshot={ran.document['snapshot']}" / advice["plan"]
-    return Recommended(skewed_module_cluster, shell, ran.document["snapshot"], path, json.loads(path.read_bytes()))
+    return Recommended(cluster, shell, ran.document["snapshot"], path, json.loads(path.read_bytes()))
 
 
 @pytest.fixture(scope="module")
 def skewed_module_cluster(loaded_cluster: LiveCluster) -> LiveCluster:
-    if not loaded_cluster.has_cpu_skew:
+    return _skewed(loaded_cluster)
+
+
+def _skewed(cluster: LiveCluster) -> LiveCluster:
+    if not cluster.has_cpu_skew:
         pytest.skip("this machine doesn't permit mount namespaces, so all brokers report the host's CPU")
-    return loaded_cluster
+    return cluster
 
 
 def test_the_plan_unloads_from_the_hot_broker_and_another_splits_the_bundle_over_the_limit(
@@ -117,3 +129,21 @@ def test_an_approved_plan_is_carried_out_once_and_the_brokers_show_it(recommende
     verified = shell("verify", str(recommended.path), *shell.connection, "--master", "local[2]", "--json")
     assert verified.code == 0, verified.err
     assert all(bundle["as_predicted"] for bundle in verified.document["bundles"])
+
+
+@pytest.mark.full
+def test_below_3_0_an_approved_plan_moves_bundles_to_where_pulsar_places_them(
+    start_cluster: Callable[[ClusterOptions], LiveCluster], tmp_path: Path
+) -> None:
+    cluster = _skewed(start_cluster(ClusterOptions(release="2.11.0")))
+    shell = Shell(tmp_path, plain_connection(cluster))
+    with running_load(cluster):
+        wait_for_skew(cluster.admin)
+        recommended = _recommended(cluster, shell)
+        unload = recommended.step("unload")
+        assert unload["destination"] is None
+        digest = recommended.plan["digest"]
+        assert shell("approve", str(recommended.path), "--digest", digest, "--as", "bob", *QUICK).code == 0
+        applied = recommended.apply("--json")
+        owner = cluster.admin.owners(CLUSTER_NAME)[f"{unload['namespace']}/{unload['bundle']}"]
+        assert (applied.code, owner == unload["source"]) in ((0, False), (5, True)), applied.err
