@@ -32,8 +32,7 @@ from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.stages import recommend
 from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.stages.validate import run as validate
-from pulsar_advisor.storage.plans import PLANS
-from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.root import MANIFEST, PLANS, Root
 from pulsar_advisor.tables.raw import SURFACES
 from pulsar_advisor.tables.read_table import read_table
 from pulsar_advisor.tables.schemas import DOCUMENTS, PROBLEMS, TABLES

@@ -23,8 +23,8 @@ from pulsar_advisor.planning.usage.forecast import loads_of, usage_ratios
 from pulsar_advisor.stages import recommend
 from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.stages.validate import run as validate
-from pulsar_advisor.storage.plans import PLANS, read_plan
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.plans import read_plan
+from pulsar_advisor.storage.root import PLANS, Root
 from pulsar_advisor.tables.judged import state_of
 from pulsar_advisor.tables.session import spark_session
 

@@ -30,7 +30,7 @@ from harness.pages import (
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.stages.report import run as write_report
 from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.storage.plans import RECOMMENDATION, PlanReference, read_recommendation, write_plan
+from pulsar_advisor.storage.plans import PlanReference, read_recommendation, write_plan
 from pulsar_advisor.storage.root import Root
 from unit.execution.roll.doubles import drained
 
@@ -78,7 +78,7 @@ def advised(root: Root) -> str:
     combinations = (*made.combinations, replace(made.combinations[0], **now))
     update = {"advice": made.advice.model_copy(update=now), "combinations": combinations}
     document = made.model_copy(update=update)
-    write_file(root.folder("plans", SNAPSHOT) / RECOMMENDATION, document.content())
+    write_file(root.result_file(SNAPSHOT, "recommend"), document.content())
     write_report(root, SNAPSHOT, dag="pulsar_rebalance")
     return plan.digest
 

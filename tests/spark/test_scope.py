@@ -15,8 +15,8 @@ from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.stages.recommend import run
 from pulsar_advisor.stages.report import report_page
 from pulsar_advisor.stages.validate import run as validate
-from pulsar_advisor.storage.plans import PLANS, read_plan
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.plans import read_plan
+from pulsar_advisor.storage.root import PLANS, Root
 from spark.mutations import RECORDED, Capture, clean_capture
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]

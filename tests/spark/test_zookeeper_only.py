@@ -12,8 +12,8 @@ from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.stages.recommend import run
 from pulsar_advisor.stages.report import report_page
 from pulsar_advisor.stages.validate import run as validate
-from pulsar_advisor.storage.plans import PLANS, read_plan
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.plans import read_plan
+from pulsar_advisor.storage.root import PLANS, Root
 from pulsar_advisor.tables.read_table import read_table
 from pulsar_advisor.tables.state import cluster_state
 from snapshots import RawSnapshot

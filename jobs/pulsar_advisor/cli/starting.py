@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.background import in_background
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def spark_soon(master: str, stage: str, root: Root, snapshot: str) -> Callable[[
 
     Spark starts now, while Python loads what the stage needs, unless a refusal is certain.
     """
-    if not (root.folder("validation", snapshot) / RESULT).exists():
+    if not root.is_written(snapshot, "validate"):
         return lambda: spark_for(master, stage, root, snapshot)
     from pulsar_advisor.tables.snapshot_size import is_small, raw_bytes
 

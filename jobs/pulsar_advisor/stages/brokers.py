@@ -10,7 +10,7 @@ from pulsar_advisor.monitor.loads import load_in_snapshot, planned_usage
 from pulsar_advisor.monitor.tables import ClusterLoad
 from pulsar_advisor.storage.files import read_file, sha256_hex
 from pulsar_advisor.storage.results import read_manifest
-from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.judged import settings_of
 from pulsar_advisor.tables.state import cluster_state
 
@@ -36,7 +36,7 @@ def run(root: Root, snapshot: str) -> ClusterLoad:
         return packed
 
     load = load_in_snapshot(root.cluster, manifest, content)
-    if not (root.folder("tables/result", snapshot) / RESULT).exists():
+    if not root.is_written(snapshot, "normalize"):
         return load
     planned = planned_usage(cluster_state(root, snapshot), settings_of(root, snapshot, {}).values)
     return replace(load, planned=planned)

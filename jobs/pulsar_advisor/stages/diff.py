@@ -12,7 +12,6 @@ from pulsar_advisor.stages.moments import moment_at
 from pulsar_advisor.storage.history import day_if_any, days_between, folded_days, read_day
 from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import LATEST, Root
-from pulsar_advisor.storage.written import is_written
 from pulsar_advisor.tables.days import read_day_tables
 
 
@@ -42,7 +41,7 @@ def is_folded(root: Root, snapshot: str) -> bool:
 
 def _cluster_name(root: Root, snapshot: str) -> str:
     """Pulsar's name of the cluster of a snapshot that is known."""
-    if is_written(root, snapshot, "normalize"):
+    if root.is_written(snapshot, "normalize"):
         return read_manifest(root, snapshot).identity.cluster_name
     return read_day(root, day_of(snapshot)).cluster_name
 

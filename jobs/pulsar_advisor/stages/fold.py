@@ -29,7 +29,7 @@ from pulsar_advisor.storage.history import day_if_any, day_path, first_after, fo
 from pulsar_advisor.storage.lease import Held, held
 from pulsar_advisor.storage.results import read_manifest, validation_if_any
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.storage.written import is_written, result_sha256
+from pulsar_advisor.storage.written import result_sha256
 from pulsar_advisor.tables.days import damage, write_day
 
 _log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ def _is_outdated(after: HistoryDay, before: HistoryDay | None, written: HistoryD
 def _fold(root: Root, day: str, address: str | None, *, anew: bool = False) -> HistoryDay:
     """`anew`: even if the day has the same snapshots as when it was folded before."""
     nothing = UsageError(f"cluster '{root.cluster}' has no normalized snapshot of {day}: there is nothing to fold")
-    if day_if_any(root, day) is None and not any(is_written(root, id, "normalize") for id in _of_day(root, day)):
+    if day_if_any(root, day) is None and not any(root.is_written(id, "normalize") for id in _of_day(root, day)):
         raise nothing  # before a lease makes the day's folder
     work = f"day {day} of cluster {root.cluster} is being folded"
     with held(day_path(root, day).parent, day, work) as lease, ledger_if_any(address or root.own_ledger_url) as ledger:
@@ -143,7 +143,7 @@ def days_before(root: Root, today: str) -> list[str]:
     with_tables = {
         day
         for day, snapshots in groupby(root.snapshots(), day_of)
-        if day < today and any(is_written(root, snapshot, "normalize") for snapshot in snapshots)
+        if day < today and any(root.is_written(snapshot, "normalize") for snapshot in snapshots)
     }
     return sorted(day for day in by_earlier_release | with_tables if day < today)
 
@@ -154,7 +154,7 @@ def _normalized(root: Root, day: str, before: HistoryDay | None) -> dict[str, Ma
     Several clusters may have used one name in paths: only those of the one that was folded before count, else of the
     last one.
     """
-    found = {id: read_manifest(root, id) for id in sorted(_of_day(root, day)) if is_written(root, id, "normalize")}
+    found = {id: read_manifest(root, id) for id in sorted(_of_day(root, day)) if root.is_written(id, "normalize")}
     name = before.cluster_name if before else _cluster_name(found)
     return {id: one for id, one in found.items() if one.identity.cluster_name == name}
 
@@ -172,7 +172,7 @@ def _follows(root: Root, day: str, cluster_name: str) -> str | None:
     folded = last_before(root, day, cluster_name) or ""
     for snapshot in takewhile(lambda one: one > folded, root.newest_first(before=day)):
         if (
-            is_written(root, snapshot, "normalize")
+            root.is_written(snapshot, "normalize")
             and read_manifest(root, snapshot).identity.cluster_name == cluster_name
         ):
             return snapshot

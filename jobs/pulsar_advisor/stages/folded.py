@@ -14,7 +14,7 @@ from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.storage.history import folded_days
 from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.storage.written import is_written, result_sha256
+from pulsar_advisor.storage.written import result_sha256
 from pulsar_advisor.tables.days import damage, read_day_tables
 
 _OF_EVERY_CYCLE: Final = (OWN, UNKNOWN)
@@ -49,7 +49,7 @@ class FoldedDays:
         folded, day = self._snapshots.get(snapshot), self._days.get(day_of(snapshot))
         if day is None:
             return False
-        if not is_written(self._root, snapshot, "normalize"):
+        if not self._root.is_written(snapshot, "normalize"):
             return True
         if folded is None:
             try:

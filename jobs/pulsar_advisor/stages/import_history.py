@@ -52,7 +52,6 @@ from pulsar_advisor.storage.history import day_if_any, day_path, last_before
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import LATEST, Root
-from pulsar_advisor.storage.written import is_written
 from pulsar_advisor.tables.days import damage, read_part, remove_parts, write_day, write_part
 from pulsar_advisor.tables.judged import settings_of
 from pulsar_advisor.tables.read_table import read_table
@@ -130,7 +129,7 @@ def run(
 def _source(root: Root, server: Prometheus, address: str, labels: Labels, days: int) -> tuple[_Source, int]:
     """What days are asked with, and the server's time."""
     root.resolve(LATEST)
-    snapshot = next((id for id in root.newest_first() if is_written(root, id, "normalize")), None)
+    snapshot = next((id for id in root.newest_first() if root.is_written(id, "normalize")), None)
     if snapshot is None:
         raise UsageError(
             f"no snapshot of cluster '{root.cluster}' is normalized: run `normalize`; its bundles are needed"

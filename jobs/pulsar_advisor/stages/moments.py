@@ -22,7 +22,6 @@ from pulsar_advisor.model.errors import AdvisorError, UsageError
 from pulsar_advisor.storage.history import day_if_any
 from pulsar_advisor.storage.results import read_manifest, validation_if_any
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.storage.written import is_written
 from pulsar_advisor.tables.days import damage, read_day_tables
 from pulsar_advisor.tables.judged import settings_of
 from pulsar_advisor.tables.read_table import read_table
@@ -34,7 +33,7 @@ _POLICIES: Final = "isolation_policies"
 
 def moment_at(root: Root, snapshot: str) -> Moment:
     """The moment of a snapshot. Raises `UsageError` if it has no tables and no folded day holds it."""
-    if is_written(root, snapshot, "normalize"):
+    if root.is_written(snapshot, "normalize"):
         return normalized_moment(root, read_manifest(root, snapshot))
     day = day_if_any(root, day_of(snapshot))
     if day is not None and snapshot in [one.id for one in day.snapshots]:
@@ -62,7 +61,7 @@ def _earlier_of_day(root: Root, snapshot: str, cluster_name: str) -> Iterator[Mo
     is_whole = day is not None and not any(damage(root, day, DAY_TABLES))
     folded = {one.id for one in day.snapshots if one.id < snapshot} if day and is_whole else set()
     there = takewhile(lambda one: one > name, root.newest_first(before=snapshot))
-    with_tables = {id for id in there if id not in folded and is_written(root, id, "normalize")}
+    with_tables = {id for id in there if id not in folded and root.is_written(id, "normalize")}
     of_day = folded_moments(root, day, folded) if day and folded else iter(())
     for id in sorted(folded | with_tables):
         if id in folded:

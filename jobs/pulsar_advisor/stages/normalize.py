@@ -11,7 +11,7 @@ from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.storage.files import read_file, sha256_hex
 from pulsar_advisor.storage.lease import write_once
 from pulsar_advisor.storage.results import read_manifest, read_tables_result
-from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.normalize import (
     LAST,
     brokers_of,
@@ -40,8 +40,8 @@ def run(spark: SparkSession, root: Root, snapshot: str) -> TablesResult:
     `DataNotFit` if a raw file is not the one that was captured or has another number of lines than the manifest, or if
     the tables don't account for its lines; `Refused` while another process makes the tables of this snapshot.
     """
-    manifest_sha256 = sha256_hex(read_file(root.folder("raw", snapshot) / MANIFEST, "capture"))
-    path = root.folder("tables/result", snapshot) / RESULT
+    manifest_sha256 = sha256_hex(read_file(root.result_file(snapshot, "capture"), "capture"))
+    path = root.result_file(snapshot, "normalize")
     work = f"the tables of snapshot {snapshot} are being made"
     write_once(path, snapshot, work, lambda: _make(spark, root, snapshot, manifest_sha256))
     result = read_tables_result(root, snapshot)

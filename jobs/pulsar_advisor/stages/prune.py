@@ -13,16 +13,14 @@ from pulsar_advisor.execution.ledger.plans import new_plans
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.snapshots.retention import Retention, referred_to
 from pulsar_advisor.storage.index import update_index
-from pulsar_advisor.storage.plans import PLANS
 from pulsar_advisor.storage.removal import (
-    has_manifest,
     is_at_work,
     made_of,
     new_plan_files,
     remove_snapshot,
     stage_folders,
 )
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import PLANS, Root
 
 
 def run(root: Root, retention: Retention, address: str | None, now: datetime, *, dry_run: bool) -> Pruned:
@@ -58,7 +56,7 @@ def remove(
     at_work: list[str] = []
     for snapshot in sorted({*made.difference(existing), *outdated(existing)}):
         is_remainder = snapshot not in existing
-        if has_manifest(root, snapshot) == is_remainder:
+        if root.is_written(snapshot, "capture") == is_remainder:
             continue  # imported, or removed by another process, since the listing
         if snapshot in references.snapshots():
             kept += [] if is_remainder else [snapshot]
@@ -99,7 +97,7 @@ class PlanReferences:
         if not ledger_exists(self._url):
             if address is not None:
                 raise UsageError(f"there is no ledger at {address}: nothing was removed")
-            if (root.path / PLANS / f"cluster={root.cluster}").is_dir():
+            if root.of_cluster(PLANS).is_dir():
                 raise UsageError(
                     f"{root.path} holds plans but no ledger that refers to them: name it with --ledger URL"
                 )

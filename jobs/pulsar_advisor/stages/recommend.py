@@ -22,8 +22,8 @@ from pulsar_advisor.stages.recommend_shedder import ShedderTask, recommend_shedd
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.lease import held
-from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, read_plan
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.plans import read_plan
+from pulsar_advisor.storage.root import PLANS, Root
 from pulsar_advisor.tables.background import in_background
 from pulsar_advisor.tables.judged import (
     earlier_states,
@@ -76,7 +76,7 @@ def run(spark: Callable[[], SparkSession | None], root: Root, snapshot: str, req
         manifest_sha256 = inputs_of(root, snapshot).manifest_sha256
         document = recommendation(alone.result(), scores, request, plan_in, manifest_sha256)
         lease.require()
-        write_file(folder / RECOMMENDATION, document.content())
+        write_file(root.result_file(snapshot, "recommend"), document.content())
     update_index(root, snapshot)
     _log.info("snapshot %s: %s", snapshot, plain(document.advice.sentence))
     return document

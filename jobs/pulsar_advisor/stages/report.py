@@ -20,9 +20,9 @@ from pulsar_advisor.reporting.page import ReportPage, build_page, shown_combinat
 from pulsar_advisor.stages.upgrade import preview_if_any
 from pulsar_advisor.storage.files import write_chunks
 from pulsar_advisor.storage.index import update_index
-from pulsar_advisor.storage.plans import PLANS, read_plan, read_recommendation
+from pulsar_advisor.storage.plans import read_plan, read_recommendation
 from pulsar_advisor.storage.results import read_validation
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import PLANS, Root
 from pulsar_advisor.tables.earlier import good_before, validations_until
 from pulsar_advisor.tables.judged import lint_case
 from pulsar_advisor.tables.outcomes import outcomes_of

@@ -15,7 +15,7 @@ from pulsar_advisor.storage.files import sha256_hex, sha256_of_file
 from pulsar_advisor.storage.history import day_path
 from pulsar_advisor.storage.plans import read_recommendation
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.storage.written import is_written, result_sha256
+from pulsar_advisor.storage.written import result_sha256
 
 _WRITTEN_ONCE: Final = frozenset({"normalize", "validate"})
 """The stages that leave a result as it is if there is one."""
@@ -29,7 +29,7 @@ def sealing(opened: Callable[[], Ledger], root: Root, snapshot: str, *stages: st
 
     A result that is there before isn't theirs: they leave it as it is, and anyone may have put it there.
     """
-    there = {stage for stage in stages if stage in _WRITTEN_ONCE and is_written(root, snapshot, stage)}
+    there = {stage for stage in stages if stage in _WRITTEN_ONCE and root.is_written(snapshot, stage)}
     yield
     seal(opened, root, snapshot, *(stage for stage in stages if stage not in there))
 

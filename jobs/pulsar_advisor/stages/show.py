@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pulsar_advisor.documents.snapshot_summary import SnapshotSummary
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.snapshots.summary import of_recommendation, of_tables, of_validation, summary
-from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, read_recommendation
+from pulsar_advisor.storage.plans import read_recommendation
 from pulsar_advisor.storage.results import read_manifest, read_tables_result, read_validation
-from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.storage.root import Root
 
 
 def run(root: Root, snapshot: str) -> SnapshotSummary:
@@ -30,18 +30,15 @@ def _stages(root: Root, snapshot: str) -> Iterator[tuple[str, str]]:
 
 
 def _tables(root: Root, snapshot: str) -> str | None:
-    made = (root.folder("tables/result", snapshot) / RESULT).exists()
-    return of_tables(read_tables_result(root, snapshot)) if made else None
+    return of_tables(read_tables_result(root, snapshot)) if root.is_written(snapshot, "normalize") else None
 
 
 def _validation(root: Root, snapshot: str) -> str | None:
-    made = (root.folder("validation", snapshot) / RESULT).exists()
-    return of_validation(read_validation(root, snapshot)) if made else None
+    return of_validation(read_validation(root, snapshot)) if root.is_written(snapshot, "validate") else None
 
 
 def _recommendation(root: Root, snapshot: str) -> str | None:
-    made = (root.folder(PLANS, snapshot) / RECOMMENDATION).exists()
-    return of_recommendation(read_recommendation(root, snapshot)) if made else None
+    return of_recommendation(read_recommendation(root, snapshot)) if root.is_written(snapshot, "recommend") else None
 
 
 def _reports(root: Root, snapshot: str) -> str | None:

@@ -16,7 +16,6 @@ from pulsar_advisor.storage.history import days_with_files, remove_day
 from pulsar_advisor.storage.lease import Held
 from pulsar_advisor.storage.removal import has_raw_files, is_at_work, remove_raw_files
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.storage.written import is_written
 
 _log = logging.getLogger(__name__)
 
@@ -64,7 +63,7 @@ def _remove_raw_files(
     def may_go(snapshot: str) -> bool:
         return (
             snapshot not in staying
-            and is_written(root, snapshot, "normalize")
+            and root.is_written(snapshot, "normalize")
             and folded.hold(snapshot)
             and not is_at_work(root, ("raw", "tables/result"), snapshot)
         )

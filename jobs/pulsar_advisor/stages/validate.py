@@ -17,7 +17,7 @@ from pulsar_advisor.storage.files import read_file, sha256_hex, write_file
 from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.lease import write_once
 from pulsar_advisor.storage.results import read_manifest, read_tables_result, read_validation
-from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.earlier import comparable_before, validations_until
 from pulsar_advisor.tables.parquet import write_table
 from pulsar_advisor.tables.schemas import CHECKS
@@ -36,7 +36,7 @@ def run(spark: SparkSession, root: Root, snapshot: str) -> Validation:
     `Refused` while another process validates it. Whether the data may be used is in the result: `success`.
     """
     manifest_sha256 = _normalized_manifest_sha256(root, snapshot)
-    path = root.folder("validation", snapshot) / RESULT
+    path = root.result_file(snapshot, "validate")
     work = f"the checks of snapshot {snapshot} are being run"
     write_once(path, snapshot, work, lambda: _judge(spark, root, snapshot, manifest_sha256))
     result = read_validation(root, snapshot)
@@ -69,7 +69,7 @@ def history(root: Root, snapshot: str) -> tuple[CheckRow, ...]:
 def _normalized_manifest_sha256(root: Root, snapshot: str) -> str:
     """SHA-256 of the manifest, which must be the one that the tables were made from."""
     normalized = read_tables_result(root, snapshot).manifest_sha256
-    path = root.folder("raw", snapshot) / MANIFEST
+    path = root.result_file(snapshot, "capture")
     found = sha256_hex(read_file(path, "capture"))
     if found != normalized:
         raise StorageError(

@@ -10,7 +10,6 @@ from pulsar_advisor.execution.verify import require_later, settle_s, settled_run
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.storage.results import read_manifest
-from pulsar_advisor.storage.written import is_written
 from pulsar_advisor.tables.settings_inputs import settings_inputs
 from pulsar_advisor.tables.state import cluster_state
 
@@ -35,7 +34,7 @@ def judged_from(plan: Plan, ledger: Ledger, root: Root) -> datetime:
     """From when on a capture shows figures of after the plan's run (UTC). Raises as `check`."""
     _, ended_at_ms = settled_run(plan, ledger)
     wait_s = _USUALLY_S
-    if is_written(root, plan.snapshot, "normalize"):
+    if root.is_written(plan.snapshot, "normalize"):
         wait_s = settle_s(resolve_settings(*settings_inputs(root, plan.snapshot)).values)
     return datetime.fromtimestamp(ended_at_ms / 1000, UTC) + timedelta(seconds=wait_s)
 
@@ -48,7 +47,7 @@ def check_snapshot(plan: Plan, ledger: Ledger, root: Root, snapshot: str) -> Non
 def run(plan: Plan, ledger: Ledger, root: Root, snapshot: str) -> VerifyResult:
     """Compare an applied plan with a normalized snapshot; see `verify_plan`."""
     settings = resolve_settings(*settings_inputs(root, snapshot)).values
-    before = cluster_state(root, plan.snapshot) if is_written(root, plan.snapshot, "normalize") else None
+    before = cluster_state(root, plan.snapshot) if root.is_written(plan.snapshot, "normalize") else None
     result = verify_plan(plan, ledger, cluster_state(root, snapshot, "fresh"), settings, before)
     found = f"not as predicted: {plain('; '.join(result.deviations))}" if result.deviations else "as predicted"
     _log.info("run %d of %s, by snapshot %s: %s", result.run, result.digest, snapshot, found)

@@ -164,7 +164,7 @@ def _take_in(archive: BinaryIO, source: str, root: Root) -> str:
         )
     expected = _listed_files(document, source)
     folder = root.folder("raw", document.snapshot)
-    if (folder / MANIFEST).exists() and read_file(folder / MANIFEST, "capture") == manifest:
+    if root.is_written(document.snapshot, "capture") and read_file(folder / MANIFEST, "capture") == manifest:
         _take_files(archive, members, expected, source, folder)  # the same snapshot, byte for byte
         return document.snapshot
     remove_remainders(root)

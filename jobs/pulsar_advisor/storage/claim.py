@@ -69,7 +69,7 @@ def _held(lease: Lease) -> Iterator[None]:
 
 def remove_remainders(root: Root) -> list[str]:
     """Remove the remainders of interrupted captures of this cluster; returns the ids of the unfinished snapshots."""
-    parent = root.path / "raw" / f"cluster={root.cluster}"
+    parent = root.of_cluster("raw")
     removed = []
     try:
         folders = [child for child in parent.iterdir() if child.name.startswith("snapshot=")] if parent.is_dir() else []
@@ -86,17 +86,27 @@ def remove_folder(folder: UPath) -> None:
     """Remove a folder with everything in it, the lease last; of a link, only the link. Raises `StorageError`."""
     try:
         if folder.is_symlink():
-            return _unlink(folder)
+            return remove_file(folder)
         children = sorted(folder.iterdir(), key=lambda child: child.name == LEASE) if folder.is_dir() else []
         for child in children:
             if child.is_dir():
                 remove_folder(child)
             else:
-                _unlink(child)
+                remove_file(child)
         if folder.is_dir():
             folder.rmdir()
     except OSError as error:
         raise StorageError(f"can't remove {folder}: {error.strerror or error}: remove it manually") from error
+
+
+def remove_file(path: UPath) -> None:
+    """Remove a file, unless it is gone. Raises `StorageError`."""
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StorageError(f"can't remove {path}: {error.strerror or error}: remove it manually") from error
 
 
 def _is_being_written(folder: UPath) -> bool:
@@ -127,10 +137,3 @@ def _claim(root: Root, snapshot: str) -> Lease | None:
             folder.rmdir()
         raise
     return lease
-
-
-def _unlink(path: UPath) -> None:
-    try:
-        path.unlink()
-    except FileNotFoundError:
-        return

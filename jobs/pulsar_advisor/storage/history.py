@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from pulsar_advisor.documents.history_day import HistoryDay
 from pulsar_advisor.model.errors import AdvisorError, StorageError
-from pulsar_advisor.storage.claim import remove_folder
+from pulsar_advisor.storage.claim import remove_file, remove_folder
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.results import read_document
-from pulsar_advisor.storage.root import RESULT, Root, clusters_in
+from pulsar_advisor.storage.root import RESULT, Root, clusters_in, names_in
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -81,10 +81,7 @@ def days_with_files(root: Root) -> list[str]:
 def remove_day(root: Root, day: str) -> None:
     """Remove a day: its result first, so that none ever exists in part. Raises `StorageError`, `Held`."""
     with held(day_path(root, day).parent, day, f"day {day} of cluster {root.cluster} is being folded"):
-        try:
-            day_path(root, day).unlink(missing_ok=True)
-        except OSError as error:
-            raise StorageError(f"can't remove {day_path(root, day)}: {error.strerror or error}") from error
+        remove_file(day_path(root, day))
         for table in _tables(root):
             if table != "result":
                 remove_folder(root.day_folder(table, day))
@@ -99,17 +96,10 @@ def clusters_with_history(root: Root) -> list[str]:
 def _tables(root: Root) -> list[str]:
     """Every folder of days, that of their results too."""
     parent = root.location / "history"
-    try:
-        return sorted(child.name for child in parent.iterdir() if child.is_dir()) if parent.is_dir() else []
-    except OSError as error:
-        raise StorageError(f"can't list {parent}: {error.strerror or error}") from error
+    return sorted(name for name in names_in(parent) if (parent / name).is_dir())
 
 
 def _named(root: Root, table: str = "result") -> list[str]:
     """The days that have a folder, oldest first; one listing, however many there are."""
-    parent = root.day_folder(table, "").parent
-    try:
-        names = [child.name for child in parent.iterdir()] if parent.is_dir() else []
-    except OSError as error:
-        raise StorageError(f"can't list {parent}: {error.strerror or error}") from error
+    names = names_in(root.day_folder(table, "").parent)
     return sorted(found[1] for name in names if (found := _DAY.fullmatch(name)))

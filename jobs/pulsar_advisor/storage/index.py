@@ -10,15 +10,17 @@ import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
-from typing import Any, Final
+from typing import Final
+
+from upath import UPath
 
 from pulsar_advisor.documents.snapshot_index import SnapshotIndex, SnapshotRow, SnapshotVerdict
 from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, read_recommendation
+from pulsar_advisor.storage.plans import read_recommendation
 from pulsar_advisor.storage.results import read_document, read_validation
-from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.storage.root import Root
 
 INDEXED: Final = 100
 """Snapshots in the index; pages show fewer at a time."""
@@ -61,8 +63,8 @@ def has_report(root: Root, snapshot: str) -> bool:
     return (root.folder("reports", snapshot) / "report.html").exists()
 
 
-def _path(root: Root) -> Any:
-    return root.path / "index" / f"cluster={root.cluster}" / "snapshots.json"
+def _path(root: Root) -> UPath:
+    return root.of_cluster("index") / "snapshots.json"
 
 
 def _read(root: Root) -> tuple[SnapshotRow, ...] | None:
@@ -104,14 +106,14 @@ def _read_row(root: Root, snapshot: str) -> SnapshotRow:
             has_report=has_report(root, snapshot),
         )
 
-    if not (root.folder("validation", snapshot) / RESULT).exists():
+    if not root.is_written(snapshot, "validate"):
         return row("unfinished", "captured; not validated")
     judged = read_validation(root, snapshot)
     failed = [check for check in judged.results if not check.success]
     if not judged.success:
         critical = "; ".join(check.title for check in failed if check.severity == "critical")
         return row("unfit", f"must not be used: {critical}", len(failed))
-    if not (root.folder(PLANS, snapshot) / RECOMMENDATION).exists():
+    if not root.is_written(snapshot, "recommend"):
         return row("unfinished", "validated; no recommendation", len(failed))
     made = read_recommendation(root, snapshot)
     verdict: SnapshotVerdict = "act" if made.advice.plan else "unfit" if made.coverage.decides else "nothing"

@@ -18,13 +18,10 @@ from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.storage.files import read_file, write_file
 from pulsar_advisor.storage.results import read_document
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import PLANS, Root
 
 if TYPE_CHECKING:
     from pulsar_advisor.documents.recommendation import Recommendation
-
-PLANS: Final = "plans"
-RECOMMENDATION: Final = "recommendation.json"
 
 _DIGITS_IN_FILE_NAME: Final = 12
 _PLAN_FILE: Final = re.compile(rf".+--(?P<digits>[0-9a-f]{{{_DIGITS_IN_FILE_NAME}}})\.json")
@@ -115,7 +112,7 @@ def read_recommendation(root: Root, snapshot: str) -> Recommendation:
     """What `recommend` said last of a snapshot. Raises as `read_document`."""
     from pulsar_advisor.documents.recommendation import Recommendation  # loads all of planning
 
-    return read_document(root.folder(PLANS, snapshot) / RECOMMENDATION, Recommendation)
+    return read_document(root.result_file(snapshot, "recommend"), Recommendation)
 
 
 def advised_plan(root: Root, snapshot: str) -> tuple[PlanReference | None, str]:
@@ -130,7 +127,7 @@ def advised_plan(root: Root, snapshot: str) -> tuple[PlanReference | None, str]:
 
 def last_advice(root: Root, snapshot: str) -> str | None:
     """The digest of the plan that the last recommendation of a snapshot advises; None without one."""
-    if not (root.folder(PLANS, snapshot) / RECOMMENDATION).exists():
+    if not root.is_written(snapshot, "recommend"):
         return None
     return read_recommendation(root, snapshot).advice.digest
 

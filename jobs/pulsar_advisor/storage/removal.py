@@ -9,12 +9,11 @@ from typing import Final
 from upath import UPath
 
 from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
-from pulsar_advisor.model.errors import AdvisorError, StorageError
-from pulsar_advisor.storage.claim import remove_folder
+from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.storage.claim import remove_file, remove_folder
 from pulsar_advisor.storage.files import read_file
 from pulsar_advisor.storage.lease import LEASE, is_held
-from pulsar_advisor.storage.plans import PLANS
-from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.root import MANIFEST, PLANS, Root, names_in
 from pulsar_advisor.storage.store_clock import age
 
 _PREFIX: Final = "snapshot="
@@ -35,21 +34,20 @@ def stage_folders(root: Root) -> list[str]:
     for child in _folders(root.path):
         if child.name != "raw":
             inner = [child.name, *(f"{child.name}/{table.name}" for table in _folders(child))]
-            found += (stage for stage in inner if (root.path / stage / f"cluster={root.cluster}").is_dir())
+            found += (stage for stage in inner if root.of_cluster(stage).is_dir())
     return sorted(found)
 
 
 def made_of(root: Root, stages: Collection[str]) -> set[str]:
     """Ids of the snapshots for which some of these folders has results."""
-    parents = (root.path / stage / f"cluster={root.cluster}" for stage in stages)
-    names = (folder.name for parent in parents for folder in _folders(parent))
+    names = (folder.name for stage in stages for folder in _folders(root.of_cluster(stage)))
     ids = (name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
     return set(filter(is_snapshot_id, ids))
 
 
 def new_plan_files(root: Root, known: Collection[str]) -> Iterator[PlanFile]:
     """The files named like plans whose places aren't known yet."""
-    for folder in _folders(root.path / PLANS / f"cluster={root.cluster}"):
+    for folder in _folders(root.of_cluster(PLANS)):
         for file in folder.glob("*--*.json"):
             if str(file) not in known:
                 try:
@@ -57,11 +55,6 @@ def new_plan_files(root: Root, known: Collection[str]) -> Iterator[PlanFile]:
                 except AdvisorError:
                     content = b""
                 yield PlanFile(str(file), folder.name.removeprefix(_PREFIX), content)
-
-
-def has_manifest(root: Root, snapshot: str) -> bool:
-    """Whether the snapshot exists."""
-    return (root.folder("raw", snapshot) / MANIFEST).exists()
 
 
 def is_at_work(root: Root, stages: Iterable[str], snapshot: str) -> bool:
@@ -74,11 +67,8 @@ def remove_snapshot(root: Root, stages: Iterable[str], snapshot: str, *, is_rema
     """Remove a snapshot from the raw folder and those of these stages; of what is left of one, only the latter."""
     folder = root.folder("raw", snapshot)
     if not is_remainder:
-        try:
-            if not folder.is_symlink():
-                (folder / MANIFEST).unlink()
-        except OSError as error:
-            raise StorageError(f"can't remove {folder / MANIFEST}: {error.strerror or error}") from error
+        if not folder.is_symlink():
+            remove_file(folder / MANIFEST)
         remove_folder(folder)
     for stage in stages:
         remove_folder(root.folder(stage, snapshot))
@@ -86,20 +76,17 @@ def remove_snapshot(root: Root, stages: Iterable[str], snapshot: str, *, is_rema
 
 def has_raw_files(root: Root, snapshot: str) -> bool:
     """Whether there is more of a raw snapshot than its manifest."""
-    return len(_children(root.folder("raw", snapshot))) > 1
+    return len(names_in(root.folder("raw", snapshot))) > 1
 
 
 def remove_raw_files(root: Root, snapshot: str) -> None:
     """Remove what a snapshot was normalized from; its manifest stays, so there is one. Raises `StorageError`."""
     folder = root.folder("raw", snapshot)
-    for child in [] if folder.is_symlink() else _children(folder):
+    for child in (folder / name for name in ([] if folder.is_symlink() else names_in(folder))):
         if child.is_dir():
             remove_folder(child)
         elif child.name != MANIFEST:
-            try:
-                child.unlink(missing_ok=True)
-            except OSError as error:
-                raise StorageError(f"can't remove {child}: {error.strerror or error}") from error
+            remove_file(child)
 
 
 def _is_held(lease: UPath) -> bool:
@@ -110,11 +97,4 @@ def _is_held(lease: UPath) -> bool:
 
 
 def _folders(parent: UPath) -> list[UPath]:
-    return [child for child in _children(parent) if child.is_dir()]
-
-
-def _children(parent: UPath) -> list[UPath]:
-    try:
-        return list(parent.iterdir()) if parent.is_dir() else []
-    except OSError as error:
-        raise StorageError(f"can't list {parent}: {error.strerror or error}") from error
+    return [child for name in names_in(parent) if (child := parent / name).is_dir()]

@@ -11,7 +11,7 @@ from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.documents.tables_result import TablesResult
 from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.storage.files import read_file
-from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.storage.root import Root
 
 D = TypeVar("D", bound=Document)
 
@@ -23,20 +23,19 @@ def read_document(path: UPath, kind: type[D]) -> D:
 
 def read_manifest(root: Root, snapshot: str) -> Manifest:
     """The manifest of a snapshot. Raises as `read_document`."""
-    return read_document(root.folder("raw", snapshot) / MANIFEST, Manifest)
+    return read_document(root.result_file(snapshot, "capture"), Manifest)
 
 
 def read_tables_result(root: Root, snapshot: str) -> TablesResult:
     """What `normalize` made of a snapshot. Raises as `read_document`."""
-    return read_document(root.folder("tables/result", snapshot) / RESULT, TablesResult)
+    return read_document(root.result_file(snapshot, "normalize"), TablesResult)
 
 
 def read_validation(root: Root, snapshot: str) -> Validation:
     """What `validate` found of a snapshot. Raises as `read_document`."""
-    return read_document(root.folder("validation", snapshot) / RESULT, Validation)
+    return read_document(root.result_file(snapshot, "validate"), Validation)
 
 
 def validation_if_any(root: Root, snapshot: str) -> Validation | None:
     """The same; None if the snapshot was never validated."""
-    path = root.folder("validation", snapshot) / RESULT
-    return read_document(path, Validation) if path.exists() else None
+    return read_validation(root, snapshot) if root.is_written(snapshot, "validate") else None

@@ -24,6 +24,15 @@ if TYPE_CHECKING:
 LATEST: Final = "latest"
 MANIFEST: Final = "manifest.json"
 RESULT: Final = "result.json"
+PLANS: Final = "plans"
+
+_RESULT_FILE: Final = {
+    "capture": ("raw", MANIFEST),
+    "normalize": ("tables/result", RESULT),
+    "validate": ("validation", RESULT),
+    "recommend": (PLANS, "recommendation.json"),
+}
+"""Stage -> folder and name of the file that it writes last. The manifest holds the hashes of all raw files."""
 
 _ASKED_AT_ONCE: Final = 16
 """Checks files in parallel: on an object store each check is a round trip."""
@@ -92,7 +101,23 @@ class Root:
 
     def folder(self, stage: str, snapshot: str) -> UPath:
         """`<stage>/cluster=<c>/snapshot=<id>`; `stage` may have a sub-folder, as `tables/bundles`."""
-        return self.path / stage / f"cluster={self.cluster}" / f"snapshot={snapshot}"
+        return self.of_cluster(stage) / f"snapshot={snapshot}"
+
+    def of_cluster(self, stage: str) -> UPath:
+        """The folder of a stage's folders, one for each snapshot."""
+        return self.path / stage / f"cluster={self.cluster}"
+
+    def result_file(self, snapshot: str, stage: str) -> UPath:
+        """Where a stage writes what it made of a snapshot: `capture`, `normalize`, `validate` or `recommend`."""
+        return self.path / self._result_file(snapshot, stage)
+
+    def is_written(self, snapshot: str, stage: str) -> bool:
+        """Whether a stage's result is there; that of `capture` says whether the snapshot exists."""
+        return bool((self.location / self._result_file(snapshot, stage)).exists())
+
+    def _result_file(self, snapshot: str, stage: str) -> str:
+        folder, name = _RESULT_FILE[stage]
+        return f"{folder}/cluster={self.cluster}/snapshot={snapshot}/{name}"
 
     def day_folder(self, table: str, day: str) -> UPath:
         """`history/<table>/cluster=<c>/day=<day>`, of a folded day (`YYYYMMDD`, UTC)."""
@@ -115,31 +140,24 @@ class Root:
         """Ids of the snapshots that exist, oldest first."""
         ids = self._folders()
         with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
-            return [snapshot for snapshot, exists in zip(ids, pool.map(self._exists, ids), strict=True) if exists]
+            there = pool.map(lambda snapshot: self.is_written(snapshot, "capture"), ids)
+            return [snapshot for snapshot, exists in zip(ids, there, strict=True) if exists]
 
     def newest_first(self, before: str | None = None, known: Container[str] = ()) -> Iterator[str]:
         """Ids of existing snapshots, optionally only those before one; each is checked lazily, unless it is known."""
         ids = (snapshot for snapshot in reversed(self._folders()) if before is None or snapshot < before)
-        return (snapshot for snapshot in ids if snapshot in known or self._exists(snapshot))
+        return (snapshot for snapshot in ids if snapshot in known or self.is_written(snapshot, "capture"))
 
     def _folders(self) -> list[str]:
         """Ids that have a folder, sorted; a single listing, whatever their number. Refuses a root that is a file."""
-        parent = self._raw
         try:
-            names = [child.name for child in parent.iterdir()] if parent.is_dir() else []
+            names = names_in(self.location / "raw" / f"cluster={self.cluster}")
             if not names and self.location.is_file():
                 raise UsageError(f"root {self.location} is a file: name a folder")
         except OSError as error:
-            raise StorageError(f"can't list {parent}: {error.strerror or error}") from error
+            raise StorageError(f"can't list {self.location}: {error.strerror or error}") from error
         ids = (name.removeprefix("snapshot=") for name in names if name.startswith("snapshot="))
         return sorted(filter(is_snapshot_id, ids))
-
-    @property
-    def _raw(self) -> Path | UPath:
-        return self.location / "raw" / f"cluster={self.cluster}"
-
-    def _exists(self, snapshot: str) -> bool:
-        return bool((self._raw / f"snapshot={snapshot}" / MANIFEST).exists())
 
     def resolve(self, snapshot: str) -> str:
         """The id of an existing snapshot; `latest` is the newest one. Raises `UsageError` if there is none."""
@@ -153,7 +171,7 @@ class Root:
             return newest
         if not is_snapshot_id(snapshot):
             raise UsageError(f"'{snapshot}' is not a snapshot id; expected the form 20261121T083000Z, or 'latest'")
-        if not self._exists(snapshot):
+        if not self.is_written(snapshot, "capture"):
             self.require_known()
             raise UsageError(
                 f"there is no snapshot {snapshot} of cluster '{self.cluster}' under {self.location}: "
@@ -164,9 +182,13 @@ class Root:
 
 def clusters_in(parent: Path | UPath) -> list[str]:
     """Names of the clusters that have a folder in one of a stage or table, sorted."""
-    try:
-        names = [child.name for child in parent.iterdir()] if parent.is_dir() else []
-    except OSError as error:
-        raise StorageError(f"can't list {parent}: {error.strerror or error}") from error
-    clusters = (name.removeprefix("cluster=") for name in names if name.startswith("cluster="))
+    clusters = (name.removeprefix("cluster=") for name in names_in(parent) if name.startswith("cluster="))
     return sorted(filter(_CLUSTER.fullmatch, clusters))
+
+
+def names_in(folder: Path | UPath) -> list[str]:
+    """The names of what is in a folder; none if there is no such folder. Raises `StorageError`."""
+    try:
+        return [child.name for child in folder.iterdir()] if folder.is_dir() else []
+    except OSError as error:
+        raise StorageError(f"can't list {folder}: {error.strerror or error}") from error

@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from upath import UPath
 
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.plans.canonical_json import canonical_json
 from pulsar_advisor.storage.files import read_file, sha256_hex, sha256_of_file
-from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION
 from pulsar_advisor.storage.results import read_tables_result
-from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
-
-_RESULT_FILE: Final = {
-    "capture": ("raw", MANIFEST),
-    "normalize": ("tables/result", RESULT),
-    "validate": ("validation", RESULT),
-    "recommend": (PLANS, RECOMMENDATION),
-}
-"""Stage -> folder and name of the file that it writes last. The manifest holds the hashes of all raw files."""
-
-
-def is_written(root: Root, snapshot: str, stage: str) -> bool:
-    """Whether a stage's result is there."""
-    return _result_file(root, snapshot, stage).exists()
+from pulsar_advisor.storage.root import Root
 
 
 def result_sha256(root: Root, snapshot: str, stage: str) -> str | None:
     """SHA-256 (hex) of what a stage wrote about a snapshot; None if it hasn't, or not any more."""
-    path = _result_file(root, snapshot, stage)
+    path = root.result_file(snapshot, stage)
     if not path.exists():
         return None
     if stage != "normalize":
@@ -38,11 +23,6 @@ def result_sha256(root: Root, snapshot: str, stage: str) -> str | None:
     tables = sorted(read_tables_result(root, snapshot).tables)
     files = {file: sha256 for table in tables for file, sha256 in _hashes(root.folder(f"tables/{table}", snapshot))}
     return sha256_hex(canonical_json({"result": sha256_hex(read_file(path, stage)), **files}))
-
-
-def _result_file(root: Root, snapshot: str, stage: str) -> UPath:
-    folder, name = _RESULT_FILE[stage]
-    return root.folder(folder, snapshot) / name
 
 
 def _hashes(folder: UPath) -> Iterator[tuple[str, str]]:

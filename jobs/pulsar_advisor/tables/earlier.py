@@ -14,7 +14,7 @@ from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.planning.proposals.replay import RESTART_AFTER_INTERVALS
 from pulsar_advisor.storage.results import read_manifest, read_validation, validation_if_any
-from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.storage.root import Root
 
 _USUAL_GAPS: Final = 10
 """Gaps between snapshots that define the usual gap."""
@@ -44,7 +44,7 @@ def snapshots_before(root: Root, snapshot: str) -> Iterator[str]:
 def comparable_before(root: Root, snapshot: str) -> Iterator[str]:
     """Of these, the ones that have tables and weren't found unfit for use, newest first."""
     for one in snapshots_before(root, snapshot):
-        if (root.folder("tables/result", one) / RESULT).exists():
+        if root.is_written(one, "normalize"):
             try:
                 result = validation_if_any(root, one)
             except AdvisorError:

@@ -28,7 +28,7 @@ from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.requests.what_if import assumptions, with_what_if
 from pulsar_advisor.storage.files import read_file, sha256_hex
 from pulsar_advisor.storage.results import read_manifest, read_validation, validation_if_any
-from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.earlier import comparable_before, within
 
 if TYPE_CHECKING:
@@ -132,8 +132,8 @@ def set_aside_by_checks(root: Root, snapshot: str) -> tuple[str, ...]:
 
 def inputs_of(root: Root, snapshot: str) -> PlanInputs:
     """The inputs that a plan is based on. Raises `DataNotFit` unless the same manifest was validated and passed."""
-    manifest = sha256_hex(read_file(root.folder("raw", snapshot) / MANIFEST, "capture"))
-    path = root.folder("validation", snapshot) / RESULT
+    manifest = sha256_hex(read_file(root.result_file(snapshot, "capture"), "capture"))
+    path = root.result_file(snapshot, "validate")
     try:
         result = read_validation(root, snapshot)
     except UsageError as error:

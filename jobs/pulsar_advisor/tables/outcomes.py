@@ -13,7 +13,6 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.errors import AdvisorError, StorageError
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.planning.proposals.proposal import Answers, Proposal
-from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.stored import stored_files
 
@@ -88,7 +87,7 @@ def outcomes_of(root: Root, snapshot: str, shedders: Collection[str]) -> pa.Tabl
     except (OSError, pa.ArrowException, StorageError) as error:
         raise StorageError(
             f"the answers about snapshot {snapshot} are damaged ({plain(str(error))}): remove {folder} and "
-            f"{root.folder(PLANS, snapshot) / RECOMMENDATION}, and run `recommend` again"
+            f"{root.result_file(snapshot, 'recommend')}, and run `recommend` again"
         ) from error
 
 

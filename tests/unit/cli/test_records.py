@@ -17,7 +17,7 @@ from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.person import person_on_command_line
 from pulsar_advisor.model.plans.plan import Plan, digest_of, short
 from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, write_plan
+from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.execution.actors import ALICE
 from unit.execution.doubles import UPPER, make_plan, unload_step
@@ -134,7 +134,7 @@ def test_the_advised_plan_leads_and_those_that_do_the_same_share_a_line(
         for one in (better, *same):
             propose(ledger, one, ALICE)
     recommendation = documents.recommendation(plan="a.json", digest=digest_of(same[1]))
-    write_file(root.folder(PLANS, better.snapshot) / RECOMMENDATION, recommendation.content())
+    write_file(root.result_file(better.snapshot, "recommend"), recommendation.content())
     monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path))
     monkeypatch.setenv(CLUSTER_VARIABLE, "demo")
     assert exit_code(["plans"]) == 0

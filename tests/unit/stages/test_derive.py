@@ -24,8 +24,8 @@ from pulsar_advisor.stages.derive import why_not_computed_here
 from pulsar_advisor.stages.recommend_shedder import recommend_shedder
 from pulsar_advisor.stages.seal import require_as_sealed, seal, sealing
 from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.storage.plans import PLANS, RECOMMENDATION, read_plan, write_plan
-from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.storage.plans import read_plan, write_plan
+from pulsar_advisor.storage.root import PLANS, RESULT, Root
 from pulsar_advisor.tables.judged import resolved_request
 from unit.execution.doubles import FakeTime
 
@@ -70,7 +70,7 @@ def recommended(root: Root, request: Request) -> list[Plan]:
 
 def listed(digests: list[str], root: Root) -> None:
     document = documents.recommendation(*(documents.combination(digest=digest) for digest in digests))
-    write_file(root.folder(PLANS, SNAPSHOT) / RECOMMENDATION, document.content())
+    write_file(root.result_file(SNAPSHOT, "recommend"), document.content())
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.stages import recommend
 from pulsar_advisor.storage.lease import held
-from pulsar_advisor.storage.plans import PLANS
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import PLANS, Root
 
 SNAPSHOT = "20261121T083000Z"
 

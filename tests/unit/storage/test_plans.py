@@ -8,8 +8,8 @@ import pytest
 
 from pulsar_advisor.model.errors import Refused, UsageError
 from pulsar_advisor.model.plans.plan import Plan, digest_of, dump_plan, short
-from pulsar_advisor.storage.plans import PLANS, PlanReference, find_plan, open_plan, plan_files, write_plan
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.plans import PlanReference, find_plan, open_plan, plan_files, write_plan
+from pulsar_advisor.storage.root import PLANS, Root
 from unit.execution.doubles import make_plan, unload_step
 
 
