@@ -13,6 +13,7 @@ from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.kinds.goal_outcome import foretold_outcome, outcome_sentence
 from pulsar_advisor.planning.plans.consent import needed_consents
+from pulsar_advisor.reporting.figures import percent
 from pulsar_advisor.reporting.markdown import code, text
 
 if TYPE_CHECKING:
@@ -88,10 +89,10 @@ def _lines(
     if short := outcome_sentence(foretold_outcome(plan), plan.title):
         yield f"- **{text(short)}**"
     yield from (f"- **mind**: {text(caveat)}" for caveat in plan.decision.caveats)
-    yield f"- maximum usage: {_percent(before.maximum_ratio)} → {_percent(after.maximum_ratio)} (predicted)"
+    yield f"- maximum usage: {percent(before.maximum_ratio)} → {percent(after.maximum_ratio)} (predicted)"
     yield (
-        f"- standard deviation: {_percent(before.standard_deviation_ratio)} → "
-        f"{_percent(after.standard_deviation_ratio)} (predicted)"
+        f"- standard deviation: {percent(before.standard_deviation_ratio)} → "
+        f"{percent(after.standard_deviation_ratio)} (predicted)"
     )
     yield f"- digest: `{digest_of(plan)}`"
     yield f"- [report]({report}) of snapshot {code(plan.snapshot)}"
@@ -142,7 +143,3 @@ def _rows(steps: list[tuple[int, Step]], columns: Any) -> Iterator[str]:
 
 def _wish(step: Step) -> str:
     return code(step.destination) if step.destination else "Pulsar chooses"
-
-
-def _percent(ratio: float | None) -> str:
-    return "unknown" if ratio is None else f"{ratio:.1%}"

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from pulsar_advisor.model.text.some_of import count, some_of
+from pulsar_advisor.reporting.figures import percent
 
 if TYPE_CHECKING:
     from pulsar_advisor.documents.apply_result import ApplyResult
@@ -39,7 +40,7 @@ def plan_lines(plan: Plan, throttle: ApplyThrottle) -> Iterator[str]:
     before, after = plan.predicted.before.maximum_ratio, plan.predicted.after.maximum_ratio
     yield f"{plan.title}, cluster {plan.cluster}, snapshot {plan.snapshot}"
     what = f"{count(unloads, 'unload')}, {count(len(steps) - unloads, 'split')}"
-    yield f"{what}; highest usage {_percent(before)} → {_percent(after)}"
+    yield f"{what}; highest usage {percent(before)} → {percent(after)}"
     for step in islice(sent_in_order(steps, throttle), STEPS_SHOWN):
         where = f"{step.source} → {step.destination or 'chosen by Pulsar'}" if step.action == "unload" else step.source
         yield f"  {step.id} {step.action:<6} {step.bundle_name} {where}"
@@ -65,7 +66,7 @@ def plan_table(states: Iterable[PlanState], *, each: bool = False) -> Iterator[s
         groups.setdefault(same, []).append(one)
     yield f"{'plan':<{SHORT}}  {'state':<9}  {'snapshot':<16}  {'steps':>6}  {'highest usage':<15}  strategy"
     for one, *others in groups.values():
-        usage = f"{_percent(one.maximum_before)} → {_percent(one.maximum_after)}"
+        usage = f"{percent(one.maximum_before)} → {percent(one.maximum_after)}"
         mark = "advised: " * one.advised
         alike = f" and {count(len(others), 'other')} alike" if others else ""
         yield (
@@ -252,8 +253,8 @@ def verify_lines(result: VerifyResult) -> Iterator[str]:
         yield "usage is not judged: brokers still report figures from before the run"
         return
     for usage in result.brokers:
-        predicted = _percent(usage.predicted)
-        yield f"{_judgement(usage.as_predicted)} {usage.broker} {_percent(usage.actual)}, predicted {predicted}"
+        predicted = percent(usage.predicted)
+        yield f"{_judgement(usage.as_predicted)} {usage.broker} {percent(usage.actual)}, predicted {predicted}"
 
 
 def check_lines(result: Validation) -> Iterator[str]:
@@ -274,7 +275,3 @@ def not_evaluated(failed: Iterable[CheckResult]) -> Counter[tuple[str, str]]:
 
 def _judgement(as_predicted: bool) -> str:
     return "as predicted" if as_predicted else "DEVIATES    "
-
-
-def _percent(ratio: float | None) -> str:
-    return "unknown" if ratio is None else f"{ratio:.1%}"

@@ -11,7 +11,6 @@ import json
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Final, Literal
 from urllib.parse import urlencode
@@ -21,6 +20,7 @@ from pulsar_advisor.documents.call import Call
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.documents.plan_calls import ExportedStep, PlanCalls
 from pulsar_advisor.execution.run.preconditions import call_of, malformed, observed_at
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
 from pulsar_advisor.model.text.plain_text import plain
@@ -99,12 +99,11 @@ def _script(plan: Plan, form: Literal["pulsar-admin", "curl"]) -> Iterator[str]:
     unloads, splits = _parts(plan)
     yield "#!/usr/bin/env bash"
     yield from (f"# {_one_line(line)}" for line in _head(plan, len(unloads), splits))
-    taken = datetime.strptime(observed_at(plan), "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     yield "set -u"
     yield f"CLUSTER={shlex.quote(plan.identity.cluster_name)}"
     yield f"BROKERS=({shlex.join(plan.identity.broker_ids)})"
     yield f"STEPS={shlex.quote(''.join(f' {step.id}' for step in plan.executable_steps) + ' ')}"
-    yield f"TAKEN_AT={int(taken.timestamp())}  # {observed_at(plan)}"
+    yield f"TAKEN_AT={int(snapshot_moment(observed_at(plan)).timestamp())}  # {observed_at(plan)}"
     yield f"MISSED={shlex.quote(_MISSED[plan.load_manager])}"
     yield ""
     yield _shell("checks")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import pairwise
 
 from pulsar_advisor.execution.cluster.cluster_port import Split, Unload
@@ -13,6 +12,7 @@ from pulsar_advisor.model.cluster.bundle_range import format_range, parse_range
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.cluster.isolation_policies import broker_host, needs_secondaries
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.java.expressions import matched
 from pulsar_advisor.model.plans.plan import Plan, Step
@@ -156,7 +156,7 @@ def observed_at(plan: Plan) -> str:
 def stale(plan: Plan, now_ms: int, max_age_s: int) -> str | None:
     """Why the plan is based on an outdated view of the cluster, or None."""
     try:
-        taken = datetime.strptime(observed_at(plan), "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+        taken = snapshot_moment(observed_at(plan))
     except ValueError:
         return f"the plan's snapshot '{observed_at(plan)}' is not of the form 20261121T083000Z: its age is unknown"
     age_s = now_ms / 1000 - taken.timestamp()
