@@ -48,6 +48,9 @@ class Person:
     name: str
     source: str
 
+    def __str__(self) -> str:
+        return f"{self.name} ({self.source})"
+
     def __post_init__(self) -> None:
         name = unicodedata.normalize("NFKC", self.name).strip()
         if not name:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from pulsar_advisor.execution.consent.policy import POLICY, ApprovalPolicy
-from pulsar_advisor.execution.ledger.approvals import approvals_of_plan, record_approval, withdraw_approvals
+from pulsar_advisor.execution.ledger.approvals import add_approval, approvals_of_plan, withdraw_approvals
 from pulsar_advisor.execution.ledger.audit import why_unproven
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan, record_proposal
@@ -109,15 +109,17 @@ def approve(
         propose(ledger, plan, approver, not_computed_here)
     if plan.shedder == ROLL:
         throttle = replace(throttle, guard=True)
-    return record_approval(
-        ledger,
-        plan,
-        approver,
-        expires_at_ms=ledger.now_ms() + valid_for_s * 1000,
-        comment=comment,
-        consents=consents,
-        throttle=throttle,
-    )
+    with ledger.writing() as session:
+        return add_approval(
+            ledger,
+            session,
+            plan,
+            approver,
+            expires_at_ms=ledger.now_ms() + valid_for_s * 1000,
+            comment=comment,
+            consents=consents,
+            throttle=throttle,
+        )
 
 
 def approve_automatically(

@@ -24,30 +24,6 @@ REJECTED: Final = "rejected"
 """Kind of the event, and name of the state it leaves a plan in."""
 
 
-def record_approval(
-    ledger: Ledger,
-    plan: Plan,
-    approver: Person,
-    *,
-    expires_at_ms: int,
-    comment: str,
-    consents: Collection[ConsentName],
-    throttle: ApplyThrottle,
-) -> Approval:
-    """Record an approval that the policy allowed (see `approval.approve`, the only caller)."""
-    with ledger.writing() as session:
-        return add_approval(
-            ledger,
-            session,
-            plan,
-            approver,
-            expires_at_ms=expires_at_ms,
-            comment=comment,
-            consents=consents,
-            throttle=throttle,
-        )
-
-
 def add_approval(
     ledger: Ledger,
     session: Session,
@@ -59,7 +35,7 @@ def add_approval(
     consents: Collection[ConsentName],
     throttle: ApplyThrottle,
 ) -> Approval:
-    """The same within a write transaction."""
+    """Record within a write transaction an approval that the policy allowed, or that the one of a roll implies."""
     record = record_plan(ledger, session, seal(plan))
     approval = Approval(
         digest=record.digest,
@@ -74,7 +50,7 @@ def add_approval(
         throttle_json=throttle.as_json(),
     )
     session.add(approval)
-    detail = f"by {approver.name} ({approver.source})" + (f": {comment}" if comment else "")
+    detail = f"by {approver}" + (f": {comment}" if comment else "")
     ledger.add_event(session, record.digest, "approved", detail, [record, approval])
     return approval
 
@@ -99,7 +75,7 @@ def _withdraw(ledger: Ledger, session: Session, digest: str, person: Person, com
     for approval in approvals:
         approval.withdrawn_at_ms = ledger.now_ms()
     if approvals:
-        detail = f"by {person.name} ({person.source})" + (f": {comment}" if comment else "")
+        detail = f"by {person}" + (f": {comment}" if comment else "")
         ledger.add_event(session, digest, "withdrawn", detail, approvals)
     return len(approvals)
 

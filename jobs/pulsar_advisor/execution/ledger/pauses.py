@@ -31,7 +31,7 @@ def request_pause(ledger: Ledger, digest: str, person: Person) -> Sequence[Run]:
     with ledger.writing() as session:
         active = session.scalars(select(Run).where(Run.digest == digest, Run.state == "active")).all()
         for run in active:
-            ledger.add_event(session, digest, _PAUSE, f"by {person.name} ({person.source})", run=run.id)
+            ledger.add_event(session, digest, _PAUSE, f"by {person}", run=run.id)
         return active
 
 
@@ -41,21 +41,21 @@ def lift_pause(ledger: Ledger, digest: str, person: Person) -> Sequence[Run]:
         active = session.scalars(select(Run).where(Run.digest == digest, Run.state == "active")).all()
         paused = [run for run in active if _in_force(session, Event.run_id == run.id) is not None]
         for run in paused:
-            ledger.add_event(session, digest, PAUSE_LIFTED, f"by {person.name} ({person.source})", run=run.id)
+            ledger.add_event(session, digest, PAUSE_LIFTED, f"by {person}", run=run.id)
         return paused
 
 
 def request_pause_of_plan(ledger: Ledger, digest: str, person: Person) -> None:
     """Ask that a roll begins no further run, and ends the current one after its steps in flight."""
     with ledger.writing() as session:
-        ledger.add_event(session, digest, _PAUSE, f"by {person.name} ({person.source})")
+        ledger.add_event(session, digest, _PAUSE, f"by {person}")
 
 
 def lift_pause_of_plan(ledger: Ledger, digest: str, person: Person) -> None:
     """Lift such a pause, if one is in force."""
     with ledger.writing() as session:
         if pause_of_plan(session, digest) is not None:
-            ledger.add_event(session, digest, PAUSE_LIFTED, f"by {person.name} ({person.source})")
+            ledger.add_event(session, digest, PAUSE_LIFTED, f"by {person}")
 
 
 def plan_pause_requested(ledger: Ledger, digest: str) -> str | None:

@@ -33,7 +33,7 @@ def add_proposal(
         not_computed_here=not_computed_here,
     )
     session.add(proposal)
-    detail = f"by {proposer.name} ({proposer.source})"
+    detail = f"by {proposer}"
     if not_computed_here:
         detail += f"; not computed here: {not_computed_here}"
     ledger.add_event(session, record.digest, "proposed", detail, [record, proposal])

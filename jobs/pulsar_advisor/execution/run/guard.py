@@ -162,7 +162,7 @@ def leave_as_it_is(ledger: Ledger, cluster_name: str, decided_by: Person) -> Seq
     """Record that a person wants what runs left off to stay off; return it."""
     left = left_off(ledger, cluster_name)
     for switch in left:
-        record_switched_back(ledger, switch, f"left as it is, by {decided_by.name} ({decided_by.source})")
+        record_switched_back(ledger, switch, f"left as it is, by {decided_by}")
     return left
 
 
@@ -221,7 +221,7 @@ def _restore(
         if cluster.override(setting) == now:
             return say(f"ATTENTION: {setting} is still {_value(now)}: answer {reply}; put back {_value(before)}")
         now = cluster.override(setting)
-    how = f", as {decided_by.name} ({decided_by.source}) decided" if decided_by else ""
+    how = f", as {decided_by} decided" if decided_by else ""
     is_theirs = now != before
     if not (is_theirs and _is_off(now)):
         behind = _behind(switch, now, cluster, clock)

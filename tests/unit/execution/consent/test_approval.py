@@ -14,7 +14,7 @@ from pulsar_advisor.execution.consent.approval import (
     withdraw,
 )
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.execution.ledger.approvals import approvals_of_plan, record_approval, record_refusal
+from pulsar_advisor.execution.ledger.approvals import add_approval, approvals_of_plan, record_refusal
 from pulsar_advisor.execution.ledger.held_run import start_run, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
@@ -133,7 +133,8 @@ def test_an_approval_without_the_consent_a_plan_needs_does_not_carry_it(ledger: 
     propose(ledger, UNSURE, ALICE)
     expires_at_ms = ledger.now_ms() + 1000
     how = {"expires_at_ms": expires_at_ms, "comment": "", "throttle": ApplyThrottle()}
-    record_approval(ledger, UNSURE, BOB, consents=["splits", "worse"], **how)
+    with ledger.writing() as session:
+        add_approval(ledger, session, UNSURE, BOB, consents=["splits", "worse"], **how)
     with pytest.raises(Refused, match="the approval of bob lacks --accept-low-confidence"):
         standing_approval(ledger, UNSURE, FOUR_EYES)
 
@@ -204,19 +205,12 @@ ROOT = Person("oscar", "unauthenticated:root")
 
 @pytest.mark.parametrize("name", ["alice\u200b", "ａｌｉｃｅ", "ALICE "])
 def test_another_spelling_of_the_proposer_can_not_approve(ledger: Ledger, name: str) -> None:
-    propose(ledger, PLAN, ALICE)
-    record_approval(
-        ledger, PLAN, BOB, expires_at_ms=time_far(ledger), comment="", consents=(), throttle=ApplyThrottle()
-    )
+    approved(ledger, PLAN)
     with ledger.writing() as session:  # as an earlier release recorded it
         session.execute(text("DROP TRIGGER approvals_fixed"))
         session.execute(text("UPDATE approvals SET approver = :name"), {"name": name})
     with pytest.raises(Refused, match="another person has to approve it"):
         standing_approval(ledger, PLAN, FOUR_EYES)
-
-
-def time_far(ledger: Ledger) -> int:
-    return ledger.now_ms() + 3_600_000
 
 
 def test_one_system_user_can_not_propose_and_approve_under_two_names(ledger: Ledger) -> None:
