@@ -211,7 +211,7 @@ def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: s
     began_ms = get_current_context()["dag_run"].run_after.timestamp() * 1000
     with as_airflow_errors(), opened_ledger(_root(cluster)) as ledger:
         runs = [run for run in runs_of_plan(ledger, plan["digest"]) if (run.ended_at_ms or 0) >= began_ms]
-        if not runs or not any(step.state == "confirmed" for step in steps_of_run(ledger, runs[-1].id).values()):
+        if not runs or not any(step.is_confirmed for step in steps_of_run(ledger, runs[-1].id).values()):
             raise AirflowSkipException("this DAG run moved nothing")
         judged = [one for one in verifications_of_plan(ledger, plan["digest"]) if one.run_id == runs[-1].id]
     if runs[-1].state == "done" and (not judged or judged[-1].as_predicted):

@@ -184,7 +184,7 @@ def abort(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
 def left_open(ledger: Ledger, ended: Iterable[Run]) -> Iterator[str]:
     """What to mind after the end of runs: each call whose outcome is unknown, and which no run settles any more."""
     for record in (record for run in ended for record in steps_of_run(ledger, run.id).values()):
-        if record.state in ("sent", "unresolved"):
+        if record.is_open:
             yield (
                 f"ATTENTION: {record.step_id}, {record.bundle}: what became of its call is not known, and no run "
                 "blocks its range any more: see who owns it before any bundle of that range is unloaded"
@@ -237,7 +237,7 @@ def _carried_out(run: OngoingRun) -> _End:
         with held.kept(), guard.kept() if guard else nullcontext():
             carry_out(run)
             if guard is not None and run.options.turns_before is not None:
-                guard.is_handed_on = all(record.state == "confirmed" for record in held.steps().values())
+                guard.is_handed_on = all(record.is_confirmed for record in held.steps().values())
     except LeaseLost as lost:
         records = steps_of_run(ledger, held.id)
         if all(record.attempts == 0 for record in records.values()):
@@ -254,7 +254,7 @@ def _carried_out(run: OngoingRun) -> _End:
         # Whatever the error, the run ends in a state that records it, and can be resumed once the cause is fixed.
         why, cause = f": unexpected failure, {type(error).__name__}: {error}", error
     records = steps_of_run(ledger, held.id)
-    confirmed = sum(record.state == "confirmed" for record in records.values())
+    confirmed = sum(record.is_confirmed for record in records.values())
     noted = "".join(f"; {note}" for note in guard.notes) if guard else ""
     counted = f"{confirmed} of {len(records)} steps confirmed{why}{noted}"
     if confirmed == len(records):
@@ -273,7 +273,7 @@ def _carried_out(run: OngoingRun) -> _End:
 
 
 def _unfinished(runs: Sequence[Run]) -> Run | None:
-    return next((run for run in reversed(runs) if run.state in ("active", "stopped")), None)
+    return next((run for run in reversed(runs) if run.is_unfinished), None)
 
 
 def _is_asked_as_what_it_is(plan: Plan, options: ApplyOptions) -> bool:
@@ -348,7 +348,7 @@ def _dry_run(
     throttle, _ = _approved_throttle(plan, ledger, options)
     accepts_worse = any("worse" in approval.consents for approval in approvals_of_plan(ledger, digest_of(plan)))
     records = {} if unfinished is None else steps_of_run(ledger, unfinished.id)
-    left_out = {name for name, record in records.items() if record.state in ("failed", "skipped")}
+    left_out = {name for name, record in records.items() if record.is_left_out}
     for step in () if any(malformed(plan)) else sent_in_order(plan.executable_steps, throttle):
         state = records[step.id].state if step.id in records else "pending"
         if state == "confirmed":

@@ -17,6 +17,7 @@ from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run.observe import find_owner
 from pulsar_advisor.execution.run.preconditions import foreign, malformed
 from pulsar_advisor.model.cluster.bundle_range import format_range, parse_range
+from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import (
     BrokerForecast,
@@ -113,7 +114,7 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], now: Present) -> Pl
             **({"goal": None} if plan.goal is not None else {}),
             "memory": {
                 "undoes": digest_of(plan),
-                "observed_at": datetime.fromtimestamp(now.at_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ"),
+                "observed_at": snapshot_id(datetime.fromtimestamp(now.at_ms / 1000, UTC)),
             },
             "rests_on": {},
             "steps": tuple(steps),
@@ -134,7 +135,7 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], now: Present) -> Pl
 
 
 def _is_confirmed(records: Mapping[str, StepRecord], step: Step) -> bool:
-    return step.id in records and records[step.id].state == "confirmed"
+    return step.id in records and records[step.id].is_confirmed
 
 
 def _parts(step: Step, boundaries: Sequence[str]) -> Iterator[str]:

@@ -143,7 +143,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         reference = PlanReference(**self.plan)
         with as_airflow_errors(), opened_ledger(root) as ledger:
             connection = PulsarAdminHook(self.pulsar_conn_id).options()
-            unfinished = any(run.state in ("active", "stopped") for run in runs_of_plan(ledger, reference.digest))
+            unfinished = any(run.is_unfinished for run in runs_of_plan(ledger, reference.digest))
             options = ApplyOptions(
                 policy=approval_policy(self.cluster),
                 resume=unfinished,

@@ -172,7 +172,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         # Of a plan that is no roll, its own runs.
         runs = [run.id for run in runs_of_roll(ledger, digest) if run.state in ("stopped", "done")]
         records = [record for run in runs for record in steps_of_run(ledger, run).values()]
-        ended = {record.step_id for record in records if record.state in ("confirmed", "failed", "skipped")}
+        ended = {record.step_id for record in records if record.is_confirmed or record.is_left_out}
         proposers = {proposal.proposer for proposal in proposals_of_plan(ledger, digest)} - {proposer}
         return Before(
             runs=tuple(runs),

@@ -280,7 +280,7 @@ def run_content(ledger: Ledger, cluster: Cluster, number: int, place: Place) -> 
         run=run,
         steps=_part(steps[place.steps_from :], STEPS_SHOWN, lambda _: place.steps_from + STEPS_SHOWN),
         steps_in_all=len(steps),
-        confirmed=sum(step.state == "confirmed" for step in steps),
+        confirmed=sum(step.is_confirmed for step in steps),
         as_predicted=_as_predicted(ledger, run.digest),
         events=_events(ledger, run.digest, place, run.id),
         approver=approval.approver if approval else "",
@@ -458,7 +458,7 @@ def _last_and_unfinished(rows: Iterable[SnapshotLine]) -> tuple[SnapshotLine | N
 
 
 def _urgency(line: ClusterLine) -> tuple[int, str]:
-    if line.left_off or (line.run is not None and line.run.state in ("active", "stopped")):
+    if line.left_off or (line.run is not None and line.run.is_unfinished):
         return 0, line.cluster.name
     if line.problem or (line.dag_run and line.dag_run.failed):
         return 1, line.cluster.name

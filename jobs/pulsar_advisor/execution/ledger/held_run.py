@@ -15,7 +15,16 @@ from pulsar_advisor.execution.ledger.pauses import RESUMED
 from pulsar_advisor.execution.ledger.plans import record_plan
 from pulsar_advisor.execution.ledger.runs import PARKED_AT_MS, is_parked, run_by_id
 from pulsar_advisor.execution.ledger.steps import StepValues, change_step, steps_of_run
-from pulsar_advisor.execution.ledger.tables import Approval, Base, PlanSummary, Run, RunState, StepRecord, StepState
+from pulsar_advisor.execution.ledger.tables import (
+    UNFINISHED,
+    Approval,
+    Base,
+    PlanSummary,
+    Run,
+    RunState,
+    StepRecord,
+    StepState,
+)
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, seal
@@ -199,7 +208,7 @@ def take_over(ledger: Ledger, run: Run, approval: Approval, *, lifts_pause: bool
                     Run.id == run.id,
                     Run.lease == run.lease,
                     Run.heartbeat_at_ms == run.heartbeat_at_ms,
-                    Run.state.in_(("active", "stopped")),
+                    Run.state.in_(UNFINISHED),
                 )
                 .values(
                     state="active",

@@ -11,7 +11,7 @@ from typing import Final
 from sqlalchemy import select, update
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.tables import Run
+from pulsar_advisor.execution.ledger.tables import UNFINISHED, Run
 from pulsar_advisor.execution.person import Person
 
 PARKED_AT_MS: Final = 0
@@ -46,12 +46,12 @@ def abort_runs(ledger: Ledger, digest: str, person: Person) -> Sequence[Run]:
     with ledger.writing() as session:
         ended = session.scalars(
             update(Run)
-            .where(Run.digest == digest, Run.state.in_(("active", "stopped")))
+            .where(Run.digest == digest, Run.state.in_(UNFINISHED))
             .values(state="aborted", ended_at_ms=ledger.now_ms(), sentence=f"aborted by {person.name}")
             .returning(Run)
         ).all()
         for run in ended:
-            ledger.add_event(session, digest, "run aborted", f"by {person.name} ({person.source})", [run], run.id)
+            ledger.add_event(session, digest, "run aborted", f"by {person}", [run], run.id)
         return ended
 
 

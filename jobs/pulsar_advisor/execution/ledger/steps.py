@@ -9,15 +9,15 @@ from sqlalchemy import ColumnElement, func, select, update
 from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.tables import Run, StepRecord, StepState
+from pulsar_advisor.execution.ledger.tables import OPEN, UNFINISHED, Run, StepRecord, StepState
 from pulsar_advisor.model.errors import StorageError
 
-_BEFORE: Final[Mapping[StepState, frozenset[StepState]]] = {
-    "sent": frozenset({"pending", "sent", "unresolved"}),
-    "confirmed": frozenset({"sent", "unresolved"}),
-    "failed": frozenset({"sent", "unresolved"}),
-    "unresolved": frozenset({"sent", "unresolved"}),
-    "skipped": frozenset({"pending"}),
+_BEFORE: Final[Mapping[StepState, tuple[StepState, ...]]] = {
+    "sent": ("pending", *OPEN),
+    "confirmed": OPEN,
+    "failed": OPEN,
+    "unresolved": OPEN,
+    "skipped": ("pending",),
 }
 """The states from which a step may enter each state."""
 
@@ -38,8 +38,8 @@ def unresolved_bundles(ledger: Ledger, cluster_name: str, except_of: str) -> Map
             .where(
                 Run.cluster_name == cluster_name,
                 Run.digest != except_of,
-                Run.state.in_(("active", "stopped")),
-                StepRecord.state.in_(("sent", "unresolved")),
+                Run.state.in_(UNFINISHED),
+                StepRecord.state.in_(OPEN),
             )
         )
         return {row.bundle: row.id for row in rows}

@@ -34,6 +34,11 @@ StepState = Literal["pending", "sent", "confirmed", "failed", "skipped", "unreso
 """sent: written before the call is sent; from then on, only observing the cluster decides. unresolved: the cluster did
 not show the outcome of the call in time."""
 
+UNFINISHED: Final[tuple[RunState, ...]] = ("active", "stopped")
+"""Of a run that may go on."""
+OPEN: Final[tuple[StepState, ...]] = ("sent", "unresolved")
+"""Of a step whose call may still act."""
+
 RUN_STATES: Final = ("active", "done", "refused", "stopped", "aborted")
 STEP_STATES: Final = ("pending", "sent", "confirmed", "failed", "skipped", "unresolved")
 
@@ -224,6 +229,11 @@ class Run(Base):
     sentence: Mapped[str] = mapped_column(Text)
     """Why it ended this way; empty while active."""
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether it may go on."""
+        return self.state in UNFINISHED
+
 
 class StepRecord(Base):
     """The state of one executable step of a run."""
@@ -247,6 +257,21 @@ class StepRecord(Base):
     """A topic that was loaded before its bundle was unloaded: the one to look up if no client brings it back."""
     observation: Mapped[str] = mapped_column(Text)
     """The last observation, for a person."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether what became of its call is not known."""
+        return self.state in OPEN
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether it ended without its effect, so that those that come after it can't follow."""
+        return self.state in ("failed", "skipped")
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the cluster showed its effect."""
+        return self.state == "confirmed"
 
 
 class Verification(Base):

@@ -189,7 +189,7 @@ def end(ledger: Ledger, plan: Plan, person: Person, comment: str = "") -> Sequen
     """
     seen, digest = progress_of(ledger, plan), digest_of(plan)
     _require_not_over(seen.recorded, digest)
-    record_end(ledger, digest, f"ended by {person.name} ({person.source})")
+    record_end(ledger, digest, f"ended by {person}")
     to_mind: list[str] = []
     for of_turn in dict.fromkeys(run.digest for run in seen.runs):
         to_mind += left_open(ledger, abort_runs(ledger, of_turn, person))
@@ -268,9 +268,8 @@ def _confirm(roll: Roll, wait_s: float) -> None:
             said = why
         roll.clock.sleep(BACK_POLL_S)
     _end_stopped_run(roll, seen, person)
-    by = f"by {person.name} ({person.source})"
     proof = "" if turn.started_at_ms is None else ", and its process is another one"
-    record_restarted(roll.ledger, roll.digest, turn.broker, f"said {by}{proof}")
+    record_restarted(roll.ledger, roll.digest, turn.broker, f"said by {person}{proof}")
     roll.progress(f"{turn.broker} is back")
 
 
@@ -295,7 +294,7 @@ def _drained(roll: Roll, seen: Progress) -> Drained:
     destinations: dict[str, str] = {}
     since_s = float("inf")
     for run in (run for run in seen.runs if run.digest in plans):
-        confirmed = {name for name, record in seen.steps[run.id].items() if record.state == "confirmed"}
+        confirmed = {name for name, record in seen.steps[run.id].items() if record.is_confirmed}
         for step in recorded_plan(roll.ledger, run.digest).steps:
             if step.id in confirmed and step.destination:
                 destinations[step.bundle_name] = step.destination

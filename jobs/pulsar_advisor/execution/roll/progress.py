@@ -54,7 +54,7 @@ class Progress:
     def moved(self) -> Mapping[str, int]:
         """How often each bundle was moved."""
         records = (record for steps in self.steps.values() for record in steps.values())
-        return Counter(record.bundle for record in records if record.state == "confirmed")
+        return Counter(record.bundle for record in records if record.is_confirmed)
 
     @property
     def moves_left(self) -> int:
@@ -66,7 +66,7 @@ class Progress:
             return last.moves_in_all - last.moves if last else figure if isinstance(figure, int) else 0
         done = 0
         if (run := self.run) is not None:
-            done = sum(record.state == "confirmed" for record in self.steps[run.id].values())
+            done = sum(record.is_confirmed for record in self.steps[run.id].values())
         return max(0, turn.moves_in_all - done)
 
 

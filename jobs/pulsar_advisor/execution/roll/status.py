@@ -76,7 +76,7 @@ def _turns(seen: Progress) -> tuple[TurnStatus, ...]:
     plans = {each.broker: each.plan for each in seen.recorded.turns}
     of_plan = {each.plan: each.broker for each in seen.recorded.turns if each.plan is not None}
     for run in seen.runs:
-        moved[of_plan[run.digest]] += sum(record.state == "confirmed" for record in seen.steps[run.id].values())
+        moved[of_plan[run.digest]] += sum(record.is_confirmed for record in seen.steps[run.id].values())
     return tuple(
         TurnStatus(broker=broker, state=_shown(seen, broker), plan=plans.get(broker), moved=moved[broker])
         for broker in (*seen.recorded.restarted, *seen.left)

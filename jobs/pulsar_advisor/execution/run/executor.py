@@ -42,7 +42,7 @@ def carry_out(run: OngoingRun) -> None:
         _leave_out_dependents(run, steps)
         records = run.held.steps()
         left = {name for name, record in records.items() if record.state == "pending" or name in without_effect}
-        if any(record.state == "confirmed" for record in records.values()):
+        if any(record.is_confirmed for record in records.values()):
             wave = pace.next_wave(steps, needed, left, run.throttle, speed.width)
         else:
             wave = pace.canary(steps, needed, left)
@@ -69,7 +69,7 @@ def _let_the_first_hold(run: OngoingRun, steps: Iterable[Step]) -> None:
     """The second step waits until the first has held as long as was approved, also if the run ended meanwhile."""
     records = run.held.steps()
     tried = [step for step in steps if records[step.id].attempts]
-    if len(tried) != 1 or records[tried[0].id].state != "confirmed":
+    if len(tried) != 1 or not records[tried[0].id].is_confirmed:
         return
     events = run.ledger.events(run.held.digest, run.held.id)
     if any(event.kind == HOLD_CUT_SHORT and event.step_id == tried[0].id for event in events):
@@ -98,7 +98,7 @@ def _leave_out_dependents(run: OngoingRun, steps: Iterable[Step]) -> None:
     """Skip the steps that come after one that ended and was not confirmed."""
     records = run.held.steps()
     for step in steps:
-        ended = [name for name in step.after if records[name].state in ("failed", "skipped")]
+        ended = [name for name in step.after if records[name].is_left_out]
         if ended and records[step.id].state == "pending":
             leave_out(run, step, f"it comes after {', '.join(ended)}, which was not confirmed")
             records = run.held.steps()
@@ -144,7 +144,7 @@ def _settle_all(run: OngoingRun, steps: Iterable[Step]) -> set[str]:
             without_effect.add(step.id)
 
     records = run.held.steps()
-    sent = [step for step in steps if records[step.id].state in ("sent", "unresolved")]
+    sent = [step for step in steps if records[step.id].is_open]
     take_turns(run, [settle(step, records[step.id]) for step in sent])
     return without_effect
 

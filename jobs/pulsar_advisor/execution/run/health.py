@@ -40,7 +40,7 @@ def check_guard(run: OngoingRun) -> None:
 def _check_owners(run: OngoingRun) -> None:
     """Check that moved bundles are still in place: if others move bundles too, the plan's forecasts are void."""
     records = run.held.steps()
-    done = [step for step in run.plan.executable_steps if records[step.id].state == "confirmed"]
+    done = [step for step in run.plan.executable_steps if records[step.id].is_confirmed]
     expected = destinations_after(done)
     owned = {broker: run.cluster.owned_bundles(broker) for broker in sorted({*expected.values()})}
     for bundle, destination in expected.items():

@@ -58,13 +58,11 @@ class OngoingRun:
     def expected_boundaries(self, step: Step) -> tuple[str, ...]:
         """The boundaries of a step's namespace, as the steps confirmed so far should have left them."""
         records = self.held.steps()
-        return boundaries_before(
-            step, (done for done in self.plan.executable_steps if records[done.id].state == "confirmed")
-        )
+        return boundaries_before(step, (done for done in self.plan.executable_steps if records[done.id].is_confirmed))
 
     def none_confirmed(self) -> bool:
         """Whether no step is confirmed yet, so that the next one is the run's first."""
-        return all(record.state != "confirmed" for record in self.held.steps().values())
+        return not any(record.is_confirmed for record in self.held.steps().values())
 
 
 def in_words(error: Exception) -> str:
