@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Final
@@ -27,7 +27,7 @@ from pulsar_advisor.execution.run.executor import carry_out
 from pulsar_advisor.execution.run.guard import Guard, left_off, restore_what_was_left
 from pulsar_advisor.execution.run.observe import look
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
-from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, undisturbed
+from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress, undisturbed
 from pulsar_advisor.execution.run.pace import sent_in_order
 from pulsar_advisor.execution.run.parking import Parked, ParkedRun, Parking
 from pulsar_advisor.execution.run.preconditions import (
@@ -52,8 +52,6 @@ from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, goal_outcome
 HOLDER_POLL_S: Final = 5.0
 SETTLE_MARGIN_S: Final = 30
 """Extra time beyond `namespaceBundleUnloadingTimeoutMs` that a broker gets for a call it never answered."""
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
-from pulsar_advisor.execution.apply import Progress, apply_plan
+from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.cluster.probe import PublishProbe, publishing
 from pulsar_advisor.execution.run import guard
-from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, undisturbed
+from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress, undisturbed
 from pulsar_advisor.model.errors import Refused
 
 if TYPE_CHECKING:

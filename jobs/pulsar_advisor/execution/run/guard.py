@@ -9,7 +9,7 @@ Source: Pulsar `ServiceConfiguration` (both settings are dynamic since 2.8 at th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -27,6 +27,7 @@ from pulsar_advisor.execution.ledger.switches import (
     switched_off,
 )
 from pulsar_advisor.execution.person import Person
+from pulsar_advisor.execution.run.options import Progress
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import some_of
@@ -43,8 +44,6 @@ _EARLIER_OFF: Final = "false"
 TAKES_EFFECT_S: Final = 5
 """How long brokers get to show a changed setting as their own; on real ones it took under a second."""
 _POLL_S: Final = 0.5
-
-Progress = Callable[[str], None]
 
 
 @dataclass

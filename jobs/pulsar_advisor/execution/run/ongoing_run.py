@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pulsar_advisor.execution.clock import Clock
@@ -12,7 +11,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.run.guard import Guard
 from pulsar_advisor.execution.run.observe import look as look_at
-from pulsar_advisor.execution.run.options import ApplyOptions, Interruption
+from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress
 from pulsar_advisor.execution.run.pace import Signs
 from pulsar_advisor.execution.run.preconditions import Found
 from pulsar_advisor.execution.run.preconditions import expected_boundaries as boundaries_before
@@ -38,7 +37,7 @@ class OngoingRun:
     options: ApplyOptions
     settle_s: float
     """How long a broker may work on a call whose answer never came."""
-    progress: Callable[[str], None]
+    progress: Progress
     clock: Clock
     interruption: Interruption
     guard: Guard | None = None

@@ -37,6 +37,8 @@ class ApplyOptions:
     """The wait that is over, for a parked run that is to go on."""
 
 
+Progress = Callable[[str], None]
+"""Takes each line that says what happens."""
 Interruption = Callable[[], str | None]
 """Why a run should end after the steps in flight; None while it should continue."""
 
