@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import asdict
+from collections.abc import Callable, Collection
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -14,12 +14,12 @@ from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.run.options import ApplyOptions, Interruption
+from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress, undisturbed
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.bounds import ERROR_BUDGET, IN_FLIGHT, MAX_AGE, PER_DESTINATION, PER_NAMESPACE, PER_SOURCE
-from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
 from pulsar_advisor.planning.plans.consent import CONSENTS, ConsentName
-from unit.execution.doubles import FakeCluster, Killed
+from unit.execution.doubles import FakeCluster, Killed, make_plan
 
 ALICE, BOB = Person("alice", "airflow"), Person("bob", "airflow")
 FOUR_EYES = ApprovalPolicy()
@@ -59,8 +59,23 @@ def options_of(**options: object) -> ApplyOptions:
     return ApplyOptions(throttle_changes=limits, **options)  # type: ignore[arg-type]
 
 
-def run(plan: Plan, ledger: Ledger, cluster: FakeCluster, **options: object) -> ApplyResult:
-    return apply_plan(plan, ledger, cluster, options_of(**options), lambda _line: None, cluster.time.clock)
+def run(
+    plan: Plan,
+    ledger: Ledger,
+    cluster: FakeCluster,
+    *,
+    progress: Progress = lambda _line: None,
+    sleep: Callable[[float], None] | None = None,
+    interruption: Interruption = undisturbed,
+    **options: object,
+) -> ApplyResult:
+    clock = cluster.time.clock if sleep is None else replace(cluster.time.clock, sleep=sleep)
+    return apply_plan(plan, ledger, cluster, options_of(**options), progress, clock, interruption)
+
+
+def carried_out(ledger: Ledger, cluster: FakeCluster, *steps: Step, **options: object) -> ApplyResult:
+    """What becomes of an approved plan of these steps."""
+    return run(approved(ledger, make_plan(steps)), ledger, cluster, **options)  # type: ignore[arg-type]
 
 
 def killed_at_work(
@@ -79,10 +94,3 @@ def killed_at_work(
     with pytest.raises(Killed):
         run(plan, ledger, cluster)
     cluster.on_event = lambda _what: None
-
-
-def interrupted_run(
-    ledger: Ledger, cluster: FakeCluster, plan: Plan, interruption: Interruption, **options: object
-) -> ApplyResult:
-    care = options_of(**options)
-    return apply_plan(plan, ledger, cluster, care, lambda _line: None, cluster.time.clock, interruption)

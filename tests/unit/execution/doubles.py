@@ -110,6 +110,28 @@ class FakeCluster:
     _later: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
     _wished: dict[str, str] = field(default_factory=dict)
 
+    def whenever(self, moment: str, happens: Callable[[], object]) -> None:
+        """Something happens at this moment of every call."""
+
+        def happen(what: str) -> None:
+            if what == moment:
+                happens()
+
+        self.on_event = happen
+
+    def once(self, moment: str, happens: Callable[[], object]) -> None:
+        """Something happens at this moment of the next call."""
+
+        def happen() -> None:
+            self.on_event = lambda _what: None
+            happens()
+
+        self.whenever(moment, happen)
+
+    def later(self, after_s: float, happens: Callable[[], None]) -> None:
+        """Something is seen by whoever reads after this time."""
+        self._later.append((self.time.ms + int(after_s * 1000), happens))
+
     def _now(self) -> None:
         if self.unreadable:
             raise ClusterUnreachable("http://10.0.0.1:8080: connection refused")

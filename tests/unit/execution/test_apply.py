@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from pulsar_advisor.documents.document import as_json
-from pulsar_advisor.execution.apply import abort, apply_plan
+from pulsar_advisor.execution.apply import abort
 from pulsar_advisor.execution.cluster.cluster_port import Reply, Split, Unload
-from pulsar_advisor.execution.consent.approval import approve, propose, withdraw
+from pulsar_advisor.execution.consent.approval import propose, withdraw
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
@@ -17,7 +17,7 @@ from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of, load_plan
-from unit.execution.actors import ALICE, BOB, FOUR_EYES, approved, options_of, run
+from unit.execution.actors import ALICE, BOB, FOUR_EYES, approved, carried_out, killed_at_work, run
 from unit.execution.doubles import (
     B1,
     B2,
@@ -46,10 +46,11 @@ def kinds(ledger: Ledger, plan: Plan) -> list[str]:
 
 
 def test_an_unload_and_a_split_are_carried_out_and_confirmed(ledger: Ledger, cluster: FakeCluster) -> None:
-    plan = approved(ledger, make_plan([MOVE, CUT]))
-    result = run(plan, ledger, cluster)
+    result = carried_out(ledger, cluster, MOVE, CUT)
     assert (result.outcome, result.exit_code) == ("done", 0)
     assert [step.state for step in result.steps] == ["confirmed", "confirmed"]
+    assert result.undoable_steps == (MOVE.id,)
+    assert cluster.lookups == [], "clients bring their bundles back"
     assert cluster.writes == [Unload(NAMESPACE, LOWER, B2), Split(NAMESPACE, UPPER, (0xBFFFFFFF,))]
     assert cluster.owners[LOWER_BUNDLE] == B2
     assert cluster.boundaries(NAMESPACE) == ("0x00000000", "0x80000000", "0xbfffffff", "0xffffffff")
@@ -57,8 +58,7 @@ def test_an_unload_and_a_split_are_carried_out_and_confirmed(ledger: Ledger, clu
 
 def test_a_child_can_be_moved_after_its_parent_was_split(ledger: Ledger, cluster: FakeCluster) -> None:
     child = CUT.children[0]
-    plan = approved(ledger, make_plan([CUT, unload_step(3, child, after=(CUT.id,))]))
-    assert run(plan, ledger, cluster).outcome == "done"
+    assert carried_out(ledger, cluster, CUT, unload_step(3, child, after=(CUT.id,))).outcome == "done"
     assert cluster.owners[f"{NAMESPACE}/{child}"] == B2
 
 
@@ -77,12 +77,7 @@ def test_a_second_apply_does_nothing_and_says_so_even_when_the_approval_has_expi
 def test_a_step_is_in_the_ledger_before_its_call(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE]))
     seen: list[list[str]] = []
-
-    def look(what: str) -> None:
-        if what == "before the call":
-            seen.append(states(ledger, plan))
-
-    cluster.on_event = look
+    cluster.whenever("before the call", lambda: seen.append(states(ledger, plan)))
     run(plan, ledger, cluster)
     assert seen == [["sent"]]
 
@@ -178,26 +173,23 @@ def test_without_an_approval_nothing_is_sent_and_that_is_remembered(ledger: Ledg
 
 
 def test_an_old_snapshot_is_refused(ledger: Ledger, cluster: FakeCluster) -> None:
-    plan = approved(ledger, make_plan([MOVE]))
     with pytest.raises(Refused, match=r"0\.2 h old, more than the 0\.1 h that are allowed"):
-        run(plan, ledger, cluster, max_age_s=360)
+        carried_out(ledger, cluster, MOVE, max_age_s=360)
     assert cluster.writes == []
 
 
 def test_a_step_whose_world_changed_can_be_skipped(ledger: Ledger, cluster: FakeCluster) -> None:
-    plan = approved(ledger, make_plan([MOVE, CUT]))
     cluster.owners[LOWER_BUNDLE] = B3
-    result = run(plan, ledger, cluster, on_drift="skip")
+    result = carried_out(ledger, cluster, MOVE, CUT, on_drift="skip")
     assert (result.outcome, result.exit_code) == ("partial", 5)
     assert [step.state for step in result.steps] == ["skipped", "confirmed"]
 
 
 def test_steps_that_rest_on_a_skipped_one_are_skipped_too(ledger: Ledger, cluster: FakeCluster) -> None:
     other = unload_step(3, UPPER, after=(MOVE.id,))
-    plan = approved(ledger, make_plan([MOVE, other]))
     cluster.owners[LOWER_BUNDLE] = B3
     with pytest.raises(Refused, match="step-003: it comes after step-001"):
-        run(plan, ledger, cluster, on_drift="skip")
+        carried_out(ledger, cluster, MOVE, other, on_drift="skip")
     assert cluster.writes == []
 
 
@@ -216,8 +208,7 @@ def test_a_run_that_stopped_goes_on_once_the_world_is_right_again(ledger: Ledger
 def test_a_destination_that_was_missed_is_tried_again(ledger: Ledger, cluster: FakeCluster) -> None:
     landings = iter([B3, None, B2])
     cluster.lands_on = lambda _unload: next(landings)
-    plan = approved(ledger, make_plan([MOVE]))
-    assert run(plan, ledger, cluster).outcome == "done"
+    assert carried_out(ledger, cluster, MOVE).outcome == "done"
     assert cluster.writes == [Unload(NAMESPACE, LOWER, B2)] * 3
 
 
@@ -225,32 +216,23 @@ def test_a_destination_that_is_never_reached_is_reported_after_three_attempts(
     ledger: Ledger, cluster: FakeCluster
 ) -> None:
     cluster.lands_on = lambda _unload: B3
-    plan = approved(ledger, make_plan([MOVE]))
-    result = run(plan, ledger, cluster)
+    result = carried_out(ledger, cluster, MOVE)
     assert (result.exit_code, len(cluster.writes)) == (5, 3)
     assert (result.steps[0].state, result.steps[0].detail) == ("failed", f"the bundle is on {B3}, after 3 attempts")
 
 
 def test_no_other_attempt_is_made_once_the_destination_has_gone(ledger: Ledger, cluster: FakeCluster) -> None:
     cluster.lands_on = lambda _unload: B3
-    cluster.on_event = lambda what: cluster.brokers.discard(B2) if what == "after the call" else None
-    plan = approved(ledger, make_plan([MOVE]))
-    result = run(plan, ledger, cluster)
+    cluster.whenever("after the call", lambda: cluster.brokers.discard(B2))
+    result = carried_out(ledger, cluster, MOVE)
     assert (result.exit_code, len(cluster.writes)) == (5, 1)
     assert "is not an active broker" in result.steps[0].detail
 
 
 def test_a_bundle_that_no_client_brings_back_is_looked_up(ledger: Ledger, cluster: FakeCluster) -> None:
     cluster.clients_reconnect = False
-    plan = approved(ledger, make_plan([MOVE]))
-    assert run(plan, ledger, cluster).outcome == "done"
+    assert carried_out(ledger, cluster, MOVE).outcome == "done"
     assert cluster.lookups == [cluster.topics(NAMESPACE, LOWER)[0]]
-
-
-def test_no_lookup_happens_while_clients_do_it(ledger: Ledger, cluster: FakeCluster) -> None:
-    plan = approved(ledger, make_plan([MOVE]))
-    run(plan, ledger, cluster)
-    assert cluster.lookups == []
 
 
 def test_an_unresolved_transfer_stops_the_run_names_the_range_and_blocks_it_everywhere(
@@ -258,8 +240,7 @@ def test_an_unresolved_transfer_stops_the_run_names_the_range_and_blocks_it_ever
 ) -> None:
     cluster.clients_reconnect = False
     cluster.look_up = lambda _topic: Reply(503, "no broker")  # type: ignore[method-assign]
-    plan = approved(ledger, make_plan([MOVE, CUT]))
-    result = run(plan, ledger, cluster)
+    result = carried_out(ledger, cluster, MOVE, CUT)
     assert (result.exit_code, [step.state for step in result.steps]) == (5, ["unresolved", "pending"])
     assert f"do not unload any bundle of range {LOWER} in any namespace" in result.sentence
 
@@ -273,8 +254,7 @@ def test_an_unresolved_transfer_stops_the_run_names_the_range_and_blocks_it_ever
 
 def test_a_lost_answer_is_no_reason_to_unload_again(ledger: Ledger, cluster: FakeCluster) -> None:
     cluster.replies = [Reply(None, "no answer within 75 s")]
-    plan = approved(ledger, make_plan([MOVE]))
-    assert run(plan, ledger, cluster).outcome == "done"
+    assert carried_out(ledger, cluster, MOVE).outcome == "done"
     assert len(cluster.writes) == 1
 
 
@@ -282,39 +262,34 @@ def test_a_call_that_never_took_effect_and_never_was_answered_leaves_its_range_u
     ledger: Ledger, cluster: FakeCluster
 ) -> None:
     cluster.replies, cluster.fails = [Reply(500, "unloading")] * 3, True
-    plan = approved(ledger, make_plan([MOVE]))
-    result = run(plan, ledger, cluster)
+    result = carried_out(ledger, cluster, MOVE)
     assert (result.exit_code, result.steps[0].state, len(cluster.writes)) == (5, "unresolved", 3)
 
 
 def test_a_clean_rejection_is_a_failure_and_not_repeated(ledger: Ledger, cluster: FakeCluster) -> None:
     cluster.replies, cluster.fails = [Reply(409, "inactive destination broker")], True
-    plan = approved(ledger, make_plan([MOVE]))
-    result = run(plan, ledger, cluster)
+    result = carried_out(ledger, cluster, MOVE)
     assert (result.exit_code, result.steps[0].state, len(cluster.writes)) == (5, "failed", 1)
     assert "409 inactive destination broker" in result.steps[0].detail
 
 
 def test_a_split_that_was_answered_but_changed_nothing_has_failed(ledger: Ledger, cluster: FakeCluster) -> None:
     cluster._split = lambda _split: None  # type: ignore[method-assign]
-    plan = approved(ledger, make_plan([CUT]))
-    result = run(plan, ledger, cluster)
+    result = carried_out(ledger, cluster, CUT)
     assert (result.exit_code, result.steps[0].detail) == (5, "the boundaries have not changed; answer 204")
 
 
 def test_a_split_of_fewer_than_two_topics_is_never_sent(ledger: Ledger, cluster: FakeCluster) -> None:
     cluster.all_topics = list(cluster.topics(NAMESPACE, UPPER)[:1])
-    plan = approved(ledger, make_plan([CUT]))
     with pytest.raises(Refused, match="1 topic, and fewer than two can't be parted"):
-        run(plan, ledger, cluster)
+        carried_out(ledger, cluster, CUT)
     assert cluster.writes == []
 
 
 def test_an_unload_without_destination_is_not_repeated_when_the_bundle_comes_back(
     ledger: Ledger, cluster: FakeCluster
 ) -> None:
-    plan = approved(ledger, make_plan([unload_step(destination=None)]))
-    result = run(plan, ledger, cluster)
+    result = carried_out(ledger, cluster, unload_step(destination=None))
     assert (result.steps[0].state, len(cluster.writes)) == ("failed", 1)
     assert "usual without a destination" in result.steps[0].detail
 
@@ -326,7 +301,6 @@ def test_an_unload_without_destination_may_land_anywhere_else(ledger: Ledger, cl
 
 
 def test_the_first_step_must_hold_before_the_second_is_sent(ledger: Ledger, cluster: FakeCluster) -> None:
-    plan = approved(ledger, make_plan([MOVE, CUT]))
     fled_at_ms = cluster.time.ms + 30_000
     asked = cluster.owned_bundles
 
@@ -336,7 +310,7 @@ def test_the_first_step_must_hold_before_the_second_is_sent(ledger: Ledger, clus
         return asked(broker)
 
     cluster.owned_bundles = flees  # type: ignore[method-assign]
-    result = run(plan, ledger, cluster, canary_hold_s=60.0)
+    result = carried_out(ledger, cluster, MOVE, CUT, canary_hold_s=60.0)
     assert [step.state for step in result.steps] == ["failed", "pending"]
     assert "the first step, step-001, failed" in result.sentence
 
@@ -351,40 +325,35 @@ def test_a_run_ends_when_its_error_budget_is_spent(
     cluster.all_topics += [topic.replace(NAMESPACE, "shop/b") for topic in cluster.all_topics]
     first = unload_step(1, namespace="shop/b")
     cluster.lands_on = lambda unload: unload.destination if unload.namespace == "shop/b" else None
-    plan = approved(ledger, make_plan([first, second, third]))
-    result = run(plan, ledger, cluster, error_budget=budget)
+    result = carried_out(ledger, cluster, first, second, third, error_budget=budget)
     assert [step.state for step in result.steps[1:]] == expected
 
 
 def test_while_the_metadata_store_is_migrated_nothing_starts(ledger: Ledger, cluster: FakeCluster) -> None:
     cluster.migration = "COPYING"
     with pytest.raises(Refused, match=r"metadata store is being migrated \(COPYING\): apply when that is over"):
-        run(approved(ledger, make_plan([MOVE])), ledger, cluster)
+        carried_out(ledger, cluster, MOVE)
     assert cluster.writes == []
 
 
 def test_a_migration_of_the_metadata_store_stops_the_run_between_steps(ledger: Ledger, cluster: FakeCluster) -> None:
-    def start_migration(what: str) -> None:
-        cluster.migration = "PREPARATION" if what == "after the call" else cluster.migration
-
-    cluster.on_event = start_migration
-    result = run(approved(ledger, make_plan([MOVE, CUT])), ledger, cluster)
+    cluster.whenever("after the call", lambda: setattr(cluster, "migration", "PREPARATION"))
+    result = carried_out(ledger, cluster, MOVE, CUT)
     assert result.exit_code == 5
     assert "the metadata store is being migrated (PREPARATION): resume when that is over" in result.sentence
     assert len(cluster.writes) == 1
 
 
 def test_a_broker_that_goes_away_ends_the_run(ledger: Ledger, cluster: FakeCluster) -> None:
-    cluster.on_event = lambda what: cluster.brokers.discard(B3) if what == "after the call" else None
-    plan = approved(ledger, make_plan([MOVE, CUT]))
-    result = run(plan, ledger, cluster)
+    cluster.whenever("after the call", lambda: cluster.brokers.discard(B3))
+    result = carried_out(ledger, cluster, MOVE, CUT)
     assert result.exit_code == 5
     assert f"{B3} went away" in result.sentence
 
 
 def test_a_withdrawn_approval_stops_a_run_before_its_next_call(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE, CUT]))
-    cluster.on_event = lambda what: withdraw(ledger, digest_of(plan), BOB) if what == "after the call" else None
+    cluster.whenever("after the call", lambda: withdraw(ledger, digest_of(plan), BOB))
     result = run(plan, ledger, cluster)
     assert (result.exit_code, len(cluster.writes)) == (5, 1)
     assert "the approval of bob was withdrawn" in result.sentence
@@ -392,7 +361,7 @@ def test_a_withdrawn_approval_stops_a_run_before_its_next_call(ledger: Ledger, c
 
 def test_an_abort_from_elsewhere_stops_a_run_before_its_next_call(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE, CUT]))
-    cluster.on_event = lambda what: abort(ledger, plan, ALICE) if what == "after the call" else None
+    cluster.whenever("after the call", lambda: abort(ledger, plan, ALICE))
     result = run(plan, ledger, cluster)
     assert (result.exit_code, len(cluster.writes)) == (5, 1)
     assert "was aborted" in result.sentence
@@ -403,10 +372,10 @@ def test_an_abort_from_elsewhere_stops_a_run_before_its_next_call(ledger: Ledger
 def test_a_cluster_that_stops_answering_ends_the_run_and_leaves_the_step_to_be_looked_at(
     ledger: Ledger, cluster: FakeCluster
 ) -> None:
-    cluster.on_event = lambda what: setattr(cluster, "unreadable", True) if what == "after the call" else None
+    cluster.once("after the call", lambda: setattr(cluster, "unreadable", True))
     plan = approved(ledger, make_plan([MOVE]))
     assert run(plan, ledger, cluster).exit_code == 5
-    cluster.unreadable, cluster.on_event = False, lambda _what: None
+    cluster.unreadable = False
     assert run(plan, ledger, cluster, resume=True).outcome == "done"
     assert cluster.effects == [LOWER_BUNDLE]
 
@@ -423,13 +392,12 @@ def test_a_second_run_on_the_same_cluster_is_refused(ledger: Ledger, cluster: Fa
     plan, other = approved(ledger, make_plan([MOVE])), approved(ledger, make_plan([CUT]))
     refusals: list[str] = []
 
-    def try_the_other(what: str) -> None:
-        if what == "before the call" and not refusals:
-            with pytest.raises(Refused) as refusal:
-                run(other, ledger, cluster)
-            refusals.append(str(refusal.value))
+    def try_the_other() -> None:
+        with pytest.raises(Refused) as refusal:
+            run(other, ledger, cluster)
+        refusals.append(str(refusal.value))
 
-    cluster.on_event = try_the_other
+    cluster.once("before the call", try_the_other)
     assert run(plan, ledger, cluster).outcome == "done"
     assert f"run 1 of plan {digest_of(plan)} is active on cluster 'live'" in refusals[0]
     assert cluster.writes == [Unload(NAMESPACE, LOWER, B2)]
@@ -439,21 +407,19 @@ def test_a_live_run_can_not_be_resumed_by_another_process(ledger: Ledger, cluste
     plan = approved(ledger, make_plan([MOVE]))
     refusals: list[str] = []
 
-    def try_to_resume(what: str) -> None:
-        if what == "before the call":
-            with pytest.raises(Refused) as refusal:
-                run(plan, ledger, cluster, resume=True)
-            refusals.append(str(refusal.value))
+    def try_to_resume() -> None:
+        with pytest.raises(Refused) as refusal:
+            run(plan, ledger, cluster, resume=True)
+        refusals.append(str(refusal.value))
 
-    cluster.on_event = try_to_resume
+    cluster.once("before the call", try_to_resume)
     assert run(plan, ledger, cluster).outcome == "done"
     assert "is still held by process" in refusals[0]
 
 
 def test_there_must_be_something_to_resume(ledger: Ledger, cluster: FakeCluster) -> None:
-    plan = approved(ledger, make_plan([MOVE]))
     with pytest.raises(Refused, match="there is nothing to resume"):
-        run(plan, ledger, cluster, resume=True)
+        carried_out(ledger, cluster, MOVE, resume=True)
 
 
 def test_there_must_be_something_to_abort(ledger: Ledger) -> None:
@@ -489,7 +455,7 @@ def test_a_dry_run_of_a_run_that_stopped_shows_what_is_left(ledger: Ledger, clus
 
 def test_a_dry_run_judges_no_step_whose_outcome_is_to_be_looked_at_first(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE]))
-    cluster.on_event = lambda what: setattr(cluster, "unreadable", True) if what == "after the call" else None
+    cluster.once("after the call", lambda: setattr(cluster, "unreadable", True))
     run(plan, ledger, cluster)
     cluster.unreadable = False
     result = run(plan, ledger, cluster, dry_run=True, resume=True)
@@ -497,9 +463,10 @@ def test_a_dry_run_judges_no_step_whose_outcome_is_to_be_looked_at_first(ledger:
 
 
 def test_a_dry_run_counts_no_call_that_would_be_skipped(ledger: Ledger, cluster: FakeCluster) -> None:
-    plan = approved(ledger, make_plan([MOVE, unload_step(3, UPPER, after=(MOVE.id,)), CUT]))
     cluster.owners[LOWER_BUNDLE] = B3
-    result = run(plan, ledger, cluster, dry_run=True, on_drift="skip")
+    result = carried_out(
+        ledger, cluster, MOVE, unload_step(3, UPPER, after=(MOVE.id,)), CUT, dry_run=True, on_drift="skip"
+    )
     assert [step.state for step in result.steps] == ["skipped", "skipped", "pending"]
     assert result.sentence == "dry run: 1 call, 0 reasons to refuse; nothing was sent"
 
@@ -563,14 +530,9 @@ def test_a_plan_that_lifts_a_broker_over_the_threshold_goes_on_if_that_was_accep
     assert run(plan, ledger, cluster).outcome == "done"
 
 
-def test_a_result_names_the_steps_that_can_be_undone(ledger: Ledger, cluster: FakeCluster) -> None:
-    result = run(approved(ledger, make_plan([MOVE, CUT])), ledger, cluster)
-    assert result.undoable_steps == ("step-001",)
-
-
 def test_a_run_whose_approval_expires_finishes_its_step_and_stops(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE, CUT]))
-    cluster.on_event = lambda what: cluster.time.pass_s(5 * 3600) if what == "after the call" else None
+    cluster.whenever("after the call", lambda: cluster.time.pass_s(5 * 3600))
     result = run(plan, ledger, cluster)
     assert [step.state for step in result.steps] == ["confirmed", "pending"]
     assert "the approval of bob expired while the run was under way" in result.sentence
@@ -586,14 +548,7 @@ def test_a_new_owner_that_reports_no_topics_yet_is_waited_for(ledger: Ledger, cl
 
 def test_a_run_whose_process_may_be_alive_is_resumed_only_after_its_lease(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE]))
-
-    def die(_what: str) -> None:
-        raise KeyboardInterrupt
-
-    cluster.on_event = die
-    with pytest.raises(KeyboardInterrupt):
-        run(plan, ledger, cluster)
-    cluster.on_event = lambda _what: None
+    killed_at_work(ledger, cluster, plan, "before the call")
     with pytest.raises(Refused, match="it can be resumed 180 s after the last sign of life"):
         run(plan, ledger, cluster, resume=True)
     cluster.time.pass_s(181)
@@ -608,9 +563,8 @@ def test_an_approval_of_one_plan_is_none_of_another(ledger: Ledger, cluster: Fak
 
 
 def test_progress_tells_what_is_sent_and_what_is_seen(ledger: Ledger, cluster: FakeCluster) -> None:
-    plan = approved(ledger, make_plan([MOVE]))
     lines: list[str] = []
-    apply_plan(plan, ledger, cluster, options_of(), lines.append, cluster.time.clock)
+    carried_out(ledger, cluster, MOVE, progress=lines.append)
     assert lines == [
         f"step-001: PUT /admin/v2/namespaces/{LOWER_BUNDLE}/unload?destinationBroker={B2}",
         f"step-001: confirmed, {B2} owns the bundle",
@@ -621,8 +575,7 @@ def test_progress_tells_why_a_call_is_sent_again(ledger: Ledger, cluster: FakeCl
     landings = iter([B3, B2])
     cluster.lands_on = lambda _unload: next(landings)
     lines: list[str] = []
-    plan = approved(ledger, make_plan([MOVE]))
-    apply_plan(plan, ledger, cluster, options_of(), lines.append, cluster.time.clock)
+    carried_out(ledger, cluster, MOVE, progress=lines.append)
     call = f"step-001: PUT /admin/v2/namespaces/{LOWER_BUNDLE}/unload?destinationBroker={B2}"
     missed = f"step-001: missed, answer 204, the bundle is on {B3}"
     assert lines == [call, missed, call, f"step-001: confirmed, {B2} owns the bundle"]
@@ -638,7 +591,7 @@ def test_the_policy_is_asked_again_when_the_plan_is_applied(ledger: Ledger, clus
 
 
 def test_a_result_can_be_written_as_json(ledger: Ledger, cluster: FakeCluster) -> None:
-    result = run(approved(ledger, make_plan([MOVE])), ledger, cluster)
+    result = carried_out(ledger, cluster, MOVE)
     document = as_json(result)
     assert (document["schema"], document["outcome"]) == ("pulsar-advisor/apply-result/3", "done")
     assert document["ledger_head"] == str(ledger.head())
@@ -648,12 +601,3 @@ def test_a_result_can_be_written_as_json(ledger: Ledger, cluster: FakeCluster) -
         "query": {"destinationBroker": B2},
         "body": None,
     }
-
-
-def test_splits_need_an_approval_that_allows_them(ledger: Ledger, cluster: FakeCluster) -> None:
-    plan = make_plan([CUT])
-    propose(ledger, plan, ALICE)
-    with pytest.raises(Refused, match="Approve with --splits"):
-        approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES)
-    with pytest.raises(Refused, match="has no approval"):
-        run(plan, ledger, cluster)

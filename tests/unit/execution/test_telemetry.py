@@ -15,7 +15,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.telemetry import LOGGER
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import digest_of
-from unit.execution.actors import approved, run
+from unit.execution.actors import approved, carried_out, run
 from unit.execution.doubles import FakeCluster, make_plan, split_step, unload_step
 
 
@@ -47,10 +47,9 @@ def added(before: dict[tuple[str, ...], float], after: dict[tuple[str, ...], flo
 def test_steps_calls_and_the_time_to_the_owner_are_measured(
     ledger: Ledger, cluster: FakeCluster, reader: InMemoryMetricReader
 ) -> None:
-    plan = approved(ledger, make_plan([unload_step(1), split_step(2)]))
     cluster.effect_after_s = 2.0
     before = points(reader)
-    run(plan, ledger, cluster)
+    carried_out(ledger, cluster, unload_step(1), split_step(2))
     assert added(before, points(reader)) == {
         ("steps", "unload", "confirmed"): 1,
         ("steps", "split", "confirmed"): 1,

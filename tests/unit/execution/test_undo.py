@@ -14,7 +14,7 @@ from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Doubt, Plan, StepPrediction, digest_of, dump_plan, load_plan
 from pulsar_advisor.planning.plans.consent import needed_consents
-from unit.execution.actors import ALICE, approved, killed_at_work, run
+from unit.execution.actors import ALICE, approved, carried_out, killed_at_work, run
 from unit.execution.doubles import (
     B1,
     B2,
@@ -32,7 +32,7 @@ LOWER_BUNDLE, UPPER_BUNDLE = f"{NAMESPACE}/{LOWER}", f"{NAMESPACE}/{UPPER}"
 BOTH = [unload_step(1, LOWER, B1, B2), unload_step(2, UPPER, B1, B3)]
 
 
-def carried_out(ledger: Ledger, cluster: FakeCluster, plan: Plan, **options: object) -> Plan:
+def undo_of_run(ledger: Ledger, cluster: FakeCluster, plan: Plan, **options: object) -> Plan:
     """The undo plan of a run of this plan."""
     run(approved(ledger, plan), ledger, cluster, **options)
     return propose_undo(plan, ledger, cluster)
@@ -47,16 +47,16 @@ def left_out(undo: Plan) -> dict[str, str | None]:
 
 
 def test_bundles_go_back_last_one_first_to_where_they_were(ledger: Ledger, cluster: FakeCluster) -> None:
-    undo = carried_out(ledger, cluster, make_plan(BOTH))
+    undo = undo_of_run(ledger, cluster, make_plan(BOTH))
     assert moves(undo) == [("undo-step-002", UPPER, B3, B1), ("undo-step-001", LOWER, B2, B1)]
     assert run(approved(ledger, undo), ledger, cluster).outcome == "done"
     assert set(cluster.owners.values()) == {B1}
 
 
 def test_a_half_run_plan_is_undone_as_far_as_it_went(ledger: Ledger, cluster: FakeCluster) -> None:
-    cluster.on_event = lambda what: cluster.owners.update({UPPER_BUNDLE: B2}) if what == "after the call" else None
+    cluster.whenever("after the call", lambda: cluster.owners.update({UPPER_BUNDLE: B2}))
     plan = make_plan(BOTH)
-    undo = carried_out(ledger, cluster, plan)
+    undo = undo_of_run(ledger, cluster, plan)
     assert moves(undo) == [("undo-step-001", LOWER, B2, B1)]
     cluster.on_event = lambda _what: None
     assert run(approved(ledger, undo), ledger, cluster).outcome == "done"
@@ -67,8 +67,8 @@ def test_an_unload_can_be_undone_when_a_later_split_of_the_namespace_did_not_hap
     ledger: Ledger, cluster: FakeCluster
 ) -> None:
     plan = make_plan([unload_step(1), split_step(2)])
-    cluster.on_event = lambda what: cluster.brokers.discard(B3) if what == "after the call" else None
-    undo = carried_out(ledger, cluster, plan)
+    cluster.whenever("after the call", lambda: cluster.brokers.discard(B3))
+    undo = undo_of_run(ledger, cluster, plan)
     assert [row.state for row in steps_of_run(ledger, 1).values()] == ["confirmed", "pending"]
     assert run(approved(ledger, undo), ledger, cluster).outcome == "done"
     assert cluster.owners[LOWER_BUNDLE] == B1
@@ -77,7 +77,7 @@ def test_an_unload_can_be_undone_when_a_later_split_of_the_namespace_did_not_hap
 def test_a_bundle_that_was_split_since_goes_back_in_parts(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = make_plan([unload_step(1, UPPER)])
     run(approved(ledger, plan), ledger, cluster)
-    run(approved(ledger, make_plan([split_step(1, source=B2, expect=on(B2))])), ledger, cluster)
+    carried_out(ledger, cluster, split_step(1, source=B2, expect=on(B2)))
     undo = propose_undo(plan, ledger, cluster)
     assert moves(undo) == [
         ("undo-step-001-1", "0x80000000_0xbfffffff", B2, B1),
@@ -92,13 +92,13 @@ def on(broker: str) -> object:
 
 
 def test_two_moves_of_a_bundle_are_undone_in_one(ledger: Ledger, cluster: FakeCluster) -> None:
-    undo = carried_out(ledger, cluster, make_plan([unload_step(1, LOWER, B1, B2), unload_step(2, LOWER, B2, B3)]))
+    undo = undo_of_run(ledger, cluster, make_plan([unload_step(1, LOWER, B1, B2), unload_step(2, LOWER, B2, B3)]))
     assert moves(undo) == [("undo-step-002", LOWER, B3, B1)]
 
 
 def test_an_unload_without_a_destination_goes_back_from_where_it_landed(ledger: Ledger, cluster: FakeCluster) -> None:
     cluster.lands_on = lambda unload: unload.destination or B3
-    undo = carried_out(ledger, cluster, make_plan([unload_step(destination=None)]))
+    undo = undo_of_run(ledger, cluster, make_plan([unload_step(destination=None)]))
     assert moves(undo) == [("undo-step-001", LOWER, B3, B1)]
 
 
@@ -135,12 +135,12 @@ def test_a_namespace_that_is_gone_is_named(ledger: Ledger, cluster: FakeCluster)
 
 def test_a_step_that_failed_is_named_for_a_person_to_look_at(ledger: Ledger, cluster: FakeCluster) -> None:
     cluster.lands_on = lambda _unload: B2
-    undo = carried_out(ledger, cluster, make_plan(BOTH))
+    undo = undo_of_run(ledger, cluster, make_plan(BOTH))
     assert moves(undo) == [("undo-step-001", LOWER, B2, B1)]
     assert str(left_out(undo)["undo-step-002"]).startswith("step-002 was not confirmed (failed): the bundle is on")
 
 
-def test_a_plan_that_is_being_carried_out_can_not_be_undone(ledger: Ledger, cluster: FakeCluster) -> None:
+def test_a_plan_that_is_being_undo_of_run_can_not_be_undone(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan(BOTH))
     start_run(ledger, plan, approvals_of_plan(ledger, digest_of(plan))[0])
     with pytest.raises(Refused, match=r"is being carried out: .* if it crashed, `apply` it with --resume, or end it"):
@@ -177,8 +177,8 @@ def test_an_undo_plan_is_as_old_as_the_look_it_was_made_from(ledger: Ledger, clu
 def test_the_forecast_counts_what_was_done_and_what_is_undone(ledger: Ledger, cluster: FakeCluster) -> None:
     first = unload_step(1, predicted=StepPrediction(brokers={B1: 0.6, B2: 0.4}))
     second = unload_step(2, UPPER, destination=B3, predicted=StepPrediction(brokers={B1: 0.4, B3: 0.5}))
-    cluster.on_event = lambda what: cluster.owners.update({UPPER_BUNDLE: B2}) if what == "after the call" else None
-    undo = carried_out(ledger, cluster, make_plan([first, second]))
+    cluster.whenever("after the call", lambda: cluster.owners.update({UPPER_BUNDLE: B2}))
+    undo = undo_of_run(ledger, cluster, make_plan([first, second]))
     usage = {broker: row.usage_ratio for broker, row in undo.predicted.before.brokers.items()}
     assert usage == {B1: pytest.approx(0.6), B2: pytest.approx(0.4), B3: 0.3}
     assert undo.predicted.before.maximum_ratio == pytest.approx(0.6)
@@ -188,7 +188,7 @@ def test_the_forecast_counts_what_was_done_and_what_is_undone(ledger: Ledger, cl
 
 def test_an_undo_plan_is_a_plan_of_its_own_that_needs_consent(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = make_plan([unload_step()])
-    undo = load_plan(dump_plan(carried_out(ledger, cluster, plan)))
+    undo = load_plan(dump_plan(undo_of_run(ledger, cluster, plan)))
     assert undo.memory["undoes"] == digest_of(plan) != digest_of(undo)
     assert [each.consent.name for each in needed_consents(undo)] == ["worse"]
     propose(ledger, undo, ALICE)
@@ -198,7 +198,7 @@ def test_an_undo_plan_is_a_plan_of_its_own_that_needs_consent(ledger: Ledger, cl
 def test_going_back_is_sure_whatever_the_doubts_of_the_step(ledger: Ledger, cluster: FakeCluster) -> None:
     doubt = Doubt(confidence="low", sentence="The last digits settled the decision.")
     forward = unload_step(confidence="low", doubts=(doubt,), failed_checks=("capture.skew",))
-    undo = carried_out(ledger, cluster, make_plan([forward], rests_on={"unload": ("capture.skew",)}))
+    undo = undo_of_run(ledger, cluster, make_plan([forward], rests_on={"unload": ("capture.skew",)}))
     [step] = undo.steps
     assert (step.confidence, step.doubts, step.failed_checks, undo.rests_on) == ("high", (), (), {})
 

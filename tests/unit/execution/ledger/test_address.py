@@ -45,6 +45,8 @@ def test_an_address_with_a_password_is_no_option(address: str) -> None:
         "postgresql//advisor:hunter2@db",
         "postgresql://advisor:p@db:hunter2/x",
         "nosuch://advisor:hunter2@db/x?password=hunter2",
+        "nosuch://db/x?password=hunter2",
+        "sqlite:////proc/no/f?key=hunter2",
         URL,
         "env:OUR_LEDGER",
     ],

@@ -26,7 +26,7 @@ from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Base
 from pulsar_advisor.execution.ledger.upgrading import revisions
 from pulsar_advisor.execution.throttle import ApplyThrottle
-from pulsar_advisor.model.errors import AdvisorError, StorageError, UsageError
+from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.model.plans.plan import digest_of
 from unit.execution.actors import ALICE
 from unit.execution.doubles import make_plan, unload_step
@@ -192,21 +192,6 @@ def test_a_ledger_of_a_newer_release_is_left_alone(tmp_path: Path) -> None:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(StorageError, match="was written by a newer release"):
         open_ledger(url)
-
-
-def test_a_password_in_a_url_that_is_none_is_not_repeated() -> None:
-    with pytest.raises(UsageError) as refusal:
-        open_ledger("postgresql//advisor:hunter2@db")
-    assert "hunter2" not in str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    "url", ["nosuch://advisor:hunter2@db/x", "nosuch://db/x?password=hunter2", "sqlite:////proc/no/f?key=hunter2"]
-)
-def test_no_message_about_a_ledger_holds_its_password(url: str) -> None:
-    with pytest.raises(AdvisorError) as refusal:
-        open_ledger(url)
-    assert "hunter2" not in str(refusal.value)
 
 
 def test_an_option_of_a_url_that_is_no_number_is_usage(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from pulsar_advisor.execution.run.guard import GUARDED, OFF, left_off, restore_w
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused, UsageError
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, PlanDecision, digest_of
-from unit.execution.actors import ALICE, BOB, approved, run
+from unit.execution.actors import ALICE, BOB, approved, carried_out, run
 from unit.execution.doubles import (
     B1,
     B2,
@@ -35,7 +35,6 @@ from unit.execution.doubles import (
     NAMESPACE,
     UPPER,
     FakeCluster,
-    FakeTime,
     Killed,
     forecast,
     make_plan,
@@ -52,24 +51,7 @@ from unit.execution.roll.doubles import (
     outcome,
     roll_of,
     roll_plan,
-    rolled,
 )
-
-
-@pytest.fixture
-def cluster(time: FakeTime) -> FakeCluster:
-    return rolled(time)
-
-
-@pytest.fixture
-def brokers(cluster: FakeCluster) -> Brokers:
-    return Brokers(cluster)
-
-
-@pytest.fixture
-def roll(ledger: Ledger, cluster: FakeCluster, brokers: Brokers) -> Roll:
-    """An approved roll that was not begun yet."""
-    return roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
 
 
 def ended(roll: Roll) -> None:
@@ -78,16 +60,18 @@ def ended(roll: Roll) -> None:
     mind_the_balancer(roll)
 
 
+def die() -> None:
+    raise Killed
+
+
 def is_off(cluster: FakeCluster) -> list[bool]:
     return [cluster.overrides.get(setting) == OFF for setting in GUARDED]
 
 
 def test_every_broker_is_empty_before_its_restart_and_no_bundle_moves_more_often_than_approved(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+    roll: Roll, ledger: Ledger, cluster: FakeCluster, brokers: Brokers
 ) -> None:
     cluster.overrides = {GUARDED[0]: "true"}
-    plan = approved_roll(ledger, cluster)
-    roll = roll_of(plan, ledger, cluster, brokers)
     emptied = []
     go_on(roll)
     while (turn := roll.look().turn) is not None:
@@ -122,22 +106,16 @@ def test_the_leader_is_asked_for_before_each_turn_and_comes_last(roll: Roll, bro
     assert outcome(go_on_after(roll, B3)) == "done"
 
 
-def test_a_new_leader_before_the_first_turn_has_the_plan_made_again(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
-) -> None:
+def test_a_new_leader_before_the_first_turn_has_the_plan_made_again(roll: Roll, brokers: Brokers) -> None:
     brokers.led_by = B1
-    assert conducted(roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers), brokers) == [B2, B3, B1]
+    assert conducted(roll, brokers) == [B2, B3, B1]
 
 
-def test_an_approved_plan_that_has_grown_old_is_made_again(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
-) -> None:
-    plan = approved_roll(ledger, cluster)
+def test_an_approved_plan_that_has_grown_old_is_made_again(roll: Roll, cluster: FakeCluster) -> None:
     cluster.time.pass_s(7 * 3600)
-    roll = roll_of(plan, ledger, cluster, brokers)
     assert outcome(go_on(roll)) == "done"
     assert roll.look().turn is not None
-    assert roll.look().turn.plan != digest_of(plan)  # type: ignore[union-attr]
+    assert roll.look().turn.plan != roll.digest  # type: ignore[union-attr]
 
 
 def test_a_broker_with_nothing_to_move_waits_for_its_restart_at_once(
@@ -151,20 +129,15 @@ def test_a_broker_with_nothing_to_move_waits_for_its_restart_at_once(
     assert (roll.look().turn.broker, roll.look().state) == (B2, "drained")  # type: ignore[union-attr]
 
 
-def test_a_bundle_that_comes_to_a_broker_while_it_is_drained_leaves_it_too(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
-) -> None:
+def test_a_bundle_that_comes_to_a_broker_while_it_is_drained_leaves_it_too(roll: Roll, cluster: FakeCluster) -> None:
     """It has not reported its topics yet when the plan was carried out."""
     basket = next(iter(cluster.owned_bundles(B3)))
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
 
-    def come(what: str) -> None:
-        if what == "after the call":
-            cluster.on_event = lambda _what: None
-            cluster.owners[basket] = B1
-            cluster._moved_at_ms[basket], cluster.statistics_lag_s = cluster.time.ms, 20.0
+    def come() -> None:
+        cluster.owners[basket] = B1
+        cluster._moved_at_ms[basket], cluster.statistics_lag_s = cluster.time.ms, 20.0
 
-    cluster.on_event = come
+    cluster.once("after the call", come)
     assert outcome(go_on(roll)) == "done"
     assert cluster.owned_bundles(B1) == frozenset()
     assert roll.look().state == "drained"
@@ -172,10 +145,9 @@ def test_a_bundle_that_comes_to_a_broker_while_it_is_drained_leaves_it_too(
 
 
 def test_a_bundle_without_clients_stays_once_the_broker_has_had_its_statistics_pass(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+    roll: Roll, cluster: FakeCluster
 ) -> None:
     basket = next(iter(cluster.owned_bundles(B3)))
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
     cluster.owners[basket] = B1
     cluster._moved_at_ms[basket], cluster.statistics_lag_s = cluster.time.ms, 10_000.0
     began_ms = cluster.time.ms
@@ -185,9 +157,7 @@ def test_a_bundle_without_clients_stays_once_the_broker_has_had_its_statistics_p
     assert cluster.time.ms - began_ms >= 75_000
 
 
-def test_a_broker_that_still_has_bundles_with_clients_is_not_drained(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
-) -> None:
+def test_a_broker_that_still_has_bundles_with_clients_is_not_drained(roll: Roll, cluster: FakeCluster) -> None:
     """Its new plans don't see them, as a snapshot may not."""
     blind = roll_plan(cluster)
     blind = figures(blind.model_copy(update={"steps": ()}), moves=0)
@@ -196,7 +166,7 @@ def test_a_broker_that_still_has_bundles_with_clients_is_not_drained(
         cluster.time.pass_s(1)
         return blind.model_copy(update={"snapshot": roll_plan(cluster).snapshot, "goal": goal}), None
 
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers, plan_anew=plan_anew)
+    roll = replace(roll, plan_anew=plan_anew)
     basket = next(iter(cluster.owned_bundles(B3)))
     cluster.owners[basket] = B1
     with pytest.raises(Refused, match="keeps getting bundles that clients use"):
@@ -254,10 +224,9 @@ def test_the_next_turn_waits_until_the_broker_is_back_and_the_leader_knows_it(
 
 
 def test_where_the_leaders_view_can_not_be_seen_brokers_get_the_time_to_publish(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+    roll: Roll, cluster: FakeCluster, brokers: Brokers
 ) -> None:
     brokers.shows_the_leaders_view = False
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
     go_on(roll)
     brokers.restart(B1)
     began_ms = cluster.time.ms
@@ -266,17 +235,10 @@ def test_where_the_leaders_view_can_not_be_seen_brokers_get_the_time_to_publish(
 
 
 def test_the_leader_has_to_know_of_the_moves_of_all_plans_of_a_turn(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+    roll: Roll, cluster: FakeCluster, brokers: Brokers
 ) -> None:
     basket = next(iter(cluster.owned_bundles(B3)))
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
-
-    def come(what: str) -> None:
-        if what == "after the call":
-            cluster.on_event = lambda _what: None
-            cluster.owners[basket] = B1
-
-    cluster.on_event = come
+    cluster.once("after the call", lambda: cluster.owners.update({basket: B1}))
     go_on(roll)
     first, second = roll.look().runs
     assert [record.bundle for record in roll.look().steps[second.id].values()] == [basket]
@@ -288,11 +250,8 @@ def test_the_leader_has_to_know_of_the_moves_of_all_plans_of_a_turn(
     assert outcome(go_on(roll)) == "done"
 
 
-def test_a_process_that_does_not_say_when_it_started_is_taken_at_the_persons_word(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
-) -> None:
+def test_a_process_that_does_not_say_when_it_started_is_taken_at_the_persons_word(roll: Roll, brokers: Brokers) -> None:
     brokers.started = dict.fromkeys(ORDER)
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
     go_on(roll)
     assert outcome(go_on_after(roll, B1)) == "done"
 
@@ -392,18 +351,16 @@ def test_the_roll_of_a_cluster_is_the_one_that_was_begun_and_is_not_over(roll: R
     assert open_roll(ledger, roll.plan.cluster) is None
 
 
-def test_one_roll_at_a_time(ledger: Ledger, cluster: FakeCluster, brokers: Brokers) -> None:
-    plan = approved_roll(ledger, cluster)
+def test_one_roll_at_a_time(roll: Roll, ledger: Ledger, cluster: FakeCluster, brokers: Brokers) -> None:
     cluster.time.pass_s(1)
     second = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
-    first = roll_of(plan, ledger, cluster, brokers)
-    go_on(first)
+    go_on(roll)
     sent = len(cluster.writes)
-    with pytest.raises(Refused, match=f"the roll {first.digest} is under way"):
+    with pytest.raises(Refused, match=f"the roll {roll.digest} is under way"):
         go_on(second)
     assert len(cluster.writes) == sent
     assert is_off(cluster) == [True, True]
-    ended(first)
+    ended(roll)
     with pytest.raises(Refused, match=f"not on {B1} any more"):
         go_on(second)
     assert outcome(go_on(second)) is None, "planned anew: the broker is empty already"
@@ -415,13 +372,7 @@ def killed_in_its_second_turn(roll: Roll, cluster: FakeCluster, brokers: Brokers
     """A roll whose process died while it drained the second broker, longer ago than its lease."""
     go_on(roll)
     brokers.restart(B1)
-
-    def die(what: str) -> None:
-        if what == "before the call":
-            cluster.on_event = lambda _what: None
-            raise Killed
-
-    cluster.on_event = die
+    cluster.once("before the call", die)
     with pytest.raises(Killed):
         go_on_after(roll, B1)
     cluster.time.pass_s(181)
@@ -435,7 +386,7 @@ def test_what_to_do_about_a_turn_that_crashed_leads_to_its_roll(
     (_, turn) = roll.look().recorded.turns
     plan = recorded_plan(ledger, str(turn.plan))
     with pytest.raises(Refused, match=f"plan {turn.plan} is active .*crashed, `pulsar-advisor roll continue` carries"):
-        run(approved(ledger, make_plan([unload_step()])), ledger, cluster)
+        carried_out(ledger, cluster, unload_step())
     with pytest.raises(Refused, match=f"the plan is a turn of the roll {roll.digest}: `pulsar-advisor roll continue`"):
         run(plan, ledger, cluster, resume=True)
     with pytest.raises(Refused, match=f"{turn.plan} is a turn of the roll {roll.digest}: name the roll"):
@@ -463,30 +414,24 @@ def test_of_two_hosts_that_go_on_at_once_one_begins_the_turn(
     brokers.restart(B1)
     announce(ledger, roll.plan, B1, OLIVE)
 
-    def at_work(what: str) -> None:
-        if what == "before the call":
-            cluster.on_event = lambda _what: None
-            raise Killed  # for this test it goes on: its lease does
-
     def planned_meanwhile(goal: Goal) -> tuple[Plan, str | None]:
-        cluster.on_event = at_work
+        cluster.once("before the call", die)  # for this test it goes on: its lease does
         with pytest.raises(Killed):
             go_on(roll)
         cluster.time.pass_s(1)
         return roll_plan(cluster, goal.brokers), None
 
     with pytest.raises(Refused, match="a turn of the roll is under way in run 2, by another process: wait for its end"):
-        go_on(roll_of(roll.plan, ledger, cluster, brokers, plan_anew=planned_meanwhile))
+        go_on(replace(roll, plan_anew=planned_meanwhile))
     assert [turn.broker for turn in roll.look().recorded.turns] == [B1, B2]
     assert roll.look().state == "moving"
 
 
 def test_apply_carries_out_no_roll_and_a_roll_no_other_plan(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+    roll: Roll, ledger: Ledger, cluster: FakeCluster, brokers: Brokers
 ) -> None:
-    plan = approved_roll(ledger, cluster)
     with pytest.raises(Refused, match="`pulsar-advisor roll continue` carries it out"):
-        run(plan, ledger, cluster)
+        run(roll.plan, ledger, cluster)
     drain = approved(ledger, make_plan([unload_step()]))
     with pytest.raises(Refused, match="is not a roll"):
         go_on(roll_of(drain, ledger, cluster, brokers))
@@ -521,10 +466,8 @@ WORSE = forecast({B1: 0.8, B2: 0.9, B3: 0.3})
     ],
 )
 def test_a_turn_that_goes_beyond_what_was_approved_is_refused_and_nothing_is_sent(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers, spoil: Callable[[Plan], Plan], reason: str
+    roll: Roll, cluster: FakeCluster, brokers: Brokers, spoil: Callable[[Plan], Plan], reason: str
 ) -> None:
-    plan = approved_roll(ledger, cluster)
-    roll = roll_of(plan, ledger, cluster, brokers)
     roll = replace(roll, plan_anew=lambda goal: (spoil(roll_plan(cluster, goal.brokers)), None))
     go_on(roll)
     brokers.restart(B1)
@@ -643,12 +586,7 @@ def test_a_roll_that_is_over_is_not_given_up(ledger: Ledger, roll: Roll) -> None
 
 
 def test_a_pause_ends_a_turn_after_its_moves_in_flight(ledger: Ledger, roll: Roll, cluster: FakeCluster) -> None:
-    def pause_after_the_first_call(what: str) -> None:
-        if what == "after the call":
-            cluster.on_event = lambda _what: None
-            pause(ledger, roll.plan, OLIVE)
-
-    cluster.on_event = pause_after_the_first_call
+    cluster.once("after the call", lambda: pause(ledger, roll.plan, OLIVE))
     assert outcome(go_on(roll)) == "partial"
     assert roll.look().state == "stopped"
     assert sum(isinstance(call, Unload) for call in cluster.writes) == 1
@@ -679,16 +617,14 @@ def test_a_broker_that_does_not_answer_is_not_back(
 
 
 def test_an_approval_that_is_withdrawn_at_the_last_moment_covers_no_further_turn(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+    roll: Roll, ledger: Ledger, brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = approved_roll(ledger, cluster)
-    roll = roll_of(plan, ledger, cluster, brokers)
     go_on(roll)
     brokers.restart(B1)
 
     def just_before(*arguments: Any) -> Approval:
         base = standing_approval(*arguments)
-        withdraw(ledger, digest_of(plan), BOB)
+        withdraw(ledger, roll.digest, BOB)
         return base
 
     monkeypatch.setattr(turn, "standing_approval", just_before)
@@ -712,14 +648,11 @@ def test_a_broker_is_not_taken_for_restarted_before_anything_was_moved(
 def test_a_broker_that_is_killed_while_it_is_drained_counts_as_restarted_once_it_is_back(
     roll: Roll, cluster: FakeCluster, brokers: Brokers
 ) -> None:
+    def killed() -> None:
+        cluster.brokers.discard(B1)
+        brokers.restart(B1)
 
-    def die(what: str) -> None:
-        if what == "after the call":
-            cluster.on_event = lambda _what: None
-            cluster.brokers.discard(B1)
-            brokers.restart(B1)
-
-    cluster.on_event = die
+    cluster.once("after the call", killed)
     assert outcome(go_on(roll)) == "partial"
     with pytest.raises(Refused, match=f"{B1} is not among the active brokers"):
         go_on_after(roll, B1)
@@ -739,24 +672,21 @@ def test_a_broker_that_is_away_is_waited_for_by_a_person(roll: Roll, cluster: Fa
 
 
 def test_the_end_takes_everything_back_that_would_let_it_go_on(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+    roll: Roll, ledger: Ledger, cluster: FakeCluster
 ) -> None:
-    plan = approved_roll(ledger, cluster)
-    roll = roll_of(plan, ledger, cluster, brokers)
     go_on(roll)
     ended(roll)
     assert is_off(cluster) == [False, False]
-    assert all(row.withdrawn_at_ms for row in approvals_of_plan(ledger, digest_of(plan)))
+    assert all(row.withdrawn_at_ms for row in approvals_of_plan(ledger, roll.digest))
     for act in (lambda: go_on(roll), lambda: ended(roll)):
         with pytest.raises(Refused, match="has ended: ended by olive"):
             act()
 
 
-def test_another_cluster_of_that_name_is_refused(ledger: Ledger, cluster: FakeCluster, brokers: Brokers) -> None:
-    plan = approved_roll(ledger, cluster)
+def test_another_cluster_of_that_name_is_refused(roll: Roll, cluster: FakeCluster) -> None:
     cluster.name = "staging"
     with pytest.raises(Refused, match="the plan is for cluster 'live'"):
-        go_on(roll_of(plan, ledger, cluster, brokers))
+        go_on(roll)
 
 
 def test_who_proposed_the_roll_proposes_its_turns_and_who_approved_it_approves_them(

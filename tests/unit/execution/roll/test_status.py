@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pulsar_advisor.cli.rendering import roll_status_lines
 from pulsar_advisor.execution.cluster.cluster_port import Reply
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
@@ -13,24 +11,8 @@ from pulsar_advisor.execution.roll.conduct import Roll, go_on, mind_the_balancer
 from pulsar_advisor.execution.roll.status import status_of, waits_for
 from pulsar_advisor.execution.run.guard import GUARDED
 from pulsar_advisor.model.plans.plan import digest_of, short
-from unit.execution.doubles import B1, B2, B3, FakeCluster, FakeTime
-from unit.execution.roll.doubles import OLIVE, Brokers, approved_roll, go_on_after, roll_of, roll_plan, rolled
-
-
-@pytest.fixture
-def cluster(time: FakeTime) -> FakeCluster:
-    return rolled(time)
-
-
-@pytest.fixture
-def brokers(cluster: FakeCluster) -> Brokers:
-    return Brokers(cluster)
-
-
-@pytest.fixture
-def roll(ledger: Ledger, cluster: FakeCluster, brokers: Brokers) -> Roll:
-    """An approved roll that was not begun yet."""
-    return roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+from unit.execution.doubles import B1, B2, B3, FakeCluster
+from unit.execution.roll.doubles import OLIVE, Brokers, approved_roll, go_on_after, roll_plan
 
 
 def test_before_it_begins_it_says_what_there_is_to_do(ledger: Ledger, cluster: FakeCluster) -> None:
@@ -42,8 +24,7 @@ def test_before_it_begins_it_says_what_there_is_to_do(ledger: Ledger, cluster: F
     assert status.sentence == f"next: pulsar-advisor roll continue {short(digest_of(plan))}"
 
 
-def test_every_turn_shows_what_is_done_and_left(ledger: Ledger, cluster: FakeCluster, brokers: Brokers) -> None:
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+def test_every_turn_shows_what_is_done_and_left(roll: Roll, ledger: Ledger, brokers: Brokers) -> None:
     go_on(roll)
     drained = status_of(ledger, roll.plan)
     assert [(turn.broker, turn.state, turn.moved) for turn in drained.turns] == [
@@ -71,8 +52,7 @@ def test_every_turn_shows_what_is_done_and_left(ledger: Ledger, cluster: FakeClu
     assert (over.ended, over.sentence) == ("every broker was restarted", "the roll is over: every broker was restarted")
 
 
-def test_a_turn_that_stopped_says_why_and_what_to_do(ledger: Ledger, cluster: FakeCluster, brokers: Brokers) -> None:
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+def test_a_turn_that_stopped_says_why_and_what_to_do(roll: Roll, ledger: Ledger, cluster: FakeCluster) -> None:
     cluster.replies, cluster.fails = [Reply(500, "no")] * 3, True
     go_on(roll)
     status = status_of(ledger, roll.plan)
@@ -82,18 +62,14 @@ def test_a_turn_that_stopped_says_why_and_what_to_do(ledger: Ledger, cluster: Fa
     assert (status.restart, status.balancer_off) == (None, ())
 
 
-def test_an_expired_approval_is_a_balancer_that_is_still_off(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
-) -> None:
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+def test_an_expired_approval_is_a_balancer_that_is_still_off(roll: Roll, ledger: Ledger, cluster: FakeCluster) -> None:
     go_on(roll)
     cluster.time.pass_s(25 * 3600)
     status = status_of(ledger, roll.plan)
     assert (status.approved_until_ms, status.balancer_off, status.still_off) == (None, (), GUARDED)
 
 
-def test_the_lines_name_the_next_act_last(ledger: Ledger, cluster: FakeCluster, brokers: Brokers) -> None:
-    roll = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+def test_the_lines_name_the_next_act_last(roll: Roll, ledger: Ledger) -> None:
     go_on(roll)
     lines = list(roll_status_lines(status_of(ledger, roll.plan)))
     assert lines[:4] == [

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
-from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.cluster.cluster_port import Reply
 from pulsar_advisor.execution.consent.approval import withdraw
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -16,7 +13,7 @@ from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
-from unit.execution.actors import BOB, approved, options_of, run
+from unit.execution.actors import BOB, approved, carried_out, run
 from unit.execution.doubles import (
     B2,
     LOWER,
@@ -39,13 +36,8 @@ def malformed(*_: object) -> None:
     json.loads("[" * 100_000)
 
 
-def spoil_after_the_call(cluster: FakeCluster, method: str, error: Callable[..., object]) -> None:
-    """From the first effect on, a method answers with something that no decoder expects."""
-    cluster.on_event = lambda what: setattr(cluster, method, error) if what == "after the call" else None
-
-
 def test_an_answer_that_no_decoder_expects_is_a_reply_unknown(ledger: Ledger, cluster: FakeCluster) -> None:
-    cluster.on_event = lambda what: malformed() if what == "after the call" else None
+    cluster.whenever("after the call", lambda: malformed())
     plan = approved(ledger, make_plan([MOVE]))
     assert run(plan, ledger, cluster).outcome == "done"
     assert replies(ledger, plan)[0].startswith("no answer RecursionError")
@@ -59,24 +51,22 @@ def test_owners_and_boundaries_that_can_not_be_decoded_leave_a_step_unresolved_a
     plan = approved(ledger, make_plan([step]))  # type: ignore[list-item]
     original = cluster.owned_bundles, cluster.boundaries
 
-    def spoil(what: str) -> None:
-        if what == "after the call":
-            cluster.owned_bundles = cluster.boundaries = malformed  # type: ignore[assignment, method-assign]
+    def spoil() -> None:
+        cluster.owned_bundles = cluster.boundaries = malformed  # type: ignore[assignment, method-assign]
 
-    cluster.on_event = spoil
+    cluster.once("after the call", spoil)
     result = run(plan, ledger, cluster)
     assert (result.exit_code, result.steps[0].state) == (5, "unresolved")
     assert "RecursionError" in result.sentence
     assert runs_of_plan(ledger, digest_of(plan))[0].state == "stopped"
     cluster.owned_bundles, cluster.boundaries = original  # type: ignore[method-assign]
-    cluster.on_event = lambda _what: None
     assert run(plan, ledger, cluster, resume=True).outcome == "done"
     assert len(cluster.effects) == 1
 
 
 def test_an_unexpected_failure_between_two_steps_ends_the_run_as_stopped(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE, CUT]))
-    spoil_after_the_call(cluster, "topics", malformed)
+    cluster.whenever("after the call", lambda: setattr(cluster, "topics", malformed))
     result = run(plan, ledger, cluster)
     assert (result.exit_code, [step.state for step in result.steps]) == (5, ["confirmed", "pending"])
     assert "unexpected failure, RecursionError" in result.sentence
@@ -105,9 +95,8 @@ def test_an_approval_withdrawn_while_a_step_waits_for_its_topics_stops_its_call(
             withdraw(ledger, digest_of(back), BOB)
         cluster.time.pass_s(seconds)
 
-    clock = replace(cluster.time.clock, sleep=sleep)
     with pytest.raises(Refused, match="nothing was sent: the approval of bob was withdrawn"):
-        apply_plan(back, ledger, cluster, options_of(), lambda _line: None, clock)
+        run(back, ledger, cluster, sleep=sleep)
     assert len(cluster.writes) == 1
 
 
@@ -120,13 +109,13 @@ def test_a_proxy_that_loses_patience_does_not_end_the_brokers_work(
     cluster.answers_first, cluster.effect_after_s = True, 200.0
     cluster.lands_on = lambda _unload: B2
     cluster.replies = [Reply(status, "")]
-    assert run(approved(ledger, make_plan([step])), ledger, cluster).outcome == "done"
+    assert carried_out(ledger, cluster, step).outcome == "done"
     assert len(cluster.writes) == 1
 
 
 def test_a_split_that_a_proxy_gave_up_and_that_never_shows_is_unresolved(ledger: Ledger, cluster: FakeCluster) -> None:
     cluster.replies, cluster.fails = [Reply(504, "")], True
-    result = run(approved(ledger, make_plan([CUT])), ledger, cluster)
+    result = carried_out(ledger, cluster, CUT)
     assert (result.steps[0].state, result.steps[0].detail) == (
         "unresolved",
         "the new boundaries did not show; answer 504",

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.held_run import HeldRun, take_over
@@ -17,7 +14,7 @@ from pulsar_advisor.execution.run.preconditions import boundaries_after
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, Step, StepPrediction, digest_of
-from unit.execution.actors import approved, interrupted_run, killed_at_work, options_of, run
+from unit.execution.actors import approved, carried_out, killed_at_work, run
 from unit.execution.doubles import (
     B1,
     B2,
@@ -71,11 +68,10 @@ def test_a_resumed_step_waits_as_long_as_the_brokers_take(ledger: Ledger, cluste
 
 @pytest.mark.parametrize("lost", [True, False], ids=["lost answer", "answered"])
 def test_a_clock_that_is_set_back_in_mid_run_prolongs_no_wait(ledger: Ledger, cluster: FakeCluster, lost: bool) -> None:
-    plan = approved(ledger, make_plan([MOVE]))
     cluster.replies, cluster.fails = [Reply(None if lost else 500, "")] * 3, True
     cluster.on_event = lambda what: setattr(cluster.time, "set_ahead_s", -3 * 3600)
     began_ms = cluster.time.ms
-    run(plan, ledger, cluster)
+    carried_out(ledger, cluster, MOVE)
     assert cluster.time.ms - began_ms < 10 * 60_000
 
 
@@ -103,21 +99,9 @@ def test_a_ledger_time_in_the_future_is_refused(ledger: Ledger, cluster: FakeClu
     assert cluster.owners[BUNDLE] in (B1, B2)
 
 
-def alive_elsewhere(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
-    """A run whose process may be at work: it is interrupted, and the lease runs."""
-
-    def interrupt(_what: str) -> None:
-        raise KeyboardInterrupt
-
-    cluster.on_event = interrupt
-    with pytest.raises(KeyboardInterrupt):
-        run(plan, ledger, cluster)
-    cluster.on_event = lambda _what: None
-
-
 def test_a_caller_that_is_not_tried_again_waits_for_the_lease_and_goes_on(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE]))
-    alive_elsewhere(ledger, cluster, plan)
+    killed_at_work(ledger, cluster, plan, "before the call")
     began_ms = cluster.time.ms
     assert run(plan, ledger, cluster, resume=True, wait_for_holder=True).outcome == "done"
     assert cluster.time.ms - began_ms >= 180_000
@@ -127,13 +111,16 @@ def test_a_caller_that_waited_for_a_run_that_was_carried_out_has_nothing_to_do(
     ledger: Ledger, cluster: FakeCluster
 ) -> None:
     plan = approved(ledger, make_plan([MOVE]))
-    alive_elsewhere(ledger, cluster, plan)
+    killed_at_work(ledger, cluster, plan, "before the call")
     (held,) = runs_of_plan(ledger, digest_of(plan))
     other = HeldRun(ledger, held)
     other.conclude(MOVE.id, "confirmed", "")
-    clock = replace(cluster.time.clock, sleep=lambda _seconds: other.end("done", "1 of 1 steps confirmed"))
-    options = options_of(resume=True, wait_for_holder=True)
-    assert apply_plan(plan, ledger, cluster, options, lambda _line: None, clock).outcome == "nothing_to_do"
+
+    def sleep(_seconds: float) -> None:
+        other.end("done", "1 of 1 steps confirmed")
+
+    result = run(plan, ledger, cluster, sleep=sleep, resume=True, wait_for_holder=True)
+    assert result.outcome == "nothing_to_do"
 
 
 def test_a_process_that_was_suspended_before_its_call_finds_out_that_it_was_overtaken(
@@ -146,7 +133,7 @@ def test_a_process_that_was_suspended_before_its_call_finds_out_that_it_was_over
             cluster.time.pass_s(181)
             take_over(ledger, runs_of_plan(ledger, digest_of(plan))[0], approvals_of_plan(ledger, digest_of(plan))[0])
 
-    result = apply_plan(plan, ledger, cluster, options_of(), suspend, cluster.time.clock)
+    result = run(plan, ledger, cluster, progress=suspend)
     assert "taken over by another process: this one stops" in result.sentence
     assert cluster.writes == []
 
@@ -211,7 +198,7 @@ def test_a_run_slows_down_on_trouble_and_says_so(ledger: Ledger, cluster: FakeCl
         cluster.replies.append(Reply(503, "busy")) if what == "before the call" and len(cluster.writes) == 1 else None
     )
     lines: list[str] = []
-    apply_plan(plan, ledger, cluster, options_of(pause_s=10.0), lines.append, cluster.time.clock)
+    run(plan, ledger, cluster, progress=lines.append, pause_s=10.0)
     why = "1 step in flight, 20 s between two waves: step-002 was answered 503 busy"
     assert f"slowing down to {why}" in lines
     [event] = [event for event in ledger.events(digest_of(plan)) if event.kind == "slowed down"]
@@ -237,8 +224,12 @@ def test_two_bundles_of_an_anti_affinity_group_do_not_go_to_one_broker_together(
 @pytest.mark.parametrize("in_flight", [1, 3])
 def test_an_interrupted_wave_is_watched_to_its_end(ledger: Ledger, wide: FakeCluster, in_flight: int) -> None:
     plan = approved(ledger, wide_plan())
-    result = interrupted_run(
-        ledger, wide, plan, lambda: "ended by SIGTERM" if len(wide.writes) == 3 else None, in_flight=in_flight
+    result = run(
+        plan,
+        ledger,
+        wide,
+        interruption=lambda: "ended by SIGTERM" if len(wide.writes) == 3 else None,
+        in_flight=in_flight,
     )
     assert states(ledger, plan) == ["confirmed", "confirmed", "confirmed", "pending"]
     assert result.sentence == "3 of 4 steps confirmed: ended by SIGTERM"

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.held_run import HeldRun, take_over
@@ -25,7 +24,7 @@ from pulsar_advisor.execution.run import guard
 from pulsar_advisor.execution.run.guard import OFF, leave_as_it_is, restore_what_was_left
 from pulsar_advisor.model.errors import BalancerStillOff, Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of
-from unit.execution.actors import BOB, approved, options_of, run
+from unit.execution.actors import BOB, approved, carried_out, run
 from unit.execution.doubles import B1, B2, FakeCluster, make_plan, split_step, unload_step
 
 SHEDDING, SPLITTING = "loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled"
@@ -45,7 +44,7 @@ def test_it_is_off_during_the_run_and_then_as_before(
 ) -> None:
     cluster.overrides = dict(before)
     seen: list[dict[str, str]] = []
-    cluster.on_event = lambda what: seen.append(dict(cluster.overrides)) if what == "before the call" else None
+    cluster.whenever("before the call", lambda: seen.append(dict(cluster.overrides)))
     assert run(plan, ledger, cluster, guard=True).outcome == "done"
     assert seen == [BOTH_OFF | {name: value for name, value in before.items() if value == "false"}] * 2
     assert cluster.overrides == before
@@ -71,17 +70,10 @@ def test_where_it_can_not_be_switched_off_nothing_is_sent(ledger: Ledger, cluste
 
 def left_off(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
     """The cluster can't be reached any more in mid-run, so that the balancer stays off."""
-    cluster.on_event = lambda what: setattr(cluster, "unreadable", True) if what == "after the call" else None
+    cluster.once("after the call", lambda: setattr(cluster, "unreadable", True))
     assert run(plan, ledger, cluster, guard=True).exit_code == 8
-    cluster.unreadable, cluster.on_event = False, lambda _what: None
+    cluster.unreadable = False
     assert cluster.overrides == BOTH_OFF
-
-
-def applied(ledger: Ledger, cluster: FakeCluster, plan: Plan, **options: object) -> list[str]:
-    """What `apply` says."""
-    lines: list[str] = []
-    apply_plan(plan, ledger, cluster, options_of(**options), lines.append, cluster.time.clock)
-    return lines
 
 
 def test_the_next_apply_of_any_plan_restores_what_was_left_and_says_so_loudly(
@@ -89,7 +81,8 @@ def test_the_next_apply_of_any_plan_restores_what_was_left_and_says_so_loudly(
 ) -> None:
     left_off(ledger, cluster, plan)
     other = approved(ledger, make_plan([split_step(1)]))
-    lines = applied(ledger, cluster, other)
+    lines: list[str] = []
+    run(other, ledger, cluster, progress=lines.append)
     assert lines[:2] == [
         "ATTENTION: loadBalancerSheddingEnabled of cluster 'live' was switched off by run 1 and not put back "
         "(it was not overridden)",
@@ -111,13 +104,12 @@ def test_another_cluster_reached_by_mistake_is_left_alone_and_the_warning_stays(
 
 
 def test_a_run_that_is_dag_run_keeps_its_guard(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
-    def apply_another(what: str) -> None:
-        if what == "before the call":
-            with pytest.raises(Refused):
-                run(approved(ledger, make_plan([split_step(1)])), ledger, cluster)
-            assert cluster.overrides == BOTH_OFF
+    def apply_another() -> None:
+        with pytest.raises(Refused):
+            carried_out(ledger, cluster, split_step(1))
+        assert cluster.overrides == BOTH_OFF
 
-    cluster.on_event = apply_another
+    cluster.whenever("before the call", apply_another)
     assert run(plan, ledger, cluster, guard=True).outcome == "done"
     assert cluster.overrides == {}
 
@@ -126,8 +118,7 @@ def test_a_run_that_is_dag_run_keeps_its_guard(ledger: Ledger, cluster: FakeClus
 def test_what_someone_has_set_meanwhile_is_left_alone_and_reported(
     ledger: Ledger, cluster: FakeCluster, plan: Plan, theirs: str
 ) -> None:
-    last = after_the_calls(2, lambda: cluster.overrides.update({SHEDDING: theirs}))
-    cluster.on_event = last
+    cluster.on_event = after_the_calls(2, lambda: cluster.overrides.update({SHEDDING: theirs}))
     result = run(plan, ledger, cluster, guard=True)
     assert cluster.overrides == {SHEDDING: theirs}
     assert (result.outcome, result.exit_code) == ("done", 0)
@@ -174,13 +165,8 @@ def test_a_guard_that_another_process_gave_back_after_the_last_step_is_reported(
     assert f"{SHEDDING} was given back by another process before the run ended" in result.sentence
 
 
-def refused_at_the_end(cluster: FakeCluster, after_calls: int = 2) -> None:
-    """The cluster takes no changes any more."""
-    cluster.on_event = after_the_calls(after_calls, lambda: setattr(cluster, "rejects_overrides", True))
-
-
 def test_a_refused_restore_is_an_outcome_of_its_own(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
-    refused_at_the_end(cluster)
+    cluster.on_event = after_the_calls(2, lambda: setattr(cluster, "rejects_overrides", True))
     result = run(plan, ledger, cluster, guard=True)
     assert (result.outcome, result.exit_code, result.still_off) == ("done", 8, (SHEDDING, SPLITTING))
     assert f"ATTENTION: {SHEDDING} is still '{OFF}': answer 401 not a super-user" in result.sentence
@@ -319,19 +305,20 @@ def test_a_person_may_decide_that_it_stays_off(earlier: Ledger, cluster: FakeClu
 
 def test_a_dry_run_restores_nothing(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
     left_off(ledger, cluster, plan)
-    assert applied(ledger, cluster, plan, dry_run=True, resume=True) == []
+    lines: list[str] = []
+    run(plan, ledger, cluster, progress=lines.append, dry_run=True, resume=True)
+    assert lines == []
     assert cluster.overrides == BOTH_OFF
 
 
 def test_a_run_that_was_overtaken_leaves_the_guard_to_the_process_that_goes_on(
     ledger: Ledger, cluster: FakeCluster, plan: Plan
 ) -> None:
-    def overtake(what: str) -> None:
-        if what == "after the call":
-            cluster.time.pass_s(181)
-            take_over(ledger, runs_of_plan(ledger, digest_of(plan))[0], approvals_of_plan(ledger, digest_of(plan))[0])
+    def overtake() -> None:
+        cluster.time.pass_s(181)
+        take_over(ledger, runs_of_plan(ledger, digest_of(plan))[0], approvals_of_plan(ledger, digest_of(plan))[0])
 
-    cluster.on_event = overtake
+    cluster.whenever("after the call", overtake)
     assert "taken over" in run(plan, ledger, cluster, guard=True).sentence
     assert cluster.overrides == BOTH_OFF
 
@@ -339,13 +326,12 @@ def test_a_run_that_was_overtaken_leaves_the_guard_to_the_process_that_goes_on(
 def test_an_answer_that_makes_no_sense_while_restoring_does_not_hide_how_the_run_ended(
     ledger: Ledger, cluster: FakeCluster, plan: Plan
 ) -> None:
-    def spoil(what: str) -> None:
-        if what == "after the call" and len(cluster.writes) == 2:
-            cluster.override = lambda _setting: json.loads("[" * 100_000)  # type: ignore[method-assign]
+    def spoil() -> None:
+        cluster.override = lambda _setting: json.loads("[" * 100_000)  # type: ignore[method-assign]
 
-    cluster.on_event = spoil
+    cluster.on_event = after_the_calls(2, spoil)
     lines: list[str] = []
-    result = apply_plan(plan, ledger, cluster, options_of(guard=True), lines.append, cluster.time.clock)
+    result = run(plan, ledger, cluster, progress=lines.append, guard=True)
     assert result.outcome == "done"
     assert lines[-1].startswith("ATTENTION: the cluster's own balancer could not be switched on again")
     assert result.exit_code == 8

@@ -6,7 +6,7 @@ from collections import Counter
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.run.preconditions import destinations_after
-from unit.execution.actors import approved, run
+from unit.execution.actors import carried_out
 from unit.execution.doubles import (
     B1,
     B2,
@@ -15,7 +15,6 @@ from unit.execution.doubles import (
     NAMESPACE,
     START_MS,
     FakeCluster,
-    make_plan,
     split_step,
     unload_step,
 )
@@ -25,7 +24,6 @@ BUNDLE = f"{NAMESPACE}/{LOWER}"
 
 
 def test_a_run_stops_when_another_moves_what_it_has_moved(ledger: Ledger, cluster: FakeCluster) -> None:
-    plan = approved(ledger, make_plan([MOVE, CUT]))
     original = cluster.owned_bundles
 
     def balanced_away(broker: str) -> frozenset[str]:
@@ -34,7 +32,7 @@ def test_a_run_stops_when_another_moves_what_it_has_moved(ledger: Ledger, cluste
         return original(broker)
 
     cluster.owned_bundles = balanced_away  # type: ignore[method-assign]
-    result = run(plan, ledger, cluster, canary_hold_s=60.0, pause_s=10.0)
+    result = carried_out(ledger, cluster, MOVE, CUT, canary_hold_s=60.0, pause_s=10.0)
     assert [step.state for step in result.steps] == ["confirmed", "pending"]
     assert f"{BUNDLE} was moved to {B2} by this run and is on {B3} now" in result.sentence
 
@@ -49,8 +47,7 @@ def test_a_bundle_that_is_split_or_moved_on_later_is_no_longer_expected_where_it
 
 
 def test_a_run_stops_once_its_snapshot_is_older_than_was_approved(ledger: Ledger, cluster: FakeCluster) -> None:
-    plan = approved(ledger, make_plan([MOVE, CUT]))
-    result = run(plan, ledger, cluster, max_age_s=660, canary_hold_s=60.0)
+    result = carried_out(ledger, cluster, MOVE, CUT, max_age_s=660, canary_hold_s=60.0)
     assert [step.state for step in result.steps] == ["confirmed", "pending"]
     assert "the snapshot 20261121T083000Z is 0.2 h old, more than the 0.183 h that are allowed" in result.sentence
 
@@ -69,6 +66,13 @@ def test_before_a_wave_each_destination_is_asked_once_however_many_bundles_it_go
         return original(broker)
 
     cluster.owned_bundles = counting  # type: ignore[method-assign]
-    plan = approved(ledger, make_plan([unload_step(number, namespace=name) for number, name in enumerate(names)]))
-    assert run(plan, ledger, cluster, canary_hold_s=0.0).outcome == "done"
+    assert (
+        carried_out(
+            ledger,
+            cluster,
+            *(unload_step(number, namespace=name) for number, name in enumerate(names)),
+            canary_hold_s=0.0,
+        ).outcome
+        == "done"
+    )
     assert asked[2] == asked[11]

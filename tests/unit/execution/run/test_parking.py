@@ -103,12 +103,11 @@ def test_a_crash_after_the_wait_waits_the_whole_time_again(ledger: Ledger, clust
 
 
 def test_a_paused_run_is_parked_until_its_pause_is_lifted(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
-    cluster.on_event = lambda what: pause(ledger, plan, ALICE) if what == "after the call" else None
+    cluster.once("after the call", lambda: pause(ledger, plan, ALICE))
     walk = legs(plan, ledger, cluster, canary_hold_s=0.0, pause_s=0.0)
     parked = next(walk)
     assert wait_of(parked) == Parking("request", 0)
     assert pause_requested(ledger, parked.run or 0) == "paused by alice (airflow)"
-    cluster.on_event = lambda _what: None
     go_on(ledger, plan, ALICE)
     assert pause_requested(ledger, parked.run or 0) is None
     assert next(walk).outcome == "done"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from unit.execution.actors import approved, run
-from unit.execution.doubles import NAMESPACE, FakeCluster, make_plan, split_step
+from unit.execution.actors import carried_out
+from unit.execution.doubles import NAMESPACE, FakeCluster, split_step
 
 
 def split_another(cluster: FakeCluster) -> None:
@@ -15,12 +15,8 @@ def split_another(cluster: FakeCluster) -> None:
 
 @pytest.mark.parametrize("after_s", [0.0, 30.0], ids=["at once", "while it holds"])
 def test_a_split_beside_another_one_is_confirmed(ledger: Ledger, cluster: FakeCluster, after_s: float) -> None:
-    cluster.on_event = lambda what: (
-        cluster._later.append((cluster.time.ms + int(after_s * 1000), lambda: split_another(cluster)))
-        if what == "after the call"
-        else None
-    )
-    result = run(approved(ledger, make_plan([split_step()])), ledger, cluster, canary_hold_s=60.0)
+    cluster.whenever("after the call", lambda: cluster.later(after_s, lambda: split_another(cluster)))
+    result = carried_out(ledger, cluster, split_step(), canary_hold_s=60.0)
     assert result.outcome == "done"
     assert "0x40000000" in cluster.boundaries(NAMESPACE)
 
@@ -29,8 +25,6 @@ def test_a_split_that_does_not_stay_has_failed(ledger: Ledger, cluster: FakeClus
     def undone() -> None:
         cluster.bounds[NAMESPACE] = [0, 0x80000000, 0xFFFFFFFF]
 
-    cluster.on_event = lambda what: (
-        cluster._later.append((cluster.time.ms + 30_000, undone)) if what == "after the call" else None
-    )
-    result = run(approved(ledger, make_plan([split_step()])), ledger, cluster, canary_hold_s=60.0)
+    cluster.whenever("after the call", lambda: cluster.later(30.0, undone))
+    result = carried_out(ledger, cluster, split_step(), canary_hold_s=60.0)
     assert result.steps[0].detail == "the new boundaries showed, but did not stay"

@@ -9,7 +9,7 @@ import pytest
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.model.errors import Refused
-from unit.execution.actors import approved, killed_at_work, run
+from unit.execution.actors import approved, carried_out, killed_at_work, run
 from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, FakeCluster, make_plan, unload_step
 
 BUNDLE = f"{NAMESPACE}/{LOWER}"
@@ -31,14 +31,14 @@ def miss_once_then(cluster: FakeCluster, *replies: Reply) -> None:
 
 def test_a_lost_answer_after_a_miss_leaves_the_step_unresolved(ledger: Ledger, cluster: FakeCluster) -> None:
     miss_once_then(cluster, LOST, LOST)
-    result = run(approved(ledger, make_plan([unload_step()])), ledger, cluster)
+    result = carried_out(ledger, cluster, unload_step())
     assert (result.steps[0].state, len(cluster.writes)) == ("unresolved", 3)
     assert f"the bundle is on {B3}, after 3 attempts" in result.steps[0].detail
 
 
 def test_a_refusal_proves_nothing_about_the_call_before_it(ledger: Ledger, cluster: FakeCluster) -> None:
     cluster.replies, cluster.fails = [LOST, EXPIRED], True
-    result = run(approved(ledger, make_plan([unload_step()])), ledger, cluster)
+    result = carried_out(ledger, cluster, unload_step())
     assert (result.steps[0].state, len(cluster.writes)) == ("unresolved", 2)
     assert "401 token expired; what became of the call before is not known" in result.steps[0].detail
 
@@ -53,7 +53,7 @@ def test_nor_about_the_call_of_a_process_that_died(ledger: Ledger, cluster: Fake
 
 def test_a_refusal_after_a_miss_that_was_seen_is_a_failure(ledger: Ledger, cluster: FakeCluster) -> None:
     miss_once_then(cluster, EXPIRED)
-    assert run(approved(ledger, make_plan([unload_step()])), ledger, cluster).steps[0].state == "failed"
+    assert carried_out(ledger, cluster, unload_step()).steps[0].state == "failed"
 
 
 def test_a_process_that_died_after_a_miss_leaves_its_next_call_unresolved(ledger: Ledger, cluster: FakeCluster) -> None:
@@ -70,7 +70,7 @@ def test_a_process_that_died_after_a_miss_leaves_its_next_call_unresolved(ledger
 def test_a_bundle_that_arrives_between_two_attempts_is_confirmed(ledger: Ledger, cluster: FakeCluster) -> None:
     cluster.answers_first, cluster.effect_after_s = True, 35.0
     cluster.replies = [Reply(500, "unloading")]
-    result = run(approved(ledger, make_plan([unload_step()])), ledger, cluster, pause_s=10.0)
+    result = carried_out(ledger, cluster, unload_step(), pause_s=10.0)
     assert (result.outcome, len(cluster.writes), cluster.effects) == ("done", 1, [BUNDLE])
 
 
@@ -83,7 +83,7 @@ def test_a_look_up_that_nobody_answers_is_repeated(ledger: Ledger, cluster: Fake
         return Reply(503, "no leader yet") if len(asked) < 3 else original(topic)
 
     cluster.look_up = without_a_leader_at_first  # type: ignore[method-assign]
-    assert run(approved(ledger, make_plan([unload_step()])), ledger, cluster).outcome == "done"
+    assert carried_out(ledger, cluster, unload_step()).outcome == "done"
     assert len(asked) == 3
 
 
@@ -91,13 +91,12 @@ def test_a_look_up_that_nobody_answers_is_repeated(ledger: Ledger, cluster: Fake
 def test_a_bundle_that_is_no_more_is_not_waited_for_by_name(
     ledger: Ledger, cluster: FakeCluster, bounds: list[int]
 ) -> None:
-    def vanish(what: str) -> None:
-        if what == "after the call":
-            cluster.owners.pop(BUNDLE)
-            cluster.bounds[NAMESPACE] = bounds
+    def vanish() -> None:
+        cluster.owners.pop(BUNDLE)
+        cluster.bounds[NAMESPACE] = bounds
 
-    cluster.on_event = vanish
-    result = run(approved(ledger, make_plan([unload_step()])), ledger, cluster)
+    cluster.whenever("after the call", vanish)
+    result = carried_out(ledger, cluster, unload_step())
     assert result.steps[0].state == "unresolved"
     assert "the bundle is no more: it was split, or its namespace was deleted" in result.steps[0].detail
 
@@ -107,5 +106,5 @@ def test_an_owner_that_permits_nothing_leaves_the_destination_on_the_leader(
     ledger: Ledger, cluster: FakeCluster, destination: str | None, state: str
 ) -> None:
     cluster.replies, cluster.fails = [replace(EXPIRED, is_redirected=True)] * 3, True
-    result = run(approved(ledger, make_plan([unload_step(destination=destination)])), ledger, cluster)
+    result = carried_out(ledger, cluster, unload_step(destination=destination))
     assert result.steps[0].state == state

@@ -10,7 +10,7 @@ from pulsar_advisor.execution.apply import pause
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
-from unit.execution.actors import ALICE, approved, interrupted_run, run
+from unit.execution.actors import ALICE, approved, run
 from unit.execution.doubles import B1, START_MS, UPPER, FakeCluster, make_plan, split_step, unload_step
 
 MOVE, CUT = unload_step(1), split_step(2)
@@ -25,7 +25,7 @@ def test_an_interrupted_run_ends_once_its_step_in_flight_is_done_and_can_be_resu
     cluster.on_event = seen.append
     cluster.effect_after_s = 25.0
     began_ms = cluster.time.ms
-    result = interrupted_run(ledger, cluster, plan, lambda: "ended by SIGTERM" if what in seen else None)
+    result = run(plan, ledger, cluster, interruption=lambda: "ended by SIGTERM" if what in seen else None)
     assert (result.exit_code, [step.state for step in result.steps]) == (5, ["confirmed", "pending"])
     assert result.sentence == "1 of 2 steps confirmed: ended by SIGTERM"
     assert cluster.time.ms - began_ms < 30_000  # neither the canary's time nor a pause
@@ -44,7 +44,7 @@ def test_a_run_sends_nothing_after_its_time_of_day_and_can_be_resumed(ledger: Le
 def test_a_run_that_is_interrupted_before_its_first_call_sends_nothing(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE]))
     with pytest.raises(Refused, match="nothing was sent: ended by SIGTERM; start it again to go on"):
-        interrupted_run(ledger, cluster, plan, lambda: "ended by SIGTERM")
+        run(plan, ledger, cluster, interruption=lambda: "ended by SIGTERM")
     assert cluster.writes == []
     assert run(plan, ledger, cluster).outcome == "done"
 
@@ -54,7 +54,7 @@ def test_an_unload_that_missed_its_destination_is_not_sent_again_by_an_interrupt
 ) -> None:
     plan = approved(ledger, make_plan([MOVE]))
     cluster.lands_on = lambda _unload: None
-    result = interrupted_run(ledger, cluster, plan, lambda: "ended by SIGTERM" if cluster.writes else None)
+    result = run(plan, ledger, cluster, interruption=lambda: "ended by SIGTERM" if cluster.writes else None)
     assert (result.exit_code, len(cluster.writes)) == (5, 1)
     cluster.lands_on = lambda unload: unload.destination
     assert run(plan, ledger, cluster, resume=True).outcome == "done"
@@ -64,18 +64,16 @@ def test_a_run_can_be_paused_from_elsewhere_and_goes_on_when_it_is_resumed(
     ledger: Ledger, cluster: FakeCluster
 ) -> None:
     plan = approved(ledger, make_plan([MOVE, CUT]))
-    cluster.on_event = lambda what: pause(ledger, plan, ALICE) if what == "after the call" else None
+    cluster.once("after the call", lambda: pause(ledger, plan, ALICE))
     result = run(plan, ledger, cluster)
     assert result.sentence == "1 of 2 steps confirmed: paused by alice (airflow)"
-    cluster.on_event = lambda _what: None
     assert run(plan, ledger, cluster, resume=True).outcome == "done"
 
 
 def test_only_a_person_who_goes_on_lifts_a_pause(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE, CUT]))
-    cluster.on_event = lambda what: pause(ledger, plan, ALICE) if what == "after the call" else None
+    cluster.once("after the call", lambda: pause(ledger, plan, ALICE))
     run(plan, ledger, cluster)
-    cluster.on_event = lambda _what: None
     again = run(plan, ledger, cluster, resume=True, lifts_pause=False)
     assert again.sentence == "1 of 2 steps confirmed: paused by alice (airflow)"
     assert run(plan, ledger, cluster, resume=True).outcome == "done"
@@ -97,7 +95,7 @@ LARGE = make_plan([of_topics(unload_step(1), 1000), of_topics(unload_step(2, UPP
 
 def test_a_resumed_run_waits_for_the_topics_that_were_unloaded_before(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, LARGE)
-    interrupted_run(ledger, cluster, plan, lambda: "ended by SIGTERM" if cluster.writes else None, **LIMITED)
+    run(plan, ledger, cluster, interruption=lambda: "ended by SIGTERM" if cluster.writes else None, **LIMITED)
     cluster.time.pass_s(200)
     assert run(plan, ledger, cluster, resume=True, **LIMITED).outcome == "done"
     assert sent_s(ledger, plan) == [0, 600]
@@ -113,7 +111,7 @@ def test_each_attempt_of_an_unload_waits_for_the_topics_of_the_one_before(ledger
 
 def test_a_first_step_holds_its_whole_time_though_its_run_was_interrupted(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE, CUT]))
-    interrupted_run(ledger, cluster, plan, lambda: "ended by SIGTERM" if cluster.writes else None, pause_s=0.0)
+    run(plan, ledger, cluster, interruption=lambda: "ended by SIGTERM" if cluster.writes else None, pause_s=0.0)
     cluster.time.pass_s(20)
     assert run(plan, ledger, cluster, resume=True, pause_s=0.0).outcome == "done"
     assert sent_s(ledger, plan) == [0, 60]
@@ -122,8 +120,12 @@ def test_a_first_step_holds_its_whole_time_though_its_run_was_interrupted(ledger
 def test_a_first_step_that_held_its_time_is_not_waited_for_again(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE, CUT]))
     held_ms = cluster.time.ms + 60_000
-    interrupted_run(
-        ledger, cluster, plan, lambda: "ended by SIGTERM" if cluster.time.ms >= held_ms else None, pause_s=0.0
+    run(
+        plan,
+        ledger,
+        cluster,
+        interruption=lambda: "ended by SIGTERM" if cluster.time.ms >= held_ms else None,
+        pause_s=0.0,
     )
     assert run(plan, ledger, cluster, resume=True, pause_s=0.0).outcome == "done"
     assert sent_s(ledger, plan) == [0, 60]
@@ -134,7 +136,7 @@ def test_a_first_step_that_did_not_stay_ends_the_resumed_run(
     ledger: Ledger, cluster: FakeCluster, now_on: str | None
 ) -> None:
     plan = approved(ledger, make_plan([MOVE, CUT]))
-    interrupted_run(ledger, cluster, plan, lambda: "ended by SIGTERM" if cluster.writes else None)
+    run(plan, ledger, cluster, interruption=lambda: "ended by SIGTERM" if cluster.writes else None)
     del cluster.owners[MOVE.bundle_name]
     if now_on is not None:
         cluster.owners[MOVE.bundle_name] = now_on
