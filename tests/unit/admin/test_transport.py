@@ -11,18 +11,14 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from pydantic import SecretStr, ValidationError
 from werkzeug import Request, Response
 
+from harness.certificates import Certificates, make_certificates
 from pulsar_advisor.admin.body import TooLarge
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer, ErrorAnswer, NoAnswer
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused, UsageError
@@ -470,76 +466,26 @@ def test_a_name_can_not_turn_a_call_into_another(broker: HTTPServer, path: str) 
     assert broker.log == []
 
 
-class Authority:
-    """A private certificate authority for tests."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test authority")])
-        self.file, _ = self.issue("authority", is_authority=True)
-
-    def issue(self, name: str, *, is_authority: bool = False, address: str | None = None) -> tuple[Path, Path]:
-        key = self._key if is_authority else ec.generate_private_key(ec.SECP256R1())
-        subject = self._name if is_authority else x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-        now = datetime.now(UTC)
-        builder = (
-            x509.CertificateBuilder(self._name, subject, key.public_key(), x509.random_serial_number())
-            .not_valid_before(now - timedelta(hours=1))
-            .not_valid_after(now + timedelta(hours=1))
-            .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
-        )
-        if is_authority:
-            usage = dict.fromkeys(
-                (
-                    "digital_signature",
-                    "content_commitment",
-                    "key_encipherment",
-                    "data_encipherment",
-                    "key_agreement",
-                    "crl_sign",
-                    "encipher_only",
-                    "decipher_only",
-                ),
-                False,
-            )
-            builder = builder.add_extension(x509.KeyUsage(key_cert_sign=True, **usage), critical=True)
-        if address is not None:
-            names = x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))])
-            builder = builder.add_extension(names, critical=False)
-        certificate = builder.sign(self._key, hashes.SHA256())
-        certificate_file, key_file = self._directory / f"{name}.pem", self._directory / f"{name}.key"
-        certificate_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-        key_file.write_bytes(
-            key.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-            )
-        )
-        return certificate_file, key_file
-
-
 @pytest.fixture
-def authority(tmp_path: Path) -> Authority:
-    return Authority(tmp_path)
+def certificates(tmp_path: Path) -> Certificates:
+    return make_certificates(tmp_path, ["127.0.0.1"], "client")
 
 
 @contextmanager
-def tls_broker(authority: Authority, *, address: str = "127.0.0.1", wants_client: bool = False) -> Iterator[HTTPServer]:
+def tls_broker(certificates: Certificates, *, wants_client: bool = False) -> Iterator[HTTPServer]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*authority.issue("broker", address=address))
+    context.load_cert_chain(certificates.broker, certificates.broker_key)
     if wants_client:
         context.verify_mode = ssl.CERT_REQUIRED
-        context.load_verify_locations(authority.file)
+        context.load_verify_locations(certificates.authority)
     with HTTPServer(host="127.0.0.1", port=0, ssl_context=context) as server:
         server.expect_request(PATH).respond_with_json(["c"])
         yield server
 
 
-def test_a_write_is_not_sent_again_when_tls_breaks_after_it(authority: Authority) -> None:
+def test_a_write_is_not_sent_again_when_tls_breaks_after_it(certificates: Certificates) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*authority.issue("broker", address="127.0.0.1"))
+    context.load_cert_chain(certificates.broker, certificates.broker_key)
     received: list[bytes] = []
 
     def break_tls(plain: socket.socket) -> None:
@@ -550,7 +496,7 @@ def test_a_write_is_not_sent_again_when_tls_breaks_after_it(authority: Authority
     with raw_server(break_tls) as address:
         url = address.replace("http:", "https:")
         with (
-            AdminTransport(connection(url, url, tls_ca_file=authority.file), writes=True) as transport,
+            AdminTransport(connection(url, url, tls_ca_file=certificates.authority), writes=True) as transport,
             pytest.raises(NoAnswer, match="TLS failed") as error,
         ):
             transport.request("PUT", "/unload")
@@ -558,17 +504,17 @@ def test_a_write_is_not_sent_again_when_tls_breaks_after_it(authority: Authority
     assert len(received) == 1
 
 
-def test_a_private_authority_is_trusted_when_given(authority: Authority) -> None:
+def test_a_private_authority_is_trusted_when_given(certificates: Certificates) -> None:
     with (
-        tls_broker(authority) as broker,
-        AdminTransport(connection(url(broker), tls_ca_file=authority.file)) as transport,
+        tls_broker(certificates) as broker,
+        AdminTransport(connection(url(broker), tls_ca_file=certificates.authority)) as transport,
     ):
         assert json.loads(transport.get(PATH).body) == ["c"]
 
 
-def test_an_unknown_authority_is_refused_in_one_line(authority: Authority) -> None:
+def test_an_unknown_authority_is_refused_in_one_line(certificates: Certificates) -> None:
     with (
-        tls_broker(authority) as broker,
+        tls_broker(certificates) as broker,
         AdminTransport(connection(url(broker))) as transport,
         pytest.raises(
             NoAnswer, match=r"TLS failed \(certificate verify failed: .*\): check the https port, the CA file"
@@ -577,34 +523,42 @@ def test_an_unknown_authority_is_refused_in_one_line(authority: Authority) -> No
         transport.get(PATH)
 
 
-def test_a_certificate_of_another_host_is_refused_unless_allowed(authority: Authority) -> None:
-    with tls_broker(authority, address="127.0.0.9") as broker:
+def test_a_certificate_of_another_host_is_refused_unless_allowed(tmp_path: Path) -> None:
+    certificates = make_certificates(tmp_path, ["127.0.0.9"], "client")
+    with tls_broker(certificates) as broker:
         with (
-            AdminTransport(connection(url(broker), tls_ca_file=authority.file)) as transport,
+            AdminTransport(connection(url(broker), tls_ca_file=certificates.authority)) as transport,
             pytest.raises(NoAnswer, match="TLS failed"),
         ):
             transport.get(PATH)
-        lenient = connection(url(broker), tls_ca_file=authority.file, tls_verify_hostname=False)
+        lenient = connection(url(broker), tls_ca_file=certificates.authority, tls_verify_hostname=False)
         with AdminTransport(lenient) as transport:
             assert json.loads(transport.get(PATH).body) == ["c"]
 
 
-def test_a_client_certificate_opens_the_door(authority: Authority) -> None:
-    certificate, key = authority.issue("client")
-    with tls_broker(authority, wants_client=True) as broker:
-        ours = connection(url(broker), tls_ca_file=authority.file, tls_cert_file=certificate, tls_key_file=key)
+def test_a_client_certificate_opens_the_door(certificates: Certificates) -> None:
+    with tls_broker(certificates, wants_client=True) as broker:
+        ours = connection(
+            url(broker),
+            tls_ca_file=certificates.authority,
+            tls_cert_file=certificates.client,
+            tls_key_file=certificates.client_key,
+        )
         with AdminTransport(ours) as transport:
             assert json.loads(transport.get(PATH).body) == ["c"]
-        with AdminTransport(connection(url(broker), tls_ca_file=authority.file)) as transport, pytest.raises(NoAnswer):
+        with (
+            AdminTransport(connection(url(broker), tls_ca_file=certificates.authority)) as transport,
+            pytest.raises(NoAnswer),
+        ):
             transport.get(PATH)
 
 
-def test_credentials_never_go_from_https_to_http(authority: Authority, broker: HTTPServer) -> None:
-    with tls_broker(authority) as secure:
+def test_credentials_never_go_from_https_to_http(certificates: Certificates, broker: HTTPServer) -> None:
+    with tls_broker(certificates) as secure:
         secure.clear()
         secure.expect_request(PATH).respond_with_response(redirect_to(broker))
         with (
-            AdminTransport(connection(url(secure), tls_ca_file=authority.file)) as transport,
+            AdminTransport(connection(url(secure), tls_ca_file=certificates.authority)) as transport,
             pytest.raises(ClusterUnreachable, match="credentials would be sent unencrypted"),
         ):
             transport.get(PATH)
