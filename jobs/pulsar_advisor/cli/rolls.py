@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -47,6 +47,38 @@ Spare = Annotated[
 ]
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Reach:
+    """Where a roll is kept, and how its cluster is reached."""
+
+    place: Place = Place()
+    connection: Connection = Connection()
+    policy: PolicyFile = PolicyFile()
+    ledger: LedgerPlace = LedgerPlace()
+
+    def opened(self, plan: str) -> AbstractContextManager[tuple[Plan, Root, Ledger]]:
+        """As `opened_roll`."""
+        return opened_roll(plan, self.place, self.ledger)
+
+    def roll(
+        self, plan: Plan, root: Root, book: Ledger, master: str = "local[*]", interruption: Interruption | None = None
+    ) -> AbstractContextManager[Roll]:
+        """The roll on its cluster."""
+        from pulsar_advisor.execution.run.options import undisturbed
+        from pulsar_advisor.stages.roll import in_a_session, reached
+
+        def opened() -> Ledger:
+            return self.ledger.open(self.place)
+
+        def spark(snapshot: str) -> SparkSession:
+            return spark_for(master, "roll", root, snapshot)
+
+        options, rules, stop = self.connection.options(self.place), self.policy.read(), interruption or undisturbed
+        turn = in_a_session(plan, root, opened, spark)
+        return reached(plan, root, opened, book, options, rules, turn, progress, stop)
+
+
 def plan(*broker: Broker, spare: Spare = (), ceiling: Ceiling = None, making: Making = Making()) -> None:
     """Make the plan of a rolling restart, and show its order: every broker is drained before it is restarted.
 
@@ -81,10 +113,7 @@ def continue_(
     wait: str = "20m",
     anew: Annotated[bool, Flag] = False,
     as_: Annotated[str | None, Parameter(name="--as")] = None,
-    place: Place = Place(),
-    connection: Connection = Connection(),
-    policy: PolicyFile = PolicyFile(),
-    ledger: LedgerPlace = LedgerPlace(),
+    reach: Reach = Reach(),
     heads: HeadsPlaces = HeadsPlaces(),
     master: Master = "local[*]",
     json: Json = False,
@@ -106,7 +135,7 @@ def continue_(
         Your name, for the ledger (with --restarted or --anew, and to lift a pause).
     """
     refuse_together({"--restarted": restarted is not None, "--anew": anew})
-    with _opened_roll(plan, place, ledger) as (document, root, book), head_kept(book, heads.keepers(place)):
+    with reach.opened(plan) as (document, root, book), head_kept(book, heads.keepers(reach.place)):
         from pulsar_advisor.cli.signals import deferred_signals
         from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
         from pulsar_advisor.execution.person import person_on_command_line, system_user
@@ -120,7 +149,7 @@ def continue_(
         lift_pause_of_plan(book, digest_of(document), person)
         with (
             deferred_signals() as interruption,
-            _reached(document, root, book, place, connection, policy, ledger, master, interruption) as roll,
+            reach.roll(document, root, book, master, interruption) as roll,
         ):
             result = go_on(roll, seconds(wait), person if anew else None)
         status = status_of(book, document)
@@ -133,7 +162,7 @@ def status(
     plan: PlanName, /, *, place: Place = Place(), ledger: LedgerPlace = LedgerPlace(), json: Json = False
 ) -> None:
     """Show where a roll is: which broker may be restarted, what is left, and how long that takes. Sends nothing."""
-    with _opened_roll(plan, place, ledger) as (document, _, book):
+    with opened_roll(plan, place, ledger) as (document, _, book):
         from pulsar_advisor.execution.roll.status import status_of
 
         found = status_of(book, document)
@@ -145,10 +174,7 @@ def pause(
     /,
     *,
     as_: Annotated[str, Parameter(name="--as")],
-    place: Place = Place(),
-    connection: Connection = Connection(),
-    policy: PolicyFile = PolicyFile(),
-    ledger: LedgerPlace = LedgerPlace(),
+    reach: Reach = Reach(),
     json: Json = False,
 ) -> None:
     """Have a roll stop after its moves in flight, and begin no turn, until `roll continue`.
@@ -160,13 +186,13 @@ def pause(
     as_
         Your name, for the ledger.
     """
-    with _opened_roll(plan, place, ledger) as (document, root, book):
+    with reach.opened(plan) as (document, root, book):
         from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.execution.roll.conduct import mind_the_balancer
         from pulsar_advisor.execution.roll.conduct import pause as pause_roll
         from pulsar_advisor.execution.roll.status import status_of
 
-        with _reached(document, root, book, place, connection, policy, ledger, "local[*]") as roll:
+        with reach.roll(document, root, book) as roll:
             pause_roll(book, document, person_on_command_line(as_))
             mind_the_balancer(roll)
         found = status_of(book, document)
@@ -179,10 +205,7 @@ def end(
     *,
     as_: Annotated[str, Parameter(name="--as")],
     comment: str = "",
-    place: Place = Place(),
-    connection: Connection = Connection(),
-    policy: PolicyFile = PolicyFile(),
-    ledger: LedgerPlace = LedgerPlace(),
+    reach: Reach = Reach(),
     heads: HeadsPlaces = HeadsPlaces(),
     json: Json = False,
 ) -> None:
@@ -195,13 +218,13 @@ def end(
     comment
         Why.
     """
-    with _opened_roll(plan, place, ledger) as (document, root, book), head_kept(book, heads.keepers(place)):
+    with reach.opened(plan) as (document, root, book), head_kept(book, heads.keepers(reach.place)):
         from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.execution.roll.conduct import end as end_roll
         from pulsar_advisor.execution.roll.conduct import mind_the_balancer
         from pulsar_advisor.execution.roll.status import status_of
 
-        with _reached(document, root, book, place, connection, policy, ledger, "local[*]") as roll:
+        with reach.roll(document, root, book) as roll:
             for line in end_roll(book, document, person_on_command_line(as_), comment):
                 log(line)
             mind_the_balancer(roll)
@@ -210,7 +233,7 @@ def end(
 
 
 @contextmanager
-def _opened_roll(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[Plan, Root, Ledger]]:
+def opened_roll(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[Plan, Root, Ledger]]:
     """As `opened_plan`; raises `Refused` for a plan that is no roll too."""
     with opened_plan(plan, place, ledger) as opened:
         from pulsar_advisor.execution.roll.conduct import require_roll
@@ -218,31 +241,6 @@ def _opened_roll(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple
         plan_of_roll, _, book = opened
         require_roll(book, plan_of_roll)
         yield opened
-
-
-def _reached(
-    plan: Plan,
-    root: Root,
-    book: Ledger,
-    place: Place,
-    connection: Connection,
-    policy: PolicyFile,
-    ledger: LedgerPlace,
-    master: str,
-    interruption: Interruption | None = None,
-) -> AbstractContextManager[Roll]:
-    from pulsar_advisor.execution.run.options import undisturbed
-    from pulsar_advisor.stages.roll import in_a_session, reached
-
-    def opened() -> Ledger:
-        return ledger.open(place)
-
-    def spark(snapshot: str) -> SparkSession:
-        return spark_for(master, "roll", root, snapshot)
-
-    options, rules, stop = connection.options(place), policy.read(), interruption or undisturbed
-    turn = in_a_session(plan, root, opened, spark)
-    return reached(plan, root, opened, book, options, rules, turn, progress, stop)
 
 
 def _show(status: RollStatus, *, json: bool) -> None:
