@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -100,14 +100,13 @@ def _say_what_is_off(ledger: Ledger, names: list[str], *, json: bool) -> None:
 def _opened(place: Place, ledger: LedgerPlace) -> Iterator[tuple[Ledger, list[str]]]:
     """The ledger, and Pulsar's own names for the cluster. Raises `Refused` without one, and as `require_known`."""
     from pulsar_advisor.execution.ledger.lists import cluster_names
-    from pulsar_advisor.execution.ledger.opening import ledger_exists, open_ledger
 
-    root, address = place.open(), ledger.url(place)
-    if not ledger_exists(address):
-        raise Refused(
-            f"cluster '{root.cluster}' has no ledger, so no run was ever recorded: name one with --ledger URL"
-        )
-    with closing(open_ledger(address)) as book:
+    root = place.open()
+    with ledger.if_any(place) as book:
+        if book is None:
+            raise Refused(
+                f"cluster '{root.cluster}' has no ledger, so no run was ever recorded: name one with --ledger URL"
+            )
         names = sorted(cluster_names(book, root.cluster))
         if not names:
             root.require_known()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-
 from pulsar_advisor.cli.options import HeadsPlaces, Json, LedgerPlace, Place
 from pulsar_advisor.cli.output import Ended, print_json, say_lines
 from pulsar_advisor.model.errors import Refused
@@ -30,16 +28,14 @@ def verify_ledger(
     from pulsar_advisor.execution.ledger.audit import audit
     from pulsar_advisor.execution.ledger.chain import ChainHead
     from pulsar_advisor.execution.ledger.heads import kept
-    from pulsar_advisor.execution.ledger.opening import ledger_exists, open_ledger
 
     known = [] if head is None else [ChainHead.parse(head)]
     known += kept(heads.keepers(place))
-    address = ledger.url(place)
-    if not ledger_exists(address):
-        where = without_secrets(ledger_url(address))
-        removed = f", and heads of one are kept up to event {known[-1].event}: it was removed" if known else ""
-        raise Refused(f"there is no ledger at {where}{removed}; name the one to audit with --ledger URL")
-    with closing(open_ledger(address)) as book:
+    with ledger.if_any(place) as book:
+        if book is None:
+            where = without_secrets(ledger_url(ledger.url(place)))
+            removed = f", and heads of one are kept up to event {known[-1].event}: it was removed" if known else ""
+            raise Refused(f"there is no ledger at {where}{removed}; name the one to audit with --ledger URL")
         result = audit(book, known)
     if json:
         print_json(result)

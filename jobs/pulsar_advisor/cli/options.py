@@ -161,6 +161,12 @@ class LedgerPlace:
 
         seal(lambda: self.open(place), place.open(), snapshot, *stages)
 
+    def if_any(self, place: Place) -> AbstractContextManager[Ledger | None]:
+        """The ledger, open within the block; None if there is none."""
+        from pulsar_advisor.execution.ledger.opening import ledger_if_any
+
+        return ledger_if_any(self.url(place))
+
     def open(self, place: Place) -> Ledger:
         """The ledger, created if missing."""
         from pulsar_advisor.execution.ledger.opening import open_ledger

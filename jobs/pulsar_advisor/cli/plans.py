@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -480,14 +480,15 @@ def opened_plan(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[
 
     Raises `Refused` if the plan is for another cluster or there is no ledger: proposing a plan creates one.
     """
-    from pulsar_advisor.execution.ledger.opening import ledger_exists
     from pulsar_advisor.storage.plans import open_plan
 
     root = place.open()
     document = open_plan(root, plan)
     if document.cluster != root.cluster:
         raise Refused(f"{plan} is a plan of cluster '{document.cluster}', not of '{root.cluster}'")
-    if not ledger_exists(url := ledger.url(place)):
-        raise Refused(f"there is no ledger at {url}, so the plan has no recorded proposer: pass --ledger URL")
-    with closing(ledger.open(place)) as book:
+    with ledger.if_any(place) as book:
+        if book is None:
+            raise Refused(
+                f"there is no ledger at {ledger.url(place)}, so the plan has no recorded proposer: pass --ledger URL"
+            )
         yield document, root, book

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place, PlanName
@@ -121,11 +121,11 @@ def _last_advice(root: Root, snapshot: str) -> str | None:
 @contextmanager
 def _ledger_of(place: Place, ledger: LedgerPlace) -> Iterator[tuple[str, Ledger]]:
     """The cluster and its ledger. Raises `UsageError` if there is no ledger: listing creates nothing."""
-    from pulsar_advisor.execution.ledger.opening import ledger_exists
-
     root = place.open()
     root.require_known()
-    if not ledger_exists(url := ledger.url(place)):
-        raise UsageError(f"there is no ledger at {url}: run `recommend` first, or name it with --ledger URL")
-    with closing(ledger.open(place)) as book:
+    with ledger.if_any(place) as book:
+        if book is None:
+            raise UsageError(
+                f"there is no ledger at {ledger.url(place)}: run `recommend` first, or name it with --ledger URL"
+            )
         yield root.cluster, book
