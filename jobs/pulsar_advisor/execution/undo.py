@@ -11,7 +11,7 @@ from typing import Final
 
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.runs import ended_runs
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run.observe import find_owner
@@ -30,7 +30,6 @@ from pulsar_advisor.model.plans.plan import (
     StepPrediction,
     digest_of,
 )
-from pulsar_advisor.model.text.reader import reader
 
 UNDO: Final = "undo"
 """Replaces the names of shedder and placement strategy in an undo plan."""
@@ -54,12 +53,7 @@ def propose_undo(plan: Plan, ledger: Ledger, cluster: ClusterPort) -> Plan:
     `ClusterUnreachable`.
     """
     digest = digest_of(plan)
-    runs = runs_of_plan(ledger, digest)
-    if any(run.state == "active" for run in runs):
-        raise Refused(
-            f"{digest} is being carried out: wait for its run to end; if it crashed, {reader().resume_run}, or "
-            f"{reader().end_run}"
-        )
+    runs = ended_runs(ledger, digest, "wait for its run to end")
     records = {name: record for run in runs for name, record in steps_of_run(ledger, run.id).items() if record.attempts}
     moved = [step for step in plan.executable_steps if step.action == "unload" and _is_confirmed(records, step)]
     if not moved:

@@ -7,7 +7,7 @@ from typing import Final
 
 from pulsar_advisor.documents.verify_result import BundleCheck, UsageCheck, VerifyResult
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.runs import ended_runs
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run, Verification, VerifiedBroker, VerifiedBundle
 from pulsar_advisor.execution.ledger.verifications import record_verification
@@ -17,7 +17,6 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.load.base_load import base_load
 from pulsar_advisor.model.plans.plan import BrokerForecast, Plan, digest_of
-from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.usage.forecast import Outlook, forecast
 
@@ -39,12 +38,7 @@ def settled_run(plan: Plan, ledger: Ledger) -> tuple[Run, int]:
     Raises `Refused` if the plan was never applied, or its run is still in progress.
     """
     digest = digest_of(plan)
-    runs = runs_of_plan(ledger, digest)
-    if any(run.state == "active" for run in runs):
-        raise Refused(
-            f"{digest} is being carried out: verify when its run has ended; if it crashed, {reader().resume_run}, or "
-            f"{reader().end_run}"
-        )
+    runs = ended_runs(ledger, digest, "verify when its run has ended")
     for run in reversed(runs):
         if run.state in _SETTLED and run.ended_at_ms is not None:
             return run, run.ended_at_ms

@@ -13,6 +13,8 @@ from sqlalchemy import select, update
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import UNFINISHED, Run
 from pulsar_advisor.execution.person import Person
+from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.text.reader import reader
 
 PARKED_AT_MS: Final = 0
 """The heartbeat of an active run that no process holds."""
@@ -34,6 +36,16 @@ def runs_of_plan(ledger: Ledger, digest: str) -> Sequence[Run]:
     """All runs of a plan, oldest first."""
     with ledger.reading() as session:
         return session.scalars(select(Run).where(Run.digest == digest).order_by(Run.id)).all()
+
+
+def ended_runs(ledger: Ledger, digest: str, first: str) -> Sequence[Run]:
+    """As `runs_of_plan`. Raises `Refused` if one is active, which says what to do `first`."""
+    runs = runs_of_plan(ledger, digest)
+    if any(run.state == "active" for run in runs):
+        raise Refused(
+            f"{digest} is being carried out: {first}; if it crashed, {reader().resume_run}, or {reader().end_run}"
+        )
+    return runs
 
 
 def is_parked(run: Run) -> bool:
