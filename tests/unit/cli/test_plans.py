@@ -75,9 +75,16 @@ def cluster(time: FakeTime, monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     return cluster
 
 
+REACH = ("--admin-url", "http://127.0.0.1:1")
+
+
+def typed(root: Root, *words: str) -> int:
+    """What a line about this root ends with."""
+    return exit_code([*words, "--root", root.url, "--cluster", root.cluster])
+
+
 def undo(plan: Plan, root: Root, *options: str) -> int:
-    place = ["--root", root.url, "--cluster", root.cluster, "--admin-url", "http://127.0.0.1:1"]
-    return exit_code(["undo", digest_of(plan), "--as", "carol", *place, *options])
+    return typed(root, "undo", digest_of(plan), "--as", "carol", *REACH, *options)
 
 
 def test_undo_proposes_a_plan_that_moves_back_what_a_run_moved(
@@ -143,7 +150,7 @@ def test_a_snapshot_from_before_the_run_is_refused_before_spark_starts(
     snapshot = import_snapshot(RECORDED, root)
     write_plan(root, PLAN)
     run(approved(ledger, PLAN), ledger, cluster)
-    assert exit_code(["verify", digest_of(PLAN), "--root", root.url, "--cluster", root.cluster]) == 4
+    assert typed(root, "verify", digest_of(PLAN)) == 4
     assert f"snapshot {snapshot} was taken before run 1 ended: capture again" in capsys.readouterr().err
 
 
@@ -161,9 +168,8 @@ def test_a_balancer_that_an_ended_run_left_off_is_restored_though_no_run_is_left
     assert run(approved(ledger, PLAN), ledger, cluster, guard=True).outcome == "done"
     cluster.rejects_overrides = False
     monkeypatch.setattr("pulsar_advisor.stages.apply.AdminCluster", lambda _transport: cluster)
-    place = ["--root", root.url, "--cluster", root.cluster, "--admin-url", "http://127.0.0.1:1"]
     heads = Path(root.url) / "heads"
-    assert exit_code(["apply", digest_of(PLAN), *place, word, "--heads", str(heads)]) == 4
+    assert typed(root, "apply", digest_of(PLAN), *REACH, word, "--heads", str(heads)) == 4
     assert "loadBalancerSheddingEnabled is restored: not overridden" in capsys.readouterr().err
     assert cluster.overrides == {}
     assert [file.name.split("-")[2] for file in heads.iterdir()] == [f"{ledger.head().chain}.json"]
@@ -187,7 +193,7 @@ def test_whoever_approves_a_plan_too_old_to_be_applied_is_told(
     propose(ledger, plan, ALICE)
     (tmp_path / "policy.yaml").write_text(ALONE)
     words = ["approve", digest_of(plan), "--as", "bob", "--accept-worse", "--policy", str(tmp_path / "policy.yaml")]
-    assert exit_code([*words, "--root", root.url, "--cluster", root.cluster]) == 0
+    assert typed(root, *words) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith(last_line)
 
 
@@ -216,7 +222,7 @@ def test_no_policy_approves_a_plan_that_was_put_into_the_root(
     )
     write_plan(root, PLAN)
     words = ["approve", digest_of(PLAN), "--automatic", "--policy", str(tmp_path / "policy.yaml")]
-    assert exit_code([*words, "--root", root.url, "--cluster", root.cluster]) == 4
+    assert typed(root, *words) == 4
     assert "was never proposed" in capsys.readouterr().err
     assert approvals_of_plan(ledger, digest_of(PLAN)) == []
 
@@ -236,8 +242,7 @@ def test_a_probe_that_can_not_be_used_is_usage(
     root: Root, ledger: Ledger, words: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_plan(root, approved(ledger, PLAN))
-    place = ["--root", root.url, "--cluster", root.cluster, "--admin-url", "http://127.0.0.1:1"]
-    assert exit_code(["apply", digest_of(PLAN), *place, *words]) == 2
+    assert typed(root, "apply", digest_of(PLAN), *REACH, *words) == 2
     assert says in capsys.readouterr().err
 
 
@@ -247,7 +252,7 @@ def test_whoever_aborts_a_run_is_given_the_calls_that_nobody_watches_any_more(
     plan = approved(ledger, make_plan([unload_step(), split_step()], snapshot=PLAN.snapshot))
     write_plan(root, plan)
     killed_at_work(ledger, cluster, plan)
-    assert exit_code(["apply", digest_of(plan), "--root", root.url, "--cluster", root.cluster, "--abort"]) == 0
+    assert typed(root, "apply", digest_of(plan), "--abort") == 0
     shown = capsys.readouterr().err.splitlines()
     (line,) = [line for line in shown if "what became of its call is not known" in line]
     assert line.startswith(f"ATTENTION: step-001, {NAMESPACE}/{LOWER}: ")
@@ -262,8 +267,7 @@ def test_whoever_pauses_a_run_is_given_whether_a_process_carries_it_out(
     time.pass_s(-silent_s)
     write_plan(root, PLAN)
     started(ledger, PLAN)
-    place = ["--root", root.url, "--cluster", root.cluster]
-    assert exit_code(["apply", digest_of(PLAN), *place, "--pause"]) == 0
+    assert typed(root, "apply", digest_of(PLAN), "--pause") == 0
     assert capsys.readouterr().out == f"run 1 of {digest_of(PLAN)} {says}\n"
 
 
@@ -284,8 +288,7 @@ def test_only_a_run_with_steps_left_is_to_be_resumed(
     cluster._split = lambda _split: None  # type: ignore[method-assign]
     result = run(plan, ledger, cluster)
     monkeypatch.setattr("pulsar_advisor.stages.apply.run", lambda *_: result)
-    place = ["--root", root.url, "--cluster", root.cluster, "--admin-url", "http://127.0.0.1:1"]
-    assert exit_code(["apply", digest_of(plan), *place]) == 5
+    assert typed(root, "apply", digest_of(plan), *REACH) == 5
     assert ("to go on: " in capsys.readouterr().out) == says_how_to_go_on
 
 
@@ -320,8 +323,7 @@ def test_until_is_by_the_clock_of_the_next_morning_even_if_the_clocks_change_at_
     monkeypatch.setattr("pulsar_advisor.cli.plans.datetime", Evening)
     monkeypatch.setattr("pulsar_advisor.stages.apply.run", carry_out)
     write_plan(root, approved(ledger, PLAN))
-    place = ["--root", root.url, "--cluster", root.cluster, "--admin-url", "http://127.0.0.1:1"]
-    assert exit_code(["apply", digest_of(PLAN), *place, "--until", "06:00"]) == Refused.exit_code
+    assert typed(root, "apply", digest_of(PLAN), *REACH, "--until", "06:00") == Refused.exit_code
     (until,) = (options.until for options in given)
     assert until is not None
     assert (until.astimezone(UTC).hour, until.hour) == (utc_hour, 6)

@@ -41,7 +41,6 @@ LISTS = (
     "runs",
     "runs --json",
     "history show",
-    "history show",
     "history verify",
     "trend",
     "guard",

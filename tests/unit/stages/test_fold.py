@@ -29,6 +29,7 @@ from written_tables import broker, bundle, day_table, written
 
 DAY = "20261121"
 MORNING, NOON, EVENING = (f"{DAY}T{hour:02}0000Z" for hour in (8, 12, 20))
+NEXT_DAY, AT_MIDNIGHT = "20261122", "20261122T000500Z"
 
 
 def snapshot(folder: Path, id: str, owner: str | None = "a:8080", **manifest: object) -> Root:
@@ -46,6 +47,15 @@ def without_tables(root: Root, id: str) -> None:
     """As retention leaves a snapshot whose tables it removed."""
     for table in (root.path / "tables").iterdir():
         shutil.rmtree(str(root.folder(f"tables/{table.name}", id)))
+
+
+@pytest.fixture
+def moved(tmp_path: Path) -> Root:
+    """A bundle that no broker had in the evening was another one's after midnight."""
+    root = snapshot(tmp_path, NOON, "a:8080")
+    snapshot(tmp_path, EVENING, None)
+    snapshot(tmp_path, AT_MIDNIGHT, "b:8080")
+    return root
 
 
 def files_of(root: Root) -> dict[str, bytes]:
@@ -183,53 +193,44 @@ def test_another_cluster_of_the_same_name_in_paths_is_not_mixed_in(tmp_path: Pat
 
 def test_a_move_across_midnight_is_one_of_the_day_that_shows_it(tmp_path: Path) -> None:
     root = snapshot(tmp_path, EVENING)
-    snapshot(tmp_path, "20261122T000500Z", "b:8080")
-    [event] = day_table(root, fold(root, "20261122"), "events").to_pylist()
+    snapshot(tmp_path, AT_MIDNIGHT, "b:8080")
+    [event] = day_table(root, fold(root, NEXT_DAY), "events").to_pylist()
     assert (event["t"], event["kind"], event["before"], event["after"]) == (0, "move", "a:8080", "b:8080")
 
 
 def test_the_day_before_is_known_from_its_tables_or_folded_alike(tmp_path: Path) -> None:
     root = snapshot(tmp_path, EVENING)
-    snapshot(tmp_path, "20261122T000500Z", "b:8080")
+    snapshot(tmp_path, AT_MIDNIGHT, "b:8080")
     fold(root, DAY)
-    from_tables = fold(root, "20261122")
-    shutil.rmtree(str(root.day_folder("result", "20261122")))
+    from_tables = fold(root, NEXT_DAY)
+    shutil.rmtree(str(root.day_folder("result", NEXT_DAY)))
     without_tables(root, EVENING)
-    assert fold(root, "20261122") == from_tables
+    assert fold(root, NEXT_DAY) == from_tables
 
 
-def test_a_bundle_that_no_broker_had_at_midnight_moved_from_its_last_owner(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, NOON, "a:8080")
-    snapshot(tmp_path, EVENING, None)
-    snapshot(tmp_path, "20261122T000500Z", "b:8080")
-    from_tables = fold(root, "20261122")
-    [event] = day_table(root, from_tables, "events").to_pylist()
+def test_a_bundle_that_no_broker_had_at_midnight_moved_from_its_last_owner(moved: Root) -> None:
+    from_tables = fold(moved, NEXT_DAY)
+    [event] = day_table(moved, from_tables, "events").to_pylist()
     assert (event["kind"], event["before"], event["after"]) == ("move", "a:8080", "b:8080")
-    shutil.rmtree(str(root.day_folder("result", "20261122")))
-    fold(root, DAY)
+    shutil.rmtree(str(moved.day_folder("result", NEXT_DAY)))
+    fold(moved, DAY)
     for id in (NOON, EVENING):
-        without_tables(root, id)
-    assert fold(root, "20261122") == from_tables
+        without_tables(moved, id)
+    assert fold(moved, NEXT_DAY) == from_tables
 
 
-def test_a_damaged_day_does_not_keep_the_next_one_from_being_folded(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, NOON, "a:8080")
-    snapshot(tmp_path, EVENING, None)
-    snapshot(tmp_path, "20261122T000500Z", "b:8080")
-    [file] = root.day_folder("load", fold(root, DAY).day).iterdir()
+def test_a_damaged_day_does_not_keep_the_next_one_from_being_folded(moved: Root) -> None:
+    [file] = moved.day_folder("load", fold(moved, DAY).day).iterdir()
     file.write_bytes(b"")
-    day = fold(root, "20261122")
+    day = fold(moved, NEXT_DAY)
     assert day.summary is not None
     assert day.summary.moves == {"unknown": 1}
 
 
-def test_a_snapshot_that_can_not_be_read_does_not_keep_the_next_day_from_being_folded(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, NOON, "a:8080")
-    snapshot(tmp_path, EVENING, None)
-    snapshot(tmp_path, "20261122T000500Z", "b:8080")
-    [file] = root.folder("tables/bundles", NOON).iterdir()
+def test_a_snapshot_that_can_not_be_read_does_not_keep_the_next_day_from_being_folded(moved: Root) -> None:
+    [file] = moved.folder("tables/bundles", NOON).iterdir()
     file.write_bytes(b"rotten")
-    day = fold(root, "20261122")
+    day = fold(moved, NEXT_DAY)
     assert day.summary is not None
     assert day.summary.moves == {}
 
@@ -237,22 +238,22 @@ def test_a_snapshot_that_can_not_be_read_does_not_keep_the_next_day_from_being_f
 def test_a_leader_that_was_not_known_at_midnight_is_compared_with_the_last_known_one(tmp_path: Path) -> None:
     root = snapshot(tmp_path, NOON, leader="a:8080")
     snapshot(tmp_path, EVENING, leader=None)
-    snapshot(tmp_path, "20261122T000500Z", leader="b:8080")
-    [event] = day_table(root, fold(root, "20261122"), "events").to_pylist()
+    snapshot(tmp_path, AT_MIDNIGHT, leader="b:8080")
+    [event] = day_table(root, fold(root, NEXT_DAY), "events").to_pylist()
     assert (event["kind"], event["before"], event["after"]) == ("leader", "a:8080", "b:8080")
 
 
 def test_a_day_is_folded_again_once_the_one_before_has_a_later_snapshot(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, "20261122T000500Z", "b:8080")
-    assert fold(root, "20261122").follows is None
+    root = snapshot(tmp_path, AT_MIDNIGHT, "b:8080")
+    assert fold(root, NEXT_DAY).follows is None
     snapshot(tmp_path, EVENING)
-    assert fold(root, "20261122").follows == EVENING
+    assert fold(root, NEXT_DAY).follows == EVENING
 
 
 def test_a_snapshot_that_came_late_is_not_compared_with_twice(tmp_path: Path) -> None:
     snapshot(tmp_path, MORNING, "a:8080")
-    root = snapshot(tmp_path, "20261122T000500Z", "b:8080")
-    for day in (DAY, "20261122"):
+    root = snapshot(tmp_path, AT_MIDNIGHT, "b:8080")
+    for day in (DAY, NEXT_DAY):
         fold(root, day)
     snapshot(tmp_path, EVENING, "b:8080")
     fold(root, DAY)
@@ -262,8 +263,8 @@ def test_a_snapshot_that_came_late_is_not_compared_with_twice(tmp_path: Path) ->
 
 def test_a_late_snapshot_that_is_not_the_last_shows_the_next_day_what_no_later_one_knows(tmp_path: Path) -> None:
     root = snapshot(tmp_path, EVENING, None)
-    snapshot(tmp_path, "20261122T000500Z", "b:8080")
-    for day in (DAY, "20261122"):
+    snapshot(tmp_path, AT_MIDNIGHT, "b:8080")
+    for day in (DAY, NEXT_DAY):
         fold(root, day)
     snapshot(tmp_path, NOON, "a:8080")
     fold(root, DAY)
@@ -276,9 +277,9 @@ def test_a_day_without_a_snapshot_has_nothing_to_fold_and_leaves_no_trace(tmp_pa
     fold(root, DAY)
     before = files_of(root)
     with pytest.raises(UsageError, match="no normalized snapshot of 20261122"):
-        fold(root, "20261122")
+        fold(root, NEXT_DAY)
     assert files_of(root) == before
-    assert not day_path(root, "20261122").parent.exists()
+    assert not day_path(root, NEXT_DAY).parent.exists()
 
 
 def test_the_last_days_are_those_that_were_folded(tmp_path: Path) -> None:
@@ -317,17 +318,17 @@ def test_steps_that_only_the_last_snapshot_of_a_day_can_show_are_asked_for(
     open_ledger(root.ledger_url).close()
     monkeypatch.setattr("pulsar_advisor.stages.fold.confirmed_steps", lambda *of: until_ms.append(of[-1]) or [])
     fold(root, DAY)
-    assert until_ms == [int(snapshot_moment("20261122T000500Z").timestamp() * 1000)]
+    assert until_ms == [int(snapshot_moment(AT_MIDNIGHT).timestamp() * 1000)]
 
 
 def test_steps_since_a_bundle_may_have_had_its_last_owner_are_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, since_ms = snapshot(tmp_path, EVENING), list[int]()
-    snapshot(tmp_path, "20261122T000500Z")
+    snapshot(tmp_path, AT_MIDNIGHT)
     open_ledger(root.ledger_url).close()
     monkeypatch.setattr("pulsar_advisor.stages.fold.confirmed_steps", lambda *of: since_ms.append(of[-2]) or [])
-    fold(root, "20261122")
+    fold(root, NEXT_DAY)
     assert since_ms == [int(snapshot_moment(f"{DAY}T000000Z").timestamp() * 1000)]
 
 
@@ -487,7 +488,7 @@ def test_days_of_an_earlier_release_are_folded_again_although_their_snapshots_ar
     write_file(day_path(root, DAY), day.model_copy(update=earlier).content())
     for folder in ("raw", "tables"):
         shutil.rmtree(str(root.path / folder))
-    assert fold_until(root, "20261122") == [day]
+    assert fold_until(root, NEXT_DAY) == [day]
 
 
 def test_days_before_today_are_folded_although_one_of_them_can_not_be(tmp_path: Path) -> None:

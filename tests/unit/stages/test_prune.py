@@ -31,11 +31,23 @@ SNAPSHOTS = (OLD, MIDDLE, NEW)
 STAGES = ("raw", "tables/bundles", "tables/result", "validation", "outcomes", "plans", "reports")
 
 
-@pytest.fixture(autouse=True)
-def snapshots(root: Root) -> None:
-    for snapshot in SNAPSHOTS:
+def make(root: Root, *snapshots: str) -> None:
+    """Every stage writes something about each snapshot."""
+    for snapshot in snapshots:
         for stage in STAGES:
             write_file(root.folder(stage, snapshot) / (MANIFEST if stage == "raw" else "part"), b"{}")
+
+
+def proposed(url: str, snapshot: str, **changes: object) -> None:
+    """Somebody proposes a plan that was made from a snapshot."""
+    with closing(open_ledger(url)) as ledger:
+        propose(ledger, make_plan([unload_step()], **{"cluster": "test", "snapshot": snapshot, **changes}), ALICE)
+
+
+@pytest.fixture(autouse=True)
+def snapshots(root: Root) -> None:
+    make(root, *SNAPSHOTS)
+    for snapshot in SNAPSHOTS:
         write_file(root.folder("raw", snapshot) / "topic_stats" / "0.jsonl.zst", b"")
     open_ledger(root.ledger_url).close()
 
@@ -109,26 +121,19 @@ def test_a_dry_run_says_the_same_and_touches_nothing(root: Root) -> None:
 
 
 def test_a_snapshot_that_a_plan_in_the_ledger_refers_to_stays(root: Root) -> None:
-    ledger = open_ledger(root.ledger_url)
-    propose(ledger, make_plan([unload_step()], cluster=root.cluster, snapshot=OLD), ALICE)
-    ledger.close()
+    proposed(root.ledger_url, OLD)
     assert pruned(root, count=1) == outcome((MIDDLE,), (OLD,))
     assert stages_with(root, OLD) == set(STAGES)
 
 
 def test_a_snapshot_that_a_plans_strategies_learnt_from_stays(root: Root) -> None:
-    ledger = open_ledger(root.ledger_url)
-    learnt = make_plan([unload_step()], cluster=root.cluster, snapshot=NEW, memory={"snapshots": [OLD]})
-    propose(ledger, learnt, ALICE)
-    ledger.close()
+    proposed(root.ledger_url, NEW, memory={"snapshots": [OLD]})
     assert pruned(root, count=1).referred_to == (OLD,)
 
 
 def test_a_ledger_named_by_a_reference_is_read(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEDGER", root.ledger_url)
-    ledger = open_ledger("env:LEDGER")
-    propose(ledger, make_plan([unload_step()], cluster=root.cluster, snapshot=OLD), ALICE)
-    ledger.close()
+    proposed("env:LEDGER", OLD)
     assert prune(root, Retention(keep_count=1), "env:LEDGER", NOW, dry_run=True).referred_to == (OLD,)
 
 
@@ -159,9 +164,7 @@ def test_a_plan_file_that_can_not_be_read_keeps_its_snapshot_and_is_named(root: 
 
 
 def test_a_plan_of_another_cluster_keeps_nothing(root: Root) -> None:
-    ledger = open_ledger(root.ledger_url)
-    propose(ledger, make_plan([unload_step()], cluster="other", snapshot=OLD), ALICE)
-    ledger.close()
+    proposed(root.ledger_url, OLD, cluster="other")
     assert pruned(root, days=30).removed == (OLD,)
 
 
@@ -202,8 +205,7 @@ def test_a_snapshot_that_is_made_between_the_listings_stays(
     def first(list_them: Callable[..., object]) -> Callable[..., object]:
         def listed(*arguments: object) -> object:
             found = list_them(*arguments)
-            for stage in STAGES:
-                write_file(root.folder(stage, LATER) / (MANIFEST if stage == "raw" else "part"), b"{}")
+            make(root, LATER)
             return found
 
         return listed
@@ -217,13 +219,8 @@ def test_a_snapshot_that_is_made_between_the_listings_stays(
 
 
 def test_a_snapshot_that_a_plan_comes_to_refer_to_meanwhile_stays(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
-    def propose_one(*_: object) -> None:
-        ledger = open_ledger(root.ledger_url)
-        propose(ledger, make_plan([unload_step()], cluster=root.cluster, snapshot=MIDDLE), ALICE)
-        ledger.close()
-
     remove = removal.remove_folder
-    monkeypatch.setattr(removal, "remove_folder", lambda folder: (propose_one(), remove(folder)))
+    monkeypatch.setattr(removal, "remove_folder", lambda folder: (proposed(root.ledger_url, MIDDLE), remove(folder)))
     assert pruned(root, count=1) == outcome((OLD,), (MIDDLE,))
     assert stages_with(root, MIDDLE) == set(STAGES)
 
@@ -245,12 +242,8 @@ def test_a_remainder_that_a_stage_is_at_work_on_stays(root: Root) -> None:
 
 def test_an_object_store_is_pruned_with_the_ledger_that_is_named(tmp_path: Path) -> None:
     store, url = Root("memory://prune-named", "test"), f"sqlite:///{tmp_path}/ledger.sqlite"
-    for snapshot in SNAPSHOTS:
-        for stage in STAGES:
-            write_file(store.folder(stage, snapshot) / (MANIFEST if stage == "raw" else "part"), b"{}")
-    ledger = open_ledger(url)
-    propose(ledger, make_plan([unload_step()], cluster="test", snapshot=OLD), ALICE)
-    ledger.close()
+    make(store, *SNAPSHOTS)
+    proposed(url, OLD)
     assert prune(store, Retention(keep_count=1), url, NOW, dry_run=False) == outcome((MIDDLE,), (OLD,))
     assert store.snapshots() == [OLD, NEW]
     assert stages_with(store, MIDDLE) == set()
