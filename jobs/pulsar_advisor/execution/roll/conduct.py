@@ -38,7 +38,7 @@ from pulsar_advisor.execution.ledger.rolls import (
 from pulsar_advisor.execution.ledger.runs import abort_runs
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.roll.back import Drained, not_yet
-from pulsar_advisor.execution.roll.progress import Progress, progress_of
+from pulsar_advisor.execution.roll.progress import Progress, moves_in_all, progress_of
 from pulsar_advisor.execution.run.emptied import left_on
 from pulsar_advisor.execution.run.guard import left_off, restore_what_was_left
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, undisturbed
@@ -320,7 +320,7 @@ def _begun(roll: Roll, seen: Progress) -> ApplyResult | None:
         plan=digest_of(plan) if moves else None,
         started_at_ms=roll.brokers.started_at_ms(left[0]),
         moves=moves,
-        moves_in_all=_moves_in_all(plan),
+        moves_in_all=moves_in_all(plan),
     )
     begin_turn(
         roll.ledger,
@@ -351,8 +351,3 @@ def _applied(roll: Roll, plan: Plan, seen: Progress, *, resume: bool) -> ApplyRe
     before = frozenset(run.id for run in seen.runs if run.digest != digest_of(plan))
     options = ApplyOptions(policy=roll.policy, resume=resume, turns_before=before)
     return apply_plan(plan, roll.ledger, roll.cluster, options, roll.progress, roll.clock, roll.why_stop)
-
-
-def _moves_in_all(plan: Plan) -> int:
-    figure = plan.decision.figures.get("moves_in_all")
-    return figure if isinstance(figure, int) else 0

@@ -62,12 +62,17 @@ class Progress:
         turn = self.turn
         if turn is None:
             last = self.recorded.turns[-1] if self.recorded.turns else None
-            figure = self.roll.decision.figures.get("moves_in_all")
-            return last.moves_in_all - last.moves if last else figure if isinstance(figure, int) else 0
+            return last.moves_in_all - last.moves if last else moves_in_all(self.roll)
         done = 0
         if (run := self.run) is not None:
             done = sum(record.is_confirmed for record in self.steps[run.id].values())
         return max(0, turn.moves_in_all - done)
+
+
+def moves_in_all(plan: Plan) -> int:
+    """The moves of a roll from this plan on, as it expects."""
+    figure = plan.decision.figures.get("moves_in_all")
+    return figure if isinstance(figure, int) else 0
 
 
 def progress_of(ledger: Ledger, roll: Plan) -> Progress:
