@@ -12,7 +12,6 @@ import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import IO, BinaryIO, Final, cast
 
@@ -27,6 +26,7 @@ from pulsar_advisor.storage.claim import CLOCK_TOLERANCE, claimed_as, remove_rem
 from pulsar_advisor.storage.files import (
     read_file,
     sha256_hex,
+    sha256_of,
     sha256_of_file,
     without_empty_folders,
     write_chunks,
@@ -185,7 +185,7 @@ def _take_files(
             raise StorageError(f"{source}: holds '{name}', which its manifest does not list: refused")
         if size != entry.bytes:
             raise StorageError(f"{source}: {entry.path} has {size} bytes, its manifest says {entry.bytes}")
-        _check(_sha256_of(_Content(archive, offset, size)), entry, source)
+        _check(sha256_of(_Content(archive, offset, size).pieces()), entry, source)
         _check_lines(_Content(archive, offset, size), entry, source)
         if not _is_there(folder / entry.path, entry):
             write_chunks(folder / entry.path, _Content(archive, offset, size).pieces())
@@ -236,13 +236,6 @@ def _listed_files(manifest: Manifest, source: str) -> dict[str, File]:
 def _check(digest: str, entry: File, source: str) -> None:
     if digest != entry.sha256:
         raise StorageError(f"{source}: {entry.path} is not what was captured (its SHA-256 differs): refused")
-
-
-def _sha256_of(content: _Content) -> str:
-    digest = sha256()
-    for piece in content.pieces():
-        digest.update(piece)
-    return digest.hexdigest()
 
 
 def _check_lines(content: _Content, entry: File, source: str) -> None:

@@ -15,7 +15,7 @@ from upath import UPath
 
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id, snapshot_moment
 from pulsar_advisor.model.errors import StorageError, UsageError
-from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.files import is_local, write_file
 from pulsar_advisor.storage.lease import EXPIRES_AFTER, LEASE, RENEW_EVERY, Lease, is_held, renewed
 from pulsar_advisor.storage.root import MANIFEST, Root
 from pulsar_advisor.storage.store_clock import age
@@ -121,7 +121,7 @@ def _claim(root: Root, snapshot: str) -> Lease | None:
     """Make the folder ours; None if it is taken. On an object store two simultaneous claims may both succeed."""
     folder = root.folder("raw", snapshot)
     try:
-        if folder.protocol in ("", "file"):
+        if is_local(folder):
             folder.mkdir(parents=True, exist_ok=False)
         elif folder.exists():
             return None

@@ -34,19 +34,29 @@ def sha256_hex(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def sha256_of(pieces: Iterable[bytes]) -> str:
+    """SHA-256 of what comes in pieces, in lower-case hexadecimal."""
+    digest = hashlib.sha256()
+    for piece in pieces:
+        digest.update(piece)
+    return digest.hexdigest()
+
+
 def sha256_of_file(path: UPath) -> str:
     """SHA-256 of a file of any size, in lower-case hexadecimal. Raises `OSError`."""
-    digest = hashlib.sha256()
     with path.open("rb") as content:
-        while block := content.read(_BLOCK_BYTES):
-            digest.update(block)
-    return digest.hexdigest()
+        return sha256_of(iter(lambda: content.read(_BLOCK_BYTES), b""))
+
+
+def is_local(path: UPath) -> bool:
+    """Whether a path is one of this machine's files."""
+    return path.protocol in ("", "file")
 
 
 @contextmanager
 def without_empty_folders(folder: UPath) -> Iterator[None]:
     """This folder and its parents, where created within the block, are removed again if they end up empty."""
-    local = folder.protocol in ("", "file")
+    local = is_local(folder)
     new = [one for one in (folder, *folder.parents) if not one.exists()] if local else []
     try:
         yield
@@ -65,11 +75,11 @@ def write_chunks(path: UPath, chunks: Iterable[bytes]) -> None:
     """The same for content that arrives in pieces."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.protocol in ("", "file") and path.exists() and not path.is_file():
+        if is_local(path) and path.exists() and not path.is_file():
             # A new file in the place of a device or a pipe, such as /dev/null, would end it for the whole machine.
             with path.open("wb") as file:
                 file.writelines(chunks)
-        elif path.protocol in ("", "file"):
+        elif is_local(path):
             # Another process may be writing the same file: the last to finish replaces it whole. In two containers
             # both may have the same process id.
             temporary = path.with_name(f".{path.name}.{uuid4().hex}.partial")

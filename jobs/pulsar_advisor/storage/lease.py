@@ -20,7 +20,7 @@ import msgspec
 from upath import UPath
 
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
-from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.files import is_local, write_file
 from pulsar_advisor.storage.process import Process, has_ended, this_process
 from pulsar_advisor.storage.store_clock import age
 
@@ -189,7 +189,7 @@ def _written(content: bytes) -> _Written:
 
 def _create(path: UPath, content: bytes) -> bool:
     """Write our lease if there is none. On an object store two simultaneous claims may both succeed."""
-    if path.protocol not in ("", "file"):
+    if not is_local(path):
         if path.exists():
             return False
         write_file(path, content)

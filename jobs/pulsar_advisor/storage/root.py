@@ -87,8 +87,10 @@ class Root:
     @property
     def own_ledger_url(self) -> str | None:
         """Of the ledger beside a local root, SQLite; None for an object store, which can't hold one."""
+        from pulsar_advisor.storage.files import is_local
+
         path = self.path
-        return f"sqlite:///{quote(path.path, safe=_PLAIN)}/ledger.sqlite" if path.protocol in ("", "file") else None
+        return f"sqlite:///{quote(path.path, safe=_PLAIN)}/ledger.sqlite" if is_local(path) else None
 
     @property
     def ledger_url(self) -> str:

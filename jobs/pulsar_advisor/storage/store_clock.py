@@ -17,6 +17,7 @@ from uuid import uuid4
 from upath import UPath
 
 from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.storage.files import is_local
 
 ASK_EVERY_S: Final = 5.0
 
@@ -28,7 +29,7 @@ def store_time(folder: UPath) -> datetime:
     """The store's time now: the stamp of a file written to the folder, and removed again. Raises `StorageError`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if folder.protocol in ("", "file"):
+        if is_local(folder):
             with tempfile.TemporaryFile(dir=folder.path) as file:
                 return datetime.fromtimestamp(fstat(file.fileno()).st_mtime, UTC)
         probe = folder / f".time.{uuid4().hex}"
@@ -43,7 +44,7 @@ def store_time(folder: UPath) -> datetime:
 
 def written_at(path: UPath) -> datetime:
     """When a file was last written, by the store's clock. Raises `OSError` if it doesn't exist."""
-    if path.protocol not in ("", "file"):
+    if not is_local(path):
         path.fs.invalidate_cache(path.parent.path)  # another host may have written it since it was listed
     return datetime.fromtimestamp(path.stat().st_mtime, UTC)
 

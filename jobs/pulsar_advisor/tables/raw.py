@@ -22,7 +22,7 @@ from upath import UPath
 
 from pulsar_advisor.documents.manifest import File
 from pulsar_advisor.model.errors import DataNotFit, StorageError
-from pulsar_advisor.storage.files import sha256_of_file
+from pulsar_advisor.storage.files import is_local, sha256_of_file
 from pulsar_advisor.tables.frames import in_few_partitions, materialized, no_rows
 from pulsar_advisor.tables.schemas import RESOURCES, SEGMENT_LOAD, TRAFFIC
 
@@ -162,7 +162,7 @@ _OF_PATTERNS: Final = re.compile(r"[\\*?\[\]{}]")
 
 def spark_url(path: UPath) -> str:
     """The URL of a path for Hadoop's file systems."""
-    if path.protocol in ("", "file"):
+    if is_local(path):
         return f"file://{path.path}"
     return f"s3a://{path.path}" if path.protocol == "s3" else str(path)
 

@@ -13,6 +13,7 @@ from fastapi.responses import Response, StreamingResponse
 from upath import UPath
 
 from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.storage.files import is_local
 
 _PIECE_BYTES: Final = 64 << 10
 _RANGE: Final = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
@@ -50,7 +51,7 @@ def streamed(request: Request, path: UPath, media_type: str, headers: Mapping[st
 
 def _opened(path: UPath) -> BinaryIO:
     """The file itself: a link would show one of the web server's own, and a pipe would keep its reader waiting."""
-    if path.protocol not in ("", "file"):
+    if not is_local(path):
         return path.open("rb")
     return open(path.path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK))
 
