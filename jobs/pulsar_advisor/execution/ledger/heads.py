@@ -19,7 +19,6 @@ from pulsar_advisor.documents.ledger_head import LedgerHead
 from pulsar_advisor.execution.ledger.chain import ChainHead
 from pulsar_advisor.model.errors import AdvisorError, StorageError, UsageError
 from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.storage.root import names_in
 
 LOG: Final = "log"
 WEBHOOK: Final = "webhook"
@@ -66,7 +65,13 @@ def keep(head: ChainHead, keepers: Sequence[Keeper]) -> list[str]:
 
 def kept(keepers: Sequence[Keeper]) -> list[ChainHead]:
     """The heads in the folders among the keepers, oldest first. Raises `StorageError` if one can't be listed."""
-    names = {name for folder in keepers if isinstance(folder, UPath) for name in names_in(folder)}
+    names: set[str] = set()
+    for folder in keepers:
+        if isinstance(folder, UPath):
+            try:
+                names |= {file.name for file in folder.iterdir()} if folder.exists() else set()
+            except OSError as error:
+                raise StorageError(f"can't list the kept heads in {folder}: {error.strerror or error}") from error
     found = (match for name in names if (match := _FILE.fullmatch(name)))
     return sorted((ChainHead(int(one[1]), one[2]) for one in found), key=lambda head: head.event)
 
