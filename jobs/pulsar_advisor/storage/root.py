@@ -9,6 +9,7 @@ import re
 from collections.abc import Container, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -76,7 +77,7 @@ class Root:
         """As `path`, but a plain path if the root is one: listing it loads no library for object stores."""
         return self.path if self._is_url else Path(self.url).absolute()
 
-    @property
+    @cached_property
     def path(self) -> UPath:
         """The root itself; a local path is made absolute, so that Spark and Python use the same folder."""
         from upath import UPath

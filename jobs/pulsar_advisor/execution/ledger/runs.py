@@ -5,7 +5,7 @@ The process that carries one out writes to it as a `HeldRun`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from sqlalchemy import select, update
@@ -36,6 +36,12 @@ def runs_of_plan(ledger: Ledger, digest: str) -> Sequence[Run]:
     """All runs of a plan, oldest first."""
     with ledger.reading() as session:
         return session.scalars(select(Run).where(Run.digest == digest).order_by(Run.id)).all()
+
+
+def plans_with_runs(ledger: Ledger, digests: Iterable[str]) -> frozenset[str]:
+    """Those of these digests whose plan has had a run."""
+    with ledger.reading() as session:
+        return frozenset(session.scalars(select(Run.digest).where(Run.digest.in_(digests)).distinct()))
 
 
 def ended_runs(ledger: Ledger, digest: str, first: str) -> Sequence[Run]:
