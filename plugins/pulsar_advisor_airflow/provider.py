@@ -137,7 +137,9 @@ def get_provider_info() -> Json:
                 "class-name": "pulsar_advisor_airflow.decorators.spark_stage.spark_stage_task",
             }
         ],
-        "extra-links": [f"pulsar_advisor_airflow.links.{link}" for link in ("ReportLink", "PlanLink", "LedgerLink")],
+        "extra-links": [
+            f"pulsar_advisor_airflow.links.{link}" for link in ("ReportLink", "PlanLink", "RollLink", "LedgerLink")
+        ],
         "config": {
             SECTION: {
                 "description": "The Pulsar Rebalance Advisor.",

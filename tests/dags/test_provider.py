@@ -10,10 +10,12 @@ from typing import Any
 import airflow
 import jsonschema
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 
 from pulsar_advisor.admin.oxia import OxiaConnection
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor_airflow.configuration import OPTIONS, job, option, report_link
+from pulsar_advisor_airflow.failures import as_airflow_errors
 from pulsar_advisor_airflow.hooks.pulsar_admin import ADMIN_FIELDS, OAUTH2, OAUTH2_FIELDS, PulsarAdminHook
 from pulsar_advisor_airflow.hooks.pulsar_metadata_store import (
     OXIA_FIELDS,
@@ -83,6 +85,17 @@ def test_each_option_has_a_default_that_the_environment_overrides(monkeypatch: p
 @pytest.mark.parametrize("stage", ["normalize", "validate", "snapshot", "recommend"])
 def test_each_spark_stage_has_its_file(stage: str) -> None:
     assert Path(job(stage)).is_file()
+
+
+def test_every_button_of_a_task_is_declared() -> None:
+    from airflow.sdk import BaseOperatorLink
+
+    from pulsar_advisor_airflow import links
+
+    declared = {name.rpartition(".")[2] for name in get_provider_info()["extra-links"]}
+    assert declared == {
+        link.__name__ for link in BaseOperatorLink.__subclasses__() if link.__module__ == links.__name__
+    }
 
 
 def test_the_link_to_a_report_keeps_the_path_airflow_is_served_under(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,8 +225,48 @@ def test_tls_files_and_the_host_name_check_reach_the_connection(monkeypatch: pyt
 
 
 def test_a_connection_without_an_admin_url_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match="no admin URL"):
-        connect(monkeypatch, extra={"admin_urls": ""}).options()
+    works, message = connect(monkeypatch, extra={"admin_urls": ""}).test_connection()
+    assert (works, message) == (False, "no admin URL: fill in Admin URLs of its connection")
+
+
+def test_admin_urls_may_be_a_list_as_in_a_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = connect(monkeypatch, extra={"admin_urls": ["http://b1:8080", "http://b2:8080"]}).options()
+    assert options.admin is not None
+    assert options.admin.admin_urls == ("http://b1:8080", "http://b2:8080")
+
+
+@pytest.mark.parametrize(
+    ("extra", "why"),
+    [
+        ({"admin_urls": 7}, "admin.admin_urls"),
+        ({"listen": 65}, "'65' is not a duration"),
+        ({"service_url": 5}, "not a service URL"),
+        ({"metadata_store": ["zk:a:2181"]}, "not a metadata store"),
+        ({"metadata_store": "zk:a:2181", "zookeeper": "a:2181"}, "not both"),
+    ],
+)
+def test_a_field_of_another_type_is_named(monkeypatch: pytest.MonkeyPatch, extra: dict[str, Any], why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        connect(monkeypatch, extra=extra).options()
+
+
+def test_an_extra_that_is_no_object_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_PULSAR_DEFAULT", json.dumps({"conn_type": "pulsar_admin", "extra": ["a"]}))
+    with pytest.raises(UsageError, match="not a JSON object"):
+        PulsarAdminHook().options()
+
+
+def test_a_connection_that_is_missing_fails_a_task_for_good() -> None:
+    """Nobody makes it while the task waits for its next try."""
+    missing = "there is no connection 'absent': make one of type pulsar_admin"
+    with pytest.raises(AirflowFailException, match=missing), as_airflow_errors():
+        PulsarAdminHook("absent").options()
+
+
+def test_the_missing_connection_to_a_metadata_store_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch)
+    with pytest.raises(UsageError, match="there is no connection 'absent': make one of type pulsar_zookeeper"):
+        PulsarAdminHook("pulsar_default", "absent").options()
 
 
 def test_testing_a_connection_to_nobody_tells_why(monkeypatch: pytest.MonkeyPatch) -> None:

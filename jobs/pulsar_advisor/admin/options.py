@@ -25,8 +25,8 @@ from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
 from pulsar_advisor.model.bounds import LISTEN, MAX_REQUESTS
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.text.problems import problems
+from pulsar_advisor.model.text.reader import reader
 
-_NO_ADMIN_URL: Final = "no admin URL: give --admin-url http://broker:8080, or name it in a profile of the config file"
 _SERVICE_URL: Final = re.compile(r"pulsar(\+ssl)?://[^/@,\s]+(,[^/@,\s]+)*/?")
 
 
@@ -72,7 +72,7 @@ class CaptureOptions(BaseModel):
     @model_validator(mode="after")
     def _has_a_way_in(self) -> Self:
         if self.admin is None and (self.metadata_store is None or self.service_url is not None):
-            raise ValueError(_NO_ADMIN_URL)
+            raise ValueError(_no_admin_url())
         if self.zookeeper is not None and self.oxia is not None:
             raise ValueError("give one metadata store, ZooKeeper or Oxia")
         if self.configuration_store is not None and self.metadata_store is None:
@@ -104,7 +104,7 @@ class CaptureOptions(BaseModel):
     def required_admin(self) -> AdminConnection:
         """The admin API, for operations that require it. Raises `UsageError` if none is configured."""
         if self.admin is None:
-            raise UsageError(_NO_ADMIN_URL)
+            raise UsageError(_no_admin_url())
         return self.admin
 
     @field_validator("service_url")
@@ -139,7 +139,7 @@ def capture_options(
     MAX_REQUESTS.check(max_requests)
     LISTEN.check(listen_s)
     if sum(store is not None for store in (zookeeper, oxia, metadata_store)) > 1:
-        raise UsageError("give --metadata-store or --zookeeper, not both")
+        raise UsageError("give a metadata store or the hosts of a ZooKeeper, not both")
     fields = dict(profile.connection) if profile is not None else {}
     given = {name: value for name, value in (admin or {}).items() if value not in (None, (), [])}
     inherited = dict(_table(fields, "admin"))
@@ -172,12 +172,16 @@ def capture_options(
     if not fields["admin"]:
         del fields["admin"]
     elif not fields["admin"].get("admin_urls"):
-        raise UsageError(_NO_ADMIN_URL)
+        raise UsageError(_no_admin_url())
     try:
         return CaptureOptions.model_validate(fields)
     except ValidationError as error:
         where = f"profile '{profile.name}': " if profile else ""
         raise UsageError(where + problems(error)[0]) from error
+
+
+def _no_admin_url() -> str:
+    return f"no admin URL: {reader().name_admin_url}"
 
 
 _ADDRESS_OF: Final = {"zookeeper": "hosts", "oxia": "url"}

@@ -97,9 +97,7 @@ class Root:
     def ledger_url(self) -> str:
         """The same. Raises `UsageError` for an object store."""
         if (url := self.own_ledger_url) is None:
-            raise UsageError(
-                f"root {self.path} is an object store, which can't hold a ledger: name one with --ledger URL"
-            )
+            raise UsageError(f"root {self.path} is an object store, which can't hold a ledger: {reader().name_ledger}")
         return url
 
     def folder(self, stage: str, snapshot: str) -> UPath:

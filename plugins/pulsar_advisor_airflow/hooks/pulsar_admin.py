@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from airflow.sdk import BaseHook
 
-from pulsar_advisor_airflow.hooks.connection_fields import filled, plain_fields
+from pulsar_advisor_airflow.hooks.connection_fields import connection_and_extra, filled, plain_fields, text_field
 from pulsar_advisor_airflow.hooks.pulsar_metadata_store import PulsarOxiaHook, PulsarZooKeeperHook, is_oxia
 
 if TYPE_CHECKING:
@@ -50,11 +50,12 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
         from pulsar_advisor.admin.options import capture_options
         from pulsar_advisor.model.bounds import seconds
 
-        connection = self.get_connection(self.pulsar_conn_id)
-        extra = connection.extra_dejson
-        urls = [url.strip() for url in (extra.get("admin_urls") or "").split(",") if url.strip()]
-        zookeeper, metadata_store = extra.get("zookeeper") or None, extra.get("metadata_store") or None
-        oxia = None
+        connection, extra = connection_and_extra(self.pulsar_conn_id, self.conn_type)
+        urls = extra.get("admin_urls") or ()  # a list, as in a profile, will do
+        if isinstance(urls, str):
+            urls = [url.strip() for url in urls.split(",") if url.strip()]
+        zookeeper: str | Fields | None = text_field(extra, "zookeeper")
+        metadata_store, oxia = text_field(extra, "metadata_store"), None
         if self.zookeeper_conn_id:
             zookeeper = metadata_store = None
             if is_oxia(self.zookeeper_conn_id):
@@ -66,8 +67,8 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
             zookeeper=zookeeper,
             oxia=oxia,
             metadata_store=metadata_store,
-            service_url=extra.get("service_url") or None,
-            listen_s=seconds(listen) if (listen := extra.get("listen")) else None,
+            service_url=text_field(extra, "service_url"),
+            listen_s=seconds(listen) if (listen := text_field(extra, "listen")) else None,
         )
 
     @contextmanager
@@ -83,9 +84,11 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
         """Whether the admin API grants access, and which cluster answers."""
         from pulsar_advisor.capture.session import identify
         from pulsar_advisor.model.errors import AdvisorError
+        from pulsar_advisor.model.text.reader import read_by
+        from pulsar_advisor_airflow.reader import IN_AIRFLOW
 
         try:
-            with self.get_conn() as client:
+            with read_by(IN_AIRFLOW), self.get_conn() as client:
                 found = identify(client)
         except AdvisorError as error:
             return False, str(error)

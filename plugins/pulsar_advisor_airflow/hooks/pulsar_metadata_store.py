@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from airflow.sdk import BaseHook
 
-from pulsar_advisor_airflow.hooks.connection_fields import plain_fields
+from pulsar_advisor_airflow.hooks.connection_fields import connection_and_extra, plain_fields
 
 if TYPE_CHECKING:
     from pulsar_advisor.admin.metadata_store import StoreConnection
@@ -30,9 +30,11 @@ class _MetadataStoreHook(BaseHook):  # type: ignore[misc]
         """Whether Pulsar's metadata can be read there, and how many brokers are registered."""
         from pulsar_advisor.admin.metadata_store import connected
         from pulsar_advisor.model.errors import AdvisorError
+        from pulsar_advisor.model.text.reader import read_by
+        from pulsar_advisor_airflow.reader import IN_AIRFLOW
 
         try:
-            with connected(self.options()) as reader:
+            with read_by(IN_AIRFLOW), connected(self.options()) as reader:
                 brokers = reader.active_brokers()
         except AdvisorError as error:
             return False, str(error)
@@ -58,8 +60,7 @@ class PulsarZooKeeperHook(_MetadataStoreHook):
         """The connection as fields of `ZooKeeperConnection`, not yet checked."""
         from pydantic import SecretStr
 
-        connection = self.get_connection(self.zookeeper_conn_id)
-        extra = connection.extra_dejson
+        connection, extra = connection_and_extra(self.zookeeper_conn_id, self.conn_type)
         fields = {"hosts": extra.get("hosts") or "", **plain_fields(extra, ZOOKEEPER_FIELDS)}
         if connection.login:
             fields |= {"digest_user": connection.login, "digest_password": SecretStr(connection.password or "")}
@@ -93,8 +94,7 @@ class PulsarOxiaHook(_MetadataStoreHook):
         """The connection as fields of `OxiaConnection`, not yet checked."""
         from pydantic import SecretStr
 
-        connection = self.get_connection(self.oxia_conn_id)
-        extra = connection.extra_dejson
+        connection, extra = connection_and_extra(self.oxia_conn_id, self.conn_type)
         fields = {"url": extra.get("url") or "", **plain_fields(extra, OXIA_FIELDS)}
         return fields | ({"token": SecretStr(connection.password)} if connection.password else {})
 
@@ -109,4 +109,4 @@ class PulsarOxiaHook(_MetadataStoreHook):
 
 def is_oxia(conn_id: str) -> bool:
     """Whether a connection to a metadata store is of the type `pulsar_oxia`."""
-    return bool(BaseHook.get_connection(conn_id).conn_type == PulsarOxiaHook.conn_type)
+    return bool(connection_and_extra(conn_id, PulsarZooKeeperHook.conn_type)[0].conn_type == PulsarOxiaHook.conn_type)

@@ -161,7 +161,7 @@ def test_another_cluster_reached_by_mistake_says_nothing_about_where_the_bundles
 ) -> None:
     plan = make_plan(BOTH)
     run(approved(ledger, plan), ledger, cluster)
-    with pytest.raises(Refused, match="the brokers reached say 'staging': check --admin-url"):
+    with pytest.raises(Refused, match="the brokers reached say 'staging': check the admin URL"):
         propose_undo(plan, ledger, FakeCluster(cluster.time, name="staging"))
 
 

@@ -192,7 +192,7 @@ def foreign(plan: Plan, cluster_name: str, active_brokers: frozenset[str]) -> st
     if cluster_name != plan.identity.cluster_name:
         return (
             f"the plan is for cluster '{plan.identity.cluster_name}', but the brokers reached say '{cluster_name}': "
-            "check --admin-url"
+            "check the admin URL"
         )
     known = frozenset(plan.identity.broker_ids)
     if 2 * len(known & active_brokers) < len(known):

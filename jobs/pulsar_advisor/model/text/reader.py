@@ -33,6 +33,10 @@ class Reader:
     """See whether the ledger is as it was written."""
     name_heads: str
     """Say where heads of the ledger are kept, out of its owner's reach."""
+    name_ledger: str
+    """Say where the ledger is."""
+    name_admin_url: str
+    """Say where the cluster's admin API is."""
     name_store: str
     """Say which metadata store the brokers use now."""
     fold_days: str
@@ -54,6 +58,8 @@ IN_A_SHELL: Final = Reader(
     decide_about_balancer="`pulsar-advisor guard restore --as NAME` puts it back, `guard leave --as NAME` leaves it",
     audit="run `pulsar-advisor audit`",
     name_heads="give --heads or --head",
+    name_ledger="name one with --ledger URL",
+    name_admin_url="give --admin-url http://broker:8080, or name it in a profile of the config file",
     name_store="give --metadata-store with the brokers' metadataStoreUrl, or no metadata store",
     fold_days="run `history fold --all`",
     see_plans="`pulsar-advisor plans` lists them",
