@@ -5,6 +5,7 @@ The registry is a YAML file. It is checked as a whole: while an entry is invalid
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -13,8 +14,8 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 import yaml
 from airflow.sdk import CronTriggerTimetable
-from croniter import croniter
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from croniter import CroniterBadDateError, croniter
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from pulsar_advisor.admin.strict_yaml import NOT_YAML, FastStrictLoader
 from pulsar_advisor.model.errors import UsageError
@@ -33,16 +34,27 @@ DEEPEST: Final = 10
 """Levels of nesting of a registry, which needs three."""
 
 
+def _no_literal(text: str) -> str:
+    """Raise `ValueError` for a text such as 2024 or None, of which a DAG's template would make another value."""
+    try:
+        literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text
+    raise ValueError(f"'{text}' is a value in Python, which Airflow's templates would make of it: use a name")
+
+
+_Name = Annotated[str, AfterValidator(_no_literal)]
+
+
 class Cluster(BaseModel):
     """One cluster: how Airflow reaches it, when it is captured, and how it is judged."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    # Begins with a letter: a form's value passes through a template, which would turn `2024` into a number.
-    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9._-]{0,99}$")]
+    name: Annotated[_Name, Field(pattern=r"^[A-Za-z][A-Za-z0-9._-]{0,99}$")]
     """Part of every path in the root."""
-    pulsar_conn_id: Annotated[str, Field(min_length=1)]
-    zookeeper_conn_id: str | None = None
+    pulsar_conn_id: Annotated[_Name, Field(min_length=1)]
+    zookeeper_conn_id: _Name | None = None
     """Connection of type `pulsar_zookeeper` or `pulsar_oxia`."""
     schedule: str | None = Field(default_factory=lambda: option("snapshot_schedule"), validate_default=True)
     """Cron expression of its snapshots, in UTC; null: only manual ones. A preset such as @daily is expanded."""
@@ -61,6 +73,10 @@ class Cluster(BaseModel):
         expression = str(CronTriggerTimetable(schedule, timezone="UTC").expression)
         if not croniter.is_valid(expression):
             raise ValueError(f"'{schedule}' is not a cron expression, like */15 * * * *")
+        try:
+            croniter(expression).get_next()
+        except CroniterBadDateError as error:
+            raise ValueError(f"'{schedule}' never comes") from error
         return expression
 
     @field_validator("shedder")

@@ -20,7 +20,6 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
-from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
 from pulsar_advisor.model.plans.canonical_json import Json
 from pulsar_advisor_airflow.assets import announce, audited_ledger, snapshot_validated
@@ -203,15 +202,17 @@ def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: s
 
     `hours` is how long the offer can be accepted; 0: none is made.
     """
+    from pulsar_advisor.execution.undo import can_be_undone
+    from pulsar_advisor.storage.plans import PlanReference
     from pulsar_advisor_airflow.ledger import opened_ledger
 
     if not plan or not hours:
         raise AirflowSkipException("there is no plan to undo" if hours else "no offer was asked for")
     # Its start is later once somebody has cleared a task of it.
-    began_ms = get_current_context()["dag_run"].run_after.timestamp() * 1000
-    with as_airflow_errors(), opened_ledger(_root(cluster)) as ledger:
+    began_ms, root = get_current_context()["dag_run"].run_after.timestamp() * 1000, _root(cluster)
+    with as_airflow_errors(), opened_ledger(root) as ledger:
         runs = [run for run in runs_of_plan(ledger, plan["digest"]) if (run.ended_at_ms or 0) >= began_ms]
-        if not runs or not any(step.is_confirmed for step in steps_of_run(ledger, runs[-1].id).values()):
+        if not runs or not can_be_undone(PlanReference(**plan).load(root), ledger):
             raise AirflowSkipException("this DAG run moved nothing")
         judged = [one for one in verifications_of_plan(ledger, plan["digest"]) if one.run_id == runs[-1].id]
     if runs[-1].state == "done" and (not judged or judged[-1].as_predicted):

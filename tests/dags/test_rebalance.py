@@ -35,7 +35,7 @@ from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import Doubt, Plan, digest_of
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import Root
-from unit.execution.actors import FOUR_EYES, approved
+from unit.execution.actors import FOUR_EYES, approved, started
 from unit.execution.doubles import (
     B1,
     B2,
@@ -281,6 +281,24 @@ def test_an_offer_is_made_too_once_tasks_of_the_dag_run_were_cleared(
         monkeypatch.setattr(tasks, "get_current_context", lambda: {"dag_run": gate.dag_run})
         plan = asdict(write_plan(half_done.root, half_done.plan))
         assert tasks.offered_undo("demo", plan, "pulsar_default", 1)["digest"] != plan["digest"]
+
+
+def test_nothing_is_offered_for_a_run_that_only_split(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A split can't be undone, so the offer would fail, and call somebody."""
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    from pulsar_advisor_airflow import tasks
+
+    plan = make_plan([split_step(1), unload_step(2)])
+    with closing(stages.ledger()) as ledger:
+        held = started(ledger, plan)
+        held.sent("step-001", "PUT /split", None)
+        held.conclude("step-001", "confirmed", "split")
+        held.end("stopped", "1 of 2 steps confirmed")
+    dag_run = SimpleNamespace(run_after=datetime.now(UTC) - timedelta(hours=1))
+    monkeypatch.setattr(tasks, "get_current_context", lambda: {"dag_run": dag_run})
+    with pytest.raises(AirflowSkipException, match="moved nothing"):
+        tasks.offered_undo("demo", asdict(write_plan(stages.root, plan)), "pulsar_default", 1)
 
 
 @pytest.mark.full

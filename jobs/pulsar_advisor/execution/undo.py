@@ -11,9 +11,9 @@ from typing import Final
 
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.runs import ended_runs
+from pulsar_advisor.execution.ledger.runs import ended_runs, runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
-from pulsar_advisor.execution.ledger.tables import StepRecord
+from pulsar_advisor.execution.ledger.tables import Run, StepRecord
 from pulsar_advisor.execution.run.observe import find_owner
 from pulsar_advisor.execution.run.preconditions import foreign, malformed
 from pulsar_advisor.model.cluster.bundle_range import format_range, parse_range
@@ -53,14 +53,26 @@ def propose_undo(plan: Plan, ledger: Ledger, cluster: ClusterPort) -> Plan:
     `ClusterUnreachable`.
     """
     digest = digest_of(plan)
-    runs = ended_runs(ledger, digest, "wait for its run to end")
-    records = {name: record for run in runs for name, record in steps_of_run(ledger, run.id).items() if record.attempts}
-    moved = [step for step in plan.executable_steps if step.action == "unload" and _is_confirmed(records, step)]
+    records = _attempted(ledger, ended_runs(ledger, digest, "wait for its run to end"))
+    moved = _moved(plan, records)
     if not moved:
         raise Refused(f"no unload of {digest} was confirmed: there is nothing to undo")
     if reason := foreign(plan, cluster.cluster_name(), cluster.active_brokers()):
         raise Refused(reason)
     return undo_plan(plan, records, _look(cluster, moved, ledger.now_ms()))
+
+
+def can_be_undone(plan: Plan, ledger: Ledger) -> bool:
+    """Whether runs of a plan have moved anything: a split can't be undone."""
+    return bool(_moved(plan, _attempted(ledger, runs_of_plan(ledger, digest_of(plan)))))
+
+
+def _attempted(ledger: Ledger, runs: Sequence[Run]) -> Mapping[str, StepRecord]:
+    return {name: record for run in runs for name, record in steps_of_run(ledger, run.id).items() if record.attempts}
+
+
+def _moved(plan: Plan, records: Mapping[str, StepRecord]) -> list[Step]:
+    return [step for step in plan.executable_steps if step.action == "unload" and _is_confirmed(records, step)]
 
 
 def _look(cluster: ClusterPort, moved: Sequence[Step], at_ms: int) -> Present:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, Generic, TypeVar
 
 from pulsar_advisor.documents.snapshot_index import SnapshotRow
+from pulsar_advisor.execution.apply import left_open
 from pulsar_advisor.execution.consent.approval import require_may_run
 from pulsar_advisor.execution.ledger import lists
 from pulsar_advisor.execution.ledger.address import ledger_url
@@ -36,6 +37,7 @@ from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
 from pulsar_advisor.execution.run.guard import left_off
 from pulsar_advisor.execution.run.pace import sent_in_order
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
+from pulsar_advisor.execution.undo import can_be_undone
 from pulsar_advisor.model.errors import AdvisorError, Refused, UsageError
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of, load_plan
@@ -197,6 +199,10 @@ class RunContent:
     """What a parked run waits for; empty if it isn't parked."""
     left_off: Sequence[SwitchedOff] = ()
     """What it switched off and could not restore."""
+    left_open: Sequence[str] = ()
+    """What to mind after it was ended for good: calls whose outcome is unknown."""
+    can_be_undone: bool = False
+    """Whether runs of its plan have moved anything."""
     roll: str | None = None
     """The digest of the roll that it is a turn of, where that is steered; None if it isn't a turn."""
 
@@ -273,7 +279,8 @@ def run_content(ledger: Ledger, cluster: Cluster, number: int, place: Place) -> 
     records = steps_of_run(ledger, run.id)
     approval = approvals.get(run.approval_id)
     throttle = approval.throttle if approval else DEFAULT_THROTTLE
-    order = sent_in_order(proposed_plan(ledger, cluster, run.digest).executable_steps, throttle)
+    plan = proposed_plan(ledger, cluster, run.digest)
+    order = sent_in_order(plan.executable_steps, throttle)
     steps = [records[step.id] for step in order if step.id in records]
     parked = lists.events_of(ledger, [run.digest], ["run parked"]).get(run.digest, ())
     return RunContent(
@@ -287,6 +294,8 @@ def run_content(ledger: Ledger, cluster: Cluster, number: int, place: Place) -> 
         pause=pause_requested(ledger, run.id),
         waiting=next(event.detail for event in reversed(parked) if event.run_id == run.id) if is_parked(run) else "",
         left_off=[switch for switch in left_off(ledger, run.cluster_name) if switch.run == run.id],
+        left_open=list(left_open(ledger, [run])) if run.state == "aborted" else (),
+        can_be_undone=can_be_undone(plan, ledger),
         roll=roll_of_plan(ledger, run.digest),
     )
 

@@ -20,7 +20,7 @@ from httpx import Response
 
 import documents
 import rotten_root
-from dags.pages.conftest import DECEPTIVE, HOSTILE, LogIn, page_of, token_in
+from dags.pages.conftest import DECEPTIVE, HOSTILE, LogIn, page_of, started, token_in
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.approvals import record_rejection
 from pulsar_advisor.execution.ledger.held_run import HeldRun
@@ -31,7 +31,7 @@ from pulsar_advisor.execution.ledger.switches import record_switched_back, recor
 from pulsar_advisor.execution.ledger.tables import Verification, VerifiedBroker
 from pulsar_advisor.execution.ledger.verifications import record_verification
 from pulsar_advisor.execution.run.guard import OFF
-from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
 from pulsar_advisor.planning.advice.options import Cost, Option
 from pulsar_advisor.reporting.html import render_html
 from pulsar_advisor.storage.files import write_file
@@ -39,7 +39,7 @@ from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor_airflow.forms import RUN
 from unit.execution.actors import ALICE
-from unit.execution.doubles import LOWER, NAMESPACE, SNAPSHOT, UPPER, make_plan, unload_step
+from unit.execution.doubles import LOWER, NAMESPACE, SNAPSHOT, UPPER, make_plan, split_step, unload_step
 from unit.reporting.skewed import skewed_inputs
 
 pytestmark = pytest.mark.airflow
@@ -87,6 +87,7 @@ def test_a_balancer_that_a_run_left_off_is_red_until_it_is_restored(
     cluster, run = "/pulsar-advisor/clusters/prod-eu", "done, balancer still off"
     assert red("/pulsar-advisor/") == ["its balancer is still off", run]
     assert [red(cluster), red(page_of(held))] == [["The cluster's own balancer is still off", run]] * 2
+    assert "/dags/pulsar_maintenance" in server("vic").get(cluster).text, "which restores it when it is triggered"
     record_switched_back(ledger, *switched_off(ledger, "live"), "restored: not overridden")
     assert [red(path) for path in ("/pulsar-advisor/", cluster, page_of(held))] == [[], [], []]
 
@@ -535,6 +536,31 @@ def test_a_paused_run_shows_what_it_waits_for_and_goes_on(server: LogIn, ledger:
     assert client.post(f"{page_of(held)}/go-on", data={"token": token_in(page)}).status_code == 303
     assert pause_requested(ledger, held.id) is None
     assert client.post(f"{page_of(held)}/go-on", data={"token": token_in(page)}).status_code == 409
+
+
+def test_a_run_that_ended_early_says_how_it_goes_on_and_can_be_ended_for_good(
+    server: LogIn, ledger: Ledger, held: HeldRun
+) -> None:
+    """Until then a call whose outcome is unknown keeps other plans from that range."""
+    held.end("stopped", "0 of 1 steps confirmed")
+    client = server("olive")
+    page = client.get(page_of(held)).text
+    assert "To go on, clear its task <code>apply</code>" in page
+    assert "Undo" not in page, "as it moved nothing"
+    assert client.post(f"{page_of(held)}/stop", data={"token": token_in(page)}).status_code == 303
+    page = client.get(page_of(held)).text
+    assert "ATTENTION: step-001" in page
+    assert "<button" not in page
+
+
+def test_only_what_moved_is_taken_back(server: LogIn, ledger: Ledger) -> None:
+    def ended(step: Step) -> str:
+        held = started(ledger, make_plan([step], seed=step.action == "split").model_copy(update={"cluster": "prod-eu"}))
+        held.conclude(step.id, "confirmed", "seen")
+        held.end("done", "1 of 1 steps confirmed")
+        return server("olive").get(page_of(held)).text
+
+    assert ["<i>Undo</i>" in ended(step) for step in (unload_step(1), split_step(1))] == [True, False]
 
 
 def test_a_stopped_run_is_over(server: LogIn, ledger: Ledger, held: HeldRun) -> None:
