@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from airflow.sdk import ExceptionRetryPolicy, RetryRule
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
@@ -18,6 +18,7 @@ from pulsar_advisor_airflow.reader import IN_AIRFLOW
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from pulsar_advisor.storage.plans import PlanReference
     from pulsar_advisor.storage.root import Root
 
 UNEXPECTED = AdvisorError.exit_code
@@ -61,6 +62,15 @@ RETRIES: Final[Retries] = {
     ),
 }
 """How our tasks are retried."""
+
+
+def given_plan(plan: Any) -> PlanReference:
+    """The reference to a plan that a task was handed. Without one the task fails for good."""
+    from pulsar_advisor.storage.plans import PlanReference
+
+    if not plan:
+        raise AirflowFailException("no plan was handed to this task: trigger a new DAG run")
+    return PlanReference(**plan)
 
 
 def root_at(url: str, cluster: str) -> Root:

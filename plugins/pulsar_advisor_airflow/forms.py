@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from airflow.sdk import Param
 from airflow.sdk.exceptions import AirflowFailException
@@ -26,11 +26,14 @@ from pulsar_advisor.model.bounds import (
     TOPICS_PER_MINUTE,
     Bounds,
 )
+from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.planning.kinds.goal import check_goal
 from pulsar_advisor.planning.kinds.registry import KINDS
 from pulsar_advisor.planning.proposals.configured import CONFIGURED
 from pulsar_advisor.planning.requests.request import ALL
 from pulsar_advisor.shedding.registry import SHEDDERS
+from pulsar_advisor_airflow.failures import as_airflow_errors
 
 HOUR_S = 3600
 _BOTH = {CONFIGURED: "the cluster's own, as its brokers are configured", ALL: "all, and advise the best"}
@@ -263,7 +266,7 @@ RUN = {
     "approvers": Param(
         [],
         type=["null", "array"],
-        items={"type": "string"},
+        items={"type": "string", "pattern": r"^\S(.*\S)?$"},  # a name with a space behind it is nobody's
         title="Only these may answer",
         description="User names, one per line. Empty: every user who may write to this DAG, but never the proposer",
         section="Approval",
@@ -330,11 +333,12 @@ ROLL_ARGUMENTS = (
 """The same for the command line of the job `roll`."""
 
 _FIELDS: Final = {**REBALANCE, **ROLL}
+_OF_STRATEGIES: Final = ("shedder", "placement", "splits", "unload_children", "max_splits")
 _UNTOUCHED: Final = {name: field.value for name, field in _FIELDS.items()}
 """Kept apart, as Airflow writes what was filled in into the fields."""
 
 
-def require_no_contradiction(params: Mapping[str, object]) -> None:
+def require_no_contradiction(params: Mapping[str, Any]) -> None:
     """Raise `AirflowFailException` for a form of `pulsar_rebalance` or `pulsar_rolling_restart` with ignored fields."""
     if params["digest"]:
         _require_untouched(params, {**_TO_PLAN, **_TO_ROLL}, "the plan of this digest is made already")
@@ -342,8 +346,13 @@ def require_no_contradiction(params: Mapping[str, object]) -> None:
         raise AirflowFailException("Undo needs the digest of the plan that is to be undone")
     elif "goal" in params and not params["goal"]:
         _require_untouched(params, GOAL, "no goal is chosen")
-    elif params.get("goal") == "fill":
-        _require_untouched(params, ["goal_onto"], "fill names the brokers that bundles go to")
+    elif kind := params.get("goal"):
+        _require_untouched(params, _OF_STRATEGIES, f"{kind} asks no strategy")
+        if kind == "fill":
+            _require_untouched(params, ["goal_onto"], "fill names the brokers that bundles go to")
+        brokers, percent = params["goal_brokers"] or (), params["goal_to_percent"]
+        with as_airflow_errors():  # rather than after a capture
+            check_goal(Goal(kind, tuple(brokers), percent and percent / 100, None))
 
 
 def _require_untouched(params: Mapping[str, object], fields: Iterable[str], because: str) -> None:

@@ -21,15 +21,17 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
+from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
 from pulsar_advisor.model.plans.canonical_json import Json
 from pulsar_advisor_airflow.assets import announce, audited_ledger, snapshot_validated
 from pulsar_advisor_airflow.configuration import option
-from pulsar_advisor_airflow.failures import as_airflow_errors, root_at
+from pulsar_advisor_airflow.failures import as_airflow_errors, is_cleared, root_at
 from pulsar_advisor_airflow.metrics import age_measured, measured
 
 if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger.ledger import Ledger
     from pulsar_advisor.model.plans.plan import Step
+    from pulsar_advisor.storage.plans import PlanReference
     from pulsar_advisor.storage.root import Root
     from pulsar_advisor_airflow.clusters import Cluster
 
@@ -71,9 +73,9 @@ def snapshot_to_recommend_on() -> str:
 
 
 def _triggering_snapshots() -> list[str]:
-    """Those of the asset events that triggered the DAG run, the newest last. One that a user made names none."""
+    """Those of the asset events that triggered the DAG run, the newest last. One that a user made may name none."""
     events = chain.from_iterable(get_current_context()["triggering_asset_events"].values())
-    return sorted(str(event.extra["snapshot"]) for event in events if "snapshot" in event.extra)
+    return sorted(id for event in events if is_snapshot_id(id := str(event.extra.get("snapshot"))))
 
 
 def lint(cluster: str, snapshot: str) -> list[Json]:
@@ -217,18 +219,38 @@ def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: s
         judged = [one for one in verifications_of_plan(ledger, plan["digest"]) if one.run_id == runs[-1].id]
     if runs[-1].state == "done" and (not judged or judged[-1].as_predicted):
         raise AirflowSkipException("nothing is known to have gone wrong; Undo in the form takes the run back")
-    return propose(cluster, undo_plan(cluster, plan["digest"], pulsar_conn_id))
+    return _proposed(cluster, PlanReference(**undo_plan(cluster, plan["digest"], pulsar_conn_id)))
 
 
 def propose(cluster: str, *candidates: Mapping[str, str] | None) -> dict[str, str]:
-    """Record that the user who triggered the DAG run proposes a plan, namely the first of `candidates` that exists."""
+    """Record that the user who triggered the DAG run proposes a plan, namely the first of `candidates` that exists.
+
+    Fails if the task was cleared and they didn't propose this plan before: whoever cleared it had it made, and Airflow
+    doesn't say who that was. They could approve it, too.
+    """
+    from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
+    from pulsar_advisor.storage.plans import PlanReference
+    from pulsar_advisor_airflow.ledger import opened_ledger
+
+    reference = PlanReference(**next(candidate for candidate in candidates if candidate))
+    context = get_current_context()
+    if is_cleared(context):
+        with as_airflow_errors(), opened_ledger(_root(cluster)) as ledger:
+            before = {proposal.proposer for proposal in proposals_of_plan(ledger, reference.digest)}
+        if context["dag_run"].triggering_user_name not in before:
+            raise AirflowFailException(
+                f"this task was cleared, and Airflow doesn't report by whom, so {reference.digest}, made since, has no "
+                "proposer: trigger a DAG run of your own"
+            )
+    return _proposed(cluster, reference)
+
+
+def _proposed(cluster: str, reference: PlanReference) -> dict[str, str]:
     from pulsar_advisor.execution.consent import approval
     from pulsar_advisor.execution.person import Person
     from pulsar_advisor.stages.derive import why_not_computed_here
-    from pulsar_advisor.storage.plans import PlanReference
     from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, opened_ledger
 
-    reference = PlanReference(**next(candidate for candidate in candidates if candidate))
     proposer = get_current_context()["dag_run"].triggering_user_name
     if proposer is None:
         raise AirflowFailException("Airflow doesn't report who triggered this run, so the plan has no proposer")
@@ -299,7 +321,8 @@ def cluster_names() -> list[str]:
     """The clusters of this installation."""
     from pulsar_advisor_airflow.clusters import clusters
 
-    return list(clusters())
+    with as_airflow_errors():
+        return list(clusters())
 
 
 def overdue_clusters() -> list[str]:
@@ -376,8 +399,8 @@ def seal_history(cluster: str) -> list[str]:
         return [day.line for day in fold_until(_root(cluster), f"{datetime.now(UTC):%Y%m%d}", option("ledger") or None)]
 
 
-def thin_history(cluster: str, retention: str) -> Json:
-    """Remove what has had its time of a cluster's raw files, snapshots and folded days; see `stages.thin`."""
+def thin_history(cluster: str, retention: str) -> list[str]:
+    """Remove what has had its time of a cluster's raw files, snapshots and folded days; returns what, by day."""
     from pulsar_advisor.snapshots.retention import lifetimes_of
     from pulsar_advisor.stages.thin import run as thin
     from pulsar_advisor_airflow.ledger import opened_ledger
@@ -387,7 +410,7 @@ def thin_history(cluster: str, retention: str) -> Json:
         with opened_ledger(root):
             pass  # before the first proposal there is none, and nothing is removed without one
         address = option("ledger") or root.ledger_url
-        return as_json(thin(root, lifetimes_of(retention), address, datetime.now(UTC), dry_run=False))
+        return list(thin(root, lifetimes_of(retention), address, datetime.now(UTC), dry_run=False).lines())
 
 
 def write_index() -> str:
@@ -438,7 +461,8 @@ def report_restart(cluster: str, digest: str, broker: str) -> None:
 def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
     """Switch on what a run on this cluster switched off and, because it ended abnormally, never restored.
 
-    `plan` is one whose task is over. A roll that isn't is given up until somebody goes on with it.
+    `plan` is one whose task is over, unless this DAG run never began it: then another one may be carrying it out. A
+    roll that isn't over is given up until somebody goes on with it.
     """
     from pulsar_advisor.execution.ledger.lists import cluster_names
     from pulsar_advisor.execution.ledger.rolls import give_up
@@ -449,7 +473,7 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
     from pulsar_advisor_airflow.ledger import opened_ledger
 
     with as_airflow_errors(), opened_ledger(_root(cluster)) as ledger:
-        if plan:
+        if plan and not _never_began():
             give_up(ledger, plan["digest"])
             _await_holder(ledger, plan["digest"])
         for name in sorted(name for name in cluster_names(ledger, cluster) if left_off(ledger, name)):
@@ -457,6 +481,14 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
             restore_what_was_left(name, ledger, connection.required_admin, log.warning)
             if still := left_off(ledger, name):
                 raise AirflowException("; ".join(warning(switch, name) for switch in still))
+
+
+def _never_began() -> bool:
+    """Whether the task above this one didn't start, since the plan was rejected or refused."""
+    ti = get_current_context()["ti"]
+    above = sorted(ti.task.upstream_task_ids)
+    states = ti.get_task_states(dag_id=ti.dag_id, task_ids=above, run_ids=[ti.run_id])[ti.run_id]
+    return "upstream_failed" in states.values()
 
 
 def _await_holder(ledger: Ledger, digest: str) -> None:

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 
 from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.clusters import cluster, clusters, labelled
 
 REPOSITORY = Path(__file__).parents[2]
@@ -161,6 +163,12 @@ def test_a_registry_that_is_not_there_is_refused(registry: Registry) -> None:
     registry(TWO).unlink()
     with pytest.raises(UsageError, match="can't read the registry of clusters"):
         clusters()
+
+
+def test_a_task_that_reads_an_invalid_registry_is_not_tried_again(registry: Registry) -> None:
+    registry("[")
+    with pytest.raises(AirflowFailException, match="is not YAML"):
+        tasks.cluster_names()
 
 
 def test_each_cluster_has_its_dags_and_its_asset(registry: Registry) -> None:

@@ -33,6 +33,13 @@ def test_what_the_command_line_refuses_the_form_refuses(value: int) -> None:
         number_param(value, PAUSE_BETWEEN, "Pause", "Limits").resolve()
 
 
+@pytest.mark.parametrize("names", [["olive "], ["olive", ""]])
+def test_an_approver_that_nobody_is_called_is_refused(names: list[str]) -> None:
+    """Airflow's form keeps spaces and empty lines; no answer would be accepted."""
+    with pytest.raises(ValueError, match="does not match"):
+        REBALANCE["approvers"].resolve(names)
+
+
 @pytest.mark.parametrize(
     ("form", "filled", "said"),
     [
@@ -40,6 +47,10 @@ def test_what_the_command_line_refuses_the_form_refuses(value: int) -> None:
         (REBALANCE, {"digest": "abcdef", "max_unloads": 3, "splits": False}, "'Recommend splits too', 'Maximum number"),
         (REBALANCE, {"goal_ceiling_percent": 70}, "no goal is chosen, so leave these fields as they were: 'No dest"),
         (REBALANCE, {"goal": "fill", "goal_onto": ["broker-2"]}, "'Only onto these brokers'"),
+        (REBALANCE, {"goal": "conform", "shedder": "OverloadShedder"}, "conform asks no strategy, .*'Shedder'"),
+        (REBALANCE, {"goal": "split", "max_splits": 3}, "'Maximum number of splits'"),
+        (REBALANCE, {"goal": "drain"}, "drain is about at least one broker"),
+        (REBALANCE, {"goal": "drain", "goal_brokers": ["a"], "goal_to_percent": 60}, "drain has no target usage"),
         (ROLL, {"digest": "abcdef", "brokers": ["broker-1"]}, "'Brokers to restart, in this order'"),
     ],
 )
@@ -55,6 +66,7 @@ def test_no_field_that_would_be_ignored_is_accepted(form: Any, filled: dict[str,
         (REBALANCE, {"goal_onto": None, "what_if": None, "max_unloads": 3}),
         (REBALANCE, {"digest": "abcdef", "undo": True, "goal_brokers": None, "in_flight": 4}),
         (REBALANCE, {"goal": "drain", "goal_brokers": ["broker-1"], "goal_onto": ["broker-2"]}),
+        (REBALANCE, {"goal": "relieve", "goal_brokers": ["broker-1"], "goal_to_percent": 60}),
         (ROLL, {"digest": "abcdef", "brokers": None}),
         (ROLL, {"brokers": ["broker-1"]}),
     ],

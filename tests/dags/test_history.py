@@ -41,8 +41,8 @@ def snapshot(root: Root, id: str) -> str:
 
 def triggered_by(monkeypatch: pytest.MonkeyPatch, *snapshots: str) -> None:
     """The task runs because of these snapshots, and of an event that a user made."""
-    named = [SimpleNamespace(extra={"snapshot": each}) for each in snapshots]
-    events = [*named, SimpleNamespace(extra={"from_rest_api": True})]
+    made = ({"from_rest_api": True}, {"snapshot": "../cluster=other"})
+    events = [SimpleNamespace(extra=extra) for extra in (*made, *({"snapshot": each} for each in snapshots))]
     monkeypatch.setattr(tasks, "get_current_context", lambda: {"triggering_asset_events": {"asset": events}})
 
 
@@ -53,6 +53,17 @@ def test_a_night_folds_the_days_before_removes_what_is_old_and_writes_the_page(r
     assert root.snapshots() == [yesterday, now]
     assert [day.day for day in folded_days(root)[0]] == [day_of(old), day_of(yesterday)]
     assert (root.path / "index.html").exists()
+
+
+def test_what_was_removed_is_handed_on_by_day_whatever_the_number_of_snapshots(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day = datetime.now(UTC).replace(hour=1) - timedelta(days=40)
+    first, _ = (snapshot(root, snapshot_id(day + timedelta(minutes=minutes))) for minutes in (0, 15))
+    snapshot(root, ago(days=0))
+    triggered_by(monkeypatch)
+    tasks.seal_history("test")
+    assert tasks.thin_history("test", "--tables 30d --history 400d") == [f"removed 2 snapshots of {day_of(first)}"]
 
 
 def test_what_is_kept_is_as_configured(root: Root, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,6 +97,7 @@ def test_after_its_task_a_run_is_waited_for_until_it_has_ended_or_lost_its_lease
     stages: Stages, two_clusters: None, reached: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = {"digest": digest_of(stages.plan)}
+    monkeypatch.setattr(tasks, "_never_began", lambda: False)
     with guarding(stages) as held:
         with monkeypatch.context() as long:
             ticks = itertools.count(0, 100)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import airflow
@@ -23,6 +24,9 @@ from pulsar_advisor_airflow.hooks.pulsar_metadata_store import (
     PulsarOxiaHook,
     PulsarZooKeeperHook,
 )
+from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
+from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
+from pulsar_advisor_airflow.operators.roll import PulsarRollOperator
 from pulsar_advisor_airflow.provider import get_provider_info
 
 AIRFLOW = Path(airflow.__path__[0])
@@ -292,6 +296,33 @@ def test_a_decorated_function_gives_a_stage_its_options(monkeypatch: pytest.Monk
 
     theirs().get_task("stricter").execute({})
     assert submitted[0][4:] == ["--set=loadBalancerBrokerThresholdShedderPercentage=5"]
+
+
+def test_a_verdict_of_a_job_is_a_short_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes to whoever is called; Airflow's own is the command."""
+    from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+    from airflow.sdk.exceptions import AirflowException
+
+    from pulsar_advisor_airflow.operators.spark_stage import PulsarSparkStageOperator
+
+    def ends(_self: object, _context: object) -> None:
+        raise AirflowException("Cannot execute: spark-submit --name … --root /root. Error code is: 3.")
+
+    monkeypatch.setattr(SparkSubmitOperator, "execute", ends)
+    stage = PulsarSparkStageOperator(task_id="v", stage="validate", root="/r", cluster="c", snapshot="20261121T083000Z")
+    with pytest.raises(AirflowFailException, match=r"^validate ended with exit code 3: its last line in the log"):
+        stage.execute({})
+
+
+@pytest.mark.parametrize("operator", [PlanApprovalOperator, PulsarApplyOperator, PulsarRollOperator])
+def test_a_task_that_was_handed_no_plan_fails_for_good(operator: Any, tmp_path: Path) -> None:
+    """As when somebody marks the task above it as a success."""
+    reached = {} if operator is PlanApprovalOperator else {"pulsar_conn_id": "pulsar_default"}
+    task = operator(task_id="t", plan=None, root=str(tmp_path), cluster="demo", **reached)
+    task.operator_extra_links = ()
+    ti = SimpleNamespace(try_number=1, max_tries=0, task=task, start_date=None)
+    with pytest.raises(AirflowFailException, match="no plan was handed to this task"):
+        task.execute({"ti": ti, "dag_run": SimpleNamespace(start_date=None)})
 
 
 def test_a_gate_that_is_set_by_hand_has_a_listener() -> None:

@@ -25,8 +25,10 @@ from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.held_run import start_run
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.switches import record_switching_off
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.emptied import Left
+from pulsar_advisor.execution.run.guard import OFF
 from pulsar_advisor.execution.run.parking import Parking
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
@@ -497,6 +499,51 @@ def test_a_gate_that_airflow_took_for_lost_after_a_rejection_does_not_ask_again(
     state, tasks = run_dag("pulsar_rebalance", FAST, answer)
     assert (state, tasks["approve"], tasks["apply"], len(asked)) == ("failed", "failed", "upstream_failed", 1)
     assert kinds(stages) == ["proposed", "rejected"]
+
+
+def test_a_rejection_says_nothing_about_a_run_that_another_dag_run_of_the_plan_has_begun(
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would wait for that run, fail, and call somebody about a balancer that is off as it should be."""
+    from pulsar_advisor_airflow import tasks
+
+    begun: list[int] = []
+
+    def begin(_run_id: str, _session: Any) -> None:
+        with closing(stages.ledger()) as ledger:
+            held = started(ledger, stages.plan)
+            record_switching_off(held, "loadBalancerSheddingEnabled", "true", OFF, {})
+            begun.append(held.id)
+
+    ticks = count(0, 100)
+    monkeypatch.setattr(tasks, "monotonic", lambda: next(ticks))
+    monkeypatch.setattr(tasks, "sleep", lambda _s: None)
+    _, ended = run_dag("pulsar_rebalance", FAST, Answer("Reject", meanwhile=begin))
+    assert (ended["approve"], ended["apply"], ended["restore_guard"]) == ("failed", "upstream_failed", "success")
+    assert [run.state for run in runs_of_plan(stages.ledger(), digest_of(stages.plan))] == ["active"]
+    assert len(begun) == 1
+
+
+def test_who_clears_a_dag_run_does_not_have_a_plan_proposed_in_another_name(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They could approve it, and so carry out alone what is theirs."""
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from pulsar_advisor_airflow import tasks
+
+    def proposed(plan: Plan, max_tries: int) -> dict[str, str]:
+        ti = SimpleNamespace(try_number=max_tries - 1, max_tries=max_tries, task=SimpleNamespace(retries=2))
+        context = {"ti": ti, "dag_run": SimpleNamespace(triggering_user_name="alice")}
+        monkeypatch.setattr(tasks, "get_current_context", lambda: context)
+        return tasks.propose("demo", None, asdict(write_plan(stages.root, plan)))
+
+    made_since = make_plan([unload_step()], seed=1)
+    proposed(stages.plan, max_tries=2)
+    assert proposed(stages.plan, max_tries=3)["digest"] == digest_of(stages.plan), "as she proposed this one"
+    with pytest.raises(AirflowFailException, match="trigger a DAG run of your own"):
+        proposed(made_since, max_tries=3)
+    assert proposals_of_plan(stages.ledger(), digest_of(made_since)) == []
 
 
 @pytest.mark.parametrize(("try_number", "max_tries", "is_retried"), [(1, 2, False), (2, 2, True), (2, 3, False)])

@@ -13,7 +13,7 @@ from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.model.bounds import next_time
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor_airflow.assets import announce
-from pulsar_advisor_airflow.failures import as_airflow_errors, is_cleared, is_retried, root_at
+from pulsar_advisor_airflow.failures import as_airflow_errors, given_plan, is_cleared, is_retried, root_at
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, show_links
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.run_limits import PARK_FROM_S
@@ -102,7 +102,6 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         from pulsar_advisor.documents.document import as_json
         from pulsar_advisor.execution.run.parking import ParkedRun
         from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, goal_outcome
-        from pulsar_advisor.storage.plans import PlanReference
 
         result = self._run(waited, until, lifts_pause=not is_retried(context))
         if isinstance(result, ParkedRun):
@@ -126,7 +125,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             choices = ["clear this task to continue", *([back] if result.undoable_steps else [])]
             kind = AirflowException if self._killed else AirflowFailException
             raise kind(f"{result.sentence}; {'; '.join(choices)}")
-        foretold = goal_outcome(PlanReference(**self.plan).load(root_at(self.root, self.cluster)))
+        foretold = goal_outcome(given_plan(self.plan).load(root_at(self.root, self.cluster)))
         if result.goal_outcome in FALLS_SHORT and result.goal_outcome != foretold:
             raise AirflowFailException(f"{result.sentence}; clear this task to look again")
         announce(context, cluster=self.cluster, digest=result.digest, run=result.run)
@@ -135,12 +134,11 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
     def _run(self, waited: Parking | None, until: datetime | None, *, lifts_pause: bool) -> ApplyResult:
         from pulsar_advisor.execution.run.options import ApplyOptions
         from pulsar_advisor.stages.apply import run
-        from pulsar_advisor.storage.plans import PlanReference
         from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
         from pulsar_advisor_airflow.ledger import approval_policy, keep_head, opened_ledger
 
         root = root_at(self.root, self.cluster)
-        reference = PlanReference(**self.plan)
+        reference = given_plan(self.plan)
         with as_airflow_errors(), opened_ledger(root) as ledger:
             connection = PulsarAdminHook(self.pulsar_conn_id).options()
             unfinished = any(run.is_unfinished for run in runs_of_plan(ledger, reference.digest))

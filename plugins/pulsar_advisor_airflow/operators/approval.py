@@ -19,7 +19,7 @@ from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.planning.plans.consent import ConsentName, needed_consents
-from pulsar_advisor_airflow.failures import as_airflow_errors, is_retried, root_at
+from pulsar_advisor_airflow.failures import as_airflow_errors, given_plan, is_retried, root_at
 from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, approval_policy, opened_ledger
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink
 from pulsar_advisor_airflow.notifiers import Call
@@ -118,10 +118,10 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         from pulsar_advisor_airflow import approval_request
         from pulsar_advisor_airflow.configuration import report_link
 
-        root = root_at(self.root, self.cluster)
+        root, digest = root_at(self.root, self.cluster), given_plan(self.plan).digest
         with as_airflow_errors(), opened_ledger(root) as ledger:
             throttle = ApplyThrottle(**self.throttle)
-            rejection = rejected_at(ledger, self.plan["digest"], _gate(context)) if is_retried(context) else None
+            rejection = rejected_at(ledger, digest, _gate(context)) if is_retried(context) else None
             if rejection is not None:
                 no = {"chosen_options": [self.REJECT], "responded_at": datetime.now(UTC), "responded_by_user": None}
                 return self._rejected(context, rejection, no)
@@ -129,19 +129,19 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             if not plan.executable_steps:
                 reasons = "; ".join(dict.fromkeys(step.not_executable_because or "" for step in plan.steps))
                 nothing = f"nothing to approve, since no step can be carried out: {reasons or 'the plan has none'}"
-                record_refusal(ledger, self.plan["digest"], nothing)
+                record_refusal(ledger, digest, nothing)
                 raise AirflowSkipException(nothing)
             approver = self._approver_in(context, ledger, plan)
             with self._refusals_recorded(ledger):
                 if approver is None:
-                    require_may_run(ledger, self.plan["digest"])
+                    require_may_run(ledger, digest)
                     too_old = stale(plan, ledger.now_ms(), throttle.max_age_s)
                     if too_old and plan.shedder != ROLL:  # whose turns are planned anew
                         raise Refused(too_old)  # as apply would, after somebody has answered in vain
                 not_computed_here = why_not_computed_here(root, ledger, plan)
             why_a_person = "" if approver else self._approve_automatically(ledger, plan, throttle, not_computed_here)
             if approver is not None or why_a_person is None:
-                self.log.info("%s: approved by %s in this DAG run", self.plan["digest"], approver or "the policy")
+                self.log.info("%s: approved by %s in this DAG run", digest, approver or "the policy")
                 return None
             proposer = context["dag_run"].triggering_user_name or "An unknown user"
             recorded = self._recorded_before(ledger, proposer)
@@ -292,10 +292,9 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         )
 
     def _load(self) -> Plan:
-        from pulsar_advisor.storage.plans import PlanReference
         from pulsar_advisor.storage.root import Root
 
-        return PlanReference(**self.plan).load(Root(self.root, self.cluster))
+        return given_plan(self.plan).load(Root(self.root, self.cluster))
 
 
 def _gate(context: Context) -> str:

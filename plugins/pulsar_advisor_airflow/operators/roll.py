@@ -10,7 +10,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from pulsar_advisor_airflow.configuration import option
-from pulsar_advisor_airflow.failures import as_airflow_errors, root_at
+from pulsar_advisor_airflow.failures import as_airflow_errors, given_plan, root_at
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, RollLink, show_links
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.run_limits import STAGE_TIMEOUT
@@ -90,13 +90,12 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
     def _carried_on(self, context: Context) -> Json:
         from pulsar_advisor.execution.roll.conduct import ALL_RESTARTED
         from pulsar_advisor.execution.roll.status import status_of, waits_for
-        from pulsar_advisor.storage.plans import PlanReference
         from pulsar_advisor_airflow.ledger import keep_head, opened_ledger
         from pulsar_advisor_airflow.triggers.roll import RollTrigger
 
         root = root_at(self.root, self.cluster)
         with as_airflow_errors(), opened_ledger(root) as ledger:
-            plan, at_least_s = PlanReference(**self.plan).load(root), 0.0
+            plan, at_least_s = given_plan(self.plan).load(root), 0.0
             if waits_for(ledger, plan) is None:  # else another try, or another worker, has brought it there
                 try:
                     at_least_s = self._carry_on(ledger, root, plan, context)

@@ -10,7 +10,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from pulsar_advisor_airflow.configuration import job
-from pulsar_advisor_airflow.failures import FINAL_EXIT_CODES
+from pulsar_advisor_airflow.failures import FINAL_EXIT_CODES, root_at
 from pulsar_advisor_airflow.ledger import sealing
 from pulsar_advisor_airflow.links import ReportLink
 
@@ -74,10 +74,8 @@ class PulsarSparkStageOperator(SparkSubmitOperator):  # type: ignore[misc]
 
     def execute(self, context: Context) -> None:
         """Run the job. Raises `AirflowFailException` for a verdict, `AirflowException` for what may pass."""
-        from pulsar_advisor.storage.root import Root
-
         self.application_args: list[str] = list(_flat(self.application_args))
-        root, sealed = Root(self.root, self.cluster), _SEALED.get(self.stage, (self.stage,))
+        root, sealed = root_at(self.root, self.cluster), _SEALED.get(self.stage, (self.stage,))
         try:
             with sealing(root, self.snapshot, *sealed):
                 super().execute(context)
@@ -85,7 +83,8 @@ class PulsarSparkStageOperator(SparkSubmitOperator):  # type: ignore[misc]
             code = re.search(r"Error code is: (\d+)", str(error))
             if code is None or int(code[1]) not in FINAL_EXIT_CODES:
                 raise
-            raise AirflowFailException(str(error)) from error
+            why = f"{self.stage} ended with exit code {code[1]}: its last line in the log says why"
+            raise AirflowFailException(why) from error  # whose message is the whole command
 
     def get_openlineage_facets_on_complete(self, _task_instance: object) -> Any:
         """What it read and wrote, for Airflow's OpenLineage provider."""

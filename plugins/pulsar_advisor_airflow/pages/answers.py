@@ -145,8 +145,9 @@ def answer_errors(app: FastAPI) -> None:
         return _problem(error.status_code, said, error.headers)
 
     @app.exception_handler(RequestValidationError)
-    async def of_an_address(_request: Request, _error: RequestValidationError) -> Response:
-        return _problem(422, "The address is not one of ours.")
+    async def of_a_part(_request: Request, error: RequestValidationError) -> Response:
+        parts = sorted({str(each["loc"][-1]) for each in error.errors()})
+        return _problem(422, f"These parts of the request are missing or can't be used: {', '.join(parts)}.")
 
     @app.exception_handler(Exception)
     async def unexpected(_request: Request, _error: Exception) -> Response:

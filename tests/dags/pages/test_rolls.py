@@ -52,6 +52,11 @@ def test_a_program_says_so_with_its_login_and_no_form(server: LogIn, roll: Roll)
     assert roll.look().recorded.announced is not None
 
 
+def test_a_program_that_names_no_broker_is_answered_what_is_missing(server: LogIn, roll: Roll) -> None:
+    answer = server("olive").post(f"{page_of_roll(roll)}/restarted", data={"brokr": B1})
+    assert "missing or can&#39;t be used: broker." in answer.text
+
+
 @pytest.mark.parametrize("order", ["restarted", "pause", "go-on", "end"])
 def test_another_sites_form_with_a_browsers_session_steers_nothing(server: LogIn, roll: Roll, order: str) -> None:
     client = server("olive")

@@ -20,7 +20,7 @@ def check_goal(goal: Goal) -> None:
         wanted = {"none": "no broker", "one": "exactly one broker", "some": "at least one broker"}
         raise UsageError(f"{goal.kind} is about {wanted[kind.brokers]}; named: {some_of(goal.brokers) or 'none'}")
     if goal.target_ratio is not None and not kind.has_target:
-        raise UsageError(f"{goal.kind} has no target usage: omit --to")
+        raise UsageError(f"{goal.kind} has no target usage: leave it out")
     for option, ratio in (("--to", goal.target_ratio), ("--ceiling", goal.ceiling_ratio)):
         if ratio is not None:
             check_usage(option, ratio)

@@ -20,7 +20,7 @@ BROKERS = ("broker-1.eu:8080", "broker-10.eu:8080", "broker-2.eu:8080")
         (Goal("drian", ("broker-1",)), "there is no plan kind 'drian'; the nearest is 'drain'"),
         (Goal("drain"), "drain is about at least one broker; named: none"),
         (Goal("conform", ("broker-1",)), "conform is about no broker; named: broker-1"),
-        (Goal("drain", ("broker-1",), 0.6), "drain has no target usage: omit --to"),
+        (Goal("drain", ("broker-1",), 0.6), "drain has no target usage: leave it out"),
         (Goal("relieve", ("broker-1",), 1.6), "--to 160% is out of bounds"),
         (Goal("drain", ("broker-1",), None, 0.0), "--ceiling 0% is out of bounds"),
     ],
