@@ -268,7 +268,8 @@ RUN = {
         type=["null", "array"],
         items={"type": "string", "pattern": r"^\S(.*\S)?$"},  # a name with a space behind it is nobody's
         title="Only these may answer",
-        description="User names, one per line. Empty: every user who may write to this DAG, but never the proposer",
+        description="User names, with FAB their numbers, one per line. Empty: every user who may write to this DAG; "
+        "never the proposer",
         section="Approval",
     ),
 }

@@ -11,8 +11,6 @@ from typing import Any
 
 from airflow.listeners import hookimpl
 
-from pulsar_advisor.execution.ledger.approvals import record_refusal
-
 GATE = "PlanApprovalOperator"
 
 
@@ -38,6 +36,7 @@ def _record(previous_state: Any, task_instance: Any, state: str) -> None:
     # The API server, where users set states, gives no previous state; a worker does, for what a task did itself.
     if previous_state is not None or getattr(task_instance, "operator", None) != GATE:
         return
+    from pulsar_advisor.execution.ledger.approvals import record_refusal
     from pulsar_advisor.storage.root import Root
     from pulsar_advisor_airflow.configuration import option
     from pulsar_advisor_airflow.ledger import opened_ledger

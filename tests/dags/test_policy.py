@@ -138,6 +138,13 @@ def test_parsing_the_dags_imports_nothing_heavy() -> None:
     assert ended.stdout.splitlines()[-1] == "heavy:"
 
 
+def test_the_plugin_loads_nothing_of_a_ledger() -> None:
+    """Every task process loads it, those of other people's DAGs too."""
+    program = "import sys, advisor_plugin; print(*(name for name in sys.modules if name.startswith('pulsar_advisor.')))"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "execution" not in ended.stdout.splitlines()[-1]
+
+
 @pytest.mark.parametrize("dag_id", ["pulsar_recommend", "pulsar_rebalance"])
 def test_a_form_offers_what_the_registries_hold(dags: Mapping[str, DAG], dag_id: str) -> None:
     params = dags[dag_id].params

@@ -98,11 +98,12 @@ def with_headers(app: ASGIApp) -> ASGIApp:
     return answered
 
 
-async def one_of_few(user: GetUserDep) -> AsyncIterator[None]:
+async def one_of_few(request: Request, user: GetUserDep) -> AsyncIterator[None]:
     """Count an answer until it is sent. 429 if the user waits for too many others."""
     name = user.get_id()
     if _under_way[name] >= AT_ONCE:
-        raise HTTPException(429, f"{AT_ONCE} of your requests are being answered: try again", {"Retry-After": "1"})
+        again = {"Retry-After": "1", **_asked_again(request, 1)}
+        raise HTTPException(429, f"{AT_ONCE} of your requests are being answered: try again", again)
     _under_way[name] += 1
     try:
         yield
@@ -131,10 +132,11 @@ def answer_errors(app: FastAPI) -> None:
     """Make a page of everything that goes wrong in the application."""
 
     @app.exception_handler(AdvisorError)
-    async def of_ours(_request: Request, error: AdvisorError) -> Response:
+    async def of_ours(request: Request, error: AdvisorError) -> Response:
         if isinstance(error, StorageError):
             _log.error("a page could not be made: %s", plain(str(error)))
-            return _problem(500, "A file or the ledger could not be read. The web server's log says which.")
+            said = "A file or the ledger could not be read. The web server's log says which."
+            return _problem(500, said, _asked_again(request, 30))
         return _problem(409 if isinstance(error, Refused) else 404, str(error))
 
     @app.exception_handler(StarletteHTTPException)
@@ -152,6 +154,11 @@ def answer_errors(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def unexpected(_request: Request, _error: Exception) -> Response:
         return _problem(500, "The web server's log says more.")
+
+
+def _asked_again(request: Request, after_s: int) -> dict[str, str]:
+    """For what may pass: a page that renews itself would else end with it, while somebody watches a run."""
+    return {"Refresh": str(after_s)} if request.method == "GET" else {}
 
 
 def _is_of_a_browser(request: Request) -> bool:

@@ -395,6 +395,9 @@ def _steps_as_sent(plan: Plan, throttle: ApplyThrottle, first: int) -> Part[tupl
 
 def _why_not(ledger: Ledger | None, plan: Plan, digest: str) -> str:
     if plan.shedder == ROLL:
+        of = None if ledger is None else roll_of_plan(ledger, digest)
+        if of not in (None, digest):
+            return f"it is a turn of the roll {of}"
         return "it is a rolling restart: trigger pulsar_rolling_restart with its digest"
     if not plan.executable_steps:
         return "no step of it can be carried out"

@@ -31,6 +31,7 @@ from pulsar_advisor.execution.ledger.switches import record_switched_back, recor
 from pulsar_advisor.execution.ledger.tables import Verification, VerifiedBroker
 from pulsar_advisor.execution.ledger.verifications import record_verification
 from pulsar_advisor.execution.run.guard import OFF
+from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
 from pulsar_advisor.planning.advice.options import Cost, Option
 from pulsar_advisor.reporting.html import render_html
@@ -418,6 +419,17 @@ def test_an_order_that_is_refused_is_answered_by_a_page(server: LogIn, ledger: L
     assert "<h1>409: Conflict</h1>" in answer.text
 
 
+def test_a_run_is_shown_again_once_its_ledger_can_be_read_again(
+    server: LogIn, held: HeldRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(*_: object) -> None:
+        raise StorageError("the ledger's server restarts")
+
+    monkeypatch.setattr("pulsar_advisor_airflow.pages.app.run_content", unreachable)
+    answer = server("olive").get(page_of(held))
+    assert (answer.status_code, answer.headers["refresh"]) == (500, "30")
+
+
 def test_a_page_that_did_not_change_is_not_sent_again(server: LogIn, root: Root) -> None:
     client = server("vic")
     shown = client.get("/pulsar-advisor/clusters/prod-us")
@@ -434,6 +446,7 @@ def test_a_user_is_answered_a_few_times_at_once(server: LogIn, root: Root, monke
     monkeypatch.setattr(answers, "_under_way", waiting := Counter(vic=answers.AT_ONCE))
     refused = server("vic").get("/pulsar-advisor/")
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+    assert refused.headers["refresh"] == "1", "else the page of a run would end with it"
     assert server("olive").get("/pulsar-advisor/").status_code == 200
     assert server("olive").get("/pulsar-advisor/clusters/prod-eu/reports/x").status_code == 404
     assert waiting == {"vic": answers.AT_ONCE}

@@ -101,6 +101,10 @@ def test_a_turn_that_stopped_is_named_with_what_to_do(server: LogIn, roll: Roll)
     go_on_after(roll, B1)
     page = server("vic").get(page_of_roll(roll)).text
     assert f"<code>{B2}</code> is drained in part. The task roll says why; clear it to continue" in page
+    turn = roll.look().turn
+    assert turn is not None
+    of_turn = server("olive").get(f"/pulsar-advisor/clusters/prod-eu/plans/{turn.plan}").text
+    assert f"be proposed again: it is a turn of the roll {roll.digest}" in of_turn
 
 
 def test_a_roll_that_was_given_up_asks_nobody_for_a_restart(server: LogIn, ledger: Ledger, roll: Roll) -> None:
