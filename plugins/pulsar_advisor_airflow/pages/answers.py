@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import suppress
 from hashlib import sha256
 from http import HTTPStatus
 from importlib.resources import files
@@ -21,7 +22,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
+from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError, UsageError
 from pulsar_advisor.model.text.plain_text import plain, printed
 from pulsar_advisor.model.text.reader import read_by
 from pulsar_advisor.storage.root import Root
@@ -64,9 +65,15 @@ templates.globals |= {"page_link": page_link, "airflow_link": airflow_link, "scr
 
 def without_places(text: str) -> str:
     """An error's message for viewers: not where the root or the registry of clusters lies."""
-    for place in (str(Root(option("root"), "any").location), option("root"), option("clusters")):
+    for place in _places():
         text = text.replace(place.rstrip("/"), "…") if place.strip("/") else text
     return text
+
+
+def _places() -> Iterator[str]:
+    with suppress(UsageError):  # which is then what the message says
+        yield str(Root(option("root"), "any").location)
+    yield from (option("root"), option("clusters"))
 
 
 templates.filters |= {"one_line": lambda text: " ".join(text.split("\n")), "without_places": without_places}

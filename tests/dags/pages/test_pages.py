@@ -409,6 +409,16 @@ def test_every_answer_is_a_page_with_a_policy_and_a_way_back(
     assert root.url not in answer.text
 
 
+def test_a_root_that_the_web_server_can_not_open_is_explained(
+    server: LogIn, root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__ROOT", "nosuch://bucket/advisor")
+    answer = server("olive").get("/pulsar-advisor/")
+    assert answer.status_code == 404
+    assert "can&#39;t be opened" in answer.text
+    assert "bucket" not in answer.text
+
+
 def test_an_order_that_is_refused_is_answered_by_a_page(server: LogIn, ledger: Ledger, held: HeldRun) -> None:
     client = server("olive")
     token = token_in(client.get(page_of(held)).text)
