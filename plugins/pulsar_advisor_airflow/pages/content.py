@@ -15,6 +15,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
+from sqlalchemy import URL
+
 from pulsar_advisor.documents.snapshot_index import SnapshotRow
 from pulsar_advisor.execution.apply import left_open
 from pulsar_advisor.execution.consent.approval import require_may_run
@@ -372,18 +374,21 @@ def run_of(ledger: Ledger, cluster: Cluster, number: int) -> Run:
 def ledger_if_any() -> Iterator[Ledger | None]:
     """The configured ledger; none is created."""
     address = option("ledger") or Root(option("root"), "any").ledger_url
-    yield _opened(address, _file_number(address)) if ledger_exists(address) else None
+    url = ledger_url(address)
+    yield _opened(address, url, _file_number(url)) if ledger_exists(address) else None
 
 
 @lru_cache(maxsize=1)
-def _opened(address: str, _file_number: int) -> Ledger:
-    """Kept open: to open a ledger compares its tables with this release's, which takes longer than a page's queries."""
+def _opened(address: str, _url: URL, _file_number: int) -> Ledger:
+    """Kept open: to open a ledger compares its tables with this release's, which takes longer than a page's queries.
+
+    Opened anew once the address refers to another URL, such as one with a new password.
+    """
     return open_ledger(address)
 
 
-def _file_number(address: str) -> int:
+def _file_number(url: URL) -> int:
     """Another one if somebody has put another file in the place of a ledger; 0 if it is on a server."""
-    url = ledger_url(address)
     return Path(url.database).stat().st_ino if url.get_backend_name() == "sqlite" and url.database else 0
 
 

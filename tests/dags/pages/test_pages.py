@@ -409,6 +409,21 @@ def test_every_answer_is_a_page_with_a_policy_and_a_way_back(
     assert root.url not in answer.text
 
 
+def test_a_new_password_of_the_ledger_counts_at_once(
+    root: Root, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The configuration says only where the URL is kept."""
+    from pulsar_advisor_airflow.pages.content import ledger_if_any
+
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__LEDGER", "env:LEDGER_URL")
+    opened = []
+    for url in (root.ledger_url, root.ledger_url, f"{root.ledger_url}?timeout=5"):
+        monkeypatch.setenv("LEDGER_URL", url)
+        with ledger_if_any() as found:
+            opened.append(found)
+    assert (opened[0] is opened[1], opened[1] is opened[2]) == (True, False)
+
+
 def test_a_root_that_the_web_server_can_not_open_is_explained(
     server: LogIn, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
