@@ -21,10 +21,8 @@ from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.assets import snapshot_validated
 from pulsar_advisor_airflow.clusters import Cluster, clusters_to_build, labelled
 from pulsar_advisor_airflow.configuration import option
-from pulsar_advisor_airflow.failures import RETRIES
-from pulsar_advisor_airflow.notifiers import Call, CallAboutTimeout
 from pulsar_advisor_airflow.release import require_release
-from pulsar_advisor_airflow.run_limits import NO_BACKFILL, RUN_TIMEOUT, STAGE_TIMEOUT
+from pulsar_advisor_airflow.run_limits import unattended
 from pulsar_advisor_airflow.stages import described
 
 require_release("0.1.0", __file__)
@@ -39,20 +37,10 @@ def history_dag(cluster: Cluster) -> None:
     @dag(
         labelled("pulsar_history", cluster),
         schedule=AssetOrTimeSchedule(timetable=AT_NIGHT, assets=[snapshot_validated(cluster)]),
-        catchup=False,
-        max_active_runs=1,
         is_paused_upon_creation=False,
         doc_md=described(__doc__, cluster),
         tags=["pulsar", "history", cluster.name],
-        allowed_run_types=NO_BACKFILL,
-        dagrun_timeout=RUN_TIMEOUT,
-        on_failure_callback=[CallAboutTimeout()],
-        default_args={
-            "owner": "pulsar-advisor",
-            "on_failure_callback": [Call("task.failed")],
-            "execution_timeout": STAGE_TIMEOUT,
-            **RETRIES,
-        },
+        **unattended(),
     )
     def pulsar_history() -> None:
         """Append → seal → thin → index."""

@@ -20,29 +20,18 @@ from airflow.sdk import dag, task
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.assets import audited_ledger
 from pulsar_advisor_airflow.configuration import guard_notifiers
-from pulsar_advisor_airflow.failures import RETRIES
-from pulsar_advisor_airflow.notifiers import Call, CallAboutTimeout
+from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.release import require_release
-from pulsar_advisor_airflow.run_limits import NO_BACKFILL, RUN_TIMEOUT, STAGE_TIMEOUT
+from pulsar_advisor_airflow.run_limits import unattended
 
 require_release("0.1.0", __file__)
 
 
 @dag(
     schedule="23 * * * *",
-    catchup=False,
-    max_active_runs=1,
     doc_md=__doc__,
     tags=["pulsar", "maintenance"],
-    allowed_run_types=NO_BACKFILL,
-    dagrun_timeout=RUN_TIMEOUT,
-    on_failure_callback=[CallAboutTimeout()],
-    default_args={
-        "owner": "pulsar-advisor",
-        "on_failure_callback": [Call("task.failed")],
-        "execution_timeout": STAGE_TIMEOUT,
-        **RETRIES,
-    },
+    **unattended(),
     render_template_as_native_obj=True,
 )
 def pulsar_maintenance() -> None:

@@ -35,21 +35,21 @@ from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.assets import applied, verified
 from pulsar_advisor_airflow.clusters import Cluster, clusters_to_build, labelled
 from pulsar_advisor_airflow.configuration import guard_notifiers
-from pulsar_advisor_airflow.failures import RETRIES
 from pulsar_advisor_airflow.forms import (
+    DIGEST,
     FORM_MACROS,
     GOAL_ARGUMENTS,
     LIMIT_ARGUMENTS,
-    LIMITS_OF_A_RUN,
     REBALANCE,
     STRATEGY_ARGUMENTS,
+    THROTTLE,
     require_no_contradiction,
 )
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
 from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
 from pulsar_advisor_airflow.release import require_release
-from pulsar_advisor_airflow.run_limits import FIRST, WAITING_RUNS
+from pulsar_advisor_airflow.run_limits import FIRST, WAITING_RUNS, of_tasks
 from pulsar_advisor_airflow.stages import captured, described, place_of, spark_stage, trusted_snapshot
 
 require_release("0.1.0", __file__)
@@ -78,15 +78,13 @@ def rebalance_dag(cluster: Cluster) -> None:
         is_paused_upon_creation=False,
         doc_md=described(__doc__, cluster),
         tags=["pulsar", "writes-to-cluster", cluster.name],
-        default_args={"owner": "pulsar-advisor", "on_failure_callback": [Call("task.failed")], **FIRST, **RETRIES},
+        default_args=of_tasks(**FIRST),
     )
     def pulsar_rebalance() -> None:
         """Plan → propose → approve → apply → verify."""
         place = place_of(cluster)
-        # Native templates would make a number of digits such as 123e45.
-        digest = "sha256:{{ (params.digest or '') | replace('sha256:', '') }}"
-        given = task(multiple_outputs=False)(tasks.plan_by_digest)(place.cluster, digest)
-        undone = task(multiple_outputs=False)(tasks.undo_plan)(place.cluster, digest, place.pulsar_conn_id)
+        given = task(multiple_outputs=False)(tasks.plan_by_digest)(place.cluster, DIGEST)
+        undone = task(multiple_outputs=False)(tasks.undo_plan)(place.cluster, DIGEST, place.pulsar_conn_id)
         with TaskGroup("fresh") as fresh:
             snapshot = trusted_snapshot(place)
             made = task(task_id="plan", multiple_outputs=False)(tasks.advised_plan)(place.cluster, snapshot)
@@ -101,10 +99,7 @@ def rebalance_dag(cluster: Cluster) -> None:
             "root": place.root,
             "cluster": place.cluster,
             "valid_for_h": "{{ params.expires_h }}",
-            "throttle": {
-                "max_age_s": "{{ (params.max_age_h * 3600) | int }}",
-                **{limit: f"{{{{ params.{limit} }}}}" for limit in LIMITS_OF_A_RUN},
-            },
+            "throttle": THROTTLE,
             "approvers": "{{ params.approvers }}",
         }
         within = "{{ params.answer_within_h }}"

@@ -22,11 +22,10 @@ from airflow.sdk import Param, chain, dag, task
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.assets import recommended, snapshot_validated
 from pulsar_advisor_airflow.clusters import Cluster, clusters_to_build, labelled
-from pulsar_advisor_airflow.failures import RETRIES
 from pulsar_advisor_airflow.forms import FORM_MACROS, STRATEGY_ARGUMENTS, strategy_params
-from pulsar_advisor_airflow.notifiers import Call, CallAboutTimeout, TellAdvice
+from pulsar_advisor_airflow.notifiers import TellAdvice
 from pulsar_advisor_airflow.release import require_release
-from pulsar_advisor_airflow.run_limits import NO_BACKFILL, RUN_TIMEOUT, STAGE_TIMEOUT
+from pulsar_advisor_airflow.run_limits import unattended
 from pulsar_advisor_airflow.stages import described, place_of, spark_stage
 
 require_release("0.1.0", __file__)
@@ -57,19 +56,10 @@ def recommend_dag(cluster: Cluster) -> None:
         schedule=[snapshot_validated(cluster)],
         render_template_as_native_obj=True,
         user_defined_macros=FORM_MACROS,
-        max_active_runs=1,
         is_paused_upon_creation=False,
         doc_md=described(__doc__, cluster),
         tags=["pulsar", "recommendation", cluster.name],
-        allowed_run_types=NO_BACKFILL,
-        dagrun_timeout=RUN_TIMEOUT,
-        on_failure_callback=[CallAboutTimeout()],
-        default_args={
-            "owner": "pulsar-advisor",
-            "on_failure_callback": [Call("task.failed")],
-            "execution_timeout": STAGE_TIMEOUT,
-            **RETRIES,
-        },
+        **unattended(),
     )
     def pulsar_recommend() -> None:
         """Recommend → preview of an upgrade → report."""

@@ -27,13 +27,12 @@ from airflow.sdk import TaskGroup, chain, dag, get_current_context, task
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.clusters import Cluster, clusters_to_build, labelled
 from pulsar_advisor_airflow.configuration import guard_notifiers
-from pulsar_advisor_airflow.failures import RETRIES
-from pulsar_advisor_airflow.forms import LIMITS_OF_A_RUN, ROLL, ROLL_ARGUMENTS, require_no_contradiction
+from pulsar_advisor_airflow.forms import DIGEST, ROLL, ROLL_ARGUMENTS, THROTTLE, require_no_contradiction
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
 from pulsar_advisor_airflow.operators.roll import PulsarRollOperator
 from pulsar_advisor_airflow.release import require_release
-from pulsar_advisor_airflow.run_limits import FIRST
+from pulsar_advisor_airflow.run_limits import FIRST, of_tasks
 from pulsar_advisor_airflow.stages import described, place_of, spark_stage, trusted_snapshot
 
 require_release("0.1.0", __file__)
@@ -59,14 +58,12 @@ def rolling_restart_dag(cluster: Cluster) -> None:
         is_paused_upon_creation=False,
         doc_md=described(__doc__, cluster),
         tags=["pulsar", "writes-to-cluster", cluster.name],
-        default_args={"owner": "pulsar-advisor", "on_failure_callback": [Call("task.failed")], **FIRST, **RETRIES},
+        default_args=of_tasks(**FIRST),
     )
     def pulsar_rolling_restart() -> None:
         """Plan → propose → approve → drain, wait for a restart, and again."""
         place = place_of(cluster)
-        # Native templates would make a number of digits such as 123e45.
-        digest = "sha256:{{ (params.digest or '') | replace('sha256:', '') }}"
-        given = task(multiple_outputs=False)(tasks.plan_by_digest)(place.cluster, digest, roll=True)
+        given = task(multiple_outputs=False)(tasks.plan_by_digest)(place.cluster, DIGEST, roll=True)
         with TaskGroup("fresh") as fresh:
             snapshot = trusted_snapshot(place)
             made = task(task_id="plan", multiple_outputs=False)(tasks.advised_plan)(place.cluster, snapshot, roll=True)
@@ -76,7 +73,6 @@ def rolling_restart_dag(cluster: Cluster) -> None:
 
         proposed = task(trigger_rule="none_failed_min_one_success", multiple_outputs=False)(tasks.propose)
         plan = proposed(place.cluster, given, made)
-        limits = {limit: f"{{{{ params.{limit} }}}}" for limit in LIMITS_OF_A_RUN if limit != "guard"}
         gate = PlanApprovalOperator(
             task_id="approve",
             plan=plan,
@@ -84,7 +80,7 @@ def rolling_restart_dag(cluster: Cluster) -> None:
             cluster=place.cluster,
             answer_within_h="{{ params.answer_within_h }}",
             valid_for_h="{{ params.expires_h }}",
-            throttle={"max_age_s": "{{ (params.max_age_h * 3600) | int }}", **limits, "guard": True},
+            throttle={**THROTTLE, "guard": True},
             approvers="{{ params.approvers }}",
             fail_on_reject=True,
         )

@@ -22,10 +22,8 @@ from airflow.sdk import CronTriggerTimetable, dag
 
 from pulsar_advisor_airflow.assets import snapshot_validated
 from pulsar_advisor_airflow.clusters import Cluster, clusters_to_build, labelled
-from pulsar_advisor_airflow.failures import RETRIES
-from pulsar_advisor_airflow.notifiers import Call, CallAboutTimeout
 from pulsar_advisor_airflow.release import require_release
-from pulsar_advisor_airflow.run_limits import NO_BACKFILL, RUN_TIMEOUT, STAGE_TIMEOUT
+from pulsar_advisor_airflow.run_limits import unattended
 from pulsar_advisor_airflow.stages import described, place_of, trusted_snapshot
 
 require_release("0.1.0", __file__)
@@ -37,19 +35,9 @@ def snapshot_dag(cluster: Cluster) -> None:
     @dag(
         labelled("pulsar_snapshot", cluster),
         schedule=cluster.schedule and CronTriggerTimetable(cluster.schedule, timezone="UTC"),
-        catchup=False,
-        max_active_runs=1,
         doc_md=described(__doc__, cluster),
         tags=["pulsar", "snapshot", cluster.name],
-        allowed_run_types=NO_BACKFILL,
-        dagrun_timeout=RUN_TIMEOUT,
-        on_failure_callback=[CallAboutTimeout()],
-        default_args={
-            "owner": "pulsar-advisor",
-            "on_failure_callback": [Call("task.failed")],
-            "execution_timeout": STAGE_TIMEOUT,
-            **RETRIES,
-        },
+        **unattended(),
     )
     def pulsar_snapshot() -> None:
         """Capture → normalize → validate."""

@@ -20,10 +20,8 @@ from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.assets import snapshot_validated
 from pulsar_advisor_airflow.clusters import clusters
-from pulsar_advisor_airflow.failures import RETRIES
-from pulsar_advisor_airflow.notifiers import Call, CallAboutTimeout
 from pulsar_advisor_airflow.release import require_release
-from pulsar_advisor_airflow.run_limits import NO_BACKFILL, SOON
+from pulsar_advisor_airflow.run_limits import SOON, unattended
 
 require_release("0.1.0", __file__)
 
@@ -38,14 +36,9 @@ def validated() -> list[Asset]:
 
 @dag(
     schedule="*/5 * * * *",
-    catchup=False,
-    max_active_runs=1,
     doc_md=__doc__,
     tags=["pulsar", "maintenance"],
-    allowed_run_types=NO_BACKFILL,
-    dagrun_timeout=timedelta(minutes=30),
-    on_failure_callback=[CallAboutTimeout()],
-    default_args={"owner": "pulsar-advisor", "on_failure_callback": [Call("task.failed")], **SOON, **RETRIES},
+    **unattended(timedelta(minutes=30), **SOON),
 )
 def pulsar_watch() -> None:
     """One task: it must come through when the workers are busy."""

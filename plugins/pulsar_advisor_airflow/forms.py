@@ -287,6 +287,15 @@ LIMITS_OF_A_RUN = (
 )
 """Fields of the form that are limits of `ApplyThrottle` of the same name."""
 
+THROTTLE = {
+    "max_age_s": "{{ (params.max_age_h * 3600) | int }}",
+    **{limit: f"{{{{ params.{limit} }}}}" for limit in LIMITS_OF_A_RUN},
+}
+"""The limits that the form asks for, in a DAG with native templates."""
+
+DIGEST = "sha256:{{ (params.digest or '') | replace('sha256:', '') }}"
+"""The digest in the form; by itself a native template would make a number of one such as 123e45."""
+
 _DIGEST = {
     "digest": Param(
         None,

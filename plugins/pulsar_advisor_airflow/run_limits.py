@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Final
+from typing import Final, TypedDict
+
+from pulsar_advisor_airflow.failures import RETRIES
+from pulsar_advisor_airflow.notifiers import Call, CallAboutTimeout
 
 NO_BACKFILL: Final = ("manual", "scheduled", "operator_triggered", "asset_triggered", "asset_materialization")
 """The types of run but `backfill`: runs for the past would all capture the present."""
@@ -26,3 +29,31 @@ PARK_FROM_S: Final = 60.0
 WAITING_RUNS: Final = 50
 """DAG runs of a cluster at a time that wait for an answer: unanswered ones must not block an urgent one. The ledger
 allows one active run per cluster."""
+
+
+class Unattended(TypedDict):
+    """Arguments of a DAG."""
+
+    catchup: bool
+    max_active_runs: int
+    allowed_run_types: tuple[str, ...]
+    dagrun_timeout: timedelta
+    on_failure_callback: list[CallAboutTimeout]
+    default_args: dict[str, object]
+
+
+def of_tasks(**more: object) -> dict[str, object]:
+    """Arguments of all operators of a DAG of ours. Raises `ImportError` as `Call` does."""
+    return {"owner": "pulsar-advisor", "on_failure_callback": [Call("task.failed")], **RETRIES, **more}
+
+
+def unattended(dagrun_timeout: timedelta = RUN_TIMEOUT, **of_operators: object) -> Unattended:
+    """Arguments of a DAG that needs no person, and of its operators."""
+    return {
+        "catchup": False,
+        "max_active_runs": 1,
+        "allowed_run_types": NO_BACKFILL,
+        "dagrun_timeout": dagrun_timeout,
+        "on_failure_callback": [CallAboutTimeout()],
+        "default_args": of_tasks(execution_timeout=STAGE_TIMEOUT, **of_operators),
+    }

@@ -30,10 +30,10 @@ def test_while_one_cluster_is_down_the_report_of_the_other_comes(
     registry.write_text(json.dumps({"schema": "pulsar-advisor/clusters/1", "clusters": entries}))
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", str(registry))
 
-    def capture(options: Any, root: Root) -> str:
+    def capture(options: Any, root: Root, earlier: Any) -> str:
         if root.cluster == "down":
             raise ClusterUnreachable("http://127.0.0.1:1: connection refused")
-        return stages.capture(options, root)
+        return stages.capture(options, root, earlier)
 
     monkeypatch.setattr("pulsar_advisor.stages.capture.run", capture)
     state, tasks = run_dag("pulsar_snapshot__down")
