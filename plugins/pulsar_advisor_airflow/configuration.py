@@ -159,14 +159,22 @@ def guard_notifiers() -> list[Any]:
     return _notifiers("guard_notifiers", "pulsar_advisor_airflow.notifiers.BalancerWebhook")
 
 
-def call_notifiers() -> list[Any]:
-    """The same for the option of this name, without the webhook."""
-    return _notifiers("call_notifiers")
+def call_notifiers() -> list[str]:
+    """The import paths of the option of this name: each is made when it is needed, so that one fails alone."""
+    return _paths("call_notifiers")
 
 
-def _notifiers(name: str, of_webhook: str = "") -> list[Any]:
-    paths = [path.strip() for path in option(name).split(",") if path.strip()]
-    return [resolve_name(path)() for path in (*paths, *([of_webhook] if of_webhook and option("webhook") else []))]
+def made_notifier(path: str) -> Any:
+    """The notifier that the function at an import path returns. Raises `ImportError`, and what that raises."""
+    return resolve_name(path)()
+
+
+def _notifiers(name: str, of_webhook: str) -> list[Any]:
+    return [made_notifier(path) for path in (*_paths(name), *([of_webhook] if option("webhook") else []))]
+
+
+def _paths(name: str) -> list[str]:
+    return [path.strip() for path in option(name).split(",") if path.strip()]
 
 
 def webhook() -> Webhook | None:

@@ -9,7 +9,14 @@ from typing import Any, Final, Literal, NamedTuple
 from airflow.sdk import BaseNotifier
 
 from pulsar_advisor.model.text.plain_text import plain
-from pulsar_advisor_airflow.configuration import advice_notifiers, call_notifiers, dag_run_link, webhook, with_host
+from pulsar_advisor_airflow.configuration import (
+    advice_notifiers,
+    call_notifiers,
+    dag_run_link,
+    made_notifier,
+    webhook,
+    with_host,
+)
 
 Event = Literal["approval.waiting", "run.parked", "roll.waiting", "task.failed", "snapshot.overdue"]
 
@@ -80,7 +87,8 @@ class Call(BaseNotifier):  # type: ignore[misc]
         self.event = event
         self.sentence = sentence
         self.more = more
-        call_notifiers()  # one that isn't there is an import error of the DAG
+        for path in call_notifiers():
+            made_notifier(path)  # one that isn't there is an import error of the DAG
 
     def notify(self, context: Any) -> None:
         """Raises nothing: Airflow would end the task that calls, and its next try lifts a pause of the run."""
@@ -130,9 +138,11 @@ def call_people(
         if receiver is not None:
             receiver.send(event, dict(call))
 
-    found = {**context, "call": {"event": event, **call}}
-    notifiers = [(type(each).__name__, partial(each, found)) for each in call_notifiers()]
-    return _reached([*notifiers, ("the webhook", send)], informed)
+    def run(path: str) -> None:
+        made_notifier(path)({**context, "call": {"event": event, **call}})
+
+    calls = [(path, partial(run, path)) for path in call_notifiers()]
+    return _reached([*calls, ("the webhook", send)], informed)
 
 
 def _reached(calls: Iterable[tuple[str, Callable[[], None]]], informed: Collection[int] = ()) -> Reached:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from pulsar_advisor.admin.webhook import NotDelivered, Webhook
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow.clusters import Cluster
+from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.overdue import why_overdue
 
 pytestmark = pytest.mark.airflow
@@ -101,6 +103,19 @@ def test_a_cluster_that_can_not_be_looked_at_keeps_no_other_from_it(
     call, failure = notifiers.Noting.messages
     assert call.startswith("snapshot.overdue overdue no validated snapshot")
     assert "overdue failed: unreadable: this folder can't be read" in failure
+
+
+def test_a_notifier_that_can_not_be_made_any_more_keeps_no_other_from_its_call(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it end the task that calls, such as a gate, which nobody could answer then."""
+    call = Call("run.parked", "run 1 is parked")
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", "dags.notifiers.gone, dags.notifiers.noting_calls")
+    monkeypatch.setattr(notifiers.Noting, "messages", [])
+    ti = SimpleNamespace(dag_id="pulsar_rebalance", run_id="r", task_id="apply")
+    call.notify({"task": SimpleNamespace(cluster="demo"), "ti": ti, "dag": None})
+    [message] = notifiers.Noting.messages
+    assert message.startswith("run.parked demo run 1 is parked")
 
 
 def test_a_registry_that_is_invalid_does_not_silence_the_watch(
