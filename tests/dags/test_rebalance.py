@@ -767,6 +767,14 @@ def test_an_outcome_other_than_predicted_fails_verify(stages: Stages, run_dag: R
     assert (state, tasks["apply"], tasks["verify"]) == ("failed", "success", "failed")
 
 
+def test_a_proposer_is_not_the_only_one_who_may_answer(stages: Stages, run_dag: RunDag) -> None:
+    """Else the gate would wait for its time-out."""
+    state, tasks = run_dag("pulsar_rebalance", {"approvers": ["dag_test"], **FAST})
+    assert (state, tasks["approve"]) == ("failed", "failed")
+    refused = stages.ledger().events(digest_of(stages.plan))[-1]
+    assert (refused.kind, refused.detail.partition(":")[0]) == ("refused", "only dag_test may answer, who proposed it")
+
+
 def test_the_request_shows_the_digest_and_each_step_to_those_who_may_answer(stages: Stages, run_dag: RunDag) -> None:
     stages.plan = make_plan([unload_step(), split_step()])
     run_dag("pulsar_rebalance", {"approvers": ["olive", "uma"], **FAST}, Answer("Reject"))

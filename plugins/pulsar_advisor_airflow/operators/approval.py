@@ -144,6 +144,8 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
                 self.log.info("%s: approved by %s in this DAG run", digest, approver or "the policy")
                 return None
             proposer = context["dag_run"].triggering_user_name or "An unknown user"
+            with self._refusals_recorded(ledger):
+                self._require_somebody_to_ask(proposer)
             recorded = self._recorded_before(ledger, proposer)
         self._ask_for(plan)
         self.subject = approval_request.subject(plan)
@@ -164,6 +166,14 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         except TaskAwaitingInput as parked:
             parked.kwargs = {"shown": dict(self.plan), "throttle": asdict(throttle)}
             raise
+
+    def _require_somebody_to_ask(self, proposer: str) -> None:
+        from pulsar_advisor.execution.person import same_person
+
+        if self.approvers and all(same_person(name, proposer) for name in self.approvers):
+            raise Refused(
+                f"only {proposer} may answer, who proposed it: trigger a DAG run that somebody else may answer"
+            )
 
     def _recorded_before(self, ledger: Ledger, proposer: str) -> Before:
         from pulsar_advisor_airflow.approval_request import Before

@@ -19,7 +19,7 @@ def ledger_url(address: str) -> URL:
     try:
         return make_url(address)
     except (ArgumentError, ValueError):  # their texts contain parts of the URL, maybe the password
-        shown = f"what {kind}:{place} holds" if kind in ("env", "file") else "--ledger"
+        shown = f"what {kind}:{place} holds" if kind in ("env", "file") else "what was given"
         raise UsageError(f"{shown} is not a ledger URL; {_FORMS}") from None
 
 
