@@ -532,17 +532,16 @@ def test_who_clears_a_dag_run_does_not_have_a_plan_proposed_in_another_name(
 
     from pulsar_advisor_airflow import tasks
 
-    def proposed(plan: Plan, max_tries: int) -> dict[str, str]:
-        ti = SimpleNamespace(try_number=max_tries - 1, max_tries=max_tries, task=SimpleNamespace(retries=2))
-        context = {"ti": ti, "dag_run": SimpleNamespace(triggering_user_name="alice")}
-        monkeypatch.setattr(tasks, "get_current_context", lambda: context)
+    def proposed(plan: Plan, times_cleared: int) -> dict[str, str]:
+        dag_run = SimpleNamespace(triggering_user_name="alice", clear_number=times_cleared)
+        monkeypatch.setattr(tasks, "get_current_context", lambda: {"dag_run": dag_run})
         return tasks.propose("demo", None, asdict(write_plan(stages.root, plan)))
 
     made_since = make_plan([unload_step()], seed=1)
-    proposed(stages.plan, max_tries=2)
-    assert proposed(stages.plan, max_tries=3)["digest"] == digest_of(stages.plan), "as she proposed this one"
+    proposed(stages.plan, times_cleared=0)
+    assert proposed(stages.plan, times_cleared=1)["digest"] == digest_of(stages.plan), "as she proposed this one"
     with pytest.raises(AirflowFailException, match="trigger a DAG run of your own"):
-        proposed(made_since, max_tries=3)
+        proposed(made_since, times_cleared=1)
     assert proposals_of_plan(stages.ledger(), digest_of(made_since)) == []
 
 
