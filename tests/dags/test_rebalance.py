@@ -165,7 +165,8 @@ def test_limits_reach_recommend(stages: Stages, run_dag: RunDag) -> None:
         "exclude_namespace": ["shop/orders", "logs"],
         "first_broker": ["broker-1"],
     }
-    run_dag("pulsar_rebalance", {**limits, "goal": "drain", "goal_onto": ["broker-2"], **FAST}, Answer("Reject"))
+    goal = {"goal": "drain", "goal_brokers": ["broker-1"], "goal_onto": ["broker-2"]}
+    run_dag("pulsar_rebalance", {**limits, **goal, **FAST}, Answer("Reject"))
     [recommended] = [call for call in stages.arguments if call[0] == "recommend"]
     assert [
         word
