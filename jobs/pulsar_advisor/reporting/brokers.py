@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from pulsar_advisor.model.cluster.cluster_state import (
     NO_ROW,
+    RESOURCE_NAMES,
     RESOURCES,
     ClusterState,
     Floats,
@@ -41,7 +42,7 @@ class BrokerRow:
     throughput_bytes_per_s: float | None
     resource_percent: Mapping[str, float | None]
     deciding_resource: str | None
-    """The resource whose share is the broker's usage; None if a weight other than one hides it."""
+    """The resource whose weighted share is the broker's usage; None if that is zero, or a plan doesn't say."""
     leader: bool
     available: bool
     complete: bool
@@ -83,6 +84,8 @@ class BrokerTable:
     thresholds: tuple[Threshold, ...]
     model: str
     """Name of the prediction model."""
+    predicted_after: str
+    """After what the prediction is, in words."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,12 @@ class HotBroker:
     bundles_total: int
     topics: tuple[Share, ...]
     topics_total: int
+
+    @property
+    def decided_by(self) -> str:
+        """The resource that decides its usage, in words; empty if it isn't known."""
+        resource = self.broker.deciding_resource
+        return RESOURCE_NAMES[RESOURCES.index(resource)] if resource in RESOURCES else ""
 
     @property
     def ranked_by(self) -> str:
@@ -167,7 +176,7 @@ def broker_rows(state: ClusterState, plan: Plan | None) -> tuple[BrokerRow, ...]
                 msg_rate_per_s=_finite(rate[i]),
                 throughput_bytes_per_s=_finite(flow[i]),
                 resource_percent={name: _finite(percents[i, j]) for j, name in enumerate(RESOURCES)},
-                deciding_resource=_deciding_resource(percents[i], usage),
+                deciding_resource=before.resource if before and usage else None,
                 leader=i == state.leader,
                 available=bool(state.brokers.available[i]),
                 complete=bool(state.brokers.complete[i]),
@@ -183,22 +192,32 @@ def _range(forecast: BrokerForecast | None) -> tuple[float, float] | None:
     return found if found[1] - found[0] >= _SHOWN_RANGE_RATIO else None
 
 
-def broker_table(rows: tuple[BrokerRow, ...], plan: Plan | None, thresholds: tuple[Threshold, ...]) -> BrokerTable:
-    """The table of the page."""
+def broker_table(
+    rows: tuple[BrokerRow, ...], plan: Plan | None, thresholds: tuple[Threshold, ...], *, is_advised: bool
+) -> BrokerTable:
+    """The table of the page; brokers that were set aside count in no spread, as in a plan's own figures."""
+    counted = [row for row in rows if row.available and row.complete]
     return BrokerTable(
         rows=rows,
         total=len(rows),
-        before=_spread(plan.predicted.before if plan else None),
-        after=_spread(plan.predicted.after if plan else None),
+        before=_spread(plan.predicted.before if plan else None, [row.before_ratio for row in counted]),
+        after=_spread(plan.predicted.after if plan else None, [row.after_ratio for row in counted]),
         thresholds=thresholds,
         model=plan.predicted.model if plan else "",
+        predicted_after=_predicted_after(plan, is_advised=is_advised),
     )
+
+
+def _predicted_after(plan: Plan | None, *, is_advised: bool) -> str:
+    if plan is None or not plan.executable_steps:
+        return "nothing is done"
+    return "the plan" if is_advised else f"the plan of {plan.title}, which is not advised"
 
 
 def hot_brokers(state: ClusterState, rows: tuple[BrokerRow, ...], plan: Plan | None) -> tuple[HotBroker, ...]:
     """The load that makes each broker hot, in row order."""
     index_of = {broker: i for i, broker in enumerate(state.brokers.ids)}
-    steps = {step.bundle_name: step.id for step in reversed(plan.steps)} if plan else {}
+    steps = {step.bundle_name: step.id for step in reversed(plan.executable_steps)} if plan else {}
     owner_of_topic = np.append(state.bundles.owner, NO_ROW)[state.topics.bundle]  # NO_ROW, -1, indexes the appended one
     hot = []
     bundles_of = _rows_by_owner(state.bundles.owner, len(state.brokers))
@@ -239,15 +258,8 @@ def _rows_by_owner(owner: npt.NDArray[np.integer], brokers: int) -> list[npt.NDA
     return np.split(order, np.searchsorted(owner[order], np.arange(brokers + 1)))[1:-1]
 
 
-def _deciding_resource(percents: Floats, usage: float | None) -> str | None:
-    if usage is None or usage <= 0:
-        return None
-    column = int(np.argmin(np.abs(percents / 100 - usage)))
-    return RESOURCES[column] if abs(percents[column] / 100 - usage) < 1e-6 else None
-
-
-def _spread(forecast: Forecast | None) -> Spread:
-    ratios = [row.usage_ratio for row in forecast.brokers.values() if row.usage_ratio is not None] if forecast else []
+def _spread(forecast: Forecast | None, usage: Iterable[float | None]) -> Spread:
+    ratios = [ratio for ratio in usage if ratio is not None]
     if forecast is None or not ratios:
         return Spread(None, None, None, None, None, None)
     low, middle, high = (float(value) for value in np.percentile(ratios, (0, 50, 90)))

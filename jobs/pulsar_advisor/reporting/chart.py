@@ -12,7 +12,7 @@ import vl_convert
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.reporting.brokers import BrokerRow, BrokerTable
 from pulsar_advisor.reporting.figures import count, percent
-from pulsar_advisor.reporting.options import Options, Tradeoff
+from pulsar_advisor.reporting.options import NOTHING, Options, Tradeoff
 
 _Json = Mapping[str, object]
 """A part of a Vega-Lite chart."""
@@ -104,7 +104,7 @@ def tradeoff_chart(options: Options, width: int) -> str:
     Plans on the front are dark, joined, and labelled as in the table of plans. Those that make the busiest broker
     busier are left to the table: one of them can be several times as high as all others.
     """
-    now = max(one.maximum_ratio for one in options.tradeoffs if one.on_front)
+    now = _now(options)
     points = [
         {
             "disturbed": one.disturbed,
@@ -150,6 +150,11 @@ def tradeoff_chart(options: Options, width: int) -> str:
     return _svg(layers, width, _TRADEOFF_HEIGHT)
 
 
+def _now(options: Options) -> float:
+    """The busiest broker's usage if nothing is done."""
+    return next(one.maximum_ratio for one in options.tradeoffs if one.name == NOTHING)
+
+
 def _labels_at(options: Options, place: Tradeoff) -> str:
     """The labels of all plans at a place of the chart, as in the table."""
     at = (place.disturbed, place.maximum_ratio)
@@ -174,12 +179,12 @@ def _svg(layers: Sequence[_Json], width: int, height: int | _Json) -> str:
 
 def tradeoff_text(options: Options) -> str:
     """The chart of disruption and balance, in words."""
-    front = [one for one in options.tradeoffs if one.on_front]
-    best = min(front, key=lambda one: one.maximum_ratio)
+    best = min(options.tradeoffs, key=lambda one: one.maximum_ratio)
     lowest = options.lowest_maximum_ratio
+    name = best.name[0].upper() + best.name[1:]
     return plain(
         f"Chart of {len(options.tradeoffs)} choices by the topics and clients they disturb and the usage of the "
-        f"busiest broker. Without a plan it is at {percent(front[0].maximum_ratio)}. {best.name} reaches the lowest, "
+        f"busiest broker. Without a plan it is at {percent(_now(options))}. {name} reaches the lowest, "
         f"{percent(best.maximum_ratio)}, and disturbs {best.disturbed:,}."
         + (f" No moves of whole bundles reach less than {percent(lowest)}." if lowest is not None else "")
         + " The table below has every figure."

@@ -51,7 +51,7 @@ def csv_lines(page: ReportPage) -> Iterator[str]:
     yield writer.writerow(COLUMNS)
     for view in (*page.unloads.shown, *page.splits.shown):
         step = view.step
-        usage = {effect.broker: (effect.before_ratio, effect.after_ratio) for effect in view.effects}
+        usage = {effect.broker: (effect.before_ratio, effect.after_ratio) for effect in view.effects if step.executable}
         before_and_after = (*usage.get(step.source, (None, None)), *usage.get(step.destination or "", (None, None)))
         row = (
             step.id,

@@ -44,9 +44,13 @@ class Disturbance:
                 f"{count(self.calls, 'call')} at the default pace."
             )
         if self.largest_step:
+            close, connect = (
+                ("closes" if self.topics == 1 else "close"),
+                ("connects" if self.clients == 1 else "connect"),
+            )
             yield (
-                f"{count(self.topics, 'topic').capitalize()} with {throughput(self.throughput_bytes_per_s)} close, one "
-                f"bundle after the other, and {count(self.clients, 'client')} connect again; at once at most "
+                f"{count(self.topics, 'topic')} with {throughput(self.throughput_bytes_per_s)} {close}, one bundle "
+                f"after the other, and {count(self.clients, 'client')} {connect} again; at once at most "
                 f"{count(self.largest_step_topics, 'topic')} and {count(self.largest_step_clients, 'client')} "
                 f"({self.largest_step})."
             )

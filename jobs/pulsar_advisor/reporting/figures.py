@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Final
+from math import isfinite
+from typing import Final, TypeGuard
 
 from pulsar_advisor.model.text import some_of
 from pulsar_advisor.model.text.plain_text import NO_BREAK
@@ -12,14 +13,18 @@ UNKNOWN: Final = "unknown"
 """Shown if a figure is missing or not finite."""
 
 
+def _is_known(figure: float | None) -> TypeGuard[float]:
+    return figure is not None and isfinite(figure)
+
+
 def percent(ratio: float | None, digits: int = 1) -> str:
     """A ratio (0..1) as `71.3%`."""
-    return UNKNOWN if ratio is None else f"{ratio * 100:.{digits}f}%"
+    return f"{ratio * 100:.{digits}f}%" if _is_known(ratio) else UNKNOWN
 
 
 def message_rate(rate_per_s: float | None) -> str:
     """Messages per second as `12,345 msg/s`; with one decimal below ten."""
-    if rate_per_s is None:
+    if not _is_known(rate_per_s):
         return UNKNOWN
     digits = 1 if 0 < abs(rate_per_s) < 10 else 0
     return f"{rate_per_s:,.{digits}f}{NO_BREAK}msg/s"
@@ -27,7 +32,7 @@ def message_rate(rate_per_s: float | None) -> str:
 
 def throughput(bytes_per_s: float | None) -> str:
     """Bytes per second in decimal units, three digits, as `12.4 MB/s`."""
-    if bytes_per_s is None:
+    if not _is_known(bytes_per_s):
         return UNKNOWN
     value = bytes_per_s
     for unit in ("B/s", "kB/s", "MB/s"):

@@ -14,7 +14,7 @@ from typing import Any, Final
 from pulsar_advisor.documents.simulation import NotSimulated, SimulatedScore, Strategies
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.recommendation.endings import done, ending, minutes, sheds_nothing
-from pulsar_advisor.reporting.figures import count, percent
+from pulsar_advisor.reporting.figures import percent
 from pulsar_advisor.reporting.wrapping import wrapped
 from pulsar_advisor.simulation.scores import ENDINGS, Ending
 from pulsar_advisor.simulation.trials import Trial
@@ -107,7 +107,7 @@ def _future(shedder: str, what_if: str, runs: Sequence[Score]) -> Future:
         placements=(),
         what_if=what_if,
         ends=_ends(judged, runs),
-        ended=max((run.worst_ended or run.ended for run in judged), key=ENDINGS.index, default=""),
+        ended=max((run.worst for run in judged), key=ENDINGS.index, default=""),
         highest_ratio=(min(least for least, _ in ranges), max(most for _, most in ranges)) if ranges else (0.0, 0.0),
         likely_only=any(run.lowest_maximum_ratio is None for run in judged),
         standard_deviation_ratio=least_and_greatest("last_usage_standard_deviation_ratio"),
@@ -123,16 +123,18 @@ def _future(shedder: str, what_if: str, runs: Sequence[Score]) -> Future:
 def _ends(judged: Sequence[SimulatedScore], runs: Sequence[Score]) -> str:
     if not judged:
         return f"could not be simulated: {runs[0].error}"
-    if len(judged) == 1:
-        return ending(judged[0]) + _may(judged[0])
+    may = _may(max(judged, key=lambda run: ENDINGS.index(run.worst)))
+    if len(runs) == 1:
+        return ending(judged[0]) + may
     number = Counter(run.ended for run in judged)
     cycles = [run.settles_in_cycles or 0 for run in judged if run.ended == "settled"]
-    if number["settled"] == len(judged):
+    if number["settled"] == len(runs):
         if not any(run.happens for run in judged):
-            return "nothing happens"
-        return f"settles in cycle {_range(min(cycles), max(cycles))}"
+            return f"nothing happens{may}"
+        return f"settles in cycle {_range(min(cycles), max(cycles))}{may}"
     words = {"settled": "settles", "repeats": "goes round", "unfinished": "does not settle"}
-    return ", ".join(f"{words[end]} in {number[end]} of {len(judged)} runs" for end in ENDINGS if number[end])
+    numbers = [*((words[end], number[end]) for end in ENDINGS), ("could not be simulated", len(runs) - len(judged))]
+    return ", ".join(f"{what} in {how_often} of {len(runs)} runs" for what, how_often in numbers if how_often) + may
 
 
 def effect_sentence(trial: Trial) -> str:
@@ -177,15 +179,14 @@ def _may(score: Ending) -> str:
     """`doubt` in the words of a table."""
     if not doubt(score):
         return ""
-    return "; may go round" if score.worst_ended == "repeats" else "; may not settle"
+    return f"; may {_MAY[score.worst]}"
 
 
 def doubt(score: Ending) -> str:
     """That it may not settle although it is likely to; empty without that doubt."""
-    worst = score.worst_ended or score.ended
-    if score.ended != "settled" or worst == "settled":
+    if score.ended != "settled" or score.worst == "settled":
         return ""
-    return f", or {_MAY[worst]}, by how much CPU goes with messages"
+    return f", or {_MAY[score.worst]}, by how much CPU goes with messages"
 
 
 _NARROW_RATIO: Final = 0.005
@@ -205,10 +206,18 @@ def own_sentence(
     ]
     if not of_own:
         return None
-    doing = does(of_own[0], f"{own.shedder} with {own.placement}")
+    doing = they_do(of_own, f"{own.shedder} with {own.placement}")
     if off := sheds_nothing(switched_off_by):
         return f"{off}. Switched on, its {doing}."
     return f"Pulsar's own {doing}."
+
+
+def they_do(runs: Sequence[Score], strategies: str) -> str:
+    """What these strategies do in simulations that differ in their seed: the first of them, unless all do the same."""
+    first, *others = (does(run, strategies) for run in runs)
+    if all(other == first for other in others):
+        return first
+    return does(runs[0], f"{strategies}, in the first of {len(runs)} runs,")
 
 
 def does(score: Score, strategies: str) -> str:
@@ -216,7 +225,7 @@ def does(score: Score, strategies: str) -> str:
     if isinstance(score, NotSimulated):
         return f"{strategies} could not be simulated: {score.error}"
     if score.ended == "settled" and not score.happens:
-        return f"{strategies} would leave the cluster as it is"
+        return f"{strategies} would leave the cluster as it is{doubt(score)}"
     before, after = score.first_usage_maximum_ratio, score.last_usage_maximum_ratio
     if score.ended == "settled":
         end = f"would settle in cycle {score.settles_in_cycles} ({minutes(score.settles_in_minutes or 0)})"
@@ -224,12 +233,8 @@ def does(score: Score, strategies: str) -> str:
         end = f"would go round: cycle {score.cycles} leaves all as cycle {score.repeats_cycle} did"
     else:
         end = f"would not have settled by cycle {score.cycles}"
-    effects = [
-        f"after {count(score.unloads, 'unload')} the busiest broker is at {percent(after)}{between(score)}, "
-        f"now at {percent(before)}"
-    ]
-    if score.splits:
-        effects.append(f"bundles split: {score.splits:,}")
+    acts = f"after {done(score)} " * score.happens
+    effects = [f"{acts}the busiest broker is at {percent(after)}{between(score)}, now at {percent(before)}"]
     if score.bundles_moved_again:
         effects.append(f"bundles moved more than once: {score.bundles_moved_again:,}")
     if score.brokers_overshot:

@@ -41,7 +41,7 @@ def render_html(page: ReportPage) -> str:
     tenants = len(page.tenants)
     page = cut_for_readers(page, _BROKERS_LISTED)
     template = _environment().get_template("report.html")
-    has_chart = any(row.before_ratio is not None and row.after_ratio is not None for row in page.brokers.rows)
+    has_chart = any(row.before_ratio is not None and row.after_ratio is not None for row in charted.rows)
     options = page.options if page.options is not None and page.options.tradeoffs else None
     return template.render(
         page=page,
@@ -60,7 +60,7 @@ def render_html(page: ReportPage) -> str:
         PINS_TITLE=PINS_TITLE,
         charted=charted,
         tenants_total=tenants,
-        shared_suffix=shared_suffix([row.id for row in page.brokers.rows]),
+        shared_suffix=shared_suffix([row.id for row in charted.rows]),
     )
 
 

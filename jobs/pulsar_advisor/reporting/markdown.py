@@ -10,7 +10,7 @@ from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.reporting.cut import cut_for_readers
 from pulsar_advisor.reporting.figures import count, message_rate, percent, sentence, throughput
 from pulsar_advisor.reporting.futures import HEADINGS, cells
-from pulsar_advisor.reporting.page import CombinationRow, ReportPage
+from pulsar_advisor.reporting.page import ReportPage
 from pulsar_advisor.reporting.steps import StepView
 from pulsar_advisor.reporting.upgrade import FINDINGS_TITLE, PINS_TITLE
 
@@ -143,6 +143,7 @@ def _brokers(page: ReportPage) -> Iterator[str]:
         ),
     )
     yield from _cut(len(page.brokers.rows), page.brokers.total, "broker")
+    yield from ("", f"Predicted: after {text(page.brokers.predicted_after)}.")
     for line in page.brokers.thresholds:
         yield from ("", f"{line.label.capitalize()}: {percent(line.ratio)}.")
 
@@ -153,6 +154,10 @@ def _range(expected: tuple[float, float] | None) -> str:
 
 def _hot(page: ReportPage) -> Iterator[str]:
     yield from _section("Who makes each broker hot")
+    shown = page.hot[:_HOT_BROKERS]
+    if not any(hot.bundles for hot in shown):
+        yield "No bundle with traffic."
+        return
     yield from _table(
         ("Broker", "Bundle", ">messages", ">of broker", ">throughput", ">of broker", "In plan"),
         (
@@ -165,11 +170,11 @@ def _hot(page: ReportPage) -> Iterator[str]:
                 percent(share.throughput_share),
                 share.step or "",
             )
-            for hot in page.hot[:_HOT_BROKERS]
+            for hot in shown
             for share in hot.bundles[:_HOT_BUNDLES]
         ),
     )
-    yield from _cut(len(page.hot[:_HOT_BROKERS]), page.brokers.total, "broker")
+    yield from _cut(len(shown), page.brokers.total, "broker")
 
 
 def _steps(page: ReportPage) -> Iterator[str]:
@@ -279,11 +284,12 @@ def _whats_next(page: ReportPage) -> Iterator[str]:
     if len(page.next.cycles) > 1:
         yield ""
         yield from _table(
-            (">cycle", ">unloads", ">highest usage", ">standard deviation"),
+            (">cycle", ">unloads", ">splits", ">highest usage", ">standard deviation"),
             (
                 (
                     str(cycle.cycle or "now"),
                     f"{cycle.unloads:,}",
+                    f"{cycle.splits:,}",
                     percent(cycle.maximum_ratio),
                     percent(cycle.standard_deviation_ratio),
                 )
@@ -321,26 +327,21 @@ def _upgrade(page: ReportPage) -> Iterator[str]:
         yield from ("", f"{PINS_TITLE}:", "", "```", *map(plain, upgrade.pins), "```")
 
 
-def _note(row: CombinationRow) -> str:
-    alike = f"The same {'steps' if row.steps else 'answer'}: {'; '.join(row.alike)}" if row.alike else ""
-    dominated = f"Dominated by {row.dominated_by}" if row.dominated_by else ""
-    return " ".join(sentence(part) for part in (row.note, dominated, alike) if part)
-
-
 def _combinations(page: ReportPage) -> Iterator[str]:
     yield from _section("Strategies compared")
     yield from _table(
         ("Shedder", "Placement", ">unloads", ">splits", ">highest usage", ">standard deviation", ">moved", "Note"),
         (
             (
-                f"**{text(row.shedder)}** (advised)" if row.advised else text(row.shedder),
+                (f"**{text(row.shedder)}** (advised)" if row.advised else text(row.shedder))
+                + " (configured)" * row.configured,
                 text(row.placement),
                 f"{row.unloads:,}",
                 f"{row.splits:,}",
                 f"{percent(row.maximum_before)} → {percent(row.maximum_after)}",
                 f"{percent(row.standard_deviation_before)} → {percent(row.standard_deviation_after)}",
                 throughput(row.moved_throughput_bytes_per_s),
-                text(_note(row)),
+                text(row.remark),
             )
             for row in page.combinations
         ),

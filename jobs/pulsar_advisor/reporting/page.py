@@ -31,7 +31,7 @@ from pulsar_advisor.reporting.brokers import (
     thresholds_of,
 )
 from pulsar_advisor.reporting.disturbance import Disturbance, TakesS, Tenant, disturbance_of, tenants_of
-from pulsar_advisor.reporting.figures import count, moment
+from pulsar_advisor.reporting.figures import count, moment, sentence
 from pulsar_advisor.reporting.futures import effect_sentence
 from pulsar_advisor.reporting.options import Options, options_of
 from pulsar_advisor.reporting.steps import StepList, step_lists
@@ -72,6 +72,19 @@ class CombinationRow:
     advised: bool
     configured: bool
     """Whether the cluster is configured for this combination."""
+
+    @property
+    def remark(self) -> str:
+        """What else there is to say of it; empty without anything."""
+        left_out = count(self.not_executable, "more step" if self.steps else "step") + " can't be carried out"
+        same = f"The same {'steps' if self.steps else 'answer'}: {'; '.join(self.alike)}"
+        parts = (
+            self.note,
+            left_out * bool(self.not_executable),
+            f"Dominated by {self.dominated_by}" * bool(self.dominated_by),
+            same * bool(self.alike),
+        )
+        return " ".join(map(sentence, filter(None, parts)))
 
 
 @dataclass(frozen=True)
@@ -177,7 +190,9 @@ def build_page(
         view=state.view,
         verdict=verdict_of(advised, reference, recommendation, trust, root_url, dag),
         findings=_by_severity(recommendation.findings),
-        brokers=broker_table(rows, reference, thresholds_of(reference, settings) if reference else ()),
+        brokers=broker_table(
+            rows, reference, thresholds_of(reference, settings) if reference else (), is_advised=advised is not None
+        ),
         hot=hot_brokers(state, rows, advised),
         disturbance=disturbance_of(state, advised, takes_s),
         tenants=tenants_of(state, advised),
@@ -210,12 +225,13 @@ def build_page(
 def _figures(plan: Plan | None) -> tuple[Fact, ...]:
     if plan is None:
         return ()
-    shown = {
-        name: f"{value:,.4g}" if isinstance(value, float) else value for name, value in plan.decision.figures.items()
-    }
-    return tuple(
-        Fact(name.replace("_", " "), "not finite" if value is None else str(value)) for name, value in shown.items()
-    )
+    return tuple(Fact(name.replace("_", " "), _figure(value)) for name, value in plan.decision.figures.items())
+
+
+def _figure(value: float | str | None) -> str:
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return "not finite" if value is None else str(value)
 
 
 def _advised(digest: str | None, plan: Plan | None) -> Plan | None:

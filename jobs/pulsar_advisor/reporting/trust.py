@@ -11,6 +11,8 @@ from pulsar_advisor.planning.advice.coverage import Coverage as JudgedCoverage
 from pulsar_advisor.reporting.figures import count, percent
 
 EXAMPLES_SHOWN: Final = 5
+_LEAST_SHOWN: Final = 0.0005
+"""The least share that isn't written as zero."""
 _SEVERITIES: Final = ("critical", "warning", "info")
 
 
@@ -103,10 +105,12 @@ def _coverage(judged: JudgedCoverage) -> Coverage:
         sentence = judged.sentence
     elif ratio is None:
         sentence = "The share of the load that could be judged is not known."
-    elif ratio >= 1 and not left_out:
+    elif ratio >= 1:
         sentence = "All of the load could be judged."
     else:
-        sentence = f"{percent(1 - ratio)} of the load could not be judged."
+        sentence = (
+            f"{percent(1 - ratio) if ratio < 1 - _LEAST_SHOWN else 'Less than 0.1%'} of the load could not be judged."
+        )
     if left_out:
         sentence += f" Left out: {', '.join(left_out)}."
     return Coverage(ratio, brokers, namespaces, bundles, sentence, judged.why)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -14,7 +15,7 @@ from pulsar_advisor.model.strategy.entry import combination
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.recommendation.endings import sheds_nothing
 from pulsar_advisor.reporting.figures import percent
-from pulsar_advisor.reporting.futures import Future, does, futures, notes, table
+from pulsar_advisor.reporting.futures import Future, futures, notes, table, they_do
 
 _SET_BY: Final = {"dynamic": "set dynamically", "file": "set in the configuration", "default": "never set"}
 FINDINGS_TITLE: Final = "What `lint` would find afterwards"
@@ -112,7 +113,8 @@ def upgrade_lines(section: UpgradeSection, width: int) -> Iterator[str]:
 def _headline(preview: UpgradePreview) -> str:
     before, after = preview.before, preview.after
     upgrade = f"Upgrading Pulsar {before.release} to {preview.to}"
-    if not preview.to.startswith(preview.judged_as):  # a milestone is judged as its release
+    # A milestone is judged as its release.
+    if preview.judged_as and not re.match(rf"{re.escape(preview.judged_as)}(?!\d)", preview.to):
         upgrade = f"{upgrade}, judged as {preview.judged_as},"
     stays = (before.shedder, before.placement) == (after.shedder, after.placement)
     replaces = f"replaces {_strategies(before)} by {_strategies(after)}"
@@ -132,8 +134,8 @@ def _sentences(preview: UpgradePreview) -> Iterator[str]:
     before, after, pinned = preview.before, preview.after, preview.pinned
     if off := sheds_nothing(before.switched_off_by):
         yield f"{off}. What follows is what it would do, switched on."
-    yield f"Today, with {before.release}: {does(before.scores[0], _strategies(before))}."
-    yield f"With {preview.to}: {does(after.scores[0], _strategies(after))}."
+    yield f"Today, with {before.release}: {they_do(before.scores, _strategies(before))}."
+    yield f"With {preview.to}: {they_do(after.scores, _strategies(after))}."
     shapes = [_shape(balancer.after_restart) for balancer in (before, after)]
     if all(shapes):
         yield (

@@ -17,7 +17,7 @@ from pulsar_advisor.reporting.accuracy import accuracy
 from pulsar_advisor.reporting.figures import count, sentence
 from pulsar_advisor.reporting.trust import Trust
 
-_SOURCES_NAMED: Final = 3
+_CHECKS_NAMED: Final = 3
 
 
 @dataclass(frozen=True)
@@ -151,8 +151,11 @@ def _headline(
     if kind == "not_fit" and trust.success:
         return recommendation.advice.sentence
     if kind == "not_fit":
-        titles = [check.title for check in (*trust.not_evaluated, *trust.failed) if check.severity == "critical"]
-        return f"No advice: the data must not be used. {'; '.join(titles[:_SOURCES_NAMED])}"
+        # A title says what holds when the check passes.
+        failed = [check.title for check in (*trust.not_evaluated, *trust.failed) if check.severity == "critical"]
+        more = len(failed) - _CHECKS_NAMED
+        shown = [*failed[:_CHECKS_NAMED], *([count(more, "more check")] if more > 0 else [])]
+        return f"No advice: the data must not be used. Did not pass: {sentence('; '.join(shown))}"
     if plan is not None and plan.goal is not None:
         return recommendation.advice.sentence
     if plan is None or kind == "nothing":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pulsar_advisor.documents.recommendation import Foresight
 from pulsar_advisor.reporting.figures import count, percent
-from pulsar_advisor.reporting.futures import own_sentence
+from pulsar_advisor.reporting.futures import between, doubt, own_sentence
 from pulsar_advisor.simulation.foresight import CycleSeen, Undone
 
 
@@ -51,20 +51,24 @@ def interference_sentence(plan: Undone, cycles: int, switched_off_by: Sequence[s
 
 def _interference(plan: Undone, cycles: int) -> str:
     number = count(plan.plan_bundles, "bundle")
-    highest = percent(plan.last_usage_maximum_ratio)
+    highest = f"the busiest broker at {percent(plan.last_usage_maximum_ratio)}{between(plan)}"
+    end = (
+        f"end with {highest}{doubt(plan)}"
+        if plan.ended == "settled"
+        else f"not settle by cycle {cycles}, with {highest}"
+    )
+    if plan.ended == "repeats":
+        end = f"go round, with {highest} in cycle {plan.cycles}"
     if not plan.happens:
         return f"Pulsar's own balancer would do nothing for {cycles} cycles"
     if not plan.moved_again:
         where = "where it is" if plan.plan_bundles == 1 else "where they are"
         acts = [f"unload {count(plan.bundles, 'other bundle')}"] * bool(plan.bundles)
         acts += [f"split {count(plan.splits, 'bundle')}"] * bool(plan.splits)
-        return (
-            f"Pulsar's own balancer would leave its {number} {where}, {', '.join(acts)} and end with the busiest "
-            f"broker at {highest}"
-        )
+        return f"Pulsar's own balancer would leave its {number} {where}, {', '.join(acts)} and {end}"
     again, back = plan.moved_again, plan.moved_back
     where = "back" if back == again else f"again, {back:,} of them back" if back else "again"
     return (
         f"Pulsar's own balancer would undo part of it: from cycle {plan.first_cycle} on it would move "
-        f"{again:,} of the plan's {number} {where}, and end with the busiest broker at {highest}"
+        f"{again:,} of the plan's {number} {where}, and {end}"
     )

@@ -147,6 +147,11 @@ class Ending:
         return bool(self.unloads or self.splits)
 
     @property
+    def worst(self) -> Ended:
+        """How it ends at the worst of what is known of the base loads."""
+        return self.worst_ended or self.ended
+
+    @property
     def maximum_range_ratio(self) -> tuple[float, float]:
         """Least and greatest usage of the busiest broker at the end."""
         likely = self.last_usage_maximum_ratio

@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from unit.reporting.skewed import BROKERS, QUARTERS, huge_inputs, skewed_inputs
+from pulsar_advisor.documents.recommendation import Advice
+from pulsar_advisor.reporting.brokers import broker_rows, hot_brokers
+from unit.reporting.skewed import BROKERS, QUARTERS, balanced_inputs, huge_inputs, skewed_inputs
 
 
 def test_brokers_are_sorted_by_usage() -> None:
@@ -53,3 +55,44 @@ def test_every_broker_is_there_with_what_it_owns() -> None:
     page = inputs.page()
     assert (len(page.brokers.rows), page.brokers.total, len(page.hot)) == (120, 120, 120)
     assert sum(hot.bundles_total for hot in page.hot) == int((inputs.state.bundles.owner >= 0).sum())
+
+
+def test_the_resource_that_decides_is_that_of_the_plan_whatever_its_weight() -> None:
+    page = skewed_inputs().page()
+    assert {hot.decided_by for hot in page.hot} == {"CPU"}
+    inputs = skewed_inputs()
+    usage = inputs.state.brokers.usage.copy()
+    usage[:, 0] /= 2  # what plans start from is not always what was reported
+    reported = replace(inputs.state, brokers=replace(inputs.state.brokers, usage=usage))
+    assert {row.deciding_resource for row in replace(inputs, state=reported).page().brokers.rows} == {"cpu"}
+
+
+def test_brokers_that_were_set_aside_are_in_no_figure_of_the_spread() -> None:
+    inputs = skewed_inputs()
+    brokers = inputs.state.brokers
+    complete = np.array([row != 3 for row in range(len(brokers))])
+    page = replace(inputs, state=replace(inputs.state, brokers=replace(brokers, complete=complete))).page()
+    counted = [row.before_ratio for row in page.brokers.rows if row.complete]
+    assert page.brokers.before.minimum == min(counted, key=lambda ratio: ratio or 0.0)
+
+
+def test_a_step_that_can_not_be_carried_out_is_not_in_the_plan_of_a_bundle() -> None:
+    inputs = skewed_inputs()
+    first, *others = inputs.plans[0].steps
+    plan = inputs.plans[0].model_copy(update={"steps": (first.model_copy(update={"executable": False}), *others)})
+    state = inputs.state
+    shares = hot_brokers(state, broker_rows(state, plan), plan)[0].bundles
+    assert {share.name: share.step for share in shares}[first.bundle_name] is None
+
+
+def test_a_prediction_names_the_plan_that_is_not_advised() -> None:
+    inputs = skewed_inputs()
+    assert inputs.page().brokers.predicted_after == "the plan"
+    unadvised = inputs.recommendation.model_copy(
+        update={"advice": Advice(plan=None, digest=None, sentence="Do nothing.")}
+    )
+    page = replace(inputs, recommendation=unadvised).page()
+    assert page.brokers.predicted_after == (
+        "the plan of ThresholdShedder with LeastLongTermMessageRate, which is not advised"
+    )
+    assert balanced_inputs().page().brokers.predicted_after == "nothing is done"

@@ -74,3 +74,14 @@ def test_the_axis_has_a_tick_at_each_threshold_and_none_too_close_to_another(
     thresholds: list[float], gap: float, ticks: list[float]
 ) -> None:
     assert _ticks(thresholds, 1.0, gap) == ticks
+
+
+def test_what_is_said_of_doing_nothing_holds_though_a_plan_disturbs_nothing() -> None:
+    options = skewed_inputs().page().options
+    assert options is not None
+    nothing = next(one for one in options.tradeoffs if one.name == "do nothing")
+    free = replace(nothing, name="A with B", maximum_ratio=0.4)
+    chosen = replace(options, tradeoffs=(free, replace(nothing, on_front=False)))
+    assert "Without a plan it is at 91.0%. A with B reaches the lowest, 40.0%" in tradeoff_text(chosen)
+    alone = replace(options, tradeoffs=(nothing,))
+    assert "Do nothing reaches the lowest, 91.0%" in tradeoff_text(alone)

@@ -42,3 +42,9 @@ def test_every_step_has_its_line_however_many_there_are() -> None:
     page = skewed_inputs().page()
     many = replace(page.unloads, shown=page.unloads.shown[:1] * 500, total=500)
     assert len(list(csv_lines(replace(page, unloads=many)))) == 1 + 500 + page.splits.total
+
+
+def test_a_step_that_can_not_be_carried_out_has_no_effect() -> None:
+    rows = list(csv.DictReader(io.StringIO("".join(csv_lines(skewed_inputs().page())))))
+    left_out = next(row for row in rows if row["executable"] == "false")
+    assert {text for column, text in left_out.items() if column.endswith("_ratio")} == {""}

@@ -64,3 +64,8 @@ def test_the_tenants_have_all_of_the_load_and_all_of_the_disturbance() -> None:
 
 def test_without_a_plan_no_tenant_is_disturbed() -> None:
     assert all(one.topics == one.clients == one.unloads == 0 for one in tenants_of(skewed_inputs().state, None))
+
+
+def test_one_topic_closes_and_one_client_connects() -> None:
+    said = " ".join(Disturbance(1, 10.0, 1, 1, 5.0, "step-001", 1, 1).sentences).replace("\u00a0", " ")
+    assert "1 topic with 5.00 B/s closes, one bundle after the other, and 1 client connects again" in said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.reporting.figures import change, count, message_rate, percent, sentence, throughput
+from pulsar_advisor.reporting.figures import UNKNOWN, change, count, message_rate, percent, sentence, throughput
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,8 @@ def test_a_count_agrees_with_its_noun() -> None:
 
 def test_a_sentence_gets_one_full_stop() -> None:
     assert (sentence("Done"), sentence("Done.")) == ("Done.", "Done.")
+
+
+@pytest.mark.parametrize("figure", [None, float("nan"), float("inf")])
+def test_a_figure_that_is_no_number_is_unknown(figure: float | None) -> None:
+    assert {percent(figure), message_rate(figure), throughput(figure)} == {UNKNOWN}

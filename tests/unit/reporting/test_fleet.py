@@ -3,6 +3,7 @@
 from typing import Any
 
 from pulsar_advisor.reporting.fleet import FleetRow, render_fleet, worst_first
+from unit.reporting.reading import read
 
 
 def row(cluster: str, now: float | None = 0.5, **more: Any) -> FleetRow:
@@ -53,3 +54,9 @@ def test_a_cluster_without_a_day_is_listed() -> None:
 
 def test_an_empty_root_says_what_to_do() -> None:
     assert "pulsar-advisor capture" in render_fleet([], 28)
+
+
+def test_one_day_and_one_snapshot_are_singular() -> None:
+    text = read(render_fleet([row("calm", snapshots=1, fit=1)], 1)).text.replace("\u00a0", " ")
+    assert "1 Pulsar cluster, the last 1 day " in text
+    assert "1 of 1 snapshot fit" in text

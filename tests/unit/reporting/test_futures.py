@@ -40,6 +40,22 @@ def test_runs_with_other_seeds_are_one_line_with_ranges() -> None:
 def test_runs_that_end_differently_are_counted() -> None:
     rows = [score(seed=0), score(seed=1, ended="repeats"), score(seed=2)]
     assert futures(rows, OWN)[0].ends == "settles in 2 of 3 runs, goes round in 1 of 3 runs"
+    failed = not_simulated(OWN.shedder, "none")
+    assert futures([rows[0], failed], OWN)[0].ends == "settles in 1 of 2 runs, could not be simulated in 1 of 2 runs"
+
+
+def test_runs_that_may_end_worse_say_so() -> None:
+    rows = [score(seed=0), score(seed=1, worst_ended="repeats"), score(seed=2, worst_ended="unfinished")]
+    assert futures(rows, OWN)[0].ends == "settles in cycle 2; may go round"
+    idle = score(unloads=0, settles_in_cycles=0, worst_ended="repeats")
+    assert futures([idle, idle], OWN)[0].ends == "nothing happens; may go round"
+    assert "as it is, or go round, by how much CPU goes" in plain(own_sentence([idle], OWN))
+
+
+def test_a_sentence_about_one_of_several_runs_that_differ_says_so() -> None:
+    alike, other = [score(seed=0), score(seed=1)], score(seed=2, unloads=5)
+    assert own_sentence(alike, OWN) == own_sentence(alike[:1], OWN)
+    assert ", in the first of 3 runs, would settle in cycle 2" in plain(own_sentence([*alike, other], OWN))
 
 
 def test_how_one_run_ends_in_words() -> None:
@@ -126,4 +142,4 @@ def test_splits_are_something_that_happens() -> None:
     alone = score(unloads=0, splits=3)
     [future] = futures([alone], OWN)
     assert plain(future.ends) == "settles in cycle 2 (1 min)"
-    assert "; bundles split: 3." in plain(own_sentence([alone], OWN))
+    assert "(1 min): after 3 splits the busiest broker is at 60.0%" in plain(own_sentence([alone], OWN))

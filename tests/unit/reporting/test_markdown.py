@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -52,3 +53,9 @@ def test_sentences_hold_no_markup(value: str, escaped: str) -> None:
 @pytest.mark.parametrize(("value", "span"), [("a", "`a`"), ("a`b", "``a`b``"), ("`a", "`` `a ``"), ("a|b", "`a\\|b`")])
 def test_names_are_code_whatever_they_hold(value: str, span: str) -> None:
     assert code(value) == span
+
+
+def test_brokers_without_traffic_have_no_empty_table() -> None:
+    page = skewed_inputs().page()
+    idle = tuple(replace(hot, bundles=(), bundles_total=0) for hot in page.hot)
+    assert "## Who makes each broker hot\n\nNo bundle with traffic.\n" in render_markdown(replace(page, hot=idle))

@@ -111,3 +111,12 @@ def test_a_plan_without_steps_counts_as_nothing_to_do() -> None:
     page = replace(inputs, plans=(plan,), recommendation=recommendation).page()
     assert page.verdict.kind == "nothing"
     assert page.unloads.total == 0
+
+
+def test_large_figures_of_a_shedder_have_all_their_digits() -> None:
+    inputs = skewed_inputs()
+    figures = {"rate": 1234567.8, "mean_usage_ratio": 0.48123, "limit": None}
+    plan = inputs.plans[0]
+    plan = plan.model_copy(update={"decision": plan.decision.model_copy(update={"figures": figures})})
+    page = replace(inputs, plans=(plan,), recommendation=recommendation_of((plan,))).page()
+    assert [fact.value for fact in page.figures] == ["1,234,568", "0.4812", "not finite"]

@@ -51,3 +51,10 @@ def test_excluded_names_are_counted() -> None:
 def test_coverage_says_what_share_could_not_be_judged(coverage: dict[str, Any], sentence: str) -> None:
     found = trust_of(validation_of(), covering(**coverage)).coverage.sentence
     assert found.replace("\u00a0", " ") == sentence
+
+
+def test_a_share_too_small_to_be_written_is_not_written_as_zero() -> None:
+    found = trust_of(validation_of(), covering(judged_ratio=0.9999)).coverage.sentence
+    assert found == "Less than 0.1% of the load could not be judged."
+    left_out = trust_of(validation_of(), covering(excluded_bundles=1)).coverage.sentence
+    assert left_out.replace("\u00a0", " ") == "All of the load could be judged. Left out: 1 bundle."

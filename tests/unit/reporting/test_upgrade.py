@@ -123,3 +123,12 @@ def test_a_report_has_the_section_if_a_preview_was_made() -> None:
     for text in (html, markdown):
         assert "Upgrade to 5.0.1" in text
         assert "maxUnloadPercentage=0.2" in text
+
+
+def test_a_release_whose_number_begins_like_another_is_no_milestone_of_it() -> None:
+    def headline(to: str, judged_as: str) -> str:
+        return upgrade_section(preview().model_copy(update={"to": to, "judged_as": judged_as})).headline
+
+    assert "to 4.0.80, judged as 4.0.8," in headline("4.0.80", "4.0.8")
+    assert "judged as" not in headline("5.0.0-M1", "5.0.0")
+    assert "judged as" not in headline("5.0.1", "")

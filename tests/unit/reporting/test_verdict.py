@@ -17,6 +17,7 @@ from unit.reporting.skewed import (
     Inputs,
     balanced_inputs,
     bundle_row,
+    check,
     checks_of,
     make_plan,
     quiet_plan,
@@ -24,6 +25,7 @@ from unit.reporting.skewed import (
     skewed_inputs,
     skewed_settings,
     skewed_state,
+    validation_of,
 )
 
 
@@ -209,3 +211,11 @@ def test_a_plan_for_the_rest_comes_after_what_could_not_be_judged() -> None:
     verdict = too_little_judged(skewed_inputs(), None).page().verdict
     assert verdict.kind == "act"
     assert verdict.headline.startswith("Too little can be judged: a is silent. For the rest: Unload ")
+
+
+def test_a_check_that_did_not_pass_is_not_stated_as_true() -> None:
+    failed = [check(f"a.{name}", f"{name} holds", severity="critical", success=False) for name in "ABCDE"]
+    inputs = replace(skewed_inputs(), validation=validation_of(*failed))
+    assert headline(inputs.page().verdict) == (
+        "No advice: the data must not be used. Did not pass: A holds; B holds; C holds; 2 more checks."
+    )

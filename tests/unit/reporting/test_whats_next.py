@@ -128,3 +128,20 @@ def test_a_dominated_combination_is_marked() -> None:
     page = replace(inputs, recommendation=recommendation).page()
     assert ">dominated</span>" in render_html(page)
     assert "Dominated by AvgShedder with AvgShedder" in render_markdown(page)
+
+
+def test_a_balancer_that_does_not_come_to_rest_ends_with_nothing() -> None:
+    def says(**given: Any) -> str:
+        return plain(interference_sentence(replace(UNDONE, **given), 60))
+
+    assert "and not settle by cycle 60, with the busiest broker at 50.0%." in says(ended="unfinished")
+    assert "and go round, with the busiest broker at 50.0% in cycle 9." in says(ended="repeats", cycles=9)
+    assert "and end with the busiest broker at 50.0%, or go round, by" in says(worst_ended="repeats")
+    assert "at 50.0% (48.0% to 60.0%, by" in says(lowest_maximum_ratio=0.48, highest_maximum_ratio=0.6)
+
+
+def test_cycles_in_which_bundles_are_only_split_show_that() -> None:
+    page = skewed_inputs().page()
+    acting = (CycleSeen(0, 0, 0.67, 0.1), CycleSeen(3, 0, 0.67, 0.1, splits=7))
+    document = render_markdown(replace(page, next=whats_next(foresight(acting=acting))))
+    assert "| 3 | 0 | 7 | 67.0% | 10.0% |" in document

@@ -66,6 +66,7 @@ function sortable(table) {
       heading.ariaSort = order;
       groups.sort(([one], [two]) => {
         const [left, right] = [key(one, column, numeric), key(two, column, numeric)];
+        if (!numeric) return sign * left.localeCompare(right, "en", { numeric: true });
         return sign * (left < right ? -1 : left > right ? 1 : 0);
       });
       table.tBodies[0].append(...groups.flat());
