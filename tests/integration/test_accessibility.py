@@ -77,6 +77,19 @@ def test_a_click_on_a_heading_sorts_its_table_and_rows_that_explain_others_follo
     assert all(len(re.findall("Sent only if|Can't be carried out", text)) == len(steps[2]) for text in found)
 
 
+def test_numbers_in_a_text_sort_as_numbers(browser: Browser, tmp_path: Path) -> None:
+    with browser.new_context(viewport=WIDE) as context:
+        page = context.new_page()
+        page.goto(_file(balanced_inputs(), tmp_path))
+        table = page.get_by_role("group", name="Strategies compared")
+        cells = table.locator("tbody tr:not(.why) td:nth-child(5)")
+        cells.first.evaluate("cell => { cell.textContent = '10.0%'; }")
+        cells.last.evaluate("cell => { cell.textContent = '9.5%'; }")
+        table.get_by_role("button", name="Highest usage").click()
+
+        assert cells.all_inner_texts() == ["9.5%", "10.0%"]
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_nothing_is_loaded_no_script_fails_and_a_telephone_need_not_scroll_sideways(
     name: str, browser: Browser, tmp_path: Path

@@ -65,7 +65,8 @@ def usage_chart(table: BrokerTable, width: int, label_width: int) -> str:
     known = [row for row in table.rows if row.before_ratio is not None and row.after_ratio is not None]
     suffix = shared_suffix([row.id for row in table.rows])
     bars = [_bar(row, suffix) for row in known]
-    top = max([1.0, *(max(row.before_ratio or 0.0, row.after_ratio or 0.0) for row in known)])
+    usage = (max(row.before_ratio or 0.0, row.after_ratio or 0.0) for row in known)
+    top = max([1.0, *usage, *(threshold.ratio for threshold in table.thresholds)])
     scale = {"domain": [0, top], "nice": False, "zero": True}
     broker = {"field": "broker", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": label_width}}
     ticks = _ticks([threshold.ratio for threshold in table.thresholds], top, _TICK_GAP / width * top)
@@ -90,10 +91,10 @@ def usage_chart(table: BrokerTable, width: int, label_width: int) -> str:
 
 
 def _ticks(thresholds: Sequence[float], top: float, gap: float) -> list[float]:
-    """A tick at each threshold within the chart, and at every fifth of 100 % that is far enough from all others."""
+    """A tick at each threshold, and at every fifth of 100 % that is far enough from all others."""
     ticks: list[float] = []
     for ratio in (*thresholds, *(fifth / 5 for fifth in range(math.floor(top * 5) + 1))):
-        if ratio <= top and all(abs(ratio - other) >= gap for other in ticks):
+        if all(abs(ratio - other) >= gap for other in ticks):
             ticks.append(ratio)
     return sorted(ticks)
 

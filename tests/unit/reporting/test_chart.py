@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from pulsar_advisor.reporting.brokers import Threshold
 from pulsar_advisor.reporting.chart import _ticks, shared_suffix, tradeoff_chart, tradeoff_text, usage_chart
 from unit.reporting.skewed import hostile_inputs, skewed_inputs
 
@@ -67,7 +68,6 @@ def test_the_drawing_refers_to_nothing_outside() -> None:
         ([0.85], 0.06, [0.0, 0.2, 0.4, 0.6, 0.85, 1.0]),
         ([0.85, 0.58], 0.06, [0.0, 0.2, 0.4, 0.58, 0.85, 1.0]),
         ([0.85], 0.24, [0.0, 0.4, 0.85]),
-        ([1.4], 0.06, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
     ],
 )
 def test_the_axis_has_a_tick_at_each_threshold_and_none_too_close_to_another(
@@ -85,3 +85,10 @@ def test_what_is_said_of_doing_nothing_holds_though_a_plan_disturbs_nothing() ->
     assert "Without a plan it is at 91.0%. A with B reaches the lowest, 40.0%" in tradeoff_text(chosen)
     alone = replace(options, tradeoffs=(nothing,))
     assert "Do nothing reaches the lowest, 91.0%" in tradeoff_text(alone)
+
+
+def test_a_threshold_above_all_usage_is_within_the_drawing() -> None:
+    table = skewed_inputs().page().brokers
+    svg = ElementTree.fromstring(usage_chart(replace(table, thresholds=(Threshold("mean + 15%", 1.1),)), 400, 200))
+    (label,) = [element for element in svg.iter("text") if element.text == "mean + 15%"]
+    assert "translate(400," in label.attrib["transform"]
