@@ -54,8 +54,7 @@ def require_trusted_snapshot(cluster: str, snapshot: str) -> str:
         result = read_validation(root, snapshot)
         is_newest = _is_newest(root, snapshot)
     if not result.success:
-        failed = [check.title for check in result.results if check.severity == "critical" and not check.success]
-        raise AirflowFailException(f"snapshot {snapshot} must not be used: {'; '.join(failed)}")
+        raise AirflowFailException(f"snapshot {snapshot} must not be used; {result.stopped_by}")
     if is_newest:
         measured("failed_checks", sum(not check.success for check in result.results), cluster)
         age_measured(snapshot, cluster)

@@ -262,7 +262,7 @@ def check_lines(result: Validation) -> Iterator[str]:
     failed = [check for check in result.results if not check.success]
     for check in failed:
         if check.error is None:
-            yield f"{check.severity:<9} {check.check}: {check.title} ({count(check.failed_rows, 'row')})"
+            yield f"{check.severity:<9} {check.check} failed for {count(check.failed_rows, 'row')}: {check.title}"
     for (table, error), number in not_evaluated(failed).items():
         yield f"critical  {table}: {count(number, 'check')} could not be evaluated: {error}"
     yield f"{len(result.results) - len(failed)} of {len(result.results)} checks passed"

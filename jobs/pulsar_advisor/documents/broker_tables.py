@@ -75,10 +75,11 @@ class PlannedUsage(Part):
         """In words, with the busiest brokers."""
         weights = ", ".join(f"{_words(resource)} {weight:g}" for resource, weight in self.weights.items())
         shown = [f"{broker} {ratio:.1%}" for broker, ratio in self.usage_ratios.items() if ratio is not None]
-        more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+        named = ", ".join(shown[:_SHOWN]) or "the usage of no broker is known"
+        more = f" and {len(shown) - _SHOWN:,} more" if len(shown) > _SHOWN else ""
         return (
             f"MAX % leaves the heap (MEMORY %) out and is unweighted, as brokers report it. Plans weight the resources "
-            f"({weights}) and take the figures of the {self.view} view: {', '.join(shown[:_SHOWN])}{more}."
+            f"({weights}) and take the figures of the {self.view} view: {named}{more}."
         )
 
 

@@ -94,6 +94,12 @@ class Validation(Document):
     results: tuple[CheckResult, ...]
 
     @property
+    def stopped_by(self) -> str:
+        """The critical checks that did not pass, in words: a title says what holds if its check passes."""
+        titles = (result.title for result in self.results if result.severity == "critical" and not result.success)
+        return f"did not pass: {'; '.join(titles)}"
+
+    @property
     def set_aside_by(self) -> tuple[str, ...]:
         """The failed checks that set something aside."""
         return tuple(result.check for result in self.results if result.excluded)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pulsar_advisor.documents.recommendation import Foresight
 from pulsar_advisor.model.configuration.settings import is_dynamic
 from pulsar_advisor.planning.advice.options import Balancing, Cost
-from pulsar_advisor.recommendation.endings import ending
+from pulsar_advisor.recommendation.endings import ending, may
 from pulsar_advisor.simulation.scores import Ending
 from pulsar_advisor.simulation.trials import Trial
 
@@ -21,10 +21,11 @@ def balancing(foresight: Foresight, tried: Sequence[Trial], release: str) -> lis
     return [
         Balancing(
             change=(change := {**dict.fromkeys(switched_off_by, "true"), **wanted}),
-            ends=ending(score),
+            ends=ending(score) + (f", but may {otherwise}" if (otherwise := may(score)) else ""),
             settles=score.ended == "settled",
             first_maximum_ratio=score.first_usage_maximum_ratio,
             maximum_ratio=score.last_usage_maximum_ratio,
+            highest_maximum_ratio=score.highest_maximum_ratio,
             standard_deviation_ratio=score.last_usage_standard_deviation_ratio,
             cost=Cost(
                 unloads=score.unloads,

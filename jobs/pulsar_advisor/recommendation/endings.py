@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from pulsar_advisor.documents.recommendation import Foresight
 from pulsar_advisor.model.text.some_of import count
@@ -21,6 +22,15 @@ def ending(score: Ending) -> str:
     return f"settles in cycle {score.settles_in_cycles} ({minutes(score.settles_in_minutes or 0)})"
 
 
+_MAY: Final = {"repeats": "go round", "unfinished": "not settle"}
+
+
+def may(score: Ending) -> str:
+    """What it may do at the worst of what is known of the base loads, though it is likely to settle; empty without
+    that doubt: `go round`, `not settle`."""
+    return _MAY[score.worst] if score.ended == "settled" != score.worst else ""
+
+
 def done(score: Ending) -> str:
     """What one simulation unloads and splits until it ends; empty if it does nothing."""
     numbers = (score.unloads, "unload"), (score.splits, "split")
@@ -33,9 +43,11 @@ def by_itself(foresight: Foresight) -> ByItself:
     if off:
         return ByItself(False, f"{off}.")
     if own is None:
-        return ByItself(False, f"What Pulsar itself would do can't be simulated: {foresight.error}")
+        return ByItself(
+            False, f"What Pulsar itself would do can't be simulated: {str(foresight.error).removesuffix('.')}."
+        )
     does = f"{ending(own)} after {done(own)}" if own.happens else "does nothing either"
-    return ByItself(own.happens, f"Pulsar's own {own.shedder} {does}.")
+    return ByItself(own.happens, f"Pulsar's own {own.shedder} {does}{may(own) and f'; it may {may(own)}'}.")
 
 
 def sheds_nothing(switched_off_by: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pulsar_advisor.documents.simulation import NotSimulated, SimulatedScore, Strategies
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.recommendation.endings import done, ending, minutes, sheds_nothing
+from pulsar_advisor.recommendation.endings import done, ending, may, minutes, sheds_nothing
 from pulsar_advisor.reporting.figures import percent
 from pulsar_advisor.reporting.wrapping import wrapped
 from pulsar_advisor.simulation.scores import ENDINGS, Ending
@@ -123,18 +123,18 @@ def _future(shedder: str, what_if: str, runs: Sequence[Score]) -> Future:
 def _ends(judged: Sequence[SimulatedScore], runs: Sequence[Score]) -> str:
     if not judged:
         return f"could not be simulated: {runs[0].error}"
-    may = _may(max(judged, key=lambda run: ENDINGS.index(run.worst)))
+    doubted = _may(max(judged, key=lambda run: ENDINGS.index(run.worst)))
     if len(runs) == 1:
-        return ending(judged[0]) + may
+        return ending(judged[0]) + doubted
     number = Counter(run.ended for run in judged)
     cycles = [run.settles_in_cycles or 0 for run in judged if run.ended == "settled"]
     if number["settled"] == len(runs):
         if not any(run.happens for run in judged):
-            return f"nothing happens{may}"
-        return f"settles in cycle {_range(min(cycles), max(cycles))}{may}"
+            return f"nothing happens{doubted}"
+        return f"settles in cycle {_range(min(cycles), max(cycles))}{doubted}"
     words = {"settled": "settles", "repeats": "goes round", "unfinished": "does not settle"}
     numbers = [*((words[end], number[end]) for end in ENDINGS), ("could not be simulated", len(runs) - len(judged))]
-    return ", ".join(f"{what} in {how_often} of {len(runs)} runs" for what, how_often in numbers if how_often) + may
+    return ", ".join(f"{what} in {how_often} of {len(runs)} runs" for what, how_often in numbers if how_often) + doubted
 
 
 def effect_sentence(trial: Trial) -> str:
@@ -177,16 +177,12 @@ def between(score: Ending) -> str:
 
 def _may(score: Ending) -> str:
     """`doubt` in the words of a table."""
-    if not doubt(score):
-        return ""
-    return f"; may {_MAY[score.worst]}"
+    return f"; may {otherwise}" if (otherwise := may(score)) else ""
 
 
 def doubt(score: Ending) -> str:
     """That it may not settle although it is likely to; empty without that doubt."""
-    if score.ended != "settled" or score.worst == "settled":
-        return ""
-    return f", or {_MAY[score.worst]}, by how much CPU goes with messages"
+    return f", or {otherwise}, by how much CPU goes with messages" if (otherwise := may(score)) else ""
 
 
 _NARROW_RATIO: Final = 0.005

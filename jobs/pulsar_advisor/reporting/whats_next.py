@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pulsar_advisor.documents.recommendation import Foresight
-from pulsar_advisor.reporting.figures import count, percent
+from pulsar_advisor.reporting.figures import count, percent, sentence
 from pulsar_advisor.reporting.futures import between, doubt, own_sentence
 from pulsar_advisor.simulation.foresight import CycleSeen, Undone
 
@@ -30,7 +30,7 @@ def whats_next(foresight: Foresight | None) -> WhatsNext | None:
     if foresight is None:
         return None
     if foresight.error:
-        return WhatsNext((f"What happens next could not be simulated: {foresight.error}",), ())
+        return WhatsNext((sentence(f"What happens next could not be simulated: {foresight.error}"),), ())
     own, off = foresight.own, foresight.switched_off_by
     sentences = [own_sentence([own], own, off) or ""] if own else []
     if (plan := foresight.plan) is not None:

@@ -85,4 +85,4 @@ def of_validation(validation: Validation) -> str:
 def of_recommendation(made: Recommendation) -> str:
     """What `recommend` advises, in words."""
     plans = sum(one.plan is not None for one in made.combinations)
-    return f"{count(plans, 'plan')}; advice: {made.advice.plan or 'nothing to do'}"
+    return f"{count(plans, 'plan')}; advice: {made.advice.plan or made.advice.sentence}"

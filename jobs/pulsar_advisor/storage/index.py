@@ -111,8 +111,7 @@ def _read_row(root: Root, snapshot: str) -> SnapshotRow:
     judged = read_validation(root, snapshot)
     failed = [check for check in judged.results if not check.success]
     if not judged.success:
-        critical = "; ".join(check.title for check in failed if check.severity == "critical")
-        return row("unfit", f"must not be used: {critical}", len(failed))
+        return row("unfit", f"must not be used; {judged.stopped_by}", len(failed))
     if not root.is_written(snapshot, "recommend"):
         return row("unfinished", "validated; no recommendation", len(failed))
     made = read_recommendation(root, snapshot)

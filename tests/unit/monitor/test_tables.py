@@ -196,3 +196,8 @@ def test_the_maximum_is_said_to_be_unweighted_and_what_plans_start_from_is_named
         "b2:8080 70.0%, b3:8080 60.0%, b4:8080 50.0% and 2 more."
     )
     assert broker_tables(replace(load, planned=planned)).planned == planned
+
+
+def test_where_no_brokers_usage_is_known_that_is_said() -> None:
+    planned = PlannedUsage(view="fresh", weights={"cpu": 1.0}, usage_ratios={"b0:8080": None})
+    assert planned.sentence.endswith("the figures of the fresh view: the usage of no broker is known.")

@@ -7,6 +7,7 @@ from typing import Any
 import documents
 from pulsar_advisor.documents.recommendation import Foresight
 from pulsar_advisor.documents.simulation import SimulatedScore
+from pulsar_advisor.recommendation.balancing import balancing
 from pulsar_advisor.recommendation.endings import by_itself
 
 
@@ -29,8 +30,17 @@ def test_what_pulsar_does_by_itself_is_one_sentence() -> None:
     splitting = by_itself(foresight(score(unloads=0, splits=1)))
     assert splitting.sentence.endswith(" settles in cycle 2 (1 min) after 1 split.")
     assert by_itself(foresight(quiet)) == (False, "Pulsar's own ThresholdShedder does nothing either.")
+    doubted = by_itself(foresight(score(worst_ended="repeats"))).sentence
+    assert doubted.endswith(" settles in cycle 2 (1 min) after 2 unloads; it may go round.")
     assert by_itself(foresight(acting, switched_off_by=off)) == (
         False,
         "Pulsar itself sheds no load: loadBalancerSheddingEnabled=false.",
     )
     assert by_itself(foresight(None, error="No averages.")).sentence.endswith("can't be simulated: No averages.")
+
+
+def test_pulsars_balancer_as_an_option_holds_at_the_worse_end_too() -> None:
+    own = score(worst_ended="unfinished", lowest_maximum_ratio=0.5, highest_maximum_ratio=0.64)
+    [option] = balancing(foresight(own), (), "4.0.8")
+    assert option.ends == "settles in cycle 2 (1 min), but may not settle"
+    assert option.highest_maximum_ratio == option.merit.highest_maximum_ratio == 0.64

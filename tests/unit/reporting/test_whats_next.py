@@ -81,7 +81,7 @@ def test_of_a_balancer_that_is_switched_off_nothing_is_said_but_under_that_condi
 def test_why_nothing_could_be_simulated_is_said() -> None:
     found = whats_next(foresight(error="no load is known", own=None))
     assert found is not None
-    assert found.sentences == ("What happens next could not be simulated: no load is known",)
+    assert found.sentences == ("What happens next could not be simulated: no load is known.",)
 
 
 def test_recommendations_of_earlier_releases_have_no_such_section() -> None:

@@ -58,7 +58,10 @@ def test_every_stage_that_is_done_is_told(root: Root, recorded: str) -> None:
     write_file(root.folder("tables/result", recorded) / RESULT, normalized.content())
     results = (documents.check(severity="warning", success=False), documents.check(severity="critical"))
     write_file(root.folder("validation", recorded) / RESULT, documents.validation(*results).content())
+    made = documents.recommendation(plan=None, digest=None, sentence="No unload can be judged.")
+    write_file(root.folder("plans", recorded) / "recommendation.json", made.content())
     assert summary(root, recorded).stages == {
         "normalized": "87 rows, 0 problems",
         "validated": "fit for use; failed: 1 warning",
+        "recommended": "0 plans; advice: No unload can be judged.",
     }

@@ -142,3 +142,11 @@ def test_a_stage_does_not_fail_for_its_index(root: Root, caplog: pytest.LogCaptu
     (root.path / "index").write_text("a file where the folder should be")
     update_index(root, SNAPSHOTS[0])
     assert "is not up to date" in caplog.text
+
+
+def test_a_snapshot_that_must_not_be_used_is_not_said_to_hold_what_its_checks_ask(root: Root) -> None:
+    captured(root, SNAPSHOTS[0])
+    failed = documents.check(title="No bundle is owned by two brokers", severity="critical", success=False)
+    validation = documents.validation(failed, success=False)
+    write_file(root.folder("validation", SNAPSHOTS[0]) / RESULT, validation.content())
+    assert newest(root, 1)[0].sentence == "must not be used; did not pass: No bundle is owned by two brokers"

@@ -73,6 +73,8 @@ class Balancing:
     standard_deviation_ratio: float
     cost: Cost
     condition: str
+    highest_maximum_ratio: float | None = None
+    """At the worse end of the base loads; None where only the likely ones were simulated."""
 
     @property
     def gain_ratio(self) -> float:
@@ -84,7 +86,14 @@ class Balancing:
         """What speaks for it."""
         cost = self.cost
         disturbed = cost.topics + cost.producers + cost.consumers
-        return Merit(self.maximum_ratio, None, self.standard_deviation_ratio, cost.splits, disturbed, cost.unloads)
+        return Merit(
+            self.maximum_ratio,
+            self.highest_maximum_ratio,
+            self.standard_deviation_ratio,
+            cost.splits,
+            disturbed,
+            cost.unloads,
+        )
 
 
 def ranked_options(
@@ -177,7 +186,7 @@ def _of_balancing(one: Balancing, own: Configured) -> Option:
         maximum_ratio=one.maximum_ratio,
         standard_deviation_ratio=one.standard_deviation_ratio,
         gain_ratio=one.gain_ratio,
-        highest_maximum_ratio=None,
+        highest_maximum_ratio=one.highest_maximum_ratio,
         cost=one.cost,
         confidence=None,
         condition=one.condition,

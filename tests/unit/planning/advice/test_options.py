@@ -118,3 +118,9 @@ def test_a_plan_that_only_splits_comes_before_nothing() -> None:
 
 def test_without_figures_of_the_cluster_there_are_no_options() -> None:
     assert ranked_options([], OWN, [], FLOOR, None, OVERLOADED) == ()
+
+
+def test_the_worse_end_of_pulsars_balancer_is_that_of_its_option() -> None:
+    worst = replace(by_pulsar(0.5), highest_maximum_ratio=0.65)
+    first, _ = ranked_options([], OWN, [worst], FLOOR, NOW, OVERLOADED)
+    assert (first.kind, first.highest_maximum_ratio) == ("own_balancer", 0.65)
