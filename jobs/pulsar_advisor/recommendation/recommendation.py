@@ -19,7 +19,7 @@ from pulsar_advisor.planning.advice.compare import Score, advise, dominating, ra
 from pulsar_advisor.planning.advice.coverage import Coverage, coverage
 from pulsar_advisor.planning.advice.findings import Finding, findings
 from pulsar_advisor.planning.advice.goal_sentence import goal_sentence
-from pulsar_advisor.planning.advice.headline import advice_sentence, all_refused
+from pulsar_advisor.planning.advice.headline import advice_sentence, none_judged
 from pulsar_advisor.planning.advice.options import Option, ranked_options
 from pulsar_advisor.planning.kinds.goal_outcome import foretold_outcome
 from pulsar_advisor.planning.plans.deciding import deciding
@@ -55,7 +55,7 @@ def recommendation(
     settled = with_usage_of_rates(fit, earlier, base)  # what plans start from
     refused = _refusals(fit, settings, request)
     judged = coverage(state, settings.values, alone.published, alone.set_aside_by)
-    none_judged = all_refused((row.why_nothing for row in scores), [refusal.sentence for refusal in refused])
+    is_judged = not none_judged(scores, [refusal.sentence for refusal in refused])
     if of_goal is not None:
         sentence = goal_sentence(of_goal, floor.ratio)
     else:
@@ -83,7 +83,7 @@ def recommendation(
         advice=Advice(
             plan=advised.plan if advised else None,
             digest=advised.digest if advised else None,
-            sentence=judged.headline(sentence, claims_enough=advised is None and not none_judged),
+            sentence=judged.headline(sentence, claims_enough=advised is None and is_judged),
         ),
         goal_outcome=None if request.goal is None else foretold_outcome(of_goal) if of_goal is not None else "missed",
         findings=_findings(alone, planned, advised, plan_in, judged),

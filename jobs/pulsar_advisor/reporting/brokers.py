@@ -48,6 +48,12 @@ class BrokerRow:
     complete: bool
 
     @property
+    def marks(self) -> tuple[str, ...]:
+        """What sets it apart from others, in words."""
+        marks = {"leader": self.leader, "not registered": not self.available, "figures incomplete": not self.complete}
+        return tuple(mark for mark, holds in marks.items() if holds)
+
+    @property
     def touched(self) -> bool:
         """Whether the plan changes this broker."""
         return (self.before_ratio, self.bundles_before) != (self.after_ratio, self.bundles_after)
@@ -84,8 +90,8 @@ class BrokerTable:
     thresholds: tuple[Threshold, ...]
     model: str
     """Name of the prediction model."""
-    predicted_after: str
-    """After what the prediction is, in words."""
+    predicted: str
+    """For when the prediction is, in words."""
 
 
 @dataclass(frozen=True)
@@ -204,14 +210,14 @@ def broker_table(
         after=_spread(plan.predicted.after if plan else None, [row.after_ratio for row in counted]),
         thresholds=thresholds,
         model=plan.predicted.model if plan else "",
-        predicted_after=_predicted_after(plan, is_advised=is_advised),
+        predicted=_predicted(plan, is_advised=is_advised),
     )
 
 
-def _predicted_after(plan: Plan | None, *, is_advised: bool) -> str:
+def _predicted(plan: Plan | None, *, is_advised: bool) -> str:
     if plan is None or not plan.executable_steps:
-        return "nothing is done"
-    return "the plan" if is_advised else f"the plan of {plan.title}, which is not advised"
+        return "if nothing is done"
+    return "after the plan" if is_advised else f"after the plan of {plan.title}, which is not advised"
 
 
 def hot_brokers(state: ClusterState, rows: tuple[BrokerRow, ...], plan: Plan | None) -> tuple[HotBroker, ...]:
@@ -268,7 +274,8 @@ def _spread(forecast: Forecast | None, usage: Iterable[float | None]) -> Spread:
 
 def _largest(rows: npt.NDArray[np.intp], traffic: Floats, whole: Floats, deciding: str | None) -> list[int]:
     """The rows with the largest share of what the deciding resource follows, largest first; idle ones are omitted."""
-    rate, flow = rate_per_s(traffic[rows]), throughput_bytes_per_s(traffic[rows])
+    traffic = np.nan_to_num(traffic[rows], posinf=0.0)  # what is no number makes nothing hot
+    rate, flow = rate_per_s(traffic), throughput_bytes_per_s(traffic)
     whole_rate, whole_flow = float(rate_per_s(whole)), float(throughput_bytes_per_s(whole))
     rates, flows = rate / whole_rate if whole_rate > 0 else rate, flow / whole_flow if whole_flow > 0 else flow
     share = {"message rate": rates, "throughput": flows}.get(ranked_by(deciding), np.maximum(rates, flows))
@@ -284,8 +291,8 @@ def _share(name: str, bundle: str, figures: Floats, whole: Floats, steps: Mappin
         bundle=bundle,
         msg_rate_per_s=rate,
         throughput_bytes_per_s=flow,
-        msg_rate_share=rate / whole_rate if whole_rate > 0 else None,
-        throughput_share=flow / whole_flow if whole_flow > 0 else None,
+        msg_rate_share=_finite(rate / whole_rate) if whole_rate > 0 else None,
+        throughput_share=_finite(flow / whole_flow) if whole_flow > 0 else None,
         step=steps.get(bundle),
     )
 

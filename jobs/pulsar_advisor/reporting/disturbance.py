@@ -102,7 +102,7 @@ def tenants_of(state: ClusterState, plan: Plan | None) -> tuple[Tenant, ...]:
     row_of = {name: row for row, name in enumerate(tenants)}
     tenant_of_namespace = np.array([row_of[name] for name in names], dtype=np.int64)
     rows = tenant_of_namespace[state.bundles.namespace]
-    traffic = np.nan_to_num(state.bundles.traffic)
+    traffic = np.nan_to_num(state.bundles.traffic, posinf=0.0)
     rates, flows = (
         np.asarray(np.bincount(rows, weights=figure, minlength=len(tenants)), dtype=np.float64)
         for figure in (rate_per_s(traffic), throughput_bytes_per_s(traffic))

@@ -130,7 +130,7 @@ def _brokers(page: ReportPage) -> Iterator[str]:
         ("Broker", ">now", ">predicted", ">range", ">bundles", ">messages", ">throughput"),
         (
             (
-                code(row.id),
+                code(row.id) + (f" ({', '.join(row.marks)})" if row.marks else ""),
                 percent(row.before_ratio),
                 percent(row.after_ratio),
                 _range(row.after_range),
@@ -143,7 +143,7 @@ def _brokers(page: ReportPage) -> Iterator[str]:
         ),
     )
     yield from _cut(len(page.brokers.rows), page.brokers.total, "broker")
-    yield from ("", f"Predicted: after {text(page.brokers.predicted_after)}.")
+    yield from ("", f"Predicted: {text(page.brokers.predicted)}.")
     for line in page.brokers.thresholds:
         yield from ("", f"{line.label.capitalize()}: {percent(line.ratio)}.")
 

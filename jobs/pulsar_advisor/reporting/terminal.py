@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Final
 
 from rich.console import Console
@@ -14,10 +15,10 @@ from pulsar_advisor.reporting.page import ReportPage
 from pulsar_advisor.reporting.verdict import Command
 from pulsar_advisor.reporting.wrapping import columns_of, wrapped
 
-FINDINGS_SHOWN: Final = 3
+_SHOWN: Final = 3
+"""Of a list; the report has all of it."""
 COMMANDS_SHOWN: Final = 2
 """Those up to the approval."""
-_REASONS_SHOWN: Final = 3
 _LABEL: Final = 16
 """Columns of a label."""
 _COLOUR_OF_KIND: Final = {"act": "blue", "nothing": "green", "not_executable": "yellow", "not_fit": "red"}
@@ -40,6 +41,13 @@ def render_terminal(page: ReportPage, console: Console, before: Sequence[Command
         body = wrapped(f"{'':<{_LABEL}}{plain(text)}", columns, _LABEL)[_LABEL:]
         console.print(Text.assemble((f"{label:<{_LABEL}}", "dim"), (body, style)), soft_wrap=True)
 
+    def some(label: str, found: Iterable[tuple[str, str]]) -> None:
+        first, others = (list(part) for part in (islice(rest := iter(found), _SHOWN), rest))
+        for text, style in first:
+            fact(label, text, style)
+        if others:
+            fact(label, f"{len(others):,} more: see the report.")
+
     if verdict.goal:
         line(verdict.goal, "bold red")
     line(verdict.headline, f"bold {_COLOUR_OF_KIND[verdict.kind]}")
@@ -53,23 +61,19 @@ def render_terminal(page: ReportPage, console: Console, before: Sequence[Command
         console.print()
     if verdict.confidence:
         fact("Confidence", verdict.confidence, _COLOUR_OF_GRADE[verdict.confidence])
-    for doubt in verdict.doubts[:_REASONS_SHOWN]:
-        fact("Doubt", f"{count(doubt.number, 'step')}: {doubt.text}")
-    for warning in verdict.warnings[:_REASONS_SHOWN]:
-        fact("To be accepted", f"{warning[:1].upper()}{warning[1:]}", "red")
+    some("Doubt", ((f"{count(one.number, 'step')}: {one.text}", "") for one in verdict.doubts))
+    some("To be accepted", ((f"{why[:1].upper()}{why[1:]}", "red") for why in verdict.warnings))
     if page.disturbance is not None and verdict.commands and (impact := " ".join(page.disturbance.sentences)):
         fact("Impact", impact)
     if verdict.pulsar:
         fact("Own balancer", sentence(verdict.pulsar))
-    for tally in verdict.not_executable[:_REASONS_SHOWN]:
-        fact("Not executable", f"{count(tally.number, 'step')}: {sentence(tally.text)}")
-    for refusal in page.refusals[:_REASONS_SHOWN]:
-        fact("Not judged", f"{refusal.strategy} as {refusal.role}: {refusal.missing} is missing ({refusal.reason}).")
-    if len(page.refusals) > _REASONS_SHOWN:
-        fact("Not judged", f"{len(page.refusals) - _REASONS_SHOWN:,} more: see the report.")
+    some(
+        "Not executable", ((f"{count(one.number, 'step')}: {sentence(one.text)}", "") for one in verdict.not_executable)
+    )
+    refusals = (f"{one.strategy} as {one.role}: {one.missing} is missing ({one.reason})." for one in page.refusals)
+    some("Not judged", ((text, "") for text in refusals))
     fact("Coverage", page.trust.coverage.sentence)
-    for finding in page.findings[:FINDINGS_SHOWN]:
-        fact("Finding", finding.sentence, _COLOUR_OF_SEVERITY[finding.severity])
+    some("Finding", ((one.sentence, _COLOUR_OF_SEVERITY[one.severity]) for one in page.findings))
     for command in (*before, *verdict.commands[:COMMANDS_SHOWN]) if verdict.commands else ():
         console.print()
         line(f"{command.purpose}:", "dim")

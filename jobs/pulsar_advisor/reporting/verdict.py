@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.model.plans.plan import CONFIDENCES, Confidence, Plan, Step, short
-from pulsar_advisor.planning.advice.headline import all_refused, plan_sentence
+from pulsar_advisor.planning.advice.headline import none_judged, plan_sentence
 from pulsar_advisor.planning.kinds.goal_outcome import outcome_sentence
 from pulsar_advisor.planning.plans.consent import ALONE, NeededConsent, needed_consents
 from pulsar_advisor.reporting.accuracy import accuracy
@@ -123,8 +123,7 @@ def _doubts(executable: Sequence[Step]) -> tuple[Tally, ...]:
 
 
 def _nothing_judged(recommendation: Recommendation) -> bool:
-    refused = [refusal.sentence for refusal in recommendation.refusals]
-    return all_refused((row.why_nothing for row in recommendation.combinations), refused)
+    return none_judged(recommendation.combinations, [refusal.sentence for refusal in recommendation.refusals])
 
 
 def _kind(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,9 @@ import pytest
 
 from pulsar_advisor.documents.recommendation import Advice
 from pulsar_advisor.reporting.brokers import broker_rows, hot_brokers
+from pulsar_advisor.reporting.html import render_html
+from pulsar_advisor.reporting.markdown import render_markdown
+from unit.reporting.reading import read
 from unit.reporting.skewed import BROKERS, QUARTERS, balanced_inputs, huge_inputs, skewed_inputs
 
 
@@ -87,12 +91,32 @@ def test_a_step_that_can_not_be_carried_out_is_not_in_the_plan_of_a_bundle() -> 
 
 def test_a_prediction_names_the_plan_that_is_not_advised() -> None:
     inputs = skewed_inputs()
-    assert inputs.page().brokers.predicted_after == "the plan"
+    assert inputs.page().brokers.predicted == "after the plan"
     unadvised = inputs.recommendation.model_copy(
         update={"advice": Advice(plan=None, digest=None, sentence="Do nothing.")}
     )
     page = replace(inputs, recommendation=unadvised).page()
-    assert page.brokers.predicted_after == (
-        "the plan of ThresholdShedder with LeastLongTermMessageRate, which is not advised"
+    assert page.brokers.predicted == (
+        "after the plan of ThresholdShedder with LeastLongTermMessageRate, which is not advised"
     )
-    assert balanced_inputs().page().brokers.predicted_after == "nothing is done"
+    assert balanced_inputs().page().brokers.predicted == "if nothing is done"
+
+
+def test_what_is_no_number_makes_no_broker_hot() -> None:
+    inputs = skewed_inputs()
+    traffic = inputs.state.bundles.traffic.copy()
+    owned = np.flatnonzero(inputs.state.bundles.owner == 0)
+    traffic[owned[0]], traffic[owned[1]] = np.nan, np.inf
+    state = replace(inputs.state, bundles=replace(inputs.state.bundles, traffic=traffic))
+    page = replace(inputs, state=state).page()
+    shown = {share.name for hot in page.hot for share in hot.bundles}
+    assert not shown & {state.bundle_name(int(row)) for row in owned[:2]}
+    assert all(math.isfinite(tenant.throughput_share or 0.0) for tenant in page.tenants)
+
+
+def test_what_sets_a_broker_apart_is_in_every_form() -> None:
+    page = skewed_inputs().page()
+    gone = replace(page.brokers.rows[0], leader=True, available=False, complete=False)
+    shown = replace(page, brokers=replace(page.brokers, rows=(gone, *page.brokers.rows[1:])))
+    assert f"`{gone.id}` (leader, not registered, figures incomplete)" in render_markdown(shown)
+    assert f"{gone.id} leader not registered figures incomplete" in " ".join(read(render_html(shown)).text.split())

@@ -35,7 +35,8 @@ def test_the_three_findings_that_matter_are_there() -> None:
     findings = (*inputs.recommendation.findings, Finding("info", "a fourth"))
     inputs = replace(inputs, recommendation=inputs.recommendation.model_copy(update={"findings": findings}))
     lines = [line for line in printed(inputs).splitlines() if line.startswith("Finding")]
-    assert len(lines) == 3
+    assert len(lines) == 4
+    assert lines[-1].split(maxsplit=1)[1] == "1 more: see the report."
     assert "shop/orders carries two thirds" in lines[0]
 
 

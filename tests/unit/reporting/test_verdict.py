@@ -219,3 +219,9 @@ def test_a_check_that_did_not_pass_is_not_stated_as_true() -> None:
     assert headline(inputs.page().verdict) == (
         "No advice: the data must not be used. Did not pass: A holds; B holds; C holds; 2 more checks."
     )
+
+
+def test_where_every_strategy_fails_there_is_no_advice_rather_than_nothing_to_do() -> None:
+    inputs = skewed_inputs()
+    failed = recommendation_of((), errors={"Own": "there is no shedder 'Own'"})
+    assert replace(inputs, plans=(), recommendation=failed).page().verdict.kind == "not_fit"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 from pulsar_advisor.model.cluster.cluster_state import RESOURCE_NAMES, RESOURCES
@@ -43,8 +43,9 @@ def advice_sentence(
     """
     if plan is not None:
         return plan_sentence(plan, floor_ratio)
-    if all_refused((row.why_nothing for row in scores), [refusal.sentence for refusal in refusals]):
-        return f"No unload can be judged: {refusals[0].missing} is missing ({refusals[0].reason})."
+    if none_judged(scores, [refusal.sentence for refusal in refusals]):
+        lack = f"{refusals[0].missing} is missing ({refusals[0].reason})" if refusals else str(scores[0].error)
+        return f"No unload can be judged: {lack.removesuffix('.')}."
     if without_traffic:
         return (
             "There is no load to balance: no broker reports any message, so what uses them doesn't come from bundles."
@@ -68,10 +69,10 @@ def _why_nothing(scores: Sequence[Score], floor_ratio: float) -> str:
     return f"no strategy would act on these figures.{only}"
 
 
-def all_refused(why_nothing: Iterable[str | None], refused: Collection[str]) -> bool:
-    """Whether no combination could be judged: each does nothing, for a reason among the refusals' sentences."""
-    reasons = list(why_nothing)
-    return bool(reasons) and all(reason in refused for reason in reasons)
+def none_judged(scores: Collection[Score], refused: Collection[str]) -> bool:
+    """Whether no combination could be judged: each has an error, or does nothing for a reason among the refusals'
+    sentences."""
+    return bool(scores) and all(row.error is not None or row.why_nothing in refused for row in scores)
 
 
 def plan_sentence(plan: Plan, floor_ratio: float = DEFAULT_RATIO) -> str:

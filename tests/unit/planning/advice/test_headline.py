@@ -171,3 +171,8 @@ def test_a_split_whose_parts_move_comes_first(moving: Plan) -> None:
     said = plan_sentence(predicting(moving, forecast(a=0.5, b=0.4)).model_copy(update=steps))
     assert said.startswith(f"Split 1 bundle of {whole.namespace}, which can't be undone, then unload 1 bundle from a:")
     assert "Then split" not in said
+
+
+def test_where_every_strategy_fails_nothing_is_said_of_the_figures() -> None:
+    failed = no_score("Own", "AvgShedder", "there is no shedder 'Own'")
+    assert advice_sentence(None, [failed], QUIET_TOO) == "No unload can be judged: there is no shedder 'Own'."
