@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.reporting.page import ReportPage
+from pulsar_advisor.reporting.steps import in_plan_order
 
 COLUMNS: Final = (
     "step",
@@ -46,10 +47,10 @@ class _Line:
 
 
 def csv_lines(page: ReportPage) -> Iterator[str]:
-    """A header and one line per step, unloads before splits; without steps only the header."""
+    """A header and one line per step, in the order of the plan; without steps only the header."""
     writer: Any = csv.writer(_Line(), lineterminator="\n")
     yield writer.writerow(COLUMNS)
-    for view in (*page.unloads.shown, *page.splits.shown):
+    for view in in_plan_order((*page.unloads.shown, *page.splits.shown)):
         step = view.step
         usage = {effect.broker: (effect.before_ratio, effect.after_ratio) for effect in view.effects if step.executable}
         before_and_after = (*usage.get(step.source, (None, None)), *usage.get(step.destination or "", (None, None)))

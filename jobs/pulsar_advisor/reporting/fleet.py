@@ -29,8 +29,10 @@ class FleetRow:
     """0..1; the busiest broker's usage, of each day from the first to the last: None where no snapshot is fit."""
     now: float | None
     """The same of the last fit snapshot."""
+    day: str
+    """Of that snapshot, `YYYY-MM-DD`; empty without one."""
     excess: float | None
-    """0..1; what it had above the mean on the last day."""
+    """0..1; what it had above the mean on that day."""
     slope: str
     """Of the busiest broker, for a reader."""
     moves: str

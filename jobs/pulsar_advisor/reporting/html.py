@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable
 from importlib.resources import files
 from typing import Final
 
@@ -17,7 +16,7 @@ from pulsar_advisor.reporting.figures import count, message_rate, percent, sente
 from pulsar_advisor.reporting.futures import HEADINGS, cells
 from pulsar_advisor.reporting.page import ReportPage
 from pulsar_advisor.reporting.page_environment import page_environment
-from pulsar_advisor.reporting.steps import StepView
+from pulsar_advisor.reporting.steps import in_plan_order
 from pulsar_advisor.reporting.upgrade import FINDINGS_TITLE, PINS_TITLE
 
 _WIDE: Final = (640, 200)
@@ -72,12 +71,7 @@ def _environment() -> Environment:
         throughput=throughput,
         count=count,
         sentence=sentence,
-        in_plan_order=_in_plan_order,
+        in_plan_order=in_plan_order,
         future_cells=cells,
     )
     return environment
-
-
-def _in_plan_order(views: Iterable[StepView]) -> list[StepView]:
-    """Unloads and splits as they follow each other in the plan."""
-    return sorted(views, key=lambda view: (len(view.step.id), view.step.id))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -91,6 +91,11 @@ def step_lists(state: ClusterState, plan: Plan | None) -> tuple[StepList, StepLi
         StepList(tuple(unloads), len(unloads), plan.rests_on.get("unload", ())),
         StepList(tuple(splits), len(splits), plan.rests_on.get("split", ())),
     )
+
+
+def in_plan_order(views: Iterable[StepView]) -> list[StepView]:
+    """Unloads and splits as they follow each other in the plan."""
+    return sorted(views, key=lambda view: (len(view.step.id), view.step.id))
 
 
 def _topics_of(state: ClusterState, namespace: str) -> npt.NDArray[np.intp]:

@@ -42,11 +42,11 @@ def render_terminal(page: ReportPage, console: Console, before: Sequence[Command
         console.print(Text.assemble((f"{label:<{_LABEL}}", "dim"), (body, style)), soft_wrap=True)
 
     def some(label: str, found: Iterable[tuple[str, str]]) -> None:
-        first, others = (list(part) for part in (islice(rest := iter(found), _SHOWN), rest))
-        for text, style in first:
+        rest = iter(found)
+        for text, style in islice(rest, _SHOWN):
             fact(label, text, style)
-        if others:
-            fact(label, f"{len(others):,} more: see the report.")
+        if more := len(list(rest)):
+            fact(label, f"{more:,} more: see the report.")
 
     if verdict.goal:
         line(verdict.goal, "bold red")

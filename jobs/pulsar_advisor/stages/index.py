@@ -77,6 +77,7 @@ def _row(cluster: str, days: Sequence[HistoryDay], verdict: str, report: str | N
         bundles=found[-1][1].bundles if found else 0,
         busiest=tuple(map(by_day.get, range(min(ordinals), max(ordinals) + 1))) if ordinals else (),
         now=last.busiest_last if last else None,
+        day=f"{snapshot_moment(f'{fit[-1][0].day}T000000Z'):%Y-%m-%d}" if fit else "",
         excess=last.excess if last else None,
         slope=slope_text(slope),
         moves=moves_text(moves.total(), moves),

@@ -344,7 +344,7 @@ def test_the_last_weeks_of_all_clusters_are_a_page_of_ours(server: LogIn, root: 
     assert 'href="/pulsar-advisor/index"' in server("vic").get("/pulsar-advisor/").text
     answer = server("vic").get("/pulsar-advisor/index")
     assert (answer.status_code, directives(answer)["default-src"]) == (200, ["'none'"])
-    assert "2 Pulsar clusters, their last 28 days" in answer.text
+    assert "2\u00a0Pulsar clusters, the last 28\u00a0folded days of each" in answer.text
     assert f'href="/pulsar-advisor/clusters/prod-eu/reports/{SNAPSHOT}"' in answer.text
     assert "20261120 can&#39;t be read" in answer.text
     assert root.url not in answer.text

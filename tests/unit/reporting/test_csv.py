@@ -48,3 +48,14 @@ def test_a_step_that_can_not_be_carried_out_has_no_effect() -> None:
     rows = list(csv.DictReader(io.StringIO("".join(csv_lines(skewed_inputs().page())))))
     left_out = next(row for row in rows if row["executable"] == "false")
     assert {text for column, text in left_out.items() if column.endswith("_ratio")} == {""}
+
+
+def test_a_split_that_comes_before_unloads_has_its_line_before_theirs() -> None:
+    page = skewed_inputs().page()
+    first, second = page.unloads.shown[0], page.splits.shown[0]
+    split, unload = (
+        replace(view, step=view.step.model_copy(update={"id": id}))
+        for view, id in ((second, "step-001"), (first, "step-002"))
+    )
+    swapped = replace(page, unloads=replace(page.unloads, shown=(unload,)), splits=replace(page.splits, shown=(split,)))
+    assert [line.partition(",")[0] for line in csv_lines(swapped)] == ["step", "step-001", "step-002"]

@@ -14,6 +14,7 @@ def row(cluster: str, now: float | None = 0.5, **more: Any) -> FleetRow:
         "brokers": 3,
         "bundles": 64,
         "busiest": (0.25, None, now),
+        "day": "2026-11-21",
         "excess": 0.125,
         "slope": "+0.10 points/day",
         "moves": "3: 3 by hand",
@@ -58,5 +59,10 @@ def test_an_empty_root_says_what_to_do() -> None:
 
 def test_one_day_and_one_snapshot_are_singular() -> None:
     text = read(render_fleet([row("calm", snapshots=1, fit=1)], 1)).text.replace("\u00a0", " ")
-    assert "1 Pulsar cluster, the last 1 day " in text
+    assert "1 Pulsar cluster, the last 1 folded day of each" in text
     assert "1 of 1 snapshot fit" in text
+
+
+def test_a_figure_that_is_not_of_today_has_its_date() -> None:
+    assert "50.0%2026-11-21" in read(render_fleet([row("calm")], 28)).text.replace(" ", "")
+    assert "now" not in read(render_fleet([row("calm")], 28)).text.split("slope's range")[1]

@@ -26,7 +26,7 @@ def test_a_row_is_the_sum_of_its_days(tmp_path: Path) -> None:
     fold(root, DAY)
     row = fleet_row(root, 28, "/{}/{}".format)
     assert (row.days, row.snapshots, row.fit, row.brokers, row.bundles) == (1, 3, 0, 2, 1)
-    assert (row.moves, row.now, row.busiest) == ("1: 1 unexplained", None, (None,))
+    assert (row.moves, row.now, row.day, row.busiest) == ("1: 1 unexplained", None, "", (None,))
 
 
 def test_a_cluster_that_was_never_folded_is_on_the_page(tmp_path: Path) -> None:
