@@ -2,7 +2,7 @@
 
 No read assigns or writes anything on the cluster. Order: what Extensible brokers publish, if they are listened to ·
 ownership · each broker's settings, load report and topics · namespaces, isolation, topic names · ZooKeeper · ownership
-again · optionally a second read of the brokers between which bundles moved.
+again · optionally a second read of the brokers between which bundles moved · whether the leader is still the same.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from pulsar_advisor.capture.surfaces import (
     BrokerFacts,
     check_migration,
     leader_unloads,
+    leads_still,
     load_manager_kind,
     miss_migration,
     oldest_release,
@@ -261,6 +262,8 @@ def _read(session: Session, cluster: Cluster, listener: Listener | None) -> _Fou
     counting = identity.leader if session.transport is not None and load_manager == "modular" else None
     # After the owners were read: none of them acquired a bundle that isn't counted yet.
     unloads = None if counting is None else leader_unloads(session, counting)
+    if session.transport is not None and not leads_still(session):
+        unloads = None
     return _Found(facts, ownership, load_manager, unloads)
 
 

@@ -27,7 +27,7 @@ class Call:
 _ADMIN: Final = (
     Call("any broker", "GET /admin/v2/brokers/configuration/runtime"),
     Call("any broker", "GET /admin/v2/brokers/{cluster}", "at the beginning and at the end"),
-    Call("any broker", "GET /admin/v2/brokers/leaderBroker"),
+    Call("any broker", "GET /admin/v2/brokers/leaderBroker", "at the beginning and at the end"),
     Call("each broker", "GET /admin/v2/brokers/{cluster}/{broker}/ownedNamespaces", "at the beginning and at the end"),
     Call("each broker", "GET /admin/v2/brokers/configuration/runtime"),
     Call("each broker", "GET /admin/v2/brokers/version"),

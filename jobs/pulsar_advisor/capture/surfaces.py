@@ -128,6 +128,16 @@ def leader_unloads(session: Session, leader: str) -> int | None:
     return None
 
 
+def leads_still(session: Session) -> bool:
+    """Whether the broker that led at the beginning still does; if another one does, that is recorded."""
+    with session.journal.attempt("leader"):
+        if (now := session.client("leader").leader()) != session.leader:
+            began, ended = (plain(leader or "none") for leader in (session.leader, now))
+            session.journal.miss("leader", f"it changed during the capture, from {began} to {ended}: capture again")
+            return False
+    return True
+
+
 def write_load(session: Session, facts: BrokerFacts) -> None:
     """Write each broker's load as last read."""
     for surface, lines in (("load_reports", facts.load_reports), ("broker_metrics", facts.broker_metrics)):

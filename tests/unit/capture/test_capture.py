@@ -19,6 +19,8 @@ import pytest
 from werkzeug import Request, Response
 
 from pulsar_advisor.admin.oxia import OxiaConnection
+from pulsar_advisor.admin.read_client import Document
+from pulsar_advisor.capture.documents import unloads_of_leader
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, DataNotFit, UsageError
 from pulsar_advisor.stages.capture import take_snapshot as capture
@@ -313,6 +315,23 @@ def test_the_modular_leader_is_asked_how_many_bundles_it_has_unloaded(cluster: F
     cluster.second.answers("/broker-stats/metrics", leader_metrics(7))
     assert manifest_of(root, capture(cluster.options(), root, Silence()))["leader_unloads"] == 7
     assert times_asked(cluster.first, "/broker-stats/metrics") == 0
+
+
+def test_a_leader_that_changes_during_a_capture_is_told_and_counts_no_unloads(
+    cluster: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.second.answers("/broker-stats/metrics", leader_metrics(7))
+
+    def then_another_leads(document: Document) -> int | None:
+        for broker in (cluster.first, cluster.second):
+            broker.answers("/brokers/leaderBroker", {"brokerId": cluster.first.id})
+        return unloads_of_leader(document)
+
+    monkeypatch.setattr("pulsar_advisor.capture.surfaces.unloads_of_leader", then_another_leads)
+    manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
+    assert (manifest["leader"], manifest["leader_unloads"]) == (cluster.second.id, None)
+    (reason,) = [entry["reason"] for entry in manifest["missing"] if entry["surface"] == "leader"]
+    assert reason == (f"it changed during the capture, from {cluster.second.id} to {cluster.first.id}: capture again")
 
 
 def test_without_the_leaders_count_a_snapshot_is_complete_but_for_it(cluster: FakeCluster, root: Root) -> None:
