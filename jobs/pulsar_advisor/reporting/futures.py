@@ -310,7 +310,10 @@ def notes(found: Iterable[Future]) -> Iterator[str]:
     """What the marks of the table mean."""
     shown = [future for future in found if future.ended]
     if any(not future.likely_only and future.highest_ratio[0] != future.highest_ratio[1] for future in shown):
-        yield "highest usage: by how much CPU goes with messages, as far as that is known"
+        yield (
+            "highest usage: least and greatest of all runs, and by how much CPU goes with messages, as far as that is "
+            "known"
+        )
     if any(future.likely_only for future in shown):
         yield "~ by the likely base loads alone"
 

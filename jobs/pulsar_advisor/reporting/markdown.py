@@ -313,6 +313,8 @@ def _upgrade(page: ReportPage) -> Iterator[str]:
         ),
     )
     yield ""
+    yield from (f"* {text(mark)}" for mark in upgrade.marks)
+    yield ""
     yield from _table(
         ("Setting", "Now", "Then", ""),
         (

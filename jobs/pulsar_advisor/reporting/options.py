@@ -12,6 +12,7 @@ from typing import Final
 from pulsar_advisor.documents.recommendation import Combination, Recommendation
 from pulsar_advisor.model.plans.plan import Confidence, short
 from pulsar_advisor.model.strategy.entry import combination
+from pulsar_advisor.model.text.some_of import points
 from pulsar_advisor.planning.advice.front import on_front
 from pulsar_advisor.planning.advice.options import Cost, Option
 from pulsar_advisor.planning.usage.model_errors import ModelErrors
@@ -93,7 +94,7 @@ def _notes(floor: NoiseFloor, lowest: float | None, errors: ModelErrors | None) 
         "default": "a default, from live brokers: there are too few earlier snapshots to measure it",
     }[floor.origin]
     yield (
-        f"Usage differs by {percent(floor.ratio)} from one snapshot to the next although nothing is moved "
+        f"Usage differs by {points(floor.ratio)} from one snapshot to the next although nothing is moved "
         f"({origin}): a smaller gain counts as no gain, and of plans closer together the one that disturbs less "
         "comes first."
     )
@@ -105,10 +106,10 @@ def _notes(floor: NoiseFloor, lowest: float | None, errors: ModelErrors | None) 
         )
     if errors is not None:
         yield (
-            f"A broker's CPU, predicted from its other reports, was off by {percent(errors.base_load_ratio)} on "
+            f"A broker's CPU, predicted from its other reports, was off by {points(errors.base_load_ratio)} on "
             f"average over {count(errors.reports, 'report')} (base_load, which plans use; proportional: "
-            f"{percent(errors.proportional_ratio)}; with a price for each message and byte: "
-            f"{percent(errors.calibrated_ratio)})."
+            f"{points(errors.proportional_ratio)}; with a price for each message and byte: "
+            f"{points(errors.calibrated_ratio)})."
         )
 
 
@@ -137,8 +138,8 @@ def _effect(option: Option, lowest: float | None, floor_ratio: float) -> str:
     if worst is not None and 100 * (worst - after - floor_ratio) >= _LEAST_GAP:
         effect += f" (at worst {percent(worst)})"
     if lowest is not None and option.kind == "move":
-        gap = 100 * (after - lowest)
-        above = f"{gap:.1f} points above the bound" if gap >= _LEAST_GAP else "at the bound"
+        gap = after - lowest
+        above = f"{points(gap)} above the bound" if 100 * gap >= _LEAST_GAP else "at the bound"
         effect += f", {above} for moves of whole bundles"
     return effect
 

@@ -53,6 +53,8 @@ class UpgradeSection:
     others: str
     """How many settings were never set and keep their default."""
     outlooks: tuple[Outlook, ...]
+    marks: tuple[str, ...]
+    """What ranges and marks in their figures mean."""
     findings: tuple[str, ...]
     """What `lint` finds wrong with the settings after the upgrade, and not before it."""
     pins: tuple[str, ...]
@@ -65,6 +67,7 @@ def upgrade_section(preview: UpgradePreview) -> UpgradeSection:
     changing = [one for one in preview.settings if one.changes]
     staying = [one for one in preview.settings if not one.changes and one.set_by != "default"]
     others = len(preview.settings) - len(changing) - len(staying)
+    outlooks = tuple(_outlooks(preview))
     return UpgradeSection(
         to=preview.to,
         headline=_headline(preview),
@@ -73,7 +76,8 @@ def upgrade_section(preview: UpgradePreview) -> UpgradeSection:
         staying=tuple(_line(one, preview) for one in staying),
         others=f"{count(others, 'other setting')} {'was' if others == 1 else 'were'} never set and "
         f"{'keeps its' if others == 1 else 'keep their'} default.",
-        outlooks=tuple(_outlooks(preview)),
+        outlooks=outlooks,
+        marks=tuple(notes(outlook.future for outlook in outlooks)),
         findings=tuple(f"{finding}." for finding in preview.findings),
         pins=tuple(f"{key}={value}" for key, value in preview.pins.items()),
         notes=tuple(_notes(preview)),
@@ -98,7 +102,7 @@ def upgrade_lines(section: UpgradeSection, width: int) -> Iterator[str]:
     yield heading
     for one in shown:
         yield from (one.name, *([one.figures] if one.figures else []))
-    yield from notes(found)
+    yield from section.marks
     if section.findings:
         yield from ("", f"{FINDINGS_TITLE}:", *(f"  {finding}" for finding in section.findings))
     if section.pins:

@@ -64,7 +64,7 @@ def test_doing_nothing_is_the_last_option() -> None:
 
 def test_the_notes_say_how_much_figures_vary_and_what_is_possible_at_best() -> None:
     noise, lowest = (plain(note) for note in options().notes)
-    assert "Usage differs by 3.0% from one snapshot to the next" in noise
+    assert "Usage differs by 3.0 points from one snapshot to the next" in noise
     assert "too few earlier snapshots" in noise
     assert lowest.startswith(
         "The bound: at the likely base load, no moves of whole bundles bring the busiest broker below "
@@ -108,6 +108,6 @@ def test_the_notes_say_how_far_off_predictions_of_cpu_are() -> None:
     found = options_of(skewed_inputs().recommendation.model_copy(update={"model_errors": errors}))
     assert found is not None
     assert plain(found.notes[-1]) == (
-        "A broker's CPU, predicted from its other reports, was off by 2.0% on average over 12 reports (base_load, "
-        "which plans use; proportional: 5.1%; with a price for each message and byte: 1.5%)."
+        "A broker's CPU, predicted from its other reports, was off by 2.0 points on average over 12 reports "
+        "(base_load, which plans use; proportional: 5.1 points; with a price for each message and byte: 1.5 points)."
     )

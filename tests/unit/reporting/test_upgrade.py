@@ -123,6 +123,7 @@ def test_a_report_has_the_section_if_a_preview_was_made() -> None:
     for text in (html, markdown):
         assert "Upgrade to 5.0.1" in text
         assert "maxUnloadPercentage=0.2" in text
+        assert "least and greatest of all runs" in text  # what the ranges of its table are
 
 
 def test_a_release_whose_number_begins_like_another_is_no_milestone_of_it() -> None:

@@ -17,3 +17,8 @@ def some_of(names: Collection[str]) -> str:
 def count(number: int, noun: str) -> str:
     """`1 bundle`, `1,234 bundles`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def points(ratio: float) -> str:
+    """A difference of two usages (ratios), which is no share of either: `3.0 points`."""
+    return f"{100 * ratio:.1f} points"

@@ -9,6 +9,7 @@ import numpy as np
 from pulsar_advisor.model.cluster.cluster_state import DIRECT_MEMORY, MEMORY, RESOURCE_NAMES, ClusterState, Floats
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.resource_usage import deciding_resources, weighted_maximum
+from pulsar_advisor.model.text.some_of import points
 from pulsar_advisor.planning.proposals.executable import why_no_destination
 
 
@@ -49,7 +50,7 @@ def uneven_sentence(state: ClusterState, settings: LoadBalancerSettings, exclude
             return f"Only more brokers help: {reason}."
         verb, how = "relieve", f"above the overload threshold of {overloaded:.0%}"
     elif above_mean * 100 > settings.load_balancer_broker_threshold_shedder_percentage:
-        verb, how = "balance", f"{above_mean * 100:.1f} points above the mean"
+        verb, how = "balance", f"{points(above_mean)} above the mean"
     else:
         return None
     busiest = int(rows[np.nanargmax(usage)])

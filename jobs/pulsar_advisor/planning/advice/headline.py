@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from pulsar_advisor.model.cluster.cluster_state import RESOURCE_NAMES, RESOURCES
 from pulsar_advisor.model.plans.plan import BrokerForecast, Forecast, Plan, Step
-from pulsar_advisor.model.text.some_of import count
+from pulsar_advisor.model.text.some_of import count, points
 from pulsar_advisor.planning.advice.compare import Score, is_worthwhile
 from pulsar_advisor.planning.proposals.fitness import Refusal
 from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO
@@ -59,8 +59,8 @@ def advice_sentence(
 def _why_nothing(scores: Sequence[Score], floor_ratio: float) -> str:
     if any(is_worthwhile(row, 0.0) for row in scores):
         return (
-            f"no strategy lowers the busiest broker by more than {floor_ratio:.1%}, and figures differ that much from "
-            "one snapshot to the next."
+            f"no strategy lowers the busiest broker by more than {points(floor_ratio)}, and figures differ that much "
+            "from one snapshot to the next."
         )
     if any(row.steps for row in scores):
         return "no strategy finds a move that lowers the busiest broker."

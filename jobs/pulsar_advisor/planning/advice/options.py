@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from pulsar_advisor.model.plans.plan import Confidence
 from pulsar_advisor.model.strategy.entry import combination
-from pulsar_advisor.model.text.some_of import count
+from pulsar_advisor.model.text.some_of import count, points
 from pulsar_advisor.planning.advice.compare import Merit, Score, is_harmless_split, is_worthwhile, ranked_by_effect
 from pulsar_advisor.planning.proposals.configured import Configured
 
@@ -201,7 +201,8 @@ def _nothing(now: tuple[float, float], something_helps: bool, floor_ratio: float
     elif something_helps:
         why = "the busiest broker has room for the load to come"
     else:
-        why = f"a fall of less than {floor_ratio:.1%}, the difference between two snapshots, isn't worth a disturbance"
+        fall = f"a fall of less than {points(floor_ratio)}"
+        why = f"{fall}, the difference between two snapshots, isn't worth a disturbance"
     return Option(
         kind="nothing",
         sentence="Do nothing",

@@ -120,8 +120,8 @@ def test_doing_nothing_has_a_sentence_too() -> None:
     )
     small = replace(QUIET, steps=1, unloads=200, maximum_before=0.9, maximum_after=0.89999)
     assert advice_sentence(None, [small], QUIET_TOO, floor_ratio=0.02) == (
-        "Do nothing: no strategy lowers the busiest broker by more than 2.0%, and figures differ that much from one "
-        "snapshot to the next. Pulsar itself sheds no load."
+        "Do nothing: no strategy lowers the busiest broker by more than 2.0 points, and figures differ that much from "
+        "one snapshot to the next. Pulsar itself sheds no load."
     )
 
 
@@ -131,8 +131,8 @@ def test_what_pulsar_does_by_itself_without_a_gain_is_not_to_do_nothing() -> Non
         None, [small], ByItself(True, "Pulsar's own A with B would settle in cycle 1."), (), 0.02
     )
     assert sentence == (
-        "No plan is worthwhile: no strategy lowers the busiest broker by more than 2.0%, and figures differ that much "
-        "from one snapshot to the next. Pulsar's own A with B would settle in cycle 1."
+        "No plan is worthwhile: no strategy lowers the busiest broker by more than 2.0 points, and figures differ that "
+        "much from one snapshot to the next. Pulsar's own A with B would settle in cycle 1."
     )
 
 

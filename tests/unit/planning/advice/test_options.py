@@ -96,7 +96,7 @@ def test_a_gain_below_the_noise_floor_is_no_option() -> None:
     assert kinds(found) == ["nothing"]
     assert (
         found[0].condition
-        == "a fall of less than 2.0%, the difference between two snapshots, isn't worth a disturbance"
+        == "a fall of less than 2.0 points, the difference between two snapshots, isn't worth a disturbance"
     )
 
 
