@@ -348,7 +348,7 @@ def test_what_failed_and_what_could_not_be_evaluated_are_told_apart(
     assert exit_code(["validate", "--root", str(tmp_path), "--cluster", "c"]) == 3
     printed = capsys.readouterr()
     assert printed.out.splitlines() == [
-        "critical  capture.skew: Read at once. (1 row)",
+        "critical  capture.skew failed for 1 row: Read at once.",
         "critical  bundles: 2 checks could not be evaluated: no column `owner`",
         "1 of 4 checks passed",
     ]
