@@ -19,7 +19,7 @@ def _is_known(figure: float | None) -> TypeGuard[float]:
 
 def percent(ratio: float | None, digits: int = 1) -> str:
     """A ratio (0..1) as `71.3%`."""
-    return f"{ratio * 100:.{digits}f}%" if _is_known(ratio) else UNKNOWN
+    return f"{round(ratio * 100, digits) + 0.0:.{digits}f}%" if _is_known(ratio) else UNKNOWN  # zero has no sign
 
 
 def message_rate(rate_per_s: float | None) -> str:

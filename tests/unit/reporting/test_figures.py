@@ -57,3 +57,8 @@ def test_a_sentence_gets_one_full_stop() -> None:
 @pytest.mark.parametrize("figure", [None, float("nan"), float("inf")])
 def test_a_figure_that_is_no_number_is_unknown(figure: float | None) -> None:
     assert {percent(figure), message_rate(figure), throughput(figure)} == {UNKNOWN}
+
+
+def test_what_rounds_to_zero_has_no_sign() -> None:
+    assert percent(-0.00004) == "0.0%"
+    assert percent(-0.004, 0) == "0%"
