@@ -96,8 +96,10 @@ def _identifier(part: str) -> tuple[bool, int, str]:
 
 @dataclass(frozen=True, eq=False)
 class PlacementFacts:
-    """The facts that the filters look up, computed once per snapshot."""
+    """A cluster, and the facts that the filters look up, computed once per snapshot."""
 
+    state: ClusterState
+    settings: LoadBalancerSettings
     isolation: Isolation
     anti_affinity: AntiAffinity
     listed: Indices
@@ -116,6 +118,8 @@ def placement_facts(state: ClusterState, settings: LoadBalancerSettings) -> Plac
     """The facts of a cluster state."""
     listed, listed_offsets = _listed_by_namespace(state)
     return PlacementFacts(
+        state=state,
+        settings=settings,
         isolation=isolation_of(state),
         anti_affinity=anti_affinity_of(state, settings.failure_domains_enabled),
         listed=listed,
@@ -129,12 +133,13 @@ def placement_facts(state: ClusterState, settings: LoadBalancerSettings) -> Plac
     )
 
 
-def facts_after_moves(facts: PlacementFacts, state: ClusterState, settings: LoadBalancerSettings) -> PlacementFacts:
+def facts_after_moves(facts: PlacementFacts, state: ClusterState) -> PlacementFacts:
     """The facts of a state that differs from that of `facts` in the load and the owners of its bundles only."""
     listed, listed_offsets = _listed_by_namespace(state)
     return replace(
         facts,
-        anti_affinity=anti_affinity_of(state, settings.failure_domains_enabled),
+        state=state,
+        anti_affinity=anti_affinity_of(state, facts.settings.failure_domains_enabled),
         listed=listed,
         listed_offsets=listed_offsets,
     )
@@ -189,15 +194,12 @@ class _Filtering:
         )
 
 
-def policy_candidates(
-    state: ClusterState, facts: PlacementFacts, namespace: int, *, non_persistent: bool = False
-) -> Booleans:
+def policy_candidates(facts: PlacementFacts, namespace: int, *, non_persistent: bool = False) -> Booleans:
     """Per broker, whether it is available and the isolation policies allow it for a namespace (a row).
 
     `non_persistent`: the bundle is known to hold a non-persistent topic.
     """
-    filtering = _within_policies(state, facts, namespace, non_persistent)
-    return filtering.left_over
+    return _within_policies(facts, namespace, non_persistent).left_over
 
 
 UnloadObstacle = Literal["isolation", "anti_affinity"]
@@ -218,16 +220,10 @@ def unload_obstacle(facts: PlacementFacts, allowed: Booleans, namespace: int, cu
     return None
 
 
-def modular_candidates(
-    state: ClusterState,
-    settings: LoadBalancerSettings,
-    facts: PlacementFacts,
-    namespace: int,
-    *,
-    non_persistent: bool = False,
-) -> Candidates:
+def modular_candidates(facts: PlacementFacts, namespace: int, *, non_persistent: bool = False) -> Candidates:
     """The brokers the Modular manager considers for a bundle of a namespace (a row); the same for all its bundles."""
-    filtering = _within_policies(state, facts, namespace, non_persistent)
+    state, settings = facts.state, facts.settings
+    filtering = _within_policies(facts, namespace, non_persistent)
     allowed = filtering.left_over.copy()
 
     most = settings.load_balancer_broker_max_topics
@@ -238,10 +234,10 @@ def modular_candidates(
     if settings.load_balancer_distribute_bundles_evenly_enabled or (
         state.namespaces.names[namespace] == SYSTEM_NAMESPACE and settings.behaviour >= _SYSTEM_SPREAD_SINCE
     ):
-        _by_even_spread(filtering, state, facts, namespace)
+        _by_even_spread(filtering, facts, namespace)
     if settings.behaviour >= _CLASS_FILTER_SINCE:
         filtering.keep(facts.same_class, FilterOutcome.OTHER_LOAD_MANAGER)
-    if not _by_version(filtering, settings, facts) or not filtering.left_over.any():
+    if not _by_version(filtering, facts) or not filtering.left_over.any():
         filtering.bring_back(allowed)
     return filtering.candidates()
 
@@ -260,51 +256,35 @@ def overloaded_retry(candidates: Candidates, allowed: Booleans) -> Candidates:
     )
 
 
-def extensible_candidates(
-    state: ClusterState,
-    settings: LoadBalancerSettings,
-    facts: PlacementFacts,
-    namespace: int,
-    *,
-    non_persistent: bool = False,
-) -> Candidates:
+def extensible_candidates(facts: PlacementFacts, namespace: int, *, non_persistent: bool = False) -> Candidates:
     """The brokers the Extensible manager considers for a bundle of a namespace (a row); possibly none."""
-    filtering, _ = _for_every_namespace(state, settings, facts)
+    filtering, _ = _for_every_namespace(facts)
     _by_anti_affinity(filtering, facts, namespace)
-    _by_policies(filtering, state, facts, namespace, non_persistent)
+    _by_policies(filtering, facts, namespace, non_persistent)
     return filtering.candidates()
 
 
-def version_filter_fails(state: ClusterState, settings: LoadBalancerSettings, facts: PlacementFacts) -> bool:
+def version_filter_fails(facts: PlacementFacts) -> bool:
     """Whether the Extensible manager's filters can't compare versions, or leave no broker to any namespace.
 
     An assignment skips a filter that fails; `TransferShedder.isTransferable` then lets nothing move.
     """
-    _, is_compared = _for_every_namespace(state, settings, facts)
+    _, is_compared = _for_every_namespace(facts)
     return not is_compared
 
 
-def _for_every_namespace(
-    state: ClusterState, settings: LoadBalancerSettings, facts: PlacementFacts
-) -> tuple[_Filtering, bool]:
+def _for_every_namespace(facts: PlacementFacts) -> tuple[_Filtering, bool]:
     """The Extensible manager's first filters, and whether that of versions worked."""
-    filtering = _Filtering(len(state.brokers))
-    filtering.keep(state.brokers.available, FilterOutcome.UNAVAILABLE)
+    brokers, most = facts.state.brokers, facts.settings.load_balancer_broker_max_topics
+    filtering = _Filtering(len(brokers))
+    filtering.keep(brokers.available, FilterOutcome.UNAVAILABLE)
     filtering.keep(facts.same_class, FilterOutcome.OTHER_LOAD_MANAGER)
-    most = settings.load_balancer_broker_max_topics
-    filtering.keep(state.brokers.topics < most, FilterOutcome.TOO_MANY_TOPICS, state.brokers.topics, most - 1)
-    return filtering, _by_version(filtering, settings, facts)
+    filtering.keep(brokers.topics < most, FilterOutcome.TOO_MANY_TOPICS, brokers.topics, most - 1)
+    return filtering, _by_version(filtering, facts)
 
 
 def destinations(
-    state: ClusterState,
-    settings: LoadBalancerSettings,
-    facts: PlacementFacts,
-    namespace: int,
-    leaving: Booleans,
-    *,
-    persistent: bool = False,
-    non_persistent: bool = False,
+    facts: PlacementFacts, namespace: int, leaving: Booleans, *, persistent: bool, non_persistent: bool
 ) -> Candidates:
     """The brokers that may be named as destinations for a bundle of a namespace (a row), whatever room they have.
 
@@ -314,16 +294,17 @@ def destinations(
     which is a preference and no policy. Brokers that are `leaving` count for the isolation policies only, as they are
     active as long as the plan runs.
     """
-    filtering = _Filtering(len(state.brokers))
-    filtering.keep(state.brokers.available & state.brokers.complete, FilterOutcome.UNAVAILABLE)
-    _by_policies(filtering, state, facts, namespace, non_persistent)
+    brokers = facts.state.brokers
+    filtering = _Filtering(len(brokers))
+    filtering.keep(brokers.available & brokers.complete, FilterOutcome.UNAVAILABLE)
+    _by_policies(filtering, facts, namespace, non_persistent)
     if persistent:
-        filtering.keep(state.brokers.persistent_topics_enabled, FilterOutcome.NO_PERSISTENT_TOPICS)
+        filtering.keep(brokers.persistent_topics_enabled, FilterOutcome.NO_PERSISTENT_TOPICS)
     if non_persistent:
-        filtering.keep(state.brokers.non_persistent_topics_enabled, FilterOutcome.NO_NON_PERSISTENT_TOPICS)
+        filtering.keep(brokers.non_persistent_topics_enabled, FilterOutcome.NO_NON_PERSISTENT_TOPICS)
     filtering.keep(~leaving, FilterOutcome.LEAVING)
     filtering.keep(facts.same_class, FilterOutcome.OTHER_LOAD_MANAGER)
-    _by_version(filtering, settings, facts)
+    _by_version(filtering, facts)
     _by_anti_affinity(filtering, facts, namespace)
     return filtering.candidates()
 
@@ -339,47 +320,36 @@ def fewest_bundles(candidates: Booleans, owned: npt.NDArray[np.signedinteger]) -
     return candidates & (owned == fewest), fewest
 
 
-def simple_candidates(
-    state: ClusterState,
-    _settings: LoadBalancerSettings,
-    facts: PlacementFacts,
-    namespace: int,
-    *,
-    non_persistent: bool = False,
-) -> Candidates:
+def simple_candidates(facts: PlacementFacts, namespace: int, *, non_persistent: bool = False) -> Candidates:
     """The brokers the Simple manager considers for a bundle of a namespace (a row)."""
-    filtering = _within_policies(state, facts, namespace, non_persistent)
-    _by_even_spread(filtering, state, facts, namespace)
+    filtering = _within_policies(facts, namespace, non_persistent)
+    _by_even_spread(filtering, facts, namespace)
     return filtering.candidates()
 
 
-def _within_policies(state: ClusterState, facts: PlacementFacts, namespace: int, non_persistent: bool) -> _Filtering:
-    filtering = _Filtering(len(state.brokers))
-    filtering.keep(state.brokers.available, FilterOutcome.UNAVAILABLE)
-    _by_policies(filtering, state, facts, namespace, non_persistent)
+def _within_policies(facts: PlacementFacts, namespace: int, non_persistent: bool) -> _Filtering:
+    filtering = _Filtering(len(facts.state.brokers))
+    filtering.keep(facts.state.brokers.available, FilterOutcome.UNAVAILABLE)
+    _by_policies(filtering, facts, namespace, non_persistent)
     return filtering
 
 
-def _by_even_spread(filtering: _Filtering, state: ClusterState, facts: PlacementFacts, namespace: int) -> None:
-    owned = np.bincount(
-        state.bundles.owner[facts.listed[slice(*facts.listed_offsets[namespace : namespace + 2])]],
-        minlength=len(state.brokers),
-    )
+def _by_even_spread(filtering: _Filtering, facts: PlacementFacts, namespace: int) -> None:
+    listed = facts.listed[slice(*facts.listed_offsets[namespace : namespace + 2])]
+    owned = np.bincount(facts.state.bundles.owner[listed], minlength=len(facts.state.brokers))
     kept, fewest = fewest_bundles(filtering.left_over, owned)
     filtering.keep(kept, FilterOutcome.MORE_BUNDLES, owned, fewest)
 
 
-def _by_policies(
-    filtering: _Filtering, state: ClusterState, facts: PlacementFacts, namespace: int, non_persistent: bool
-) -> None:
-    isolation = facts.isolation
+def _by_policies(filtering: _Filtering, facts: PlacementFacts, namespace: int, non_persistent: bool) -> None:
+    brokers, isolation = facts.state.brokers, facts.isolation
     filtering.keep(isolation.has_host, FilterOutcome.NO_PORT)
     policy = int(isolation.policy_of_namespace[namespace])
     if policy == NO_POLICY:
         if non_persistent:
-            filtering.keep(state.brokers.non_persistent_topics_enabled, FilterOutcome.NO_NON_PERSISTENT_TOPICS)
+            filtering.keep(brokers.non_persistent_topics_enabled, FilterOutcome.NO_NON_PERSISTENT_TOPICS)
         else:
-            filtering.keep(state.brokers.persistent_topics_enabled, FilterOutcome.NO_PERSISTENT_TOPICS)
+            filtering.keep(brokers.persistent_topics_enabled, FilterOutcome.NO_PERSISTENT_TOPICS)
         filtering.keep(isolation.shared, FilterOutcome.NOT_SHARED)
         return
     primary, secondary = isolation.primary[policy], isolation.secondary[policy]
@@ -399,9 +369,9 @@ def _by_anti_affinity(filtering: _Filtering, facts: PlacementFacts, namespace: i
     filtering.keep(spread.kept, FilterOutcome.GROUP_FULLER, counts, spread.least)
 
 
-def _by_version(filtering: _Filtering, settings: LoadBalancerSettings, facts: PlacementFacts) -> bool:
+def _by_version(filtering: _Filtering, facts: PlacementFacts) -> bool:
     """Keeps the candidates of the latest version; False if versions can't be compared, and then nothing is dropped."""
-    if not settings.prefer_later_versions:
+    if not facts.settings.prefer_later_versions:
         return True
     versions = [facts.versions[row] for row in np.flatnonzero(filtering.left_over)]
     readable = [version for version in versions if version is not None]

@@ -51,10 +51,14 @@ class Leader:
 
     shedder: str
     placement: str
-    settings: LoadBalancerSettings
     facts: PlacementFacts
     """Policies, topics and versions don't change while bundles move; a split divides topics."""
     seed: int
+
+    @property
+    def settings(self) -> LoadBalancerSettings:
+        """The cluster's."""
+        return self.facts.settings
 
     def first_memories(self, shedder: Any) -> Memories:
         """The memories before the first cycle, with what the shedder has learnt from earlier snapshots."""
@@ -64,14 +68,14 @@ class Leader:
     def lead(self, seen: ClusterState, cycle: int, memories: Memories) -> tuple[Unloads, Memories]:
         """What it does in one cycle (counted from 1) with the cluster as it sees it, and what it remembers then."""
         shedder, placement = shedders.load(self.shedder), placements.load(self.placement)
-        facts = facts_after_moves(self.facts, seen, self.settings)
-        view = observed(shedder.observe, seen, self.settings, facts)
+        facts = facts_after_moves(self.facts, seen)
+        view = observed(shedder.observe, facts)
         chosen, remembered = shedder.decide(view, self.settings, memories.shedder)
         memories = self._shared(memories, remembered)
         if not len(chosen.bundle):
             return Unloads(chosen.bundle, chosen.destination), memories
         same = placement.observe is shedder.observe
-        selection = self._selection(seen, cycle, memories, facts, view if same else None, shedding=True)
+        selection = self._selection(cycle, memories, facts, view if same else None, shedding=True)
         left, _ = carry_out(chosen, surroundings(selection, chosen))
         if isinstance(selection.memory, type(remembered)):
             remembered = selection.memory
@@ -94,10 +98,10 @@ class Leader:
         if seen.load_manager == "extensible" or not self.settings.load_balancer_auto_unload_split_bundles_enabled:
             return unloaded, memories
         known = _with_parents(before, seen, division)
-        facts = facts_after_moves(self.facts, known, self.settings)
-        selection = self._selection(known, cycle, memories, facts)
+        facts = facts_after_moves(self.facts, known)
+        selection = self._selection(cycle, memories, facts)
         own = replace(known, bundles=replace(known.bundles, long_term=bundles.long_term))
-        selection.candidates = selection.candidates.after_moves(own, facts)
+        selection.candidates = selection.candidates.after_moves(replace(facts, state=own))
         asks_policies = seen.load_manager == "modular" and self.settings.behaviour >= _POLICIES_KEEP_CHILDREN_SINCE
         moves = []
         for split in division.splits:
@@ -116,22 +120,15 @@ class Leader:
         return unloaded, Memories(selection.memory if shared else memories.shedder, selection.memory)
 
     def _selection(
-        self,
-        seen: ClusterState,
-        cycle: int,
-        memories: Memories,
-        facts: PlacementFacts,
-        view: Any = None,
-        *,
-        shedding: bool = False,
+        self, cycle: int, memories: Memories, facts: PlacementFacts, view: Any = None, *, shedding: bool = False
     ) -> BrokerSelection:
         """The placement of one cycle; `view` is what the strategy observes, if that is known already."""
         placement = placements.load(self.placement)
         return BrokerSelection(
-            candidates=CandidateSets.of(seen, self.settings, facts, shedding=shedding),
+            candidates=CandidateSets.of(facts, shedding=shedding),
             name=self.placement,
             strategy=placement,
-            view=observed(placement.observe, seen, self.settings, facts) if view is None else view,
+            view=observed(placement.observe, facts) if view is None else view,
             memory=memories.placement,
             # The first cycle draws as a recommendation does.
             seed=self.seed if cycle == 1 else f"{self.seed}/{cycle}",

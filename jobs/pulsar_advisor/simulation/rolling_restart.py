@@ -47,7 +47,7 @@ def rolling_restart(
     for turn, broker in enumerate(turns):
         homeless = np.flatnonzero((now.steady.owner == broker) & ~stays_away[state.bundles.namespace])
         unloads, memories = _assigned(
-            placement, now.seen, settings, facts, memories, broker, homeless.tolist(), f"{seed}/restart {turn}"
+            placement, now.seen, facts, memories, broker, homeless.tolist(), f"{seed}/restart {turn}"
         )
         now = now.moved(unloads).advanced(settings, intervals)
     owner = now.steady.owner
@@ -66,7 +66,6 @@ class _Memories(NamedTuple):
 def _assigned(
     placement: str,
     seen: ClusterState,
-    settings: LoadBalancerSettings,
     facts: PlacementFacts,
     memories: _Memories,
     broker: int,
@@ -78,13 +77,13 @@ def _assigned(
     available[broker] = False
     # A broker that is down is no candidate, so that it counts as the owner until a bundle is assigned changes nothing.
     state = replace(seen, brokers=replace(seen.brokers, available=available))
-    facts = facts_after_moves(facts, state, settings)
+    facts = facts_after_moves(facts, state)
     strategy = placements.load(placement)
     selection = BrokerSelection(
-        candidates=CandidateSets.of(state, settings, facts),
+        candidates=CandidateSets.of(facts),
         name=placement,
         strategy=strategy,
-        view=observed(strategy.observe, state, settings, facts),
+        view=observed(strategy.observe, facts),
         memory=memories.placement,
         seed=seed,
         turns=memories.turns,

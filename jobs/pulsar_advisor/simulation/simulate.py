@@ -143,7 +143,7 @@ def _evolved(
 ) -> Simulation:
     """The cluster with these base loads."""
     intervals = Intervals.of(settings)
-    leader = Leader(shedder, placement, settings, placement_facts(state, settings), seed)
+    leader = Leader(shedder, placement, placement_facts(state, settings), seed)
     memories = leader.first_memories(replay(shedders.load(shedder), history, state, settings))
     now = Moment.of(state, base_cpu, settings, intervals, seed)
     if after is not None:

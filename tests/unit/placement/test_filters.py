@@ -48,7 +48,7 @@ def state(
 
 
 def of(candidates_of, among: ClusterState, values: LoadBalancerSettings, **kind: bool) -> Candidates:
-    return candidates_of(among, values, placement_facts(among, values), 0, **kind)
+    return candidates_of(placement_facts(among, values), 0, **kind)
 
 
 def answers(found: Candidates) -> list[str]:
@@ -236,10 +236,9 @@ def test_other_texts_are_no_versions(text):
 def test_an_overloaded_choice_brings_back_the_brokers_the_policies_allow():
     policy = IsolationPolicy("p", ("t/n",), ("a", "b"), (), 1, 100)
     among = state({"a": {}, "b": {}, "c": {}}, owners=("a",), isolation_policies=(policy,))
-    values = settings()
-    facts = placement_facts(among, values)
-    first = modular_candidates(among, values, facts, 0)
-    again = overloaded_retry(first, policy_candidates(among, facts, 0))
+    facts = placement_facts(among, settings())
+    first = modular_candidates(facts, 0)
+    again = overloaded_retry(first, policy_candidates(facts, 0))
     assert (first.brokers.tolist(), again.brokers.tolist()) == ([1], [0, 1])
     assert answers(again) == ["brought_back", "candidate", "not_in_policy"]
 
@@ -258,7 +257,7 @@ def test_why_a_chosen_bundle_stays_where_it_is(primaries, owners, expected):
         anti_affinity_groups={row.namespace: "g" for row in rows},
     )
     facts = placement_facts(among, settings())
-    assert unload_obstacle(facts, policy_candidates(among, facts, 0), 0, 0) == expected
+    assert unload_obstacle(facts, policy_candidates(facts, 0), 0, 0) == expected
 
 
 def test_of_no_candidates_none_has_the_fewest_bundles():
@@ -271,7 +270,7 @@ def test_the_facts_after_moves_are_those_of_the_state_that_they_lead_to(candidat
     brokers = {"a": {}, "b": {}, "c": {}}
     grouped = {"anti_affinity_groups": {"t/n": "group"}}
     before, after = (state(brokers, owners, **grouped) for owners in (("a", "b"), ("c", "b")))
-    facts = facts_after_moves(placement_facts(before, settings()), after, settings())
-    found = candidates_of(after, settings(), facts, 0)
+    facts = facts_after_moves(placement_facts(before, settings()), after)
+    found = candidates_of(facts, 0)
     assert answers(found) == answers(of(candidates_of, after, settings()))
     assert answers(found) != answers(of(candidates_of, before, settings()))

@@ -12,7 +12,7 @@ HOT = cluster({"a": [20.0, 20.0, 20.0, 20.0], "b": [1.0, 1.0], "c": [1.0, 1.0]})
 
 
 def leader(shedder: str, placement: str, values: LoadBalancerSettings) -> Leader:
-    return Leader(shedder, placement, values, placement_facts(HOT, values), seed=0)
+    return Leader(shedder, placement, placement_facts(HOT, values), seed=0)
 
 
 def test_avg_shedder_is_one_object_in_both_roles() -> None:

@@ -151,7 +151,7 @@ def _forbidden(state: ClusterState, settings: LoadBalancerSettings) -> Finding |
     # Bundles of one namespace that hold a non-persistent topic, and those that don't, have the same allowed brokers.
     kinds, kind_of = np.unique(2 * bundles.namespace[served] + facts.non_persistent[served], return_inverse=True)
     allowed = np.array(
-        [policy_candidates(state, facts, kind // 2, non_persistent=bool(kind % 2)) for kind in kinds.tolist()],
+        [policy_candidates(facts, kind // 2, non_persistent=bool(kind % 2)) for kind in kinds.tolist()],
         dtype=np.bool_,
     ).reshape(len(kinds), len(available))
     outside = served[~allowed[kind_of, bundles.owner[served]]].tolist()

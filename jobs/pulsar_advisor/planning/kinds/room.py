@@ -246,20 +246,14 @@ class Room:
         if kind not in found:
             facts = self._facts_after_moves() if in_group else self._facts
             found[kind] = destinations(
-                self.state,
-                self.settings,
-                facts,
-                kind.namespace,
-                self.leaving,
-                persistent=kind.persistent,
-                non_persistent=kind.non_persistent,
+                facts, kind.namespace, self.leaving, persistent=kind.persistent, non_persistent=kind.non_persistent
             )
         return found[kind]
 
     def _facts_after_moves(self) -> PlacementFacts:
         if self._facts_now is None:
             moved = replace(self.state, bundles=replace(self.state.bundles, owner=self.owner))
-            self._facts_now = facts_after_moves(self._facts, moved, self.settings)
+            self._facts_now = facts_after_moves(self._facts, moved)
         return self._facts_now
 
     def allowed(self, bundle: int) -> Rows:
@@ -277,9 +271,8 @@ class Room:
         """Whether the isolation policies allow a bundle (a row) where it is."""
         namespace, _, non_persistent = self._kind(bundle)
         if (namespace, non_persistent) not in self._by_policy:
-            self._by_policy[namespace, non_persistent] = policy_candidates(
-                self.state, self._facts, namespace, non_persistent=non_persistent
-            )
+            allowed = policy_candidates(self._facts, namespace, non_persistent=non_persistent)
+            self._by_policy[namespace, non_persistent] = allowed
         return bool(self._by_policy[namespace, non_persistent][self.owner[bundle]])
 
     def with_fewer_peers(self, bundle: int) -> Rows:

@@ -19,7 +19,7 @@ from pulsar_advisor.model.strategy.entry import find
 from pulsar_advisor.model.strategy.memory import MOST_CYCLES, SplitMemory
 from pulsar_advisor.model.strategy.outcomes import Outcomes
 from pulsar_advisor.placement import registry as placements
-from pulsar_advisor.placement.filters import unload_obstacle
+from pulsar_advisor.placement.filters import placement_facts, unload_obstacle
 from pulsar_advisor.planning.kinds import registry as kinds
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.planning.proposals.configured import configured_of
@@ -52,8 +52,8 @@ def propose(
         yield from ((name, _without_unloads(request.shedder, name, lacks[0].sentence)) for name in request.placements)
         return
     shedder = shedders.load(request.shedder)
-    candidates = CandidateSets.of(state, settings, shedding=True)
-    view = observed(shedder.observe, state, settings, candidates.facts)
+    candidates = CandidateSets.of(placement_facts(state, settings), shedding=True)
+    view = observed(shedder.observe, candidates.facts)
     memory = replay(shedder, history, state, settings)
     steady = steady_state(shedder, view, settings, memory)
     published = _published(view, lambda other: steady_state(shedder, other, settings, memory))
@@ -119,13 +119,13 @@ def _combine(
     candidates: CandidateSets,
     view: object,
 ) -> Proposal:
-    state, settings, strategy = candidates.state, candidates.settings, placements.load(placement)
+    state, strategy = candidates.state, placements.load(placement)
     observes_the_same = strategy.observe is shedders.load(request.shedder).observe
     selection = BrokerSelection(
         candidates=candidates,
         name=placement,
         strategy=strategy,
-        view=view if observes_the_same else observed(strategy.observe, state, settings, candidates.facts),
+        view=view if observes_the_same else observed(strategy.observe, candidates.facts),
         # A class with both roles, such as AvgShedder, is one object in Pulsar and has one memory.
         memory=steady.memory if isinstance(steady.memory, strategy.Memory) else strategy.Memory(),
         seed=request.seed,
@@ -208,7 +208,7 @@ def surroundings(selection: BrokerSelection, chosen: SheddingDecision) -> Surrou
     Only the Modular one asks anti-affinity once more and, from 3.0.1 on, places a bundle before it is unloaded; the
     Simple one doesn't know excluded namespaces.
     """
-    state, settings = selection.candidates.state, selection.candidates.settings
+    state, settings = selection.candidates.state, selection.candidates.facts.settings
     named = dict(zip(chosen.bundle.tolist(), chosen.destination.tolist(), strict=True))
     excluded = settings.load_balancer_shedding_excluded_namespaces if state.load_manager != "simple" else ()
     places_first = state.load_manager == "modular" and settings.behaviour >= PLACES_FIRST_SINCE

@@ -13,6 +13,7 @@ from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.placement import registry as placements
+from pulsar_advisor.placement.filters import placement_facts
 from pulsar_advisor.planning.proposals.proposal import Move
 from pulsar_advisor.planning.proposals.select_broker import BrokerSelection, CandidateSets
 from pulsar_advisor.planning.proposals.views import observed
@@ -36,12 +37,12 @@ def child_moves(
                 yield Move(row, source, destination, reason, near_tie=split.near_tie)
         return
     strategy = placements.load(placement)
-    candidates = CandidateSets.of(state, settings)
+    candidates = CandidateSets.of(placement_facts(state, settings))
     selection = BrokerSelection(
         candidates=candidates,
         name=placement,
         strategy=strategy,
-        view=observed(strategy.observe, state, settings, candidates.facts),
+        view=observed(strategy.observe, candidates.facts),
         memory=strategy.Memory(),
         seed=seed,
     )

@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans, ClusterState, Indices, rate_per_s
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.java.maps import Hashes, hash_map_order, name_hashes
 from pulsar_advisor.model.load.averages import DEFAULT_FIGURES
 from pulsar_advisor.model.load.load_data import LoadData, load_data
@@ -36,7 +35,6 @@ from pulsar_advisor.placement.filters import (
     facts_after_moves,
     modular_candidates,
     overloaded_retry,
-    placement_facts,
     policy_candidates,
     simple_candidates,
 )
@@ -58,8 +56,6 @@ BUNDLES_EXPLAINED: Final = 50
 class CandidateSets:
     """The brokers that a namespace's bundles may go to, whatever the placement strategy; computed on demand."""
 
-    state: ClusterState
-    settings: LoadBalancerSettings
     facts: PlacementFacts
     _hashes: Hashes
     _overloaded: Booleans
@@ -73,37 +69,35 @@ class CandidateSets:
     _in_order: dict[bytes, Indices] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls,
-        state: ClusterState,
-        settings: LoadBalancerSettings,
-        facts: PlacementFacts | None = None,
-        *,
-        shedding: bool = False,
-    ) -> CandidateSets:
-        """The sets of a cluster state, none computed yet; `facts` are those of the state, if they are known.
+    def of(cls, facts: PlacementFacts, *, shedding: bool = False) -> CandidateSets:
+        """The sets of a cluster, none computed yet.
 
         From 3.0.1 on a Modular leader places what it sheds by the range alone, so as if there were no non-persistent
         topics; what a client looks up is placed by its topics. Source: `LoadManagerShared.getNamespaceBundle`.
         """
+        state, settings = facts.state, facts.settings
         usage = overload_usage(state.brokers.usage, state.brokers.limit, settings)
         overloaded = usage > settings.load_balancer_broker_overloaded_threshold_percentage / 100
-        facts = facts or placement_facts(state, settings)
         excluded = settings.load_balancer_shedding_excluded_namespaces if state.load_manager != "simple" else ()
         in_turn = state.namespaces.among(excluded)
         by_range = shedding and state.load_manager == "modular" and settings.behaviour >= PLACES_FIRST_SINCE
         non_persistent = np.zeros_like(facts.non_persistent) if by_range else facts.non_persistent
-        return cls(state, settings, facts, name_hashes(state.brokers.ids), overloaded, in_turn, non_persistent)
+        return cls(facts, name_hashes(state.brokers.ids), overloaded, in_turn, non_persistent)
 
-    def after_moves(self, state: ClusterState, facts: PlacementFacts) -> CandidateSets:
-        """The sets of a state in which bundles were assigned to other brokers."""
-        return replace(self, state=state, facts=facts, _candidates={}, _restored={})
+    @property
+    def state(self) -> ClusterState:
+        """The cluster, with what was assigned so far."""
+        return self.facts.state
+
+    def after_moves(self, facts: PlacementFacts) -> CandidateSets:
+        """The sets of a cluster in which bundles were assigned to other brokers."""
+        return replace(self, facts=facts, _candidates={}, _restored={})
 
     def allowed(self, namespace: int, non_persistent: bool = False) -> Booleans:
         """Per broker, whether the isolation policies allow it for a namespace (row)."""
         key = (namespace, non_persistent)
         if key not in self._allowed:
-            self._allowed[key] = policy_candidates(self.state, self.facts, namespace, non_persistent=non_persistent)
+            self._allowed[key] = policy_candidates(self.facts, namespace, non_persistent=non_persistent)
         return self._allowed[key]
 
     def first(self, bundle: int) -> Candidates:
@@ -111,7 +105,7 @@ class CandidateSets:
         key = self._key(bundle)
         if key not in self._candidates:
             pipeline = PIPELINES[self.state.load_manager]
-            self._candidates[key] = pipeline(self.state, self.settings, self.facts, key[0], non_persistent=key[1])
+            self._candidates[key] = pipeline(self.facts, key[0], non_persistent=key[1])
         return self._candidates[key]
 
     def second(self, bundle: int, chosen: int) -> Candidates | None:
@@ -184,7 +178,7 @@ class BrokerSelection:
         return destination
 
     def _count_at(self, broker: int, bundle: int) -> None:
-        state, settings, facts = self.candidates.state, self.candidates.settings, self.candidates.facts
+        state, facts = self.candidates.state, self.candidates.facts
         bundles, brokers = state.bundles, state.brokers
         is_listed, namespace = bool(bundles.listed[bundle]), int(bundles.namespace[bundle])
         owner = _with(bundles.owner, bundle, broker)
@@ -193,9 +187,9 @@ class BrokerSelection:
             topics = brokers.topics[broker] + bundles.topics[bundle]
             brokers = replace(brokers, topics=_with(brokers.topics, broker, topics))
         state = replace(state, brokers=brokers, bundles=replace(bundles, owner=owner, listed=listed))
-        if not is_listed or facts.anti_affinity.group_of_namespace[namespace] != NO_GROUP:
-            facts = facts_after_moves(facts, state, settings)
-        self.candidates = self.candidates.after_moves(state, facts)
+        moved = not is_listed or facts.anti_affinity.group_of_namespace[namespace] != NO_GROUP
+        facts = facts_after_moves(facts, state) if moved else replace(facts, state=state)
+        self.candidates = self.candidates.after_moves(facts)
         if isinstance(self.view, LoadData):
             figures = bundles.long_term[bundle]
             rate = rate_per_s(np.where(np.isfinite(figures), figures, DEFAULT_FIGURES))
@@ -208,10 +202,10 @@ class BrokerSelection:
     def _load(self) -> LoadData:
         """What `RoundRobinBrokerSelector` observes: the brokers, which stay when bundles move."""
         state = self.candidates.state
-        return load_data(state, self.candidates.settings, state.captured_at_ms)
+        return load_data(state, self.candidates.facts.settings, state.captured_at_ms)
 
     def _next_in_turn(self, bundle: int, candidates: Candidates) -> int:
-        settings = self.candidates.settings
+        settings = self.candidates.facts.settings
         in_order = self.candidates.in_java_order(candidates.brokers)
         decision, self.turns = round_robin_broker_selector.choose(self._load, in_order, bundle, settings, self.turns)
         self.possible[bundle] = tuple(decision.eligible.tolist())
@@ -221,7 +215,7 @@ class BrokerSelection:
         if not len(candidates.brokers):
             return NO_ROW
         in_order = self.candidates.in_java_order(candidates.brokers)
-        settings = self.candidates.settings
+        settings = self.candidates.facts.settings
         decision, self.memory = self.strategy.choose(self.view, in_order, bundle, settings, self.memory)
         # The Simple manager's leader ranks by quotas that it smooths in its memory, not by the reports' figures.
         anyone = candidates.brokers if self.candidates.state.load_manager == "simple" else decision.otherwise

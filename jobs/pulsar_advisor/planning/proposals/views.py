@@ -23,21 +23,23 @@ from pulsar_advisor.placement.filters import (
 Observe = Callable[[ClusterState, LoadBalancerSettings, int], Any]
 
 
-def observed(observe: Observe, state: ClusterState, settings: LoadBalancerSettings, facts: PlacementFacts) -> Any:
-    """The result of `observe`; an Extensible or Simple view applies the filters, which strategies can't import.
+def observed(observe: Observe, facts: PlacementFacts) -> Any:
+    """What is observed of the cluster of these facts.
 
+    An Extensible or Simple view applies the filters, which strategies can't import.
     Source: `TransferShedder.isTransferable`, `SimpleLoadManagerImpl.doLoadShedding` (4.0.8).
     """
+    state, settings = facts.state, facts.settings
     view = observe(state, settings, state.captured_at_ms)
     namespace_of = state.bundles.namespace
     if isinstance(view, ExtensibleLoad):
-        if version_filter_fails(state, settings, facts):
+        if version_filter_fails(facts):
             return replace(view, transferable=lambda _bundle, _source, _destination: False)
 
         @cache
         def candidates(namespace: int) -> Booleans:
             found = np.zeros(len(state.brokers), dtype=np.bool_)
-            found[extensible_candidates(state, settings, facts, namespace).brokers] = True
+            found[extensible_candidates(facts, namespace).brokers] = True
             return found
 
         def transferable(bundle: int, source: int, destination: int) -> bool:
@@ -52,7 +54,7 @@ def observed(observe: Observe, state: ClusterState, settings: LoadBalancerSettin
 
         @cache
         def allowed(namespace: int) -> Booleans:
-            return policy_candidates(state, facts, namespace)
+            return policy_candidates(facts, namespace)
 
         return replace(view, allowed=lambda bundle: allowed(int(namespace_of[bundle])))
     return view

@@ -88,7 +88,7 @@ def test_afterwards_every_bundle_is_allowed_where_it_is_or_no_broker_is(
     to = {step.namespace: step.destination for step in executable(plan)}
     assert isolation_of(state).unusable == ()
     for row, namespace in enumerate(state.namespaces.names):
-        allowed = policy_candidates(state, facts, row)
+        allowed = policy_candidates(facts, row)
         (bundle,) = (state.bundles.namespace == row).nonzero()[0]
         owner = state.brokers.ids[state.bundles.owner[bundle]]
         ends = to.get(namespace, owner)

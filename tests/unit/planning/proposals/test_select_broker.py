@@ -12,6 +12,7 @@ from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, Ind
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.model.strategy.decision import PlacementDecision
 from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, yes
+from pulsar_advisor.placement.filters import placement_facts
 from pulsar_advisor.planning.proposals.select_broker import BUNDLES_EXPLAINED, BrokerSelection, CandidateSets
 from states import BrokerRow, BundleRow, cluster_state
 
@@ -57,7 +58,7 @@ def cluster(
 
 def selection(state: ClusterState, strategy: Takes, seed: int = 0, name: str = "Takes") -> BrokerSelection:
     even = {"loadBalancerDistributeBundlesEvenlyEnabled": "false"}
-    candidates = CandidateSets.of(state, resolve_settings("4.0.8", what_if=even).values)
+    candidates = CandidateSets.of(placement_facts(state, resolve_settings("4.0.8", what_if=even).values))
     return BrokerSelection(candidates, name, strategy, view=None, memory=0, seed=seed)
 
 
@@ -96,13 +97,13 @@ def test_a_leader_that_sheds_does_not_know_of_non_persistent_topics(
     brokers = replace(state.brokers, persistent_topics_enabled=one, non_persistent_topics_enabled=other)
     topics = replace(state.topics, loaded=np.array([True]))
     state, settings = replace(state, brokers=brokers, topics=topics), resolve_settings(release).values
-    assert CandidateSets.of(state, settings, shedding=shedding).first(0).brokers.tolist() == candidates
+    assert CandidateSets.of(placement_facts(state, settings), shedding=shedding).first(0).brokers.tolist() == candidates
 
 
 def in_turn(state: ClusterState, strategy: Takes) -> list[int]:
     """Where the first bundles go, if their namespace is excluded from shedding."""
     excluded = {"loadBalancerDistributeBundlesEvenlyEnabled": "false", "loadBalancerSheddingExcludedNamespaces": "t/n"}
-    candidates = CandidateSets.of(state, resolve_settings("4.2.4", what_if=excluded).values)
+    candidates = CandidateSets.of(placement_facts(state, resolve_settings("4.2.4", what_if=excluded).values))
     chosen = BrokerSelection(candidates, "Takes", strategy, view=None, memory=0, seed=0)
     return [chosen.select(bundle, A) for bundle in range(4)]
 

@@ -31,8 +31,7 @@ def test_a_bundle_under_a_policy_is_transferable_to_its_brokers_only(
     isolated: ClusterState, settings: ResolvedSettings
 ) -> None:
     state = replace(isolated, load_manager="extensible")
-    facts = placement_facts(state, settings.values)
-    view = observed(registry.load("TransferShedder").observe, state, settings.values, facts)
+    view = observed(registry.load("TransferShedder").observe, placement_facts(state, settings.values))
     assert view.transferable(ISOLATED, FIRST, SECOND)
     assert not view.transferable(ISOLATED, FIRST, THIRD)
     # a and b are primary in a policy, so a namespace without one gets c only.
@@ -48,8 +47,7 @@ def test_nothing_is_transferable_where_versions_can_not_be_compared(version: str
         load_manager="extensible",
     )
     values = resolve_settings("4.0.8", {"preferLaterVersions": str(preferred).lower()}).values
-    facts = placement_facts(state, values)
-    view = observed(registry.load("TransferShedder").observe, state, values, facts)
+    view = observed(registry.load("TransferShedder").observe, placement_facts(state, values))
     assert [view.transferable(0, FIRST, to) for to in (SECOND, THIRD)] == [moves, moves]
 
 
@@ -57,14 +55,12 @@ def test_the_simple_manager_looks_for_comfort_among_the_brokers_the_policies_all
     isolated: ClusterState, settings: ResolvedSettings
 ) -> None:
     state = replace(isolated, load_manager="simple")
-    facts = placement_facts(state, settings.values)
-    view = observed(registry.load("SimpleLoadManagerImpl").observe, state, settings.values, facts)
+    view = observed(registry.load("SimpleLoadManagerImpl").observe, placement_facts(state, settings.values))
     assert view.allowed(ISOLATED).tolist() == [True, True, False]
     assert view.allowed(FREE).tolist() == [False, False, True]
 
 
 def test_the_view_of_a_modular_strategy_is_its_own(isolated: ClusterState, settings: ResolvedSettings) -> None:
-    facts = placement_facts(isolated, settings.values)
     observe = registry.load("ThresholdShedder").observe
-    view = observed(observe, isolated, settings.values, facts)
+    view = observed(observe, placement_facts(isolated, settings.values))
     assert type(view) is type(observe(isolated, settings.values, isolated.captured_at_ms))
