@@ -17,7 +17,7 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.load_data import LoadData, load_data
 from pulsar_advisor.model.strategy.decision import SheddingDecision
 from pulsar_advisor.model.strategy.memory import NoMemory
-from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
+from pulsar_advisor.model.strategy.outcomes import Outcome, about_brokers, no, yes
 from pulsar_advisor.shedding.candidates import bundle_outcomes, greedy_take, in_result_order, rank
 
 READS: Final[frozenset[Input]] = frozenset({"broker_counts", "bundle_counts", "recent_unloads"})
@@ -68,9 +68,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: NoMemory) -> 
         source=source,
         bundle=bundle,
         destination=np.full(len(bundle), NO_ROW, dtype=np.int32),
-        brokers=Outcomes(
-            "broker", vocabulary(BrokerOutcome), order, code[order].astype(np.uint8), left[order], right[order]
-        ),
+        brokers=about_brokers(order, BrokerOutcome, code[order], left[order], right[order]),
         bundles=bundle_outcomes(load, ranked, BundleOutcome, answers, take.taken_before, enough),
         figures={"mean_topics": mean},
     )

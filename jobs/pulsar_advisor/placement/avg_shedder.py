@@ -24,7 +24,7 @@ from pulsar_advisor.model.load.load_data import LoadData, load_data
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.strategy.avg_memory import AvgMemory, keeps_by_name, key_of
 from pulsar_advisor.model.strategy.decision import PlacementDecision
-from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
+from pulsar_advisor.model.strategy.outcomes import Outcome, about_brokers, no, yes
 
 READS: Final[frozenset[Input]] = frozenset({"broker_usage"})
 SETTING_KEYS: Final = ("loadBalancerBrokerOverloadedThresholdPercentage", *WEIGHT_KEYS)
@@ -78,13 +78,6 @@ def choose(
             )
     elif remembered and keeps_by_name(settings):
         code = np.where(is_source, BrokerOutcome.IS_SOURCE.value, BrokerOutcome.INSTEAD_OF_MISSING.value)
-    outcomes = Outcomes(
-        "broker",
-        vocabulary(BrokerOutcome),
-        candidates,
-        code.astype(np.uint8),
-        scores,
-        np.full(len(candidates), threshold),
-    )
+    outcomes = about_brokers(candidates, BrokerOutcome, code, scores, threshold)
     forgets = bool(is_destination.any()) and not keeps_by_name(settings)
     return PlacementDecision(candidates[outcomes.chosen()], outcomes, candidates if forgets else None), memory

@@ -20,7 +20,7 @@ from pulsar_advisor.model.load.extensible_load import ExtensibleLoad, extensible
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.strategy.decision import PlacementDecision
 from pulsar_advisor.model.strategy.memory import NoMemory
-from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
+from pulsar_advisor.model.strategy.outcomes import Outcome, about_brokers, no, yes
 
 READS: Final[frozenset[Input]] = frozenset({"broker_usage"})
 SETTING_KEYS: Final = (
@@ -63,13 +63,5 @@ def choose(
     )
     if not (code == BrokerOutcome.BELOW_MEAN.value).any():
         code[:] = BrokerOutcome.NONE_BELOW.value
-    chosen = (code == BrokerOutcome.BELOW_MEAN.value) | (code == BrokerOutcome.NONE_BELOW.value)
-    outcomes = Outcomes(
-        "broker",
-        vocabulary(BrokerOutcome),
-        candidates,
-        code.astype(np.uint8),
-        usage + required,
-        np.full(len(candidates), mean),
-    )
-    return PlacementDecision(candidates[chosen], outcomes), memory
+    outcomes = about_brokers(candidates, BrokerOutcome, code, usage + required, mean)
+    return PlacementDecision(candidates[outcomes.chosen()], outcomes), memory

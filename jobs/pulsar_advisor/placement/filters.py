@@ -26,7 +26,7 @@ from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans, Cluster
 from pulsar_advisor.model.cluster.isolation_policies import NO_POLICY, Isolation, isolation_of, needs_secondaries
 from pulsar_advisor.model.cluster.namespaces import SYSTEM_NAMESPACE
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
+from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, Record, about_brokers, no, yes
 from pulsar_advisor.placement.anti_affinity import (
     NO_GROUP,
     AntiAffinity,
@@ -168,30 +168,23 @@ class _Filtering:
 
     def __init__(self, number: int) -> None:
         self.left_over = np.ones(number, dtype=np.bool_)
-        self.code = np.zeros(number, dtype=np.uint8)
-        self.left = np.full(number, np.nan)
-        self.right = np.full(number, np.nan)
+        self.answers = Record.of(number, FilterOutcome.CANDIDATE)
 
     def keep(
         self, kept: Booleans, reason: FilterOutcome, left: npt.ArrayLike = np.nan, right: npt.ArrayLike = np.nan
     ) -> None:
         dropped = self.left_over & ~kept
         self.left_over &= kept
-        self.code[dropped] = reason.value
-        np.copyto(self.left, left, where=dropped)
-        np.copyto(self.right, right, where=dropped)
+        self.answers.record(dropped, reason, *(np.broadcast_to(side, len(kept))[dropped] for side in (left, right)))
 
     def bring_back(self, allowed: Booleans) -> None:
         back = allowed & ~self.left_over
         self.left_over |= back
-        self.code[back] = FilterOutcome.BROUGHT_BACK.value
-        self.left[back] = self.right[back] = np.nan
+        self.answers.record(back, FilterOutcome.BROUGHT_BACK)
 
     def candidates(self) -> Candidates:
-        rows = np.arange(len(self.code), dtype=np.int32)
-        return Candidates(
-            rows[self.left_over], Outcomes("broker", vocabulary(FilterOutcome), rows, self.code, self.left, self.right)
-        )
+        rows = np.arange(len(self.left_over), dtype=np.int32)
+        return Candidates(rows[self.left_over], self.answers.about_brokers(rows, FilterOutcome))
 
 
 def policy_candidates(facts: PlacementFacts, namespace: int, *, non_persistent: bool = False) -> Booleans:
@@ -252,7 +245,7 @@ def overloaded_retry(candidates: Candidates, allowed: Booleans) -> Candidates:
     code = np.where(allowed & ~was_left, np.uint8(FilterOutcome.BROUGHT_BACK.value), outcomes.code)
     return Candidates(
         np.flatnonzero(allowed | was_left).astype(np.int32),
-        Outcomes("broker", vocabulary(FilterOutcome), outcomes.index, code, outcomes.left, outcomes.right),
+        about_brokers(outcomes.index, FilterOutcome, code, outcomes.left, outcomes.right),
     )
 
 

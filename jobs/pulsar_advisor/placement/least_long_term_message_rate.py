@@ -21,7 +21,7 @@ from pulsar_advisor.model.load.load_data import BrokerLoad, LoadData, load_data
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.strategy.decision import PlacementDecision
 from pulsar_advisor.model.strategy.memory import NoMemory
-from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
+from pulsar_advisor.model.strategy.outcomes import Outcome, about_brokers, no, yes
 
 READS: Final[frozenset[Input]] = frozenset({"broker_usage", "long_term_averages"})
 SETTING_KEYS: Final = ("loadBalancerBrokerOverloadedThresholdPercentage", *WEIGHT_KEYS)
@@ -65,14 +65,9 @@ def choose(
     if not best.any():
         best[:], code[:] = True, BrokerOutcome.NOTHING_COMPARABLE.value
     by_usage = overloaded & (code != BrokerOutcome.NOTHING_COMPARABLE.value)
-    outcomes = Outcomes(
-        subject="broker",
-        vocabulary=vocabulary(BrokerOutcome),
-        index=candidates,
-        code=code.astype(np.uint8),
-        left=np.where(by_usage, usage, rate),
-        right=np.where(by_usage, threshold, np.where(best, next_lowest, lowest)),
-    )
+    left = np.where(by_usage, usage, rate)
+    right = np.where(by_usage, threshold, np.where(best, next_lowest, lowest))
+    outcomes = about_brokers(candidates, BrokerOutcome, code, left, right)
     return PlacementDecision(candidates[best], outcomes, _otherwise(brokers, candidates, score, best)), memory
 
 

@@ -22,7 +22,7 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.load_data import LoadData, load_data
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.strategy.decision import PlacementDecision
-from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
+from pulsar_advisor.model.strategy.outcomes import Outcome, about_brokers, no, yes
 
 READS: Final[frozenset[Input]] = frozenset({"broker_usage", "broker_traffic", "broker_counts"})
 SETTING_KEYS: Final = (
@@ -84,19 +84,13 @@ def choose(
         remembered = remembered & ~_idle(load, candidates)
     smoothed = np.where(remembered, memory.usage[candidates] * keep + (1 - keep) * usage, usage)
     mean = np.add.accumulate(smoothed)[-1] / len(smoothed) if len(smoothed) else 0.0
-    code = np.where(smoothed + required <= mean, BrokerOutcome.BELOW_MEAN.value, BrokerOutcome.NEAR_MEAN.value).astype(
-        np.uint8
-    )
+    code = np.where(smoothed + required <= mean, BrokerOutcome.BELOW_MEAN.value, BrokerOutcome.NEAR_MEAN.value)
     if not (code == BrokerOutcome.BELOW_MEAN.value).any():
         code[:] = BrokerOutcome.NONE_BELOW.value
-    outcomes = Outcomes(
-        "broker", vocabulary(BrokerOutcome), candidates, code, smoothed + required, np.full(len(candidates), mean)
-    )
+    outcomes = about_brokers(candidates, BrokerOutcome, code, smoothed + required, mean)
     advanced, known = memory.usage.copy(), memory.known.copy()
     advanced[candidates], known[candidates] = smoothed, True
-    return PlacementDecision(candidates[code != BrokerOutcome.NEAR_MEAN.value], outcomes), Memory(
-        brokers.ids, advanced, known
-    )
+    return PlacementDecision(candidates[outcomes.chosen()], outcomes), Memory(brokers.ids, advanced, known)
 
 
 def _idle(load: LoadData, candidates: Indices) -> Booleans:

@@ -18,7 +18,7 @@ from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.load_data import LoadData, load_data
 from pulsar_advisor.model.strategy.decision import PlacementDecision
-from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
+from pulsar_advisor.model.strategy.outcomes import Outcome, about_brokers, no, yes
 
 READS: Final[frozenset[Input]] = frozenset()
 SETTING_KEYS: Final[tuple[str, ...]] = ()
@@ -62,11 +62,7 @@ def choose(
 ) -> tuple[PlacementDecision, Memory]:
     """The next broker out of `candidates` (rows, in iteration order); none without candidates."""
     if not len(candidates):
-        nothing = np.empty(0)
-        return PlacementDecision(
-            candidates,
-            Outcomes("broker", vocabulary(BrokerOutcome), candidates, nothing.astype(np.uint8), nothing, nothing),
-        ), memory
+        return PlacementDecision(candidates, about_brokers(candidates, BrokerOutcome, np.empty(0, np.uint8))), memory
     memory = memory.beside(load.brokers.ids)
     turn = memory.counter % len(candidates)
     walked = memory.walked
@@ -76,12 +72,5 @@ def choose(
     chosen = walked[turn : turn + 1]
     place_of = np.full(len(memory.brokers), np.nan)
     place_of[walked] = np.arange(len(walked))
-    outcomes = Outcomes(
-        "broker",
-        vocabulary(BrokerOutcome),
-        candidates,
-        (candidates == chosen).astype(np.uint8),
-        place_of[candidates],
-        np.full(len(candidates), float(turn)),
-    )
+    outcomes = about_brokers(candidates, BrokerOutcome, candidates == chosen, place_of[candidates], turn)
     return PlacementDecision(chosen, outcomes), Memory(counter, memory.brokers, walked)

@@ -44,7 +44,7 @@ from pulsar_advisor.model.load.simple_load import (
     simple_load,
 )
 from pulsar_advisor.model.strategy.decision import PlacementDecision
-from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
+from pulsar_advisor.model.strategy.outcomes import Outcome, about_brokers, no, yes
 
 READS: Final[frozenset[Input]] = frozenset({"broker_usage", "bundle_traffic", "bundle_counts"})
 SETTING_KEYS: Final = (
@@ -249,5 +249,5 @@ def _are_lighter(ones: Floats, other: Floats) -> Booleans:
 def _answer(
     candidates: Indices, code: np.ndarray[tuple[int], np.dtype[np.int64]], left: Floats, right: Floats
 ) -> PlacementDecision:
-    outcomes = Outcomes("broker", vocabulary(BrokerOutcome), candidates, code.astype(np.uint8), left, right)
+    outcomes = about_brokers(candidates, BrokerOutcome, code, left, right)
     return PlacementDecision(candidates[outcomes.chosen()], outcomes)

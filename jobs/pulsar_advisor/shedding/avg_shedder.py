@@ -28,7 +28,7 @@ from pulsar_advisor.model.load.load_data import LoadData, load_data
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.strategy.avg_memory import AvgMemory, keeps_by_name, key_of
 from pulsar_advisor.model.strategy.decision import SheddingDecision
-from pulsar_advisor.model.strategy.outcomes import Codes, Outcome, Outcomes, no, vocabulary, yes
+from pulsar_advisor.model.strategy.outcomes import Codes, Outcome, Record, no, yes
 from pulsar_advisor.shedding.candidates import RankedBundles, bundle_outcomes, in_result_order, rank
 
 READS: Final[frozenset[Input]] = frozenset({"broker_usage", "broker_traffic", "short_term_averages", "recent_unloads"})
@@ -76,16 +76,14 @@ Memory = AvgMemory
 def decide(load: LoadData, settings: LoadBalancerSettings, memory: AvgMemory) -> tuple[SheddingDecision, AvgMemory]:
     """One cycle of the shedder: what to unload from which broker, and why nothing from the others."""
     ids, order = load.brokers.ids, load.brokers.order
-    low_threshold = settings.load_balancer_avg_shedder_low_threshold
     scores = load.brokers.weighted_usage * 100
     by_hash = order[hash_map_order(load.brokers.hashes[order], memory.score_buckets)]
     ascending = _ascending(by_hash, scores, settings)
     paired = list(zip(ascending[: (len(ascending) + 1) // 2], ascending[::-1], strict=False))
 
     hits_high, hits_low = dict(memory.hits_high), dict(memory.hits_low)
-    code = np.full(len(ids), BrokerOutcome.PAIR_ALIKE.value, dtype=np.uint8)
-    left, right = np.zeros(len(ids)), np.full(len(ids), float(low_threshold))
-    kept = _count_hits(paired, scores, ids, settings, hits_high, hits_low, left)
+    answers = Record.of(len(ids), BrokerOutcome.PAIR_ALIKE, 0.0, settings.load_balancer_avg_shedder_low_threshold)
+    kept = _count_hits(paired, scores, ids, settings, hits_high, hits_low, answers.left)
     if not kept:
         hits_high.clear()
         hits_low.clear()
@@ -98,18 +96,18 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: AvgMemory) ->
     for low, high in kept:
         seen, needed = _hits(ids[low], ids[high], settings, hits_high, hits_low)
         if seen < needed:
-            code[[low, high]], left[[low, high]], right[[low, high]] = BrokerOutcome.TOO_FEW_HITS.value, seen, needed
+            answers.record([low, high], BrokerOutcome.TOO_FEW_HITS, seen, needed)
             continue
         _drop(hits_high, (ids[low], ids[high]))
         _drop(hits_low, (ids[low], ids[high]))
         rate_need = (rates[high] - rates[low]) * settings.max_unload_percentage
         throughput_need = (throughputs[high] - throughputs[low]) * settings.max_unload_percentage
         by_rate = rate_need > settings.min_unload_message
-        if not by_rate and not throughput_need > settings.min_unload_message_throughput:
-            code[[low, high]], left[[low, high]] = BrokerOutcome.TOO_LITTLE_GAP.value, throughput_need
-            right[[low, high]] = settings.min_unload_message_throughput
+        least = settings.min_unload_message_throughput
+        if not by_rate and not throughput_need > least:
+            answers.record([low, high], BrokerOutcome.TOO_LITTLE_GAP, throughput_need, least)
             continue
-        code[low], code[high] = BrokerOutcome.RECEIVES.value, BrokerOutcome.NOTHING_FITS.value
+        answers.code[low], answers.code[high] = BrokerOutcome.RECEIVES, BrokerOutcome.NOTHING_FITS
         givers.append(high)
         receivers.append(low)
         budgets.append(rate_need if by_rate else throughput_need)
@@ -118,8 +116,9 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: AvgMemory) ->
     figures = np.stack((load.bundles.rate_per_s(), load.bundles.throughput_bytes_per_s()))
     ranked = rank(load, np.array(givers, dtype=np.int32), figures, np.array(dimensions, dtype=np.int64))
     bundle_code, budget_before = _fit(ranked, budgets, dimensions)
-    chosen = (bundle_code == BundleOutcome.RATE_FITS.value) | (bundle_code == BundleOutcome.THROUGHPUT_FITS.value)
-    code[ranked.sources[np.unique(ranked.source_position()[chosen])]] = BrokerOutcome.GIVES.value
+    bundles = bundle_outcomes(load, ranked, BundleOutcome, bundle_code, ranked.value, budget_before)
+    chosen = bundles.chosen()[: len(ranked.bundle)]
+    answers.code[ranked.sources[np.unique(ranked.source_position()[chosen])]] = BrokerOutcome.GIVES
     source, bundle = in_result_order(load, ranked, chosen, settings)
 
     pending = {} if keeps_by_name(settings) else dict(memory.destinations)
@@ -129,8 +128,8 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: AvgMemory) ->
         source=source,
         bundle=bundle,
         destination=np.full(len(bundle), NO_ROW, dtype=np.int32),
-        brokers=Outcomes("broker", vocabulary(BrokerOutcome), order, code[order], left[order], right[order]),
-        bundles=bundle_outcomes(load, ranked, BundleOutcome, bundle_code, ranked.value, budget_before),
+        brokers=answers.about_brokers(order, BrokerOutcome),
+        bundles=bundles,
         figures={"scores": {ids[row]: float(scores[row]) for row in order.tolist()}},
     )
     buckets = hash_map_buckets(len(order), memory.score_buckets)

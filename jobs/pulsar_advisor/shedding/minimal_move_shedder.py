@@ -38,7 +38,7 @@ from pulsar_advisor.model.load.proportional import usage_of
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.strategy.decision import Figure, SheddingDecision
 from pulsar_advisor.model.strategy.memory import NoMemory
-from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
+from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, about_brokers, no, vocabulary, yes
 from pulsar_advisor.shedding.fewest_moves import (
     BEYOND_ALL_BOUNDS_PPM,
     PPM,
@@ -341,7 +341,7 @@ def _broker_outcomes(
     right = np.where(code == BrokerOutcome.FITS_NOWHERE, target.ceiling, problem.ceiling) / PPM
     left[code == BrokerOutcome.UNFIT] = right[code == BrokerOutcome.UNFIT] = np.nan
     left[code == BrokerOutcome.NO_LOAD] = right[code == BrokerOutcome.NO_LOAD] = 0.0
-    return Outcomes("broker", vocabulary(BrokerOutcome), rows, code[rows].astype(np.uint8), left[rows], right[rows])
+    return about_brokers(rows, BrokerOutcome, code[rows], left[rows], right[rows])
 
 
 def _bundle_outcomes(load: MovableLoad, goal: _Goal, problem: Balancing, moves: Moves, after: Integers) -> Outcomes:

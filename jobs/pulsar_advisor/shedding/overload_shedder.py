@@ -21,7 +21,7 @@ from pulsar_advisor.model.load.load_data import LoadData, load_data
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.strategy.decision import SheddingDecision
 from pulsar_advisor.model.strategy.memory import NoMemory
-from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
+from pulsar_advisor.model.strategy.outcomes import Outcome, about_brokers, no, yes
 from pulsar_advisor.shedding.candidates import greedy_take, in_result_order, rank, take_outcomes
 
 READS: Final[frozenset[Input]] = frozenset(
@@ -65,27 +65,20 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
 
     has_candidates = np.zeros(len(brokers.ids), dtype=np.bool_)
     has_candidates[sources[np.diff(ranked.starts) > 0]] = True
-    code = np.where(
-        ~overloaded,
-        BrokerOutcome.BELOW_THRESHOLD.value,
-        np.where(
-            ~several,
-            BrokerOutcome.ONE_BUNDLE.value,
-            np.where(has_candidates, BrokerOutcome.OVERLOADED.value, BrokerOutcome.NOTHING_TO_MOVE.value),
-        ),
-    )
-    one_bundle = code == BrokerOutcome.ONE_BUNDLE.value
+    code = np.where(has_candidates, BrokerOutcome.OVERLOADED.value, BrokerOutcome.NOTHING_TO_MOVE.value)
+    code[~several] = BrokerOutcome.ONE_BUNDLE.value
+    code[~overloaded] = BrokerOutcome.BELOW_THRESHOLD.value
+    one_bundle, order = code == BrokerOutcome.ONE_BUNDLE.value, brokers.order
     decision = SheddingDecision(
         source=source,
         bundle=bundle,
         destination=np.full(len(bundle), NO_ROW, dtype=np.int32),
-        brokers=Outcomes(
-            subject="broker",
-            vocabulary=vocabulary(BrokerOutcome),
-            index=brokers.order,
-            code=code[brokers.order].astype(np.uint8),
-            left=np.where(one_bundle, brokers.published_bundles, usage)[brokers.order],
-            right=np.where(one_bundle, 1.0, threshold)[brokers.order],
+        brokers=about_brokers(
+            order,
+            BrokerOutcome,
+            code[order],
+            np.where(one_bundle, brokers.published_bundles, usage)[order],
+            np.where(one_bundle, 1.0, threshold)[order],
         ),
         bundles=take_outcomes(load, ranked, take, minimum[ranked.source_position()]),
         figures={"threshold_ratio": threshold},

@@ -39,7 +39,7 @@ from pulsar_advisor.model.load.simple_load import SimpleLoad, simple_load
 from pulsar_advisor.model.load.top_bundles import greatest
 from pulsar_advisor.model.strategy.decision import SheddingDecision
 from pulsar_advisor.model.strategy.memory import NoMemory
-from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
+from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, Record, no, vocabulary, yes
 
 READS: Final[frozenset[Input]] = frozenset({"broker_usage", "bundle_traffic", "bundle_counts", "recent_unloads"})
 SETTING_KEYS: Final = (
@@ -87,20 +87,20 @@ def decide(load: SimpleLoad, settings: LoadBalancerSettings, memory: Memory) -> 
     busiest = np.fmax.reduce(shares[:, WATCHED], axis=1, initial=np.float32(-np.inf)).astype(np.float64)
     rows = load.reporting
     code = np.where(busiest > overload, BrokerOutcome.OVERLOADED, BrokerOutcome.NOT_OVERLOADED).astype(np.uint8)
-    left, right = busiest.copy(), np.full(len(busiest), float(overload))
+    of_brokers = Record(code, busiest.copy(), np.full(len(busiest), float(overload)))
 
     answers: list[tuple[int, int]] = []
     marked: list[tuple[int, int]] = []
     for broker in rows[code[rows] == BrokerOutcome.OVERLOADED].tolist():
         reported = load.reports.of(broker)
         if len(reported) <= 1:
-            code[broker], left[broker], right[broker] = BrokerOutcome.ONE_BUNDLE, len(reported), 1
+            of_brokers.record(broker, BrokerOutcome.ONE_BUNDLE, len(reported), 1)
             continue
         first = _first(load, broker, SORTED_BY[_bottleneck(shares[broker])], settings)
         idlest = _idlest(load, load.allowed(first), shares)
         answer = BundleOutcome.FIRST if idlest < comfort else BundleOutcome.NOBODY_COMFORTABLE
         if answer == BundleOutcome.NOBODY_COMFORTABLE:
-            code[broker], left[broker], right[broker] = BrokerOutcome.NOBODY_COMFORTABLE, idlest, comfort
+            of_brokers.record(broker, BrokerOutcome.NOBODY_COMFORTABLE, idlest, comfort)
         else:
             marked.append((broker, first))
             if load.recently_unloaded[first]:
@@ -121,7 +121,7 @@ def decide(load: SimpleLoad, settings: LoadBalancerSettings, memory: Memory) -> 
         source=moved[:, 0],
         bundle=moved[:, 1],
         destination=np.full(len(moved), NO_ROW, dtype=np.int32),
-        brokers=Outcomes("broker", vocabulary(BrokerOutcome), rows, code[rows], left[rows], right[rows]),
+        brokers=of_brokers.about_brokers(rows, BrokerOutcome),
         bundles=Outcomes(
             "bundle", vocabulary(BundleOutcome), judged[:, 0], judged[:, 1].astype(np.uint8), nothing, nothing
         ),

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Floats, Indices
 from pulsar_advisor.model.cluster.inputs import Input
@@ -26,7 +25,7 @@ from pulsar_advisor.model.load.load_data import BrokerLoad, LoadData, load_data
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.strategy.decision import SheddingDecision
 from pulsar_advisor.model.strategy.memory import ShedderMemory
-from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
+from pulsar_advisor.model.strategy.outcomes import Outcome, Record, no, yes
 from pulsar_advisor.shedding.candidates import (
     RankedBundles,
     Take,
@@ -95,12 +94,13 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     memory, usage, mean = _smooth(brokers, sample, settings, memory)
 
     if mean == 0:
-        code = np.full(len(brokers.ids), BrokerOutcome.NO_LOAD.value, dtype=np.int64)
-        return _decision(load, code, np.zeros_like(usage), np.zeros_like(usage), _nothing(load), mean, settings), memory
+        answers = Record.of(len(brokers.ids), BrokerOutcome.NO_LOAD, 0.0, 0.0)
+        nothing = _take(load, np.empty(0, dtype=np.int32), np.empty(0))
+        return _decision(load, answers, nothing, mean, settings), memory
 
     share = usage - mean - threshold + MARGIN
     minimum = brokers.throughput_bytes_per_s() * share
-    code = np.full(len(brokers.ids), BrokerOutcome.ABOVE_MEAN.value, dtype=np.int64)
+    code = np.full(len(brokers.ids), BrokerOutcome.ABOVE_MEAN.value, dtype=np.uint8)
     code[brokers.published_bundles <= 1] = BrokerOutcome.ONE_BUNDLE.value
     code[minimum < worth_moving] = BrokerOutcome.TOO_LITTLE_TO_MOVE.value
     code[usage < mean + threshold] = BrokerOutcome.NEAR_MEAN.value
@@ -109,6 +109,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     code[ranked.sources[np.diff(ranked.starts) == 0]] = BrokerOutcome.NOTHING_TO_MOVE.value
     left: Floats = np.choose(code, (usage, minimum, brokers.published_bundles, usage, usage))
     right: Floats = np.choose(code, (mean + threshold, worth_moving, 1.0, mean + threshold, mean + threshold))
+    answers = Record(code, left, right)
 
     if settings.lower_boundary_shedding_enabled and not selection[1].taken.any():
         memory, usage, mean = _smooth(brokers, sample, settings, memory)
@@ -117,17 +118,13 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
         if giver != NO_ROW and (usage[brokers.order] < lower).any():
             minimum = brokers.throughput_bytes_per_s() * threshold * LOWER_BOUNDARY_FACTOR
             if worth_moving > minimum[giver]:
-                code[giver], left[giver], right[giver] = (
-                    BrokerOutcome.TOO_LITTLE_FOR_IDLE.value,
-                    minimum[giver],
-                    worth_moving,
-                )
+                answers.record(giver, BrokerOutcome.TOO_LITTLE_FOR_IDLE, minimum[giver], worth_moving)
             else:
                 selection = _take(load, np.array([giver], dtype=np.int32), minimum)
                 found = selection[1].taken.any()
-                code[giver] = BrokerOutcome.GIVES_TO_IDLE.value if found else BrokerOutcome.NOTHING_FOR_IDLE.value
-                left[giver], right[giver] = usage[giver], lower
-    return _decision(load, code, left, right, selection, mean, settings), memory
+                answer = BrokerOutcome.GIVES_TO_IDLE if found else BrokerOutcome.NOTHING_FOR_IDLE
+                answers.record(giver, answer, usage[giver], lower)
+    return _decision(load, answers, selection, mean, settings), memory
 
 
 def _smooth(
@@ -161,29 +158,16 @@ def _take(load: LoadData, sources: Indices, minimum: Floats) -> Selection:
     return ranked, greedy_take(ranked, minimum[sources]), minimum[sources][ranked.source_position()]
 
 
-def _nothing(load: LoadData) -> Selection:
-    return _take(load, np.empty(0, dtype=np.int32), np.empty(0))
-
-
 def _decision(
-    load: LoadData,
-    code: npt.NDArray[np.int64],
-    left: Floats,
-    right: Floats,
-    selection: Selection,
-    mean: float,
-    settings: LoadBalancerSettings,
+    load: LoadData, answers: Record, selection: Selection, mean: float, settings: LoadBalancerSettings
 ) -> SheddingDecision:
     ranked, take, planned = selection
     source, bundle = in_result_order(load, ranked, take.taken, settings)
-    order = load.brokers.order
     return SheddingDecision(
         source=source,
         bundle=bundle,
         destination=np.full(len(bundle), NO_ROW, dtype=np.int32),
-        brokers=Outcomes(
-            "broker", vocabulary(BrokerOutcome), order, code[order].astype(np.uint8), left[order], right[order]
-        ),
+        brokers=answers.about_brokers(load.brokers.order, BrokerOutcome),
         bundles=take_outcomes(load, ranked, take, planned),
         figures={"mean_usage_ratio": mean},
     )

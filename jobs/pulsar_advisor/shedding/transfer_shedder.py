@@ -29,7 +29,7 @@ from pulsar_advisor.model.load.extensible_load import ExtensibleLoad, TopBundle,
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS
 from pulsar_advisor.model.strategy.decision import Figure, SheddingDecision
 from pulsar_advisor.model.strategy.memory import ShedderMemory
-from pulsar_advisor.model.strategy.outcomes import Codes, Outcome, Outcomes, no, vocabulary, yes
+from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, Record, no, vocabulary, yes
 
 READS: Final[frozenset[Input]] = frozenset(
     {
@@ -137,74 +137,62 @@ class _Spread:
 class _Answers:
     """Answers collected during the cycle."""
 
-    code: Codes
-    """Per broker row, as `left` and `right`."""
-    left: Floats
-    right: Floats
+    brokers: Record
+    """A row for each."""
     bundles: dict[int, tuple[int, float, float]] = field(default_factory=dict)
     """Bundle row -> code, left, right."""
     moves: dict[tuple[int, int, int], str] = field(default_factory=dict)
     """(source, bundle, destination) -> reason; a set in Pulsar, so a repeated move counts once."""
 
-    @classmethod
-    def of(cls, brokers: int, code: int, left: npt.ArrayLike = np.nan, right: npt.ArrayLike = np.nan) -> _Answers:
-        """The same answer for this many brokers; the sides of its inequality may differ between them."""
-        codes = np.full(brokers, code, dtype=np.uint8)
-        return cls(codes, np.full(brokers, left, dtype=np.float64), np.full(brokers, right, dtype=np.float64))
-
-    def record(self, broker: int, code: int, left: float = np.nan, right: float = np.nan) -> None:
-        """Replace the answer for one broker."""
-        self.code[broker], self.left[broker], self.right[broker] = code, left, right
-
 
 @np.errstate(all="ignore")
 def decide(load: ExtensibleLoad, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
     """One cycle of the shedder: what moves where, and why the rest stays."""
-    number = len(load.broker_ids)
-    memory, skipped = _cool_down(load, settings, memory)
-    if skipped is not None:
-        return _decision(load, _Answers.of(number, *skipped), {}), _counted(memory, "CoolDown")
+    figures: dict[str, Figure] = {}
+
+    def passes(counter: str, answer: BrokerOutcome, *sides: npt.ArrayLike) -> tuple[SheddingDecision, Memory]:
+        """Nothing is done, for a reason that is every broker's."""
+        answers = _Answers(Record.of(len(load.broker_ids), answer, *sides))
+        return _decision(load, answers, figures), _counted(memory, counter)
+
+    memory, cooling = _cool_down(load, settings, memory)
+    if cooling is not None:
+        return passes("CoolDown", BrokerOutcome.COOLING_DOWN, *cooling)
     current = load.stored[~_outdated(load, settings)[load.stored]]
     if not len(load.stored):
-        return _decision(load, _Answers.of(number, BrokerOutcome.NO_BROKERS), {}), _counted(memory, "NoBrokers")
+        return passes("NoBrokers", BrokerOutcome.NO_BROKERS)
     if not len(current):
         age_s = (load.now_ms - load.updated_at_ms) / 1000
         trusted_s = settings.load_balancer_broker_load_data_ttl_in_seconds
-        return _decision(load, _Answers.of(number, BrokerOutcome.OUTDATED, age_s, trusted_s), {}), _counted(
-            memory, "OutDatedData"
-        )
+        return passes("OutDatedData", BrokerOutcome.OUTDATED, age_s, trusted_s)
     without_data = load.available.copy()
     without_data[load.stored] = False
     if without_data.any():
-        return _decision(load, _Answers.of(number, BrokerOutcome.NO_LOAD_DATA), {}), _counted(memory, "NoLoadData")
+        return passes("NoLoadData", BrokerOutcome.NO_LOAD_DATA)
 
     spread = _spread(load.load[current])
     ascending = load.stored[np.argsort(total_order(load.load[load.stored]), kind="stable")].tolist()
-    figures: dict[str, Figure] = {"mean_load_ratio": float(spread.mean), "deviation": float(spread.deviation)}
-    limit = settings.load_balancer_broker_load_target_std
+    figures |= {"mean_load_ratio": float(spread.mean), "deviation": float(spread.deviation)}
     reason = _reason(load, settings, spread, ascending[0], ascending[-1])
     memory = replace(memory, hits=memory.hits + 1 if reason else 0)
     needed = settings.load_balancer_shedding_condition_hit_count_threshold
     if memory.hits <= needed:
-        answers = (
-            _Answers.of(number, BrokerOutcome.TOO_FEW_HITS, memory.hits, needed)
-            if reason
-            else _Answers.of(number, BrokerOutcome.BALANCED, spread.deviation, limit)
-        )
         figures["deviation_after"] = float(spread.deviation)
-        return _decision(load, answers, figures), _counted(memory, "HitCount")
-    answers = _Answers.of(number, BrokerOutcome.NOT_REACHED)
+        if reason:
+            return passes("HitCount", BrokerOutcome.TOO_FEW_HITS, memory.hits, needed)
+        target = settings.load_balancer_broker_load_target_std
+        return passes("HitCount", BrokerOutcome.BALANCED, spread.deviation, target)
+    answers = _Answers(Record.of(len(load.broker_ids), BrokerOutcome.NOT_REACHED))
     spread, why_nothing = _transfer(load, settings, spread, ascending, answers)
     figures["deviation_after"] = float(spread.deviation)
-    if not answers.moves:
-        return _decision(load, answers, figures), _counted(memory, why_nothing)
-    return _decision(load, answers, figures), replace(memory, hits=0)
+    memory = replace(memory, hits=0) if answers.moves else _counted(memory, why_nothing)
+    return _decision(load, answers, figures), memory
 
 
 def _cool_down(
     load: ExtensibleLoad, settings: LoadBalancerSettings, memory: Memory
-) -> tuple[Memory, tuple[int, float, float] | None]:
-    """Forget sources that have cooled down; returns the answer for every broker if one has not."""
+) -> tuple[Memory, tuple[float, float] | None]:
+    """Forget sources that have cooled down; returns how long ago and how long it takes (s) if one has not."""
     unloaded = dict(memory.recently_unloaded_brokers)
     delay_ms = settings.load_balance_shedding_delay_in_seconds * 1000
     outdated = _outdated(load, settings)
@@ -214,11 +202,7 @@ def _cool_down(
             continue
         elapsed_ms = int(load.updated_at_ms[row]) - unloaded[broker]
         if elapsed_ms < delay_ms:
-            return replace(memory, recently_unloaded_brokers=unloaded), (
-                BrokerOutcome.COOLING_DOWN,
-                elapsed_ms / 1000,
-                delay_ms / 1000,
-            )
+            return replace(memory, recently_unloaded_brokers=unloaded), (elapsed_ms / 1000, delay_ms / 1000)
         del unloaded[broker]
     return replace(memory, recently_unloaded_brokers=unloaded), None
 
@@ -270,18 +254,20 @@ def _transfer(
         high -= 1
         top = load.top(source)
         if len(top) <= 1:
-            answers.record(source, BrokerOutcome.ONE_TOP_BUNDLE if top else BrokerOutcome.NO_TOP_BUNDLES, len(top), 1)
+            answers.brokers.record(
+                source, BrokerOutcome.ONE_TOP_BUNDLE if top else BrokerOutcome.NO_TOP_BUNDLES, len(top), 1
+            )
             without_data, too_few = without_data + (not top), too_few + len(top)
             continue
         marked, gained = _serve(load, settings, source, destination, reason, answers)
         if marked > 0:
             loads = load.load[source], load.load[destination]
             spread = spread.after(*loads, (marked - gained) * loads[0] / load.throughput_bytes_per_s[source])
-            answers.record(source, BrokerOutcome.GIVES, loads[0], loads[1])
-            answers.record(destination, BrokerOutcome.RECEIVES, loads[1], loads[0])
+            answers.brokers.record(source, BrokerOutcome.GIVES, loads[0], loads[1])
+            answers.brokers.record(destination, BrokerOutcome.RECEIVES, loads[1], loads[0])
             served, low = served + 1, low + 1
         else:
-            answers.record(source, BrokerOutcome.NOTHING_MOVES)
+            answers.brokers.record(source, BrokerOutcome.NOTHING_MOVES)
             too_few += 1
     return spread, "NoLoadData" if without_data else "NoBundles" if too_few else "HitCount"
 
@@ -398,12 +384,11 @@ def _decision(load: ExtensibleLoad, answers: _Answers, figures: dict[str, Figure
     moves = np.array(list(answers.moves), dtype=np.int32).reshape(-1, 3)
     judged = np.array(list(answers.bundles.values()), dtype=np.float64).reshape(-1, 3)
     index = np.array(list(answers.bundles), dtype=np.int32)
-    code, left, right = answers.code[load.stored], answers.left[load.stored], answers.right[load.stored]
     return SheddingDecision(
         source=moves[:, 0],
         bundle=moves[:, 1],
         destination=moves[:, 2],
-        brokers=Outcomes("broker", vocabulary(BrokerOutcome), load.stored, code, left, right),
+        brokers=answers.brokers.about_brokers(load.stored, BrokerOutcome),
         bundles=Outcomes(
             "bundle", vocabulary(BundleOutcome), index, judged[:, 0].astype(np.uint8), judged[:, 1], judged[:, 2]
         ),

@@ -18,15 +18,15 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans, Floats
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Floats
 from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.java.numbers import to_int, wrap_int
 from pulsar_advisor.model.load.load_data import LoadData, load_data
 from pulsar_advisor.model.strategy.decision import Figure, SheddingDecision
 from pulsar_advisor.model.strategy.memory import NoMemory
-from pulsar_advisor.model.strategy.outcomes import Codes, Outcome, Outcomes, no, vocabulary, yes
-from pulsar_advisor.shedding.candidates import RankedBundles, bundle_outcomes, rank
+from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, Record, no, yes
+from pulsar_advisor.shedding.candidates import bundle_outcomes, rank
 
 READS: Final[frozenset[Input]] = frozenset({"broker_traffic", "broker_counts", "short_term_averages", "recent_unloads"})
 SETTING_KEYS: Final = (
@@ -77,22 +77,6 @@ class BundleOutcome(Outcome):
 Memory = NoMemory
 
 
-@dataclass(frozen=True, eq=False)
-class _Walk:
-    """The busiest broker's bundles in order, with the decision about each."""
-
-    ranked: RankedBundles
-    code: Codes
-    left: Floats
-    right: Floats
-
-    def chosen(self) -> Booleans:
-        chosen: Booleans = (self.code == BundleOutcome.RATE_FITS.value) | (
-            self.code == BundleOutcome.THROUGHPUT_FITS.value
-        )
-        return chosen
-
-
 @dataclass(frozen=True)
 class _Extremes:
     """Busiest broker (row or NO_ROW) of one dimension, maximum and minimum."""
@@ -121,11 +105,10 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
 
     count = len(brokers.ids)
     if not by_rate and not by_throughput:
-        alike = BrokerOutcome.RATES_ALIKE.value if rate_limit > 0 else BrokerOutcome.THROUGHPUTS_ALIKE.value
+        alike = BrokerOutcome.RATES_ALIKE if rate_limit > 0 else BrokerOutcome.THROUGHPUTS_ALIKE
         gap = rate_gap_percent if rate_limit > 0 else throughput_multiple
         limit = rate_limit if rate_limit > 0 else throughput_limit
-        outcome = (np.full(count, alike, dtype=np.uint8), np.full(count, gap), np.full(count, limit))
-        return _decision(load, outcome, _no_walk(load), figures), memory
+        return _decision(load, NO_ROW, Record.of(count, alike, gap, limit), _not_walked(load), figures), memory
 
     dimension = 0 if by_rate else 1
     extremes = rate if by_rate else throughput
@@ -135,29 +118,18 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     enough = [need >= minimum for need, minimum in zip(needs, worth, strict=True)]
     worth_it = enough[dimension] if settings.behaviour >= _SEPARATE_DIMENSIONS else any(enough)
 
-    code = np.full(count, BrokerOutcome.NOT_BUSIEST_BY_RATE.value + dimension, dtype=np.uint8)
-    left, right = own.copy(), np.full(count, extremes.greatest)
-    walk = _no_walk(load)
+    answers = Record.of(count, BrokerOutcome.NOT_BUSIEST_BY_RATE + dimension, own, extremes.greatest)
+    bundles = _not_walked(load)
     if brokers.published_bundles[busiest] <= 1:
-        code[busiest], left[busiest], right[busiest] = (
-            BrokerOutcome.ONE_BUNDLE.value,
-            brokers.published_bundles[busiest],
-            1,
-        )
+        answers.record(busiest, BrokerOutcome.ONE_BUNDLE, brokers.published_bundles[busiest], 1)
     elif not worth_it:
-        code[busiest], left[busiest], right[busiest] = (
-            BrokerOutcome.TOO_LITTLE_RATE.value + dimension,
-            needs[dimension],
-            worth[dimension],
-        )
+        answers.record(busiest, BrokerOutcome.TOO_LITTLE_RATE + dimension, needs[dimension], worth[dimension])
     else:
-        walk = _walk(load, busiest, dimension, needs[dimension], settings)
-        code[busiest] = (
-            BrokerOutcome.BUSIEST_BY_RATE.value + dimension if walk.chosen().any() else BrokerOutcome.NOTHING_FITS.value
-        )
-        left[busiest] = rate_gap_percent if by_rate else throughput_multiple
-        right[busiest] = rate_limit if by_rate else throughput_limit
-    return _decision(load, (code, left, right), walk, figures), memory
+        bundles = _walk(load, busiest, dimension, needs[dimension], settings)
+        answer = BrokerOutcome.BUSIEST_BY_RATE + dimension if bundles.chosen().any() else BrokerOutcome.NOTHING_FITS
+        gap, limit = (rate_gap_percent, rate_limit) if by_rate else (throughput_multiple, throughput_limit)
+        answers.record(busiest, answer, gap, limit)
+    return _decision(load, busiest, answers, bundles, figures), memory
 
 
 def _extremes(load: LoadData, value: Floats) -> _Extremes:
@@ -191,12 +163,12 @@ def _not_zero(least: float) -> float:
     return 1.0 if -ALMOST_ZERO <= least <= ALMOST_ZERO else least
 
 
-def _no_walk(load: LoadData) -> _Walk:
+def _not_walked(load: LoadData) -> Outcomes:
     ranked = rank(load, np.empty(0, dtype=np.int32), np.empty(0))
-    return _Walk(ranked, np.empty(0, dtype=np.uint8), np.empty(0), np.empty(0))
+    return bundle_outcomes(load, ranked, BundleOutcome, np.empty(0, dtype=np.uint8), np.empty(0), np.empty(0))
 
 
-def _walk(load: LoadData, busiest: int, dimension: int, need: int, settings: LoadBalancerSettings) -> _Walk:
+def _walk(load: LoadData, busiest: int, dimension: int, need: int, settings: LoadBalancerSettings) -> Outcomes:
     """Walk the bundles of the busiest broker, greatest first, and choose those that still fit into `need`."""
     value = (load.bundles.rate_per_s(), load.bundles.throughput_bytes_per_s())[dimension]
     ranked = rank(load, np.array([busiest], dtype=np.int32), value)
@@ -217,20 +189,18 @@ def _walk(load: LoadData, busiest: int, dimension: int, need: int, settings: Loa
             chosen += 1
         else:
             code[place] = BundleOutcome.RATE_TOO_LARGE.value + dimension
-    return _Walk(ranked, code, left, right)
+    return bundle_outcomes(load, ranked, BundleOutcome, code, left, right)
 
 
 def _decision(
-    load: LoadData, brokers: tuple[Codes, Floats, Floats], walk: _Walk, figures: dict[str, Figure]
+    load: LoadData, busiest: int, answers: Record, bundles: Outcomes, figures: dict[str, Figure]
 ) -> SheddingDecision:
-    code, left, right = brokers
-    order = load.brokers.order
-    bundle = walk.ranked.bundle[walk.chosen()]
+    bundle = bundles.index[bundles.chosen()]
     return SheddingDecision(
-        source=np.repeat(walk.ranked.sources[:1], len(bundle)),
+        source=np.full(len(bundle), busiest, dtype=np.int32),
         bundle=bundle,
         destination=np.full(len(bundle), NO_ROW, dtype=np.int32),
-        brokers=Outcomes("broker", vocabulary(BrokerOutcome), order, code[order], left[order], right[order]),
-        bundles=bundle_outcomes(load, walk.ranked, BundleOutcome, walk.code, walk.left, walk.right),
+        brokers=answers.about_brokers(load.brokers.order, BrokerOutcome),
+        bundles=bundles,
         figures=figures,
     )

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster.cluster_state import Booleans, Floats
-from pulsar_advisor.model.strategy.outcomes import Codes, Outcome, Outcomes, no, vocabulary, yes
+from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, Record, no, vocabulary, yes
 from pulsar_advisor.splitting.limits import BundleFigures, SplitLimits, excess
-
-Rows = npt.NDArray[np.intp] | Booleans | int
 
 
 class SplitOutcome(Outcome):
@@ -58,13 +53,8 @@ class SplitOutcome(Outcome):
     SPLIT_BANDWIDTH = yes("{left:,.0f} bytes/s exceed the limit of {right:,.0f}", ">")
 
 
-@dataclass(frozen=True, eq=False)
-class Verdicts:
-    """The answer about each row of a decider's figures, recorded while it decides."""
-
-    code: Codes
-    left: Floats
-    right: Floats
+class Verdicts(Record):
+    """The answer about each row of a decider's figures."""
 
     @classmethod
     def by_limits(cls, figures: BundleFigures, limits: SplitLimits) -> Verdicts:
@@ -74,14 +64,6 @@ class Verdicts:
             found.exceeded, SplitOutcome.SPLIT + found.limit, SplitOutcome.BELOW_LIMITS_TOPICS - 1 + found.limit
         )
         return cls(code.astype(np.uint8), found.left, found.right)
-
-    def record(
-        self, rows: Rows, answer: SplitOutcome, left: npt.ArrayLike = math.nan, right: npt.ArrayLike = math.nan
-    ) -> None:
-        """Replaces the answer for these rows."""
-        self.code[rows] = answer
-        self.left[rows] = left
-        self.right[rows] = right
 
     def chosen(self) -> npt.NDArray[np.intp]:
         """Rows chosen so far, in visiting order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
@@ -14,6 +15,7 @@ from pulsar_advisor.model.cluster.cluster_state import Booleans, Floats, Indices
 
 Subject = Literal["broker", "bundle"]
 Codes = npt.NDArray[np.uint8]
+Rows = npt.NDArray[np.integer[Any]] | Booleans | Sequence[int] | int
 
 NEAR_TIE: Final = 1e-9
 """Margin, relative, up to which an inequality is decided by its last digits."""
@@ -128,3 +130,38 @@ class Outcomes:
         with np.errstate(invalid="ignore", divide="ignore"):
             apart = np.where(scale == 0, 0.0, np.abs(self.left - self.right) / scale)
         return np.where(compared & ~np.isnan(apart), apart, np.inf)
+
+
+def about_brokers(
+    rows: Indices,
+    answers: type[Outcome],
+    code: npt.NDArray[np.integer[Any]],
+    left: npt.ArrayLike = np.nan,
+    right: npt.ArrayLike = np.nan,
+) -> Outcomes:
+    """Answers about brokers: a code for each, and the sides of its inequality, for each or for all."""
+    sides = (np.broadcast_to(np.asarray(side, dtype=np.float64), len(rows)) for side in (left, right))
+    return Outcomes("broker", vocabulary(answers), rows, code.astype(np.uint8), *sides)
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """The answer about each row, written down while a strategy decides: a later one replaces an earlier one."""
+
+    code: Codes
+    left: Floats
+    right: Floats
+
+    @classmethod
+    def of(cls, number: int, answer: int, left: npt.ArrayLike = np.nan, right: npt.ArrayLike = np.nan) -> Self:
+        """The same answer for this many rows; the sides of its inequality may differ between them."""
+        sides = (np.full(number, side, dtype=np.float64) for side in (left, right))
+        return cls(np.full(number, answer, dtype=np.uint8), *sides)
+
+    def record(self, rows: Rows, answer: int, left: npt.ArrayLike = np.nan, right: npt.ArrayLike = np.nan) -> None:
+        """Replace the answer about these rows."""
+        self.code[rows], self.left[rows], self.right[rows] = answer, left, right
+
+    def about_brokers(self, rows: Indices, answers: type[Outcome]) -> Outcomes:
+        """The answers about these brokers, of a record with a row for each of the cluster's."""
+        return about_brokers(rows, answers, self.code[rows], self.left[rows], self.right[rows])

@@ -13,7 +13,7 @@ from pulsar_advisor.model.cluster.cluster_state import NO_ROW
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.strategy.decision import Figure
-from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, no, vocabulary, yes
+from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, about_brokers, no, vocabulary, yes
 from pulsar_advisor.planning.kinds.room import NOWHERE, Place, Room, Rows
 from pulsar_advisor.planning.proposals.executable import why_move_not
 from pulsar_advisor.planning.proposals.proposal import Answers, Move, Proposal
@@ -204,4 +204,4 @@ def _broker_outcomes(room: Room) -> Outcomes:
     before = room.usage_at_first
     after = np.where(code == BrokerOutcome.TAKES.value, room.most_of(rows), room.usage_of(rows))
     right = np.where(code == BrokerOutcome.GIVES.value, before, room.ceiling)
-    return Outcomes("broker", vocabulary(BrokerOutcome), rows, code, after, right)
+    return about_brokers(rows, BrokerOutcome, code, after, right)
