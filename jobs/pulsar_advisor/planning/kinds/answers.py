@@ -66,6 +66,17 @@ def fixed(room: Room, bundle: int) -> Answer | None:
     return Answer(bundle, BundleOutcome.UNFIT) if unfit else None
 
 
+def movable(room: Room, brokers: Sequence[int]) -> list[int]:
+    """The bundles of these brokers (rows) that may move, the largest first."""
+    return [row for row in room.bundles_of(brokers) if fixed(room, row) is None]
+
+
+def parted(room: Room, bundles: Sequence[int]) -> tuple[list[int], list[Answer]]:
+    """Those of these bundles (rows) that may move, and the answers about the others."""
+    answers = [(row, fixed(room, row)) for row in bundles]
+    return [row for row, answer in answers if answer is None], [answer for _, answer in answers if answer is not None]
+
+
 def moved_to(room: Room, bundle: int, broker: int) -> Answer:
     """The answer about a bundle that has moved to this broker (rows), or to another if that one is forbidden."""
     among = room.allowed(bundle)

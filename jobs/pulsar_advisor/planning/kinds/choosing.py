@@ -11,7 +11,7 @@ import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Floats, Indices, Integers
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.planning.kinds.answers import Answer, fixed, moved_to
+from pulsar_advisor.planning.kinds.answers import Answer, movable, moved_to
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.shedding.fewest_moves import (
     BEYOND_ALL_BOUNDS_PPM,
@@ -55,24 +55,23 @@ def target_of(goal: Goal, room: Room) -> float:
 
 def movable_above(room: Room, target_ratio: float) -> list[int]:
     """The bundles (rows) that may move from brokers above a usage."""
-    above = np.flatnonzero(room.fit & (room.usage_at_first > target_ratio)).tolist()
-    return [row for row in room.bundles_of(above) if fixed(room, row) is None]
+    return movable(room, np.flatnonzero(room.fit & (room.usage_at_first > target_ratio)).tolist())
 
 
-def fewest_within(room: Room, movable: Sequence[int], target_ratio: float) -> Choice:
+def fewest_within(room: Room, bundles: Sequence[int], target_ratio: float) -> Choice:
     """The fewest moves of these bundles (rows) after which no broker is above a usage."""
     within = np.full(len(room.fit), target_ratio)
-    return choose(room.up_to(target_ratio), movable, within, np.ones(len(movable), dtype=np.int64))
+    return choose(room.up_to(target_ratio), bundles, within, np.ones(len(bundles), dtype=np.int64))
 
 
-def why_stays(room: Room, movable: Sequence[int], broker: int, target_ratio: float) -> str | None:
+def why_stays(room: Room, bundles: Sequence[int], broker: int, target_ratio: float) -> str | None:
     """Why a broker (a row) stays above a usage though all of its bundles that may move (rows) go; None if it doesn't.
 
     The usages are likely ones, and the least that they may be.
     """
 
     def without(moved: Floats) -> float:
-        return float(room.ratios(room.usage[[broker]] - moved[movable].sum(axis=0), [broker])[0])
+        return float(room.ratios(room.usage[[broker]] - moved[bundles].sum(axis=0), [broker])[0])
 
     likely, lowest = without(room.moved), without(room.arriving)
     if likely <= target_ratio:
@@ -85,17 +84,17 @@ def why_stays(room: Room, movable: Sequence[int], broker: int, target_ratio: flo
     )
 
 
-def choose(room: Room, movable: Sequence[int], within_ratio: Floats, cost: Integers) -> Choice:
+def choose(room: Room, bundles: Sequence[int], within_ratio: Floats, cost: Integers) -> Choice:
     """The cheapest moves of these bundles (rows) after which no broker is above its usage in `within_ratio`.
 
     A broker that is above it and has none of the bundles counts as within; it takes nothing. `cost` is that of each
     bundle, above 0.
     """
-    problem = _problem(room, movable, within_ratio, cost)
+    problem = _problem(room, bundles, within_ratio, cost)
     moves = _lowest(problem, fewest_moves(problem))
     destination = _without_needless(problem, moves)
     after, answers = room.copy(), {}
-    going = {row: int(to) for row, to in zip(movable, destination, strict=True) if to != NO_ROW}
+    going = {row: int(to) for row, to in zip(bundles, destination, strict=True) if to != NO_ROW}
     for bundle in sorted(going, key=lambda row: (-room.share(row), row)):
         # After the moves before it, anti-affinity or the number of topics may forbid a destination.
         answers[bundle] = moved_to(after, bundle, going[bundle])
@@ -103,13 +102,13 @@ def choose(room: Room, movable: Sequence[int], within_ratio: Floats, cost: Integ
     return Choice(after, answers, moves.reached, total, moves.least)
 
 
-def _problem(room: Room, movable: Sequence[int], within_ratio: Floats, cost: Integers) -> Balancing:
+def _problem(room: Room, bundles: Sequence[int], within_ratio: Floats, cost: Integers) -> Balancing:
     """The choice among these bundles; loads in parts per million, as whole numbers.
 
     Brokers that give are looked at by their likely usage, those that take by the most that they may use.
     """
     per_unit = ppm_per_unit(room.state.brokers.limit, room.settings)
-    source = room.owner[list(movable)].astype(np.int32)
+    source = room.owner[list(bundles)].astype(np.int32)
     gives = np.isin(np.arange(len(per_unit)), source)
     with np.errstate(all="ignore"):
         found = np.where(gives[:, None], room.usage, room.most)
@@ -118,17 +117,17 @@ def _problem(room: Room, movable: Sequence[int], within_ratio: Floats, cost: Int
     highest, wanted = load.max(axis=1), np.rint(within_ratio * PPM).astype(np.int64)
     falls = gives & (highest > wanted)
     ceiling = np.where(falls, wanted, np.maximum(wanted - _ROUNDING_PPM, highest))
-    may_go = np.zeros((len(movable), len(load)), dtype=np.bool_)
-    for position, row in enumerate(movable):
+    may_go = np.zeros((len(bundles), len(load)), dtype=np.bool_)
+    for position, row in enumerate(bundles):
         may_go[position, room.allowed(row)] = True
     return Balancing(
         load=load,
         ceiling=ceiling,
         receives=room.receives & (highest <= wanted),
-        spare=np.full(len(load), len(movable)),
+        spare=np.full(len(load), len(bundles)),
         source=source,
-        moved=room.moved[list(movable)],
-        arriving=room.arriving[list(movable)],
+        moved=room.moved[list(bundles)],
+        arriving=room.arriving[list(bundles)],
         dearer=room.dearer,
         ppm_per_unit=per_unit,
         cost=cost,

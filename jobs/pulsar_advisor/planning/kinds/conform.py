@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.planning.kinds.answers import Answer, fixed, placed, proposal
+from pulsar_advisor.planning.kinds.answers import Answer, fixed, parted, placed, proposal
 from pulsar_advisor.planning.kinds.packing import packed, shortfall
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Room
 from pulsar_advisor.planning.proposals.proposal import Proposal
@@ -28,10 +28,9 @@ def propose(goal: Goal, room: Room) -> Proposal:
     """The moves after which no bundle is where its policies forbid it; what can't move, and why."""
     owned = room.bundles_of(np.flatnonzero(room.fit).tolist())
     isolated = [row for row in owned if not room.policies_allow(row)]
-    fix = {row: fixed(room, row) for row in isolated}
-    answers, after = packed(room, [row for row, answer in fix.items() if answer is None])
-    stays = [answer for answer in fix.values() if answer is not None]
-    spread = list(_spread(after, [row for row in owned if row not in fix]))
+    going, stays = parted(room, isolated)
+    answers, after = packed(room, going)
+    spread = list(_spread(after, [row for row in owned if room.policies_allow(row)]))
     return proposal(
         goal,
         after,

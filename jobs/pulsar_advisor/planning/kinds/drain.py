@@ -15,7 +15,7 @@ import numpy as np
 from pulsar_advisor.model.load.resource_usage import weighted_maximum
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.text.some_of import some_of
-from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, fixed, proposal
+from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, parted, proposal
 from pulsar_advisor.planning.kinds.packing import PERCENT, packed, shortfall
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Room
 from pulsar_advisor.planning.proposals.proposal import Proposal
@@ -29,9 +29,8 @@ def propose(goal: Goal, room: Room) -> Proposal:
     drained = room.rows_of(goal.brokers)
     before = room.emptying(drained)
     rows = before.bundles_of(drained)
-    staying = [answer for row in rows if (answer := fixed(before, row)) is not None]
-    still = {answer.bundle for answer in staying}
-    answers, after = packed(before, [row for row in rows if row not in still])
+    going, staying = parted(before, rows)
+    answers, after = packed(before, going)
     headroom = mean_if_one_more_fails(after)
     arrived = [
         one.bundle for one in staying if one.outcome is BundleOutcome.NO_TOPICS and before.may_have_arrived[one.bundle]

@@ -15,7 +15,7 @@ import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import CPU, NO_ROW
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.planning.kinds.answers import Answer, fixed, moved_to, proposal, why_nowhere
+from pulsar_advisor.planning.kinds.answers import Answer, movable, moved_to, proposal, why_nowhere
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Place, Room
 from pulsar_advisor.planning.proposals.proposal import Proposal
 
@@ -30,11 +30,7 @@ def propose(goal: Goal, room: Room) -> Proposal:
     target = min(wanted, float(room.ceiling.max()))
     after = room.up_to(target).onto(filled)
     answers: list[Answer] = []
-    members = {
-        broker: [row for row in room.bundles_of([broker]) if fixed(room, row) is None]
-        for broker in np.flatnonzero(room.fit).tolist()
-        if broker not in filled
-    }
+    members = {broker: movable(room, [broker]) for broker in np.flatnonzero(room.fit).tolist() if broker not in filled}
     waiting = dict(members)
     busiest = [(-float(room.usage_at_first[broker]), broker) for broker in members]
     heapq.heapify(busiest)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, clients, fixed
+from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, clients, movable
 from pulsar_advisor.planning.kinds.packing import packed
 
 if TYPE_CHECKING:
@@ -57,14 +57,9 @@ class Turn:
         return tuple(answer.bundle for answer in self.answers if answer.outcome is BundleOutcome.MOVES)
 
 
-def movable(room: Room, broker: int) -> list[int]:
-    """The bundles of a broker (rows) that a drain moves."""
-    return [bundle for bundle in room.bundles_of([broker]) if fixed(room, bundle) is None]
-
-
 def turn(room: Room, broker: int, restarted: Sequence[int]) -> Turn:
     """The broker (rows) drained onto restarted ones, then onto the others."""
-    bundles = movable(room, broker)
+    bundles = movable(room, [broker])
     emptying = room.emptying([broker])
     first, left = packed(emptying.onto(restarted), bundles)
     lasting = {answer.bundle: answer for answer in first if answer.outcome is BundleOutcome.MOVES}

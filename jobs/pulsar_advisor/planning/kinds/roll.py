@@ -15,7 +15,7 @@ import numpy as np
 
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.text.some_of import count
-from pulsar_advisor.planning.kinds.answers import fixed, proposal
+from pulsar_advisor.planning.kinds.answers import parted, proposal
 from pulsar_advisor.planning.kinds.drain import any_stays, mean_if_one_more_fails, without_headroom
 from pulsar_advisor.planning.kinds.packing import shortfall
 from pulsar_advisor.planning.kinds.restarting import Turn, turns_of
@@ -32,7 +32,7 @@ def propose(goal: Goal, room: Room) -> Proposal:
     others = [row for row in np.flatnonzero(room.fit).tolist() if row not in order]
     turns = list(turns_of(room, order, others))
     now = turns[0]
-    staying = [answer for row in room.bundles_of([order[0]]) if (answer := fixed(room, row)) is not None]
+    _, staying = parted(room, room.bundles_of([order[0]]))
     moves = Counter(bundle for each in turns for bundle in each.moved)
     headroom = mean_if_one_more_fails(now.drained)
     return proposal(

@@ -22,7 +22,7 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.strategy.decision import Figure, Split
 from pulsar_advisor.model.text.some_of import count, some_of
-from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, clients, fixed, proposal
+from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, clients, movable, proposal
 from pulsar_advisor.planning.kinds.choosing import Choice, fewest_within, movable_above, target_of
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Place, Room, Rows
 from pulsar_advisor.planning.proposals.executable import why_never_split
@@ -123,7 +123,7 @@ def _cuts(now: _Divided, after: Room, refused: dict[str, str]) -> list[Split]:
     found = []
     usage = after.usage_of(np.arange(len(after.fit)))
     for broker in np.flatnonzero(after.fit & (usage > after.ceiling)).tolist():
-        for bundle in [row for row in after.bundles_of([broker]) if fixed(after, row) is None][:_MOST_TRIED]:
+        for bundle in movable(after, [broker])[:_MOST_TRIED]:
             is_whole = pieces[now.origin[bundle]] == 1
             cut = _cut(state, after.settings, bundle, counts, is_whole)
             if isinstance(cut, str):

@@ -16,7 +16,8 @@ import numpy as np
 
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.advice.capacity import only_more_brokers
-from pulsar_advisor.planning.kinds.restarting import Restart, Turn, movable, turn
+from pulsar_advisor.planning.kinds.answers import movable
+from pulsar_advisor.planning.kinds.restarting import Restart, Turn, turn
 from pulsar_advisor.planning.kinds.room import Room
 
 CANDIDATES: Final = 20
@@ -43,7 +44,7 @@ def restart_order(room: Room, spare: Sequence[int] = (), last: int | None = None
     Spare brokers take bundles first, and aren't restarted. One broker may have to be the `last`.
     """
     at_first, fit = room, [row for row in np.flatnonzero(room.fit).tolist() if row not in spare]
-    bundles = {broker: len(movable(room, broker)) for broker in fit}
+    bundles = {broker: len(movable(room, [broker])) for broker in fit}
     others, kept = [row for row in fit if row != last], [row for row in fit if row == last]
     restarted = list(spare)
     restarts = []

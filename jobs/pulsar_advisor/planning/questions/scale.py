@@ -25,7 +25,7 @@ from pulsar_advisor.model.cluster.cluster_state import CPU, Floats
 from pulsar_advisor.model.load.resource_usage import weighted_maximum
 from pulsar_advisor.model.plans.plan import Confidence
 from pulsar_advisor.model.text.some_of import count, some_of
-from pulsar_advisor.planning.kinds.answers import BundleOutcome, fixed
+from pulsar_advisor.planning.kinds.answers import BundleOutcome, movable
 from pulsar_advisor.planning.kinds.drain import mean_if_one_more_fails
 from pulsar_advisor.planning.kinds.packing import packed
 from pulsar_advisor.planning.kinds.room import Room, Rows
@@ -240,8 +240,7 @@ def _one_could_go(room: Room, brokers: Rows, target: float) -> bool:
 
 def _after_loss(room: Room, broker: int) -> Room | None:
     """The room once a broker (a row) is gone and the others have its bundles with clients; None if they don't fit."""
-    bundles = [bundle for bundle in room.bundles_of([broker]) if fixed(room, bundle) is None]
-    answers, left = packed(room.emptying([broker]), bundles)
+    answers, left = packed(room.emptying([broker]), movable(room, [broker]))
     return left if all(answer.outcome is BundleOutcome.MOVES for answer in answers) else None
 
 
