@@ -331,9 +331,13 @@ class ClusterState:
         with_some[self.topics.bundle[topics & (self.topics.bundle != NO_ROW)]] = True
         return with_some
 
+    def namespace_of(self, bundle: int) -> str:
+        """`tenant/namespace` of a bundle row."""
+        return self.namespaces.names[int(self.bundles.namespace[bundle])]
+
     def bundle_name(self, bundle: int) -> str:
         """`tenant/namespace/0x..._0x...` of a bundle row."""
-        return f"{self.namespaces.names[self.bundles.namespace[bundle]]}/{self.bundle_range(bundle)}"
+        return f"{self.namespace_of(bundle)}/{self.bundle_range(bundle)}"
 
     def bundle_range(self, bundle: int) -> str:
         """`0x..._0x...` of a bundle row."""

@@ -56,7 +56,7 @@ class Answer:
 def fixed(room: Room, bundle: int) -> Answer | None:
     """The answer about a bundle (a row) that isn't moved whatever the goal; None for one that may be."""
     state = room.state
-    if is_pulsars_own(state.namespaces.names[state.bundles.namespace[bundle]]):
+    if is_pulsars_own(state.namespace_of(bundle)):
         return Answer(bundle, BundleOutcome.PULSARS_OWN)
     if room.excluded[bundle]:
         return Answer(bundle, BundleOutcome.EXCLUDED)

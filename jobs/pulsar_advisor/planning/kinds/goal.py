@@ -54,10 +54,9 @@ def resolved_goal(goal: Goal, broker_ids: Sequence[str], overloaded_ratio: float
     Raises `UsageError` for a broker that the cluster doesn't have, and as `ceiling_of`.
     """
     ceiling = ceiling_of(goal.ceiling_ratio, overloaded_ratio)
-    brokers, onto = resolved_brokers(goal.brokers, broker_ids), resolved_brokers(goal.onto, broker_ids)
-    if plan_kind(goal.kind).in_order:
-        brokers = brokers_in_order(goal.brokers, broker_ids)
-    return replace(goal, brokers=brokers, ceiling_ratio=ceiling, onto=onto)
+    resolved = brokers_in_order if plan_kind(goal.kind).in_order else resolved_brokers
+    onto = resolved_brokers(goal.onto, broker_ids)
+    return replace(goal, brokers=resolved(goal.brokers, broker_ids), ceiling_ratio=ceiling, onto=onto)
 
 
 def resolved_brokers(names: Sequence[str], broker_ids: Sequence[str]) -> tuple[str, ...]:

@@ -80,7 +80,7 @@ class Grading:
         state = self._state
         touched = {
             "broker": {state.brokers.ids[broker] for broker in brokers if broker != NO_ROW},
-            "namespace": {state.namespaces.names[state.bundles.namespace[bundle]]},
+            "namespace": {state.namespace_of(bundle)},
             "bundle": {state.bundle_name(bundle)},
         }
         failed = [

@@ -30,7 +30,7 @@ def why_no_destination(state: ClusterState, settings: LoadBalancerSettings) -> s
 
 
 def _why_bundle_not(state: ClusterState, bundle: int) -> str | None:
-    namespace = state.namespaces.names[state.bundles.namespace[bundle]]
+    namespace = state.namespace_of(bundle)
     owner = int(state.bundles.owner[bundle])
     if is_pulsars_own(namespace):
         return f"{namespace} is one of Pulsar's own namespaces"

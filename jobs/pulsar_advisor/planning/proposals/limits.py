@@ -130,8 +130,9 @@ def unloads_within(moves: Sequence[Move], state: ClusterState, budgets: Budgets)
 
     left_out = Counter[str]()
     kept, not_relieved_by = [], dict[int, str]()
-    for move in _first_ones_first(moves, state, budgets.limits):
-        if excluded_by(move, state, budgets.limits):
+    limits = budgets.limits
+    for move in sorted(moves, key=lambda one: not _is_first(state, one.bundle, _ids(state, one.source), limits)):
+        if excluded_by(move, state, limits):
             left_out[EXCLUDED] += 1
             continue
         if move.obstacle is None and why_move_not(state, move) is None:
@@ -147,7 +148,7 @@ def unloads_within(moves: Sequence[Move], state: ClusterState, budgets: Budgets)
 
 def excluded_by(move: Move, state: ClusterState, limits: Limits) -> bool:
     """Whether an unload is excluded."""
-    return limits.excludes(_namespace(state, move.bundle), *_ids(state, move.source, move.destination))
+    return limits.excludes(state.namespace_of(move.bundle), *_ids(state, move.source, move.destination))
 
 
 def splits_within(splits: Sequence[Split], state: ClusterState, limits: Limits) -> tuple[list[Split], Counter[str]]:
@@ -157,24 +158,16 @@ def splits_within(splits: Sequence[Split], state: ClusterState, limits: Limits) 
     def touches(split: Split) -> tuple[str, ...]:
         return _ids(state, int(state.bundles.owner[split.bundle]))
 
-    allowed = [one for one in splits if not limits.excludes(_namespace(state, one.bundle), *touches(one))]
+    allowed = [one for one in splits if not limits.excludes(state.namespace_of(one.bundle), *touches(one))]
     ranked = sorted(allowed, key=lambda one: not _is_first(state, one.bundle, touches(one), limits))
     kept = ranked[: limits.max_splits]
     left_out = {EXCLUDED: len(splits) - len(allowed), f"--max-splits {limits.max_splits}": len(allowed) - len(kept)}
     return kept, +Counter(left_out)
 
 
-def _first_ones_first(moves: Sequence[Move], state: ClusterState, limits: Limits) -> list[Move]:
-    return sorted(moves, key=lambda move: not _is_first(state, move.bundle, _ids(state, move.source), limits))
-
-
 def _is_first(state: ClusterState, bundle: int, brokers: Sequence[str], limits: Limits) -> bool:
     by_broker = any(broker in limits.first_brokers for broker in brokers)
-    return by_broker or among(_namespace(state, bundle), limits.first_namespaces)
-
-
-def _namespace(state: ClusterState, bundle: int) -> str:
-    return state.namespaces.names[int(state.bundles.namespace[bundle])]
+    return by_broker or among(state.namespace_of(bundle), limits.first_namespaces)
 
 
 def _ids(state: ClusterState, *rows: int) -> tuple[str, ...]:

@@ -176,9 +176,9 @@ def explain(
         return _fate(subject, proposed({**request.what_if, key: text}).moves) != as_is
 
     keys = _keys(request, own, any(link.about for link in links)) - request.what_if.keys()
-    named = {state.namespaces.names[int(state.bundles.namespace[row])] for row in subject.bundles}
+    named = {state.namespace_of(row) for row in subject.bundles}
     changes = smallest_changes(
-        resolve(request.what_if), sorted(keys), sorted(named) if kind in ("namespace", "bundle") else (), differs
+        settings, sorted(keys), sorted(named) if kind in ("namespace", "bundle") else (), differs
     )
     flips = tuple(
         Flip(change, _sentence(state, subject, proposed({**request.what_if, change.key: change.after})))
@@ -191,7 +191,7 @@ def explain(
         name=subject.name,
         acts=bool(_moved(subject, proposal.moves)),
         sentence=_sentence(state, subject, proposal),
-        capacity=_capacity(state, resolve(request.what_if)),
+        capacity=_capacity(state, settings),
         acts_in_cycle=proposal.acts_in_cycle,
         chain=links,
         flips=flips,
