@@ -73,34 +73,22 @@ class Balancing:
     source: Indices
     """(m,): row of the broker that has the bundle."""
     moved: Floats
-    """(m, 5): what moves with the bundle, in the resource's unit."""
+    """(m, 5): what leaves with the bundle, in the resource's unit."""
+    arriving: Floats
+    """(m, 5): what a destination must have room for, at least that."""
+    dearer: Floats
+    """(n, n), at least 1: by what factor that is more CPU at a destination (the column) than at a source."""
     ppm_per_unit: Floats
     """(n, 5): the share that one unit of the resource takes at the broker."""
-    cost: Integers | None = None
-    """(m,), above 0: what moving the bundle costs; None: one each."""
-    may_go: Booleans | None = None
-    """(m, n): where each bundle may go; None: to every broker that receives."""
-    arriving: Floats | None = None
-    """(m, 5): what a destination must have room for, where that is more than what leaves the source; None: `moved`."""
-    dearer: Floats | None = None
-    """(n, n), at least 1: by what factor that is more CPU at a destination (the column) than at a source; None: 1."""
-
-    @property
-    def arrivals(self) -> Floats:
-        """(m, 5): what a destination must have room for."""
-        return self.moved if self.arriving is None else self.arriving
-
-    @property
-    def costs(self) -> Integers:
-        """(m,): what moving each bundle costs."""
-        return np.ones(len(self.source), dtype=np.int64) if self.cost is None else self.cost
+    cost: Integers
+    """(m,), above 0: what moving the bundle costs."""
+    may_go: Booleans
+    """(m, n): where each bundle may go, of the brokers that receive."""
 
     def demand(self, bundles: RowNumbers, brokers: RowNumbers) -> Integers:
         """The load that bundles (rows) cause at brokers (rows) that they move to."""
-        amount = self.arrivals[bundles]
-        if self.dearer is not None:
-            amount = amount * np.where(_IS_CPU, self.dearer[self.source[bundles], brokers, None], 1.0)
-        return whole_ppm(amount, self.ppm_per_unit[brokers])
+        dearer = np.where(_IS_CPU, self.dearer[self.source[bundles], brokers, None], 1.0)
+        return whole_ppm(self.arriving[bundles] * dearer, self.ppm_per_unit[brokers])
 
     def demand_at_source(self) -> Integers:
         """(m, 5): the load of which each bundle relieves the broker where it is."""
@@ -141,7 +129,7 @@ def few_moves(problem: Balancing) -> Moves:
 
 
 def _moves(problem: Balancing, destination: Indices, least: int | None) -> Moves:
-    cost = int(problem.costs[destination != NO_ROW].sum())
+    cost = int(problem.cost[destination != NO_ROW].sum())
     return Moves(destination, problem.reached(destination), cost, least)
 
 
@@ -161,7 +149,7 @@ def fewest_moves(problem: Balancing, enough: int = 0) -> Moves:
 
 def counting_bound(problem: Balancing) -> int | None:
     """A lower bound on the cost of any solution; None if some broker can't give enough."""
-    fewest, costs = _fewest_to_leave(problem), problem.costs
+    fewest, costs = _fewest_to_leave(problem), problem.cost
     if fewest is None:
         return None
     giving = np.flatnonzero(fewest)
@@ -195,7 +183,7 @@ def _members(problem: Balancing) -> list[npt.NDArray[np.intp]]:
 def _greedy(problem: Balancing, fill_most: bool) -> Indices:
     load, spare = problem.load.copy(), problem.spare.copy()
     ceiling = problem.ceiling[:, None]
-    demand, costs = problem.demand_at_source(), problem.costs
+    demand, costs = problem.demand_at_source(), problem.cost
     destination = np.full(len(problem.source), NO_ROW, dtype=np.int32)
     above = (load > ceiling).any(axis=1)
     receivers = np.flatnonzero(problem.receives & ~above)
@@ -215,7 +203,7 @@ def _greedy(problem: Balancing, fill_most: bool) -> Indices:
         place = best[np.argmin(demand[mine[best]].max(axis=1))]
         bundle, members[source] = int(mine[place]), np.delete(mine, place)
         filled = (load[receivers] + problem.demand(bundle, receivers) - ceiling[receivers]).max(axis=1)
-        fits = np.flatnonzero((filled <= 0) & (True if problem.may_go is None else problem.may_go[bundle, receivers]))
+        fits = np.flatnonzero((filled <= 0) & problem.may_go[bundle, receivers])
         if len(fits):
             to = int(receivers[fits[np.argmax(filled[fits]) if fill_most else np.argmin(filled[fits])]])
             destination[bundle] = to
@@ -226,7 +214,7 @@ def _greedy(problem: Balancing, fill_most: bool) -> Indices:
             # Receivers only fill up: what fits nowhere now never will, so it is not tried again.
             room = (ceiling[receivers] - load[receivers]).max(axis=0)
             mine = members[source]
-            members[source] = mine[(whole_ppm(problem.arrivals[mine], least_per_unit) <= room).all(axis=1)]
+            members[source] = mine[(whole_ppm(problem.arriving[mine], least_per_unit) <= room).all(axis=1)]
         if (still_above := int((load[source] - ceiling[source]).max())) > 0:
             heapq.heappush(furthest, (-still_above, source))
     return destination
@@ -247,14 +235,12 @@ def _exact(problem: Balancing, known: Moves) -> Moves:
     rest = problem.load.copy()
     np.subtract.at(rest, problem.source, demand)
     possible = (rest[to] + problem.demand(bundle, to) <= problem.ceiling[to, None]).all(axis=1)
-    possible &= problem.source[bundle] != to
-    if problem.may_go is not None:
-        possible &= problem.may_go[bundle, to]
+    possible &= (problem.source[bundle] != to) & problem.may_go[bundle, to]
     bundle, to = bundle[possible], to[possible]
     if fewest is None or not len(bundle):
         return replace(known, least=None)
     source, column = problem.source[bundle], np.arange(len(bundle))
-    one, costs = np.ones(len(bundle)), problem.costs[bundle].astype(np.float64)
+    one, costs = np.ones(len(bundle)), problem.cost[bundle].astype(np.float64)
     arriving, leaving = problem.demand(bundle, to), demand[bundle]
     rows = [
         Rows(((one, bundle, column),), -np.inf, np.ones(len(problem.source))),

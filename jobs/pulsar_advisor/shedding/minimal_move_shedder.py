@@ -265,7 +265,11 @@ def _goal(load: MovableLoad, settings: LoadBalancerSettings) -> _Goal:
         spare=load.published_bundles - 1,
         source=load.source[movable],
         moved=load.moved[movable],
+        arriving=load.moved[movable],
+        dearer=np.broadcast_to(1.0, (len(usage), len(usage))),
         ppm_per_unit=per_unit,
+        cost=np.ones(len(movable), dtype=np.int64),
+        may_go=np.broadcast_to(True, (len(movable), len(usage))),
     )
     return _Goal(movable, alone, problem, mean, _stays(problem))
 

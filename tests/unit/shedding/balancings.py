@@ -36,7 +36,11 @@ def problem(
         spare=np.array(spare or [len(bundles)] * number, dtype=np.int64),
         source=source,
         moved=moved,
+        arriving=moved,
+        dearer=np.ones((number, number)),
         ppm_per_unit=ppm_per_unit,
+        cost=np.ones(len(source), dtype=np.int64),
+        may_go=np.ones((len(source), number), dtype=np.bool_),
     )
 
 

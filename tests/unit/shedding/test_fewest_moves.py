@@ -25,7 +25,7 @@ def fewest_by_trying_all(balancing: Balancing) -> int | None:
     for assignment in product(*choices):
         destination = np.array(assignment, dtype=np.int32)
         leaving = np.bincount(balancing.source[destination != NO_ROW], minlength=len(balancing.load))
-        number = int(balancing.costs[destination != NO_ROW].sum())
+        number = int(balancing.cost[destination != NO_ROW].sum())
         if (best is None or number < best) and (leaving <= balancing.spare).all() and balancing.reached(destination):
             best = number
     return best

@@ -98,7 +98,7 @@ def choose(room: Room, bundles: Sequence[int], within_ratio: Floats, cost: Integ
     for bundle in sorted(going, key=lambda row: (-room.share(row), row)):
         # After the moves before it, anti-affinity or the number of topics may forbid a destination.
         answers[bundle] = moved_to(after, bundle, going[bundle])
-    total = int(problem.costs[destination != NO_ROW].sum())
+    total = int(problem.cost[destination != NO_ROW].sum())
     return Choice(after, answers, moves.reached, total, moves.least)
 
 
@@ -169,7 +169,7 @@ def _without_needless(problem: Balancing, moves: Moves) -> Indices:
     if not moves.reached:
         return destination
     going = np.flatnonzero(destination != NO_ROW)
-    going = going[np.argsort(-problem.costs[going], kind="stable")]
+    going = going[np.argsort(-problem.cost[going], kind="stable")]
     load, ceiling = problem.load_after(destination), problem.ceiling
     back, gone = problem.demand_at_source()[going], problem.demand(going, destination[going])
     for place, bundle in enumerate(going.tolist()):

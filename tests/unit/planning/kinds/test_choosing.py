@@ -14,7 +14,7 @@ from unit.shedding.balancings import problems
 
 def without_needless_by_trying_each(problem: Balancing, destination: Indices) -> Indices:
     going = np.flatnonzero(destination != NO_ROW)
-    for bundle in going[np.argsort(-problem.costs[going], kind="stable")].tolist():
+    for bundle in going[np.argsort(-problem.cost[going], kind="stable")].tolist():
         without = destination.copy()
         without[bundle] = NO_ROW
         destination = without if problem.reached(without) else destination
