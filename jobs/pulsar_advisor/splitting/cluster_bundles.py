@@ -21,10 +21,9 @@ from pulsar_advisor.model.cluster.namespaces import bundle_namespace
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.java.maps import concurrent_map_order, name_hashes
 from pulsar_advisor.model.load.load_reports import reported_bundles as reported_by_brokers
-from pulsar_advisor.model.strategy.entry import find
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption, BundleTopics, Quotas
 from pulsar_advisor.splitting.limits import BundleFigures, sessions_of
-from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, algorithm_in_force
+from pulsar_advisor.splitting.registry import algorithm_in_force
 
 
 def reported_bundles(state: ClusterState) -> Indices:
@@ -79,11 +78,10 @@ def bundle_topics(state: ClusterState, bundle: int, *, listed_only: bool = False
 
 def automatic_split(state: ClusterState, settings: LoadBalancerSettings, bundle: int) -> tuple[str, BundleSplitOption]:
     """Name of the algorithm of an automatic split, which is the broker's default one, and its input."""
-    algorithm = algorithm_in_force(None, settings)
-    reads = find(SPLIT_ALGORITHMS, algorithm, "split algorithm").reads
-    return algorithm, BundleSplitOption(
+    algorithm = algorithm_in_force(settings)
+    return algorithm.name, BundleSplitOption(
         lower=int(state.bundles.lower[bundle]),
         upper=int(state.bundles.upper[bundle]),
-        topics=bundle_topics(state, bundle, listed_only=True) if "topic_names" in reads else None,
+        topics=bundle_topics(state, bundle, listed_only=True) if "topic_names" in algorithm.reads else None,
         quotas=Quotas.from_settings(settings),
     )

@@ -210,7 +210,7 @@ def decide(
     limits = SplitLimits.from_settings(settings, bandwidth_bits=32)
     rules = HitRules.from_settings(settings)
     counts = bundle_counts(state, settings)
-    algorithm = algorithm_in_force(None, settings)
+    algorithm = algorithm_in_force(settings).name
     visited = reported_bundles(state)
     splits: list[Split] = []
     outcomes: list[Outcomes] = []

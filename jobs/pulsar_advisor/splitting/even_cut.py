@@ -20,15 +20,6 @@ LEAST_RELIEF: Final = 0.1
 
 
 @dataclass(frozen=True)
-class Cut:
-    """A position between two topics."""
-
-    boundary: int
-    heavier_share: float
-    """Of the bundle's load, 0..1."""
-
-
-@dataclass(frozen=True)
 class NoCut:
     """Why a bundle can't be divided."""
 
@@ -38,8 +29,8 @@ class NoCut:
     """The share of the hottest topics that one hash holds together, 0..1."""
 
 
-def even_cut(topics: BundleTopics) -> Cut | NoCut:
-    """The cut that divides a bundle's load most evenly, the lowest of equal ones."""
+def even_cut(topics: BundleTopics) -> int | NoCut:
+    """The boundary that divides a bundle's load most evenly, the lowest of equal ones."""
     flows = rate_per_s(topics.traffic) + throughput_bytes_per_s(topics.traffic) > 0
     held = topics.loaded & possible(topics.traffic) & flows
     position, of = np.unique(topics.hash[held], return_inverse=True)
@@ -52,7 +43,7 @@ def even_cut(topics: BundleTopics) -> Cut | NoCut:
     if heavier[best] > 1.0 - LEAST_RELIEF:
         return NoCut(int(held.sum()), float(weight.max()))
     between = int(position[best]), int(position[best + 1])
-    return Cut(sum(between) // 2 + sum(between) % 2, float(heavier[best]))
+    return sum(between) // 2 + sum(between) % 2
 
 
 def load_shares(traffic: Floats) -> Floats:

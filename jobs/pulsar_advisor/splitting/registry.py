@@ -73,8 +73,6 @@ SPLIT_DECIDERS: Final = (
     ),
 )
 
-_FALLBACK: Final = "range_equally_divide"
-
 
 class SplitAlgorithm(Reading, Protocol):
     """The interface of a split algorithm's module."""
@@ -99,15 +97,15 @@ def split_algorithm(name: str) -> SplitAlgorithm:
     return cast("SplitAlgorithm", find(SPLIT_ALGORITHMS, name, "split algorithm").load())
 
 
-def algorithm_in_force(name: str | None, settings: LoadBalancerSettings) -> str:
-    """Name of the algorithm that a broker uses for a request with `name` (None: an automatic split names none).
+def algorithm_in_force(settings: LoadBalancerSettings) -> Strategy:
+    """The algorithm that a broker uses for an automatic split, which names none: its default.
 
-    A name unknown to its release falls back to its default, an unknown default to `range_equally_divide` (Pulsar
+    A default that its release doesn't have falls back to `range_equally_divide` (Pulsar
     `NamespaceService.getNamespaceBundleSplitAlgorithmByName`).
     """
-    known = [strategy.name for strategy in SPLIT_ALGORITHMS if _line(strategy.first_release) <= settings.behaviour[:2]]
-    wanted = (name, settings.default_namespace_bundle_split_algorithm)
-    return next((candidate for candidate in wanted if candidate in known), _FALLBACK)
+    known = [strategy for strategy in SPLIT_ALGORITHMS if _line(strategy.first_release) <= settings.behaviour[:2]]
+    wanted = settings.default_namespace_bundle_split_algorithm
+    return next((strategy for strategy in known if strategy.name == wanted), SPLIT_ALGORITHMS[0])
 
 
 def decider_of(load_manager: str) -> Strategy:

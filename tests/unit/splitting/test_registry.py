@@ -32,17 +32,13 @@ def test_every_load_manager_has_a_decider(load_manager):
     assert callable(split_decider(load_manager).decide)
 
 
-def test_a_request_gets_the_algorithm_it_names():
-    assert algorithm_in_force("range_equally_divide", settings()) == "range_equally_divide"
-
-
-def test_a_request_without_a_name_gets_the_default():
-    assert algorithm_in_force(None, settings()) == "topic_count_equally_divide"
+def test_an_automatic_split_gets_the_default():
+    assert algorithm_in_force(settings()).name == "topic_count_equally_divide"
 
 
 def test_an_unknown_default_falls_back_to_halving_the_range():
-    assert algorithm_in_force("nonsense", settings(default="nonsense")) == "range_equally_divide"
+    assert algorithm_in_force(settings(default="nonsense")).name == "range_equally_divide"
 
 
 def test_an_algorithm_that_the_release_does_not_have_is_unknown_to_it():
-    assert algorithm_in_force(None, settings("2.11.0", "flow_or_qps_equally_divide")) == "range_equally_divide"
+    assert algorithm_in_force(settings("2.11.0", "flow_or_qps_equally_divide")).name == "range_equally_divide"

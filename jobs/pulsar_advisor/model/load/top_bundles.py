@@ -16,17 +16,6 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.java.sort import java_sort
 from pulsar_advisor.model.java.tree import first_in_tree
 
-BANDWIDTH_STEP: Final = 100_000
-RATE_STEP: Final = 100
-CONNECTIONS_STEP: Final = 500
-CACHE_STEP: Final = 100_000
-_STEPS: Final = {
-    "byBandwidthIn": BANDWIDTH_STEP,
-    "byBandwidthOut": BANDWIDTH_STEP,
-    "byMsgRate": RATE_STEP,
-    "byTopicConnections": CONNECTIONS_STEP,
-    "byCacheSize": CACHE_STEP,
-}
 _ROUNDED_SINCE: Final = (4, 0, 0)
 _WITHOUT_IDLE_SINCE: Final = (4, 0, 0)
 _LONG: Final = 2.0**63
@@ -69,55 +58,61 @@ Comparison = Callable[[NamespaceBundleStats, NamespaceBundleStats], int]
 """Negative, zero or positive, as `Comparable.compareTo`."""
 
 
-def _by(figure: Callable[[NamespaceBundleStats], float], step: int, rounded: bool) -> Comparison:
-    def compare(one: NamespaceBundleStats, other: NamespaceBundleStats) -> int:
-        left, right = figure(one), figure(other)
-        if rounded:
-            left, right = _rounded(left / step), _rounded(right / step)
-        elif not abs(left - right) > step:
-            return 0
-        return (left > right) - (left < right)
+@dataclass(frozen=True)
+class _Criterion:
+    """A figure by which bundles are compared, in steps."""
 
-    return compare
+    figure: Callable[[NamespaceBundleStats], float]
+    step: int
+    is_count: bool = False
+    """Whether it is rounded down, to the nearest step otherwise."""
+
+    def in_steps(self, figure: float) -> float:
+        """A figure in whole steps."""
+        return figure // self.step if self.is_count else _rounded(figure / self.step)
+
+    def comparison(self, rounded: bool) -> Comparison:
+        """Of the figures in whole steps; unless these are `rounded`, of those that are more than a step apart."""
+
+        def compare(one: NamespaceBundleStats, other: NamespaceBundleStats) -> int:
+            left, right = self.figure(one), self.figure(other)
+            if rounded:
+                left, right = self.in_steps(left), self.in_steps(right)
+            elif not abs(left - right) > self.step:
+                return 0
+            return (left > right) - (left < right)
+
+        return compare
 
 
-def _by_count(figure: Callable[[NamespaceBundleStats], int], step: int, rounded: bool) -> Comparison:
-    def compare(one: NamespaceBundleStats, other: NamespaceBundleStats) -> int:
-        left, right = figure(one), figure(other)
-        if rounded:
-            left, right = left // step, right // step
-        elif abs(left - right) <= step:
-            return 0
-        return (left > right) - (left < right)
-
-    return compare
+_CRITERIA: Final = {
+    "byBandwidthIn": _Criterion(lambda stats: stats.msg_throughput_in, 100_000),
+    "byBandwidthOut": _Criterion(lambda stats: stats.msg_throughput_out, 100_000),
+    "byMsgRate": _Criterion(lambda stats: stats.msg_rate_in + stats.msg_rate_out, 100),
+    "byTopicConnections": _Criterion(
+        lambda stats: stats.topics + stats.consumers + stats.producers, 500, is_count=True
+    ),
+    "byCacheSize": _Criterion(lambda stats: stats.cache_size_bytes, 100_000, is_count=True),
+}
+"""By Pulsar's name, in the order of the natural comparison."""
 
 
 def comparisons(settings: LoadBalancerSettings) -> dict[str, Comparison]:
     """Every criterion by Pulsar's name for it, in the order of the natural comparison."""
     rounded = settings.behaviour >= _ROUNDED_SINCE
-    return {
-        "byBandwidthIn": _by(lambda stats: stats.msg_throughput_in, BANDWIDTH_STEP, rounded),
-        "byBandwidthOut": _by(lambda stats: stats.msg_throughput_out, BANDWIDTH_STEP, rounded),
-        "byMsgRate": _by(lambda stats: stats.msg_rate_in + stats.msg_rate_out, RATE_STEP, rounded),
-        "byTopicConnections": _by_count(
-            lambda stats: stats.topics + stats.consumers + stats.producers, CONNECTIONS_STEP, rounded
-        ),
-        "byCacheSize": _by_count(lambda stats: stats.cache_size_bytes, CACHE_STEP, rounded),
-    }
+    return {name: criterion.comparison(rounded) for name, criterion in _CRITERIA.items()}
 
 
-def greatest(criterion: str, figures: Floats | Integers, settings: LoadBalancerSettings) -> int:
+def greatest(name: str, figures: Floats | Integers, settings: LoadBalancerSettings) -> int:
     """Position of the first bundle in the Simple manager's sorted map; `figures` are what the criterion compares.
 
     That is the first of the greatest. Up to 3.3 it can be another one: the comparison isn't transitive there.
     """
-    step, values = _STEPS[criterion], figures.tolist()
+    criterion, values = _CRITERIA[name], figures.tolist()
     if settings.behaviour < _ROUNDED_SINCE:
-        return first_in_tree(len(values), lambda new, old: values[new] - values[old] > step)
-    counts = figures.dtype.kind == "i"
-    rounded = [value // step if counts else _rounded(value / step) for value in values]
-    return rounded.index(max(rounded))
+        return first_in_tree(len(values), lambda new, old: values[new] - values[old] > criterion.step)
+    in_steps = list(map(criterion.in_steps, values))
+    return in_steps.index(max(in_steps))
 
 
 def natural_comparison(settings: LoadBalancerSettings) -> Comparison:

@@ -154,7 +154,7 @@ def _cut(
         if cut.loaded_topics < LEAST_TOPICS:
             return f"it has {count(cut.loaded_topics, 'topic')} with load, and each part needs one"
         return f"{cut.hottest_share:.0%} of its load is one topic's, which would be as hot as before"
-    return why_never_split(state, bundle) or awaited_split(state, settings, bundle) or cut.boundary
+    return why_never_split(state, bundle) or awaited_split(state, settings, bundle) or cut
 
 
 def _proposal(

@@ -11,9 +11,9 @@ import numpy as np
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans, ClusterState
 from pulsar_advisor.model.cluster.inputs import EVERY_STEP_READS, INPUTS, Input
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.model.strategy.entry import Strategy, find
+from pulsar_advisor.model.strategy.entry import Strategy
 from pulsar_advisor.planning.proposals.proposal import Role
-from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, algorithm_in_force, decider_of
+from pulsar_advisor.splitting.registry import algorithm_in_force, decider_of
 
 EVERY_UNLOAD_READS: Final[frozenset[Input]] = EVERY_STEP_READS | {
     "broker_counts",
@@ -100,7 +100,7 @@ def unload_refusals(strategy: Strategy, role: Role, state: ClusterState) -> tupl
 
 def splitting(state: ClusterState, settings: LoadBalancerSettings) -> tuple[Strategy, Strategy]:
     """The cluster's split decider, and the algorithm its brokers use for automatic splits."""
-    return decider_of(state.load_manager), find(SPLIT_ALGORITHMS, algorithm_in_force(None, settings), "split algorithm")
+    return decider_of(state.load_manager), algorithm_in_force(settings)
 
 
 def split_refusals(state: ClusterState, settings: LoadBalancerSettings) -> tuple[Refusal, ...]:
