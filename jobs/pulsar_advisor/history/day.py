@@ -65,9 +65,9 @@ def fold(
     load = _load(loads, bundle_positions, broker_positions)
     tables = {
         "moments": _table(heads, _HEADS).select(MOMENTS.names),
-        "brokers": _numbered(ids, BROKERS),
+        "brokers": numbered(ids, BROKERS),
         "hosts": _hosts(hosts, broker_positions),
-        "names": _numbered(names, NAMES),
+        "names": numbered(names, NAMES),
         "load": load,
         "settings": _table(settings, SETTINGS),
         "policies": _table(policies, POLICIES),
@@ -135,5 +135,6 @@ def _load(moments: Sequence[_Columns], bundle_positions: Positions, broker_posit
     return pa.table(columns, LOAD)
 
 
-def _numbered(names: pa.Array, schema: pa.Schema) -> pa.Table:
+def numbered(names: pa.Array, schema: pa.Schema) -> pa.Table:
+    """A table of names in order with their positions."""
     return pa.table([pa.array(np.arange(len(names)), schema.types[0]), names], schema)

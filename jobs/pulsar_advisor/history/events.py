@@ -167,17 +167,20 @@ def _of_moves(
     owners_then = earlier.owners.take(at)
     moved = pc.fill_null(pc.not_equal(later.owners, owners_then), False)
     columns = (column.filter(moved).to_pylist() for column in (later.bundles, owners_then, later.owners))
-    lately = []
+    stopped, found = _stopped(earlier, later), []
     for move in (Event("move", *one) for one in zip(*columns, strict=True)):
-        if (waited := waiting.get(move.subject)) is not None:  # the leader may have counted its unload before
-            yield replace(move, cause=_plan(move, plans) or (RESTART if waited.by_restart else UNKNOWN))
-        else:
-            lately.append(move)
-    yield from _with_causes(lately, earlier, later, _stopped(earlier, later), plans)
+        cause = _plan(move.subject, plans)
+        if cause is None and (waited := waiting.get(move.subject)) is not None:
+            cause = RESTART if waited.by_restart else UNKNOWN  # the leader may have counted its unload before
+        elif cause is None and move.before in stopped:
+            cause = RESTART
+        found.append(replace(move, cause=cause))
+    who = _who(earlier, later, sum(move.cause is None for move in found), stopped)
+    return [replace(move, cause=move.cause or who) for move in found]
 
 
-def _plan(event: Event, plans: Mapping[str, str]) -> str | None:
-    return f"{PLAN}{plans[event.subject]}" if event.subject in plans else None
+def _plan(bundle: str, plans: Mapping[str, str]) -> str | None:
+    return f"{PLAN}{plans[bundle]}" if bundle in plans else None
 
 
 def _of_bundles(earlier: Moment, later: Moment, plans: Mapping[str, str]) -> Iterable[Event]:
@@ -187,19 +190,6 @@ def _of_bundles(earlier: Moment, later: Moment, plans: Mapping[str, str]) -> Ite
         gone = earlier.namespaces.filter(pc.invert(pc.is_in(earlier.bundles, value_set=later.bundles)))
         changed = {*new.unique().to_pylist(), *gone.unique().to_pylist()}
         yield from _of_boundaries(_by_namespace(earlier, changed), _by_namespace(later, changed), earlier, later, plans)
-
-
-def _with_causes(
-    moves: Sequence[Event], earlier: Moment, later: Moment, stopped: Collection[str], plans: Mapping[str, str]
-) -> Iterable[Event]:
-    found: list[tuple[Event, str | None]] = []
-    for move in moves:
-        cause = _plan(move, plans)
-        found.append((move, RESTART if cause is None and move.before in stopped else cause))
-    left = sum(cause is None for _, cause in found)
-    who = _who(earlier, later, left, stopped)
-    for move, cause in found:
-        yield Event(move.kind, move.subject, move.before, move.after, cause or who)
 
 
 def _who(earlier: Moment, later: Moment, moves: int, stopped: Collection[str]) -> str:
@@ -242,9 +232,8 @@ def _of_boundaries(
         gone, new = sorted(was - is_), sorted(is_ - was)
         if 0 < len(was) < len(is_):
             for parent in gone:
-                plan = f"{PLAN}{plans[parent]}" if parent in plans else None
                 children = ",".join(child.rpartition("/")[2] for child in _parts(parent, new))
-                yield Event("split", parent, None, children, plan or (UNKNOWN if splits else OPERATOR))
+                yield Event("split", parent, None, children, _plan(parent, plans) or (UNKNOWN if splits else OPERATOR))
         elif new or not is_:
             if was:
                 yield Event("namespace_gone", namespace, str(len(was)))

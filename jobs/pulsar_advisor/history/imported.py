@@ -25,7 +25,7 @@ from pulsar_advisor.history.columns import (
     SETTINGS,
     TRAFFIC,
 )
-from pulsar_advisor.history.day import event_table
+from pulsar_advisor.history.day import event_table, numbered
 from pulsar_advisor.history.events import Event, LastSeen, events_between
 from pulsar_advisor.history.exported import HOSTS as HOST_METRICS
 from pulsar_advisor.history.index import index_of
@@ -136,9 +136,9 @@ def day_tables(
     host_rows = _host_rows(hosts, ids, of_brokers, owners_known, settings)
     tables = {
         "moments": _moments(window, scraped, host_rows, t, owner),
-        "brokers": pa.table([pa.array(np.arange(len(ids)), BROKERS.types[0]), pa.array(ids)], BROKERS),
+        "brokers": numbered(pa.array(ids, pa.string()), BROKERS),
         "hosts": host_rows,
-        "names": pa.table([pa.array(np.arange(len(names)), NAMES.types[0]), pa.array(names, pa.string())], NAMES),
+        "names": numbered(pa.array(names, pa.string()), NAMES),
         "load": pa.table(
             [
                 load["bundle"],

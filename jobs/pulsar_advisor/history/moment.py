@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -74,7 +74,7 @@ class Moment:
     @property
     def namespaces(self) -> pa.StringArray:
         """The namespace of each bundle."""
-        return pc.replace_substring_regex(self.bundles, r"/[^/]*$", "")
+        return _namespaces(self.bundles)
 
 
 def moment_of(
@@ -137,11 +137,11 @@ def _connections(bundles: pa.Table) -> npt.NDArray[np.uint32]:
 def _flags(bundles: pa.Table, excluded: dict[str, list[str]]) -> npt.NDArray[np.uint8]:
     set_aside = pc.is_in(bundles["bundle"], value_set=pa.array(excluded["bundle"], pa.string())).to_numpy()
     if excluded["namespace"]:
-        of_namespace = pc.is_in(_namespace(bundles["bundle"]), value_set=pa.array(excluded["namespace"], pa.string()))
+        of_namespace = pc.is_in(_namespaces(bundles["bundle"]), value_set=pa.array(excluded["namespace"], pa.string()))
         set_aside = set_aside | of_namespace.to_numpy()
     flags: npt.NDArray[np.uint8] = (bundles["moved"].to_numpy() * MOVED + set_aside * UNFIT).astype(np.uint8)
     return flags
 
 
-def _namespace(bundles: pa.ChunkedArray) -> pa.ChunkedArray:
+def _namespaces(bundles: pa.Array | pa.ChunkedArray) -> Any:
     return pc.replace_substring_regex(bundles, r"/[^/]*$", "")

@@ -6,17 +6,15 @@ from collections import Counter
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pulsar_advisor.documents.history_day import DaySummary
+from pulsar_advisor.history.trend import causes_of, levels_of
 
 
 def summary_of(index: pa.Table, events: pa.Table) -> DaySummary:
     """The summary of a day, of its tables `index` and `events`."""
-    fit = index.filter(pc.and_(index["fit"], pc.is_finite(index["busiest"])))
-    busiest, mean = (fit[name].to_numpy().astype(np.float64) for name in ("busiest", "mean"))
+    fit, busiest, mean = levels_of(index)
     kinds = Counter(events["kind"].to_pylist())
-    moves = events.filter(pc.field("kind") == "move")
     known = len(fit) > 0
     return DaySummary(
         busiest=float(np.median(busiest)) if known else None,
@@ -24,7 +22,7 @@ def summary_of(index: pa.Table, events: pa.Table) -> DaySummary:
         excess=float(np.median(busiest - mean)) if known else None,
         brokers=index["brokers"][-1].as_py(),
         bundles=index["bundles"][-1].as_py(),
-        moves=dict(sorted(Counter(moves["cause"].to_pylist()).items())),
+        moves=causes_of(events),
         splits=kinds["split"],
         restarts=kinds["broker_restarted"],
         settings=kinds["setting"],

@@ -78,9 +78,7 @@ def trend_of(index: pa.Table, events: pa.Table) -> Trend:
     replacement, as snapshots of one day say the same thing many times.
     """
     at_ms = index["at_ms"].to_numpy()
-    fit = index.filter(pc.and_(index["fit"], pc.is_finite(index["busiest"])))
-    moves = events.filter(pc.field("kind") == "move")
-    busiest, mean = (fit[name].to_numpy().astype(np.float64) for name in ("busiest", "mean"))
+    fit, busiest, mean = levels_of(index)
     return Trend(
         snapshots=len(index),
         fit=len(fit),
@@ -89,13 +87,26 @@ def trend_of(index: pa.Table, events: pa.Table) -> Trend:
         excess=_level(busiest - mean),
         slope=slope_of(fit["at_ms"].to_numpy() // DAY_MS, busiest),
         moves=_sum(index["moves"]),
-        causes=dict(sorted(Counter(moves["cause"].to_pylist()).items())),
+        causes=causes_of(events),
         splits=int(pc.sum(pc.equal(events["kind"], "split")).as_py() or 0),
         restarts=_sum(index["restarts"]),
         leader_changes=_sum(index["leader_changed"]),
         brokers=(index["brokers"][0].as_py(), index["brokers"][-1].as_py()),
         bundles=(index["bundles"][0].as_py(), index["bundles"][-1].as_py()),
     )
+
+
+def levels_of(index: pa.Table) -> tuple[pa.Table, Floats, Floats]:
+    """The snapshots that are fit, and of each the busiest broker's usage and the mean."""
+    fit = index.filter(pc.and_(index["fit"], pc.is_finite(index["busiest"])))
+    busiest, mean = (fit[name].to_numpy().astype(np.float64) for name in ("busiest", "mean"))
+    return fit, busiest, mean
+
+
+def causes_of(events: pa.Table) -> Mapping[str, int]:
+    """Cause -> the number of moves."""
+    moves = events.filter(pc.field("kind") == "move")
+    return dict(sorted(Counter(moves["cause"].to_pylist()).items()))
 
 
 def trend_lines(trend: Trend, of: str, days: int) -> list[str]:
