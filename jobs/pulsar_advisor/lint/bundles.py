@@ -13,6 +13,7 @@ from pulsar_advisor.model.text.some_of import count
     severity="warning",
     source="Pulsar's documentation, 'Create namespaces and bundles'",
     remedy="split bundles of this namespace, or create it with more: pulsar-admin namespaces create --bundles",
+    brokers=2,
 )
 def large_namespaces_have_bundles_for_all_brokers(case: Case) -> Violation | None:
     """A namespace with more load than a broker's fair share has at least as many bundles as there are brokers.
@@ -21,7 +22,7 @@ def large_namespaces_have_bundles_for_all_brokers(case: Case) -> Violation | Non
     """
     bundles, names, brokers = case.state.bundles, case.state.namespaces.names, len(case.rows)
     total = float(case.bundle_throughput.sum())
-    if not total or brokers < 2:
+    if not total:
         return None
     load = np.bincount(bundles.namespace, weights=case.bundle_throughput, minlength=len(names)) / total
     bundle_counts, isolation = case.bundle_counts, isolation_of(case.state)
@@ -81,6 +82,7 @@ def bundles_with_policies_are_balanced(case: Case) -> Violation | None:
     source="PIP-380 (apache/pulsar#23549)",
     remedy="shorten loadBalancerSheddingExcludedNamespaces",
     load_managers=("modular", "extensible"),
+    brokers=1,
 )
 def excluded_namespaces_are_small(case: Case) -> Violation | None:
     """The namespaces excluded from shedding have less load than one broker's fair share.
@@ -88,7 +90,7 @@ def excluded_namespaces_are_small(case: Case) -> Violation | None:
     Their bundles stay where they are, and are placed without regard to the load.
     """
     excluded = case.state.namespaces.among(case.settings.load_balancer_shedding_excluded_namespaces)
-    if not excluded.any() or not len(case.rows):
+    if not excluded.any():
         return None
     share = case.share_of(excluded[case.state.bundles.namespace])
     if share <= 1 / len(case.rows):

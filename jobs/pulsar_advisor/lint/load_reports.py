@@ -8,7 +8,7 @@ import numpy as np
 
 from pulsar_advisor.lint.rule import Case, Violation, rule
 from pulsar_advisor.model.cluster.cluster_state import BANDWIDTH_IN, BANDWIDTH_OUT, CPU, DIRECT_MEMORY, RESOURCES
-from pulsar_advisor.model.load.resource_usage import MEMORY_RETIRED, percent
+from pulsar_advisor.model.load.resource_usage import MEMORY_RETIRED
 
 _BANDWIDTH: Final = (BANDWIDTH_IN, BANDWIDTH_OUT)
 _NIC_SPEED: Final = "loadBalancerOverrideBrokerNicSpeedGbps"
@@ -44,8 +44,7 @@ def network_speed_is_plausible(case: Case) -> Violation | None:
 
     A speed that is too low makes a broker look overloaded, and every shedder that judges by usage relieves it.
     """
-    brokers = case.state.brokers
-    shares = percent(brokers.usage[case.rows], brokers.limit[case.rows])[:, _BANDWIDTH].max(axis=1, initial=0)
+    shares = case.percent[:, _BANDWIDTH].max(axis=1, initial=0)
     if not (shares > 100).any():
         return None
     broker = int(shares.argmax())
@@ -58,16 +57,14 @@ def network_speed_is_plausible(case: Case) -> Violation | None:
     source="LocalBrokerData.getMaxResourceUsageWithWeight (2.11.0 to 5.0.1)",
     remedy="give at least one of processor and bandwidth a weight",
     load_managers=("modular", "extensible"),
+    brokers=1,
 )
 def some_resource_counts(case: Case) -> Violation | None:
     """Some resource has a weight.
 
     The usage of a broker is the greatest weighted share of a resource; without a weight every broker looks idle.
     """
-    if not len(case.rows) or (case.usage > 0).any():
-        return None
-    brokers = case.state.brokers
-    if not (percent(brokers.usage[case.rows], brokers.limit[case.rows])[:, CPU] > 0).any():
+    if (case.usage > 0).any() or not (case.percent[:, CPU] > 0).any():
         return None
     return Violation("every broker counts as idle: the weights of the resources in use are 0")
 
@@ -77,6 +74,7 @@ def some_resource_counts(case: Case) -> Violation | None:
     source="apache/pulsar#21168, PIP-358 (apache/pulsar#22889)",
     remedy="set loadBalancerDirectMemoryResourceWeight=0, the default from 3.3.6 on",
     load_managers=("modular", "extensible"),
+    brokers=1,
 )
 def direct_memory_does_not_decide(case: Case) -> Violation | None:
     """Direct memory doesn't decide how busy a broker is.
@@ -84,10 +82,9 @@ def direct_memory_does_not_decide(case: Case) -> Violation | None:
     A broker keeps the direct memory it once needed, so its use says little about the load, and unloading frees none.
     """
     weight = case.settings.load_balancer_direct_memory_resource_weight
-    if weight <= 0 or not len(case.rows):
+    if weight <= 0:
         return None
-    brokers = case.state.brokers
-    share = percent(brokers.usage[case.rows], brokers.limit[case.rows])[:, DIRECT_MEMORY] * weight / 100
+    share = case.percent[:, DIRECT_MEMORY] * weight / 100
     decided = np.flatnonzero((share > 0) & np.isclose(share, case.usage, rtol=1e-6))
     if not len(decided):
         return None
@@ -181,15 +178,13 @@ def usage_keeps_up_with_cycles(case: Case) -> Violation | None:
     severity="warning",
     source="ModularLoadManagerImpl.needBrokerDataUpdate, BrokerLoadDataReporter (2.11.0 to 5.0.1)",
     remedy="lower loadBalancerReportUpdateThresholdPercentage",
-    load_managers=("modular",),
+    shedder="ThresholdShedder",
 )
 def reports_show_what_the_shedder_compares(case: Case) -> Violation | None:
     """A broker reports a change before the shedder would act on it.
 
     Smaller changes are published only every loadBalancerReportUpdateMaxIntervalMinutes.
     """
-    if case.own.shedder != "ThresholdShedder":
-        return None
     settings = case.settings
     reported, acted_on = (
         settings.load_balancer_report_update_threshold_percentage,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Final, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from pulsar_advisor.model.cluster.cluster_state import (
     Booleans,
@@ -26,7 +27,7 @@ from pulsar_advisor.model.configuration.settings import (
     setting_value,
     text_of,
 )
-from pulsar_advisor.model.load.resource_usage import weighted_maximum, weighted_maximum_with_heap
+from pulsar_advisor.model.load.resource_usage import percent, weighted_maximum, weighted_maximum_with_heap
 from pulsar_advisor.planning.proposals.configured import Configured, configured_of
 
 MIB: Final = 1 << 20
@@ -76,6 +77,12 @@ class Case:
         """Likewise of every broker."""
         weighted = weighted_maximum_with_heap if self.state.load_manager == "extensible" else weighted_maximum
         return weighted(self.state.brokers.usage, self.state.brokers.limit, self.settings)
+
+    @cached_property
+    def percent(self) -> npt.NDArray[np.float32]:
+        """(rows, 5), order of RESOURCES: the share of its limit that each of `rows` uses."""
+        brokers = self.state.brokers
+        return percent(brokers.usage[self.rows], brokers.limit[self.rows])
 
     @cached_property
     def rate(self) -> Floats:
@@ -157,10 +164,21 @@ def rule(
     source: str,
     remedy: str,
     load_managers: tuple[LoadManagerKind, ...] = EVERY_MANAGER,
+    shedder: str | None = None,
+    brokers: int = 0,
 ) -> Callable[[Find], Rule]:
-    """Makes a rule of a function: its name, and from its docstring the title (first line) and why it matters."""
+    """Makes a rule of a function: its name, and from its docstring the title (first line) and why it matters.
+
+    It is asked about clusters with at least as many `brokers` in `Case.rows`; if it is about one `shedder`, which the
+    Modular manager has, about those that shed with it.
+    """
 
     def made(find: Find) -> Rule:
+        @wraps(find)
+        def asked(case: Case) -> Violation | None:
+            is_about = shedder in (None, case.own.shedder) and len(case.rows) >= brokers
+            return find(case) if is_about else None
+
         title, _, why = (find.__doc__ or "").partition("\n")
         return Rule(
             name=find.__name__,
@@ -169,8 +187,8 @@ def rule(
             severity=severity,
             source=source,
             remedy=remedy,
-            load_managers=load_managers,
-            find=find,
+            load_managers=load_managers if shedder is None else ("modular",),
+            find=asked,
         )
 
     return made

@@ -50,7 +50,7 @@ def shedder_and_placement_agree(case: Case) -> Violation | None:
     severity="warning",
     source="AvgShedder (4.0.8 to 5.0.1); Pulsar's documentation of AvgShedder",
     remedy="set both keys to AvgShedder and restart the brokers",
-    load_managers=("modular",),
+    shedder="AvgShedder",
 )
 def avg_shedder_places_too(case: Case) -> Violation | None:
     """AvgShedder is also the placement strategy.
@@ -58,7 +58,7 @@ def avg_shedder_places_too(case: Case) -> Violation | None:
     It chooses destinations while shedding and remembers them for the placement; another placement strategy ignores
     them, and the pairs it has formed don't even out.
     """
-    if case.own.shedder != "AvgShedder" or case.own.placement == "AvgShedder":
+    if case.own.placement == "AvgShedder":
         return None
     return Violation(
         f"AvgShedder's destinations are lost: {case.own.placement} places", {_PLACEMENT: f"{_PACKAGE}AvgShedder"}
@@ -159,6 +159,7 @@ def shedder_is_in_force(case: Case) -> Violation | None:
     source="ModularLoadManagerImpl.selectBroker; LoadManagerShared.removeMostServicingBrokersForNamespace",
     remedy="set loadBalancerDistributeBundlesEvenlyEnabled=false if load matters more than even numbers of bundles",
     load_managers=("modular",),
+    brokers=2,
 )
 def placement_has_a_choice(case: Case) -> Violation | None:
     """The placement strategy may choose among the brokers by load.
@@ -166,7 +167,7 @@ def placement_has_a_choice(case: Case) -> Violation | None:
     With loadBalancerDistributeBundlesEvenlyEnabled only the brokers with the fewest bundles of the namespace are left
     when the placement strategy is asked, however busy they are.
     """
-    if not case.settings.load_balancer_distribute_bundles_evenly_enabled or len(case.rows) < 2:
+    if not case.settings.load_balancer_distribute_bundles_evenly_enabled:
         return None
     idlest = int(case.usage.argmin())
     if case.usage.mean() - case.usage[idlest] < case.settings.load_balancer_broker_threshold_shedder_percentage / 100:

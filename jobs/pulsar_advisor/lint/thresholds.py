@@ -17,7 +17,8 @@ from pulsar_advisor.shedding.uniform_load_shedder import ALMOST_ZERO, NO_MINIMUM
     severity="warning",
     source="PIP-220; ThresholdShedder.tryLowerBoundaryShedding (2.11.0)",
     remedy="set lowerBoundarySheddingEnabled=true and restart the brokers, or move bundles there: `recommend`",
-    load_managers=("modular",),
+    shedder="ThresholdShedder",
+    brokers=2,
 )
 def idle_broker_is_noticed(case: Case) -> Violation | None:
     """An idle broker makes ThresholdShedder act.
@@ -25,7 +26,7 @@ def idle_broker_is_noticed(case: Case) -> Violation | None:
     Without the lower boundary it compares busy brokers with the mean only: ten brokers at 80 % and one at 0 % have a
     mean of 72.7 %, and none of them is 10 points above it.
     """
-    if case.own.shedder != "ThresholdShedder" or case.settings.lower_boundary_shedding_enabled or len(case.rows) < 2:
+    if case.settings.lower_boundary_shedding_enabled:
         return None
     threshold = case.settings.load_balancer_broker_threshold_shedder_percentage / 100
     mean, idlest = float(case.usage.mean()), int(case.usage.argmin())
@@ -42,15 +43,14 @@ def idle_broker_is_noticed(case: Case) -> Violation | None:
     severity="warning",
     source="ThresholdShedder.findBundlesForUnloading (2.11.0 to 5.0.1)",
     remedy="lower the percentage, or add brokers",
-    load_managers=("modular",),
+    shedder="ThresholdShedder",
+    brokers=1,
 )
 def threshold_can_be_exceeded(case: Case) -> Violation | None:
     """A broker can be as far above the mean as ThresholdShedder requires.
 
     Where the mean plus the percentage is 100 % or more, a broker would have to be overloaded beyond its capacity.
     """
-    if case.own.shedder != "ThresholdShedder" or not len(case.rows):
-        return None
     percentage = case.settings.load_balancer_broker_threshold_shedder_percentage
     mean = float(case.usage.mean())
     if mean + percentage / 100 < 1:
@@ -64,7 +64,8 @@ def threshold_can_be_exceeded(case: Case) -> Violation | None:
     severity="warning",
     source="apache/pulsar#21299, apache/pulsar#17860; ThresholdShedder (2.11.0 to 5.0.1)",
     remedy="lower loadBalancerBundleUnloadMinThroughputThreshold (MiB/s)",
-    load_managers=("modular",),
+    shedder="ThresholdShedder",
+    brokers=2,
 )
 def small_throughput_is_shed(case: Case) -> Violation | None:
     """The least throughput worth shedding doesn't stop ThresholdShedder.
@@ -72,8 +73,6 @@ def small_throughput_is_shed(case: Case) -> Violation | None:
     It sheds nothing from a broker, however busy, if the part to be shed is below
     loadBalancerBundleUnloadMinThroughputThreshold. Small messages cost processor time, not bytes.
     """
-    if case.own.shedder != "ThresholdShedder" or len(case.rows) < 2:
-        return None
     settings, mean = case.settings, float(case.usage.mean())
     threshold = settings.load_balancer_broker_threshold_shedder_percentage / 100
     busy = np.flatnonzero(case.usage >= mean + threshold)
@@ -97,7 +96,7 @@ def small_throughput_is_shed(case: Case) -> Violation | None:
     severity="warning",
     source="ThresholdShedder, historicalUsage (2.11.0 to 5.0.1)",
     remedy="lower loadBalancerHistoryResourcePercentage",
-    load_managers=("modular",),
+    shedder="ThresholdShedder",
 )
 def history_follows_the_load(case: Case) -> Violation | None:
     """Smoothed usage follows the load before a moved bundle may move again.
@@ -105,8 +104,6 @@ def history_follows_the_load(case: Case) -> Violation | None:
     ThresholdShedder compares smoothed usage. If half of a change shows only after the grace period, bundles that were
     just moved are moved again because their old broker still looks busy.
     """
-    if case.own.shedder != "ThresholdShedder":
-        return None
     kept = case.settings.load_balancer_history_resource_percentage
     interval = case.settings.load_balancer_shedding_interval_minutes
     grace = case.settings.load_balancer_shedding_grace_period_minutes
@@ -124,15 +121,14 @@ def history_follows_the_load(case: Case) -> Violation | None:
     severity="info",
     source="OverloadShedder (2.11.0 to 5.0.1); Pulsar's documentation, 'Shed load automatically'",
     remedy="choose a shedder that compares brokers with each other, or lower the threshold",
-    load_managers=("modular",),
+    shedder="OverloadShedder",
+    brokers=2,
 )
 def imbalance_below_overload_is_seen(case: Case) -> Violation | None:
     """The shedder sees an imbalance before a broker is overloaded.
 
     OverloadShedder looks at each broker alone: below the threshold no imbalance makes it act.
     """
-    if case.own.shedder != "OverloadShedder" or len(case.rows) < 2:
-        return None
     settings, mean = case.settings, float(case.usage.mean())
     threshold = settings.load_balancer_broker_overloaded_threshold_percentage / 100
     busiest = int(case.usage.argmax())
@@ -150,6 +146,7 @@ def imbalance_below_overload_is_seen(case: Case) -> Violation | None:
     severity="warning",
     source="OverloadShedder, LeastLongTermMessageRate, SimpleLoadManagerImpl.doLoadShedding (2.11.0 to 5.0.1)",
     remedy="add brokers: moving bundles can't help",
+    brokers=2,
 )
 def some_broker_has_room(case: Case) -> Violation | None:
     """Some broker is below the overload threshold.
@@ -157,22 +154,21 @@ def some_broker_has_room(case: Case) -> Violation | None:
     Where all are above it, whatever is unloaded lands on an overloaded broker, chosen at random.
     """
     reason = only_more_brokers(case.usage, case.settings)
-    return Violation(reason) if reason is not None and len(case.rows) > 1 else None
+    return None if reason is None else Violation(reason)
 
 
 @rule(
     severity="warning",
     source="UniformLoadShedder (2.11.0 to 5.0.1); apache/pulsar#21905",
     remedy="lower minUnloadMessage or minUnloadMessageThroughput, or raise maxUnloadPercentage",
-    load_managers=("modular",),
+    shedder="UniformLoadShedder",
+    brokers=2,
 )
 def uniform_minimum_is_reached(case: Case) -> Violation | None:
     """UniformLoadShedder's minimum doesn't stop it once brokers are far apart.
 
     It moves maxUnloadPercentage of the difference between two brokers, and nothing if that is below its minimum.
     """
-    if case.own.shedder != "UniformLoadShedder" or len(case.rows) < 2:
-        return None
     settings = case.settings
     rate, throughput = _apart(case.rate), _apart(case.throughput)
     by_rate = 0 < settings.load_balancer_msg_rate_difference_shedder_threshold < (rate[0] - rate[1]) * 100 / rate[1]
@@ -205,7 +201,8 @@ def _apart(figures: np.ndarray) -> tuple[float, float]:
     severity="warning",
     source="AvgShedder (3.0.7 to 5.0.1)",
     remedy="lower minUnloadMessage and minUnloadMessageThroughput, or raise maxUnloadPercentage",
-    load_managers=("modular",),
+    shedder="AvgShedder",
+    brokers=2,
 )
 def avg_minimum_is_reached(case: Case) -> Violation | None:
     """AvgShedder's minimum doesn't stop it once brokers are far apart.
@@ -213,8 +210,6 @@ def avg_minimum_is_reached(case: Case) -> Violation | None:
     It pairs the busiest with the idlest broker and moves maxUnloadPercentage of the difference, and nothing if that is
     below both minimums.
     """
-    if case.own.shedder != "AvgShedder" or len(case.rows) < 2:
-        return None
     settings = case.settings
     high, low = int(case.usage.argmax()), int(case.usage.argmin())
     points = 100 * float(case.usage[high] - case.usage[low])
@@ -237,7 +232,7 @@ def avg_minimum_is_reached(case: Case) -> Violation | None:
     severity="info",
     source="Pulsar's documentation of AvgShedder: 0.5 recommended",
     remedy="set maxUnloadPercentage=0.5",
-    load_managers=("modular",),
+    shedder="AvgShedder",
 )
 def avg_shedder_moves_half(case: Case) -> Violation | None:
     """AvgShedder moves half of the difference between two brokers.
@@ -245,7 +240,7 @@ def avg_shedder_moves_half(case: Case) -> Violation | None:
     Half evens a pair out in one cycle; the default, made for UniformLoadShedder, takes many cycles.
     """
     moved = case.settings.max_unload_percentage
-    if case.own.shedder != "AvgShedder" or moved >= 0.5:
+    if moved >= 0.5:
         return None
     return Violation(f"maxUnloadPercentage is {moved:g}", {"maxUnloadPercentage": "0.5"})
 
@@ -254,15 +249,13 @@ def avg_shedder_moves_half(case: Case) -> Violation | None:
     severity="warning",
     source="AvgShedder (3.0.7 to 5.0.1)",
     remedy="the high threshold needs more points and fewer cycles than the low one",
-    load_managers=("modular",),
+    shedder="AvgShedder",
 )
 def avg_thresholds_are_ordered(case: Case) -> Violation | None:
     """AvgShedder acts sooner on a large difference than on a small one.
 
     The high threshold exists to act after fewer cycles.
     """
-    if case.own.shedder != "AvgShedder":
-        return None
     settings = case.settings
     low, high = settings.load_balancer_avg_shedder_low_threshold, settings.load_balancer_avg_shedder_high_threshold
     if low >= high:
@@ -281,6 +274,7 @@ def avg_thresholds_are_ordered(case: Case) -> Violation | None:
     source="TransferShedder (3.0.7 to 5.0.1)",
     remedy="lower loadBalancerBrokerLoadTargetStd",
     load_managers=("extensible",),
+    brokers=1,
 )
 def target_deviation_can_be_exceeded(case: Case) -> Violation | None:
     """The brokers' usage can deviate by more than TransferShedder's target.
@@ -288,8 +282,6 @@ def target_deviation_can_be_exceeded(case: Case) -> Violation | None:
     Usage between 0 and 100 % with mean m deviates by at most the root of m(1 - m). A target above that leaves only its
     two special cases: an almost idle broker, or an overloaded one.
     """
-    if not len(case.rows):
-        return None
     mean, target = float(case.usage.mean().clip(0, 1)), case.settings.load_balancer_broker_load_target_std
     greatest = math.sqrt(mean * (1 - mean))
     if target < greatest:
@@ -305,14 +297,13 @@ def target_deviation_can_be_exceeded(case: Case) -> Violation | None:
     source="TransferShedder, TopKBundles (3.0.7 to 5.0.1)",
     remedy="raise loadBalancerMaxNumberOfBundlesInBundleLoadReport",
     load_managers=("extensible",),
+    brokers=2,
 )
 def top_bundles_are_enough(case: Case) -> Violation | None:
     """The top bundles that brokers publish suffice to close the gap between two brokers.
 
     TransferShedder moves only bundles among the few that a broker publishes, and keeps one of them.
     """
-    if len(case.rows) < 2:
-        return None
     high, low = int(case.usage.argmax()), int(case.usage.argmin())
     if not case.usage[high] > max(case.usage[low], 0.0):
         return None
