@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from pulsar_advisor.documents.recommendation import Foresight
 from pulsar_advisor.model.configuration.settings import is_dynamic
-from pulsar_advisor.planning.advice.options import Balancing, Cost
+from pulsar_advisor.planning.advice.compare import Cost
+from pulsar_advisor.planning.advice.options import Balancing
 from pulsar_advisor.recommendation.endings import ending, may
 from pulsar_advisor.simulation.scores import Ending
 from pulsar_advisor.simulation.trials import Trial

@@ -23,8 +23,7 @@ from pulsar_advisor.planning.advice.headline import advice_sentence, none_judged
 from pulsar_advisor.planning.advice.options import Option, ranked_options
 from pulsar_advisor.planning.kinds.goal_outcome import foretold_outcome
 from pulsar_advisor.planning.plans.deciding import deciding
-from pulsar_advisor.planning.plans.planned_settings import planned_settings
-from pulsar_advisor.planning.plans.setting_keys import setting_keys
+from pulsar_advisor.planning.plans.planned_settings import planned_settings, setting_keys
 from pulsar_advisor.planning.proposals.fitness import Refusal, split_refusals, unload_refusals
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.usage.forecast import loads_of, usage_ratios

@@ -13,8 +13,9 @@ from pulsar_advisor.documents.recommendation import Combination, Recommendation
 from pulsar_advisor.model.plans.plan import Confidence, short
 from pulsar_advisor.model.strategy.entry import combination
 from pulsar_advisor.model.text.some_of import points
+from pulsar_advisor.planning.advice.compare import Cost
 from pulsar_advisor.planning.advice.front import on_front
-from pulsar_advisor.planning.advice.options import Cost, Option
+from pulsar_advisor.planning.advice.options import Option
 from pulsar_advisor.planning.usage.model_errors import ModelErrors
 from pulsar_advisor.planning.usage.noise import NoiseFloor
 from pulsar_advisor.reporting.figures import change, count, percent, throughput
@@ -171,7 +172,7 @@ def _tradeoffs(
         return ()
     rows = [next((row for row in group if row.digest == advised), group[0]) for group in groups.values()]
     now = rows[0].maximum_before or 0.0
-    figures = [(row.disturbed, row.maximum_after or 0.0) for row in rows]
+    figures = [(row.cost.disturbed, row.maximum_after or 0.0) for row in rows]
     front = on_front([(0, now), *figures])
     found = [
         Tradeoff("", NOTHING, 0, 0, now, front[0], advised=advised is None),

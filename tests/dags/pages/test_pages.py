@@ -33,7 +33,8 @@ from pulsar_advisor.execution.ledger.verifications import record_verification
 from pulsar_advisor.execution.run.guard import OFF
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
-from pulsar_advisor.planning.advice.options import Cost, Option
+from pulsar_advisor.planning.advice.compare import Cost
+from pulsar_advisor.planning.advice.options import Option
 from pulsar_advisor.reporting.html import render_html
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.plans import write_plan

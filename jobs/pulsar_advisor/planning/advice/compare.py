@@ -19,6 +19,23 @@ _SAME_RATIO: Final = 0.0005
 
 
 @dataclass(frozen=True)
+class Cost:
+    """What an option disturbs. Of a simulated one: once for each unload."""
+
+    unloads: int = 0
+    splits: int = 0
+    topics: int = 0
+    producers: int = 0
+    consumers: int = 0
+    moved_throughput_bytes_per_s: float = 0.0
+
+    @property
+    def disturbed(self) -> int:
+        """Topics closed, and producers and consumers that have to connect again."""
+        return self.topics + self.producers + self.consumers
+
+
+@dataclass(frozen=True)
 class Merit:
     """What speaks for something to do: the usage that it reaches (ratios), and what it costs."""
 
@@ -26,10 +43,7 @@ class Merit:
     highest_maximum_ratio: float | None
     """At the worse end of the range; None where no range is known."""
     standard_deviation_ratio: float
-    splits: int
-    disturbed: int
-    """Topics closed, and producers and consumers that have to connect again."""
-    unloads: int
+    cost: Cost
 
     def is_as_good(self, other: Merit, floor_ratio: float) -> bool:
         """Whether it reaches as much as the other, at the worse end too, but for the noise floor, and costs no more in
@@ -40,9 +54,9 @@ class Merit:
             self.maximum_ratio <= other.maximum_ratio + noise
             and (worst is None or allowed is None or worst <= allowed + noise)
             and self.standard_deviation_ratio <= other.standard_deviation_ratio + noise
-            and self.splits <= other.splits
-            and self.disturbed <= other.disturbed
-            and self.unloads <= other.unloads
+            and self.cost.splits <= other.cost.splits
+            and self.cost.disturbed <= other.cost.disturbed
+            and self.cost.unloads <= other.cost.unloads
         )
 
 
@@ -79,23 +93,23 @@ class Score:
     highest_maximum_after: float | None = None
 
     @property
-    def disturbed(self) -> int:
-        """Topics closed, and producers and consumers that have to connect again."""
-        return self.topics + self.producers + self.consumers
+    def cost(self) -> Cost:
+        """What it disturbs."""
+        return Cost(
+            self.unloads,
+            self.splits,
+            self.topics,
+            self.producers,
+            self.consumers,
+            self.moved_throughput_bytes_per_s,
+        )
 
     @property
     def merit(self) -> Merit | None:
         """None for a plan that unloads nothing, or whose effect is not known."""
         if not self.unloads or self.maximum_after is None or self.standard_deviation_after is None:
             return None
-        return Merit(
-            self.maximum_after,
-            self.highest_maximum_after,
-            self.standard_deviation_after,
-            self.splits,
-            self.disturbed,
-            self.unloads,
-        )
+        return Merit(self.maximum_after, self.highest_maximum_after, self.standard_deviation_after, self.cost)
 
     @property
     def gain_ratio(self) -> float | None:
@@ -215,7 +229,7 @@ def ranked_by_effect(rows: Iterable[Score], configured: tuple[str, str], floor_r
     def cost(row: Score) -> tuple[Any, ...]:
         spread = row.standard_deviation_after if row.standard_deviation_after is not None else float("inf")
         by_choice = (row.shedder != configured[0], row.placement != configured[1], row.shedder, row.placement)
-        return (row.splits, row.disturbed, row.unloads, round(spread, 3), *by_choice)
+        return (row.splits, row.cost.disturbed, row.unloads, round(spread, 3), *by_choice)
 
     return [
         row

@@ -9,7 +9,14 @@ from typing import Final, Literal
 from pulsar_advisor.model.plans.plan import Confidence
 from pulsar_advisor.model.strategy.entry import combination
 from pulsar_advisor.model.text.some_of import count, points
-from pulsar_advisor.planning.advice.compare import Merit, Score, is_harmless_split, is_worthwhile, ranked_by_effect
+from pulsar_advisor.planning.advice.compare import (
+    Cost,
+    Merit,
+    Score,
+    is_harmless_split,
+    is_worthwhile,
+    ranked_by_effect,
+)
 from pulsar_advisor.planning.proposals.configured import Configured
 
 OptionKind = Literal["move", "split", "setting", "own_balancer", "nothing"]
@@ -17,18 +24,6 @@ OptionKind = Literal["move", "split", "setting", "own_balancer", "nothing"]
 balancer, which may be to switch it on · let it act as it is · leave all as it is."""
 
 _LEAST_GAIN: Final = 1e-9
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What an option disturbs. Of a simulated one: once for each unload."""
-
-    unloads: int = 0
-    splits: int = 0
-    topics: int = 0
-    producers: int = 0
-    consumers: int = 0
-    moved_throughput_bytes_per_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -84,16 +79,7 @@ class Balancing:
     @property
     def merit(self) -> Merit:
         """What speaks for it."""
-        cost = self.cost
-        disturbed = cost.topics + cost.producers + cost.consumers
-        return Merit(
-            self.maximum_ratio,
-            self.highest_maximum_ratio,
-            self.standard_deviation_ratio,
-            cost.splits,
-            disturbed,
-            cost.unloads,
-        )
+        return Merit(self.maximum_ratio, self.highest_maximum_ratio, self.standard_deviation_ratio, self.cost)
 
 
 def ranked_options(
@@ -138,8 +124,7 @@ def _best(tried: Sequence[Balancing], floor_ratio: float) -> Balancing | None:
     lowest = min((one.maximum_ratio for one in worthwhile), default=0.0)
 
     def cost(one: Balancing) -> tuple[float, ...]:
-        merit = one.merit
-        return (len(one.change), merit.splits, merit.disturbed, merit.unloads, one.maximum_ratio)
+        return (len(one.change), one.cost.splits, one.cost.disturbed, one.cost.unloads, one.maximum_ratio)
 
     return min((one for one in worthwhile if one.maximum_ratio <= lowest + floor_ratio), key=cost, default=None)
 
@@ -161,14 +146,7 @@ def _of_plan(row: Score, alike: Sequence[Score], *, limited: bool) -> Option:
         standard_deviation_ratio=row.standard_deviation_after,
         gain_ratio=row.gain_ratio,
         highest_maximum_ratio=row.highest_maximum_after,
-        cost=Cost(
-            unloads=row.unloads,
-            splits=row.splits,
-            topics=row.topics,
-            producers=row.producers,
-            consumers=row.consumers,
-            moved_throughput_bytes_per_s=row.moved_throughput_bytes_per_s,
-        ),
+        cost=row.cost,
         confidence=row.confidence,
         condition=condition if row.unloads else "its children are unloaded later: a split alone moves no load",
         plan=row.plan,

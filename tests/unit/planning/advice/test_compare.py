@@ -76,7 +76,7 @@ def test_plans_that_do_the_same_have_the_same_steps_digest(state: ClusterState, 
     state.bundles.producers[:], state.bundles.consumers[:] = 4, 5
     one, other, elsewhere = made(0, 1, "because"), made(0, 1, "for another reason"), made(0, 2, "because")
     assert one.steps_sha256 == other.steps_sha256 != elsewhere.steps_sha256
-    assert (one.topics, one.producers, one.consumers, one.disturbed) == (3, 4, 5, 12)
+    assert (one.topics, one.producers, one.consumers, one.cost.disturbed) == (3, 4, 5, 12)
     assert one.confidence is not None
 
 

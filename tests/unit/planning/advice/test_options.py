@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pulsar_advisor.planning.advice.compare import Score, no_score
-from pulsar_advisor.planning.advice.options import Balancing, Cost, Option, ranked_options
+from pulsar_advisor.planning.advice.compare import Cost, Score, no_score
+from pulsar_advisor.planning.advice.options import Balancing, Option, ranked_options
 from pulsar_advisor.planning.proposals.configured import Configured
 
 OWN = Configured("ThresholdShedder", "LeastLongTermMessageRate")
