@@ -64,11 +64,16 @@ def broker_load_data(case: Json, release: str) -> list[Answer]:
     return answers
 
 
+def _bundles(moment: Json) -> list[str]:
+    """The names of the bundles in a moment, by row."""
+    return list(dict.fromkeys(entry["bundle"] for top in moment.get("topBundles", {}).values() for entry in top))
+
+
 def _load(moment: Json, records: Records, settings: LoadBalancerSettings) -> ExtensibleLoad:
     available = moment.get("availableBrokers", moment.get("candidates", ()))
     ids = tuple(dict.fromkeys((*records, *available)))
     row = {broker: number for number, broker in enumerate(ids)}
-    bundles = list(dict.fromkeys(entry["bundle"] for top in moment.get("topBundles", {}).values() for entry in top))
+    bundles = _bundles(moment)
     present = list(records)
 
     def column(value: Any) -> Any:
@@ -110,7 +115,6 @@ def _load(moment: Json, records: Records, settings: LoadBalancerSettings) -> Ext
         throughput_ema_bytes_per_s=column(lambda record, sample: record.msg_throughput_ema[0]),
         updated_at_ms=column(lambda record, sample: record.updated_at_ms[0]).astype(np.int64),
         top=lambda broker: tops.get(broker, ()),
-        bundle_name=bundles.__getitem__,
         transferable=transferable,
     )
 
@@ -132,7 +136,7 @@ def transfer(case: Json, release: str) -> list[Answer]:
         if unloaded is not None:
             times = {broker: NOW_MS - age for broker, age in unloaded.items()}
             memory = replace(memory, recently_unloaded_brokers={**memory.recently_unloaded_brokers, **times})
-        load = _load(moment, records, settings)
+        load, bundles = _load(moment, records, settings), _bundles(moment)
         decision, memory = strategy.decide(load, settings, memory)
         mean = decision.figures.get("mean_load_ratio", mean)
         deviation = decision.figures.get("deviation", deviation)
@@ -149,7 +153,7 @@ def transfer(case: Json, release: str) -> list[Answer]:
                     (
                         {
                             "source": load.broker_ids[source],
-                            "bundle": load.bundle_name(bundle),
+                            "bundle": bundles[bundle],
                             "dest": load.broker_ids[destination] if destination >= 0 else None,
                             "label": "Success",
                             "reason": reason,

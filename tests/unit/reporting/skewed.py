@@ -21,7 +21,7 @@ from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.load.base_load import base_load
-from pulsar_advisor.model.plans.plan import Plan, PlanInputs, PlannedSetting, digest_of
+from pulsar_advisor.model.plans.plan import Plan, PlanInputs, PlannedSetting, digest_of, file_name
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.advice.compare import Score, advise, no_score, score
 from pulsar_advisor.planning.advice.coverage import Coverage
@@ -184,7 +184,7 @@ def recommendation_of(
 ) -> Recommendation:
     """`recommendation.json` as the planner's own comparison makes it; `state` is that of the plans."""
     state = state or skewed_state()
-    scores = [score(plan, state, file=plan.file_name, digest=digest_of(plan)) for plan in plans]
+    scores = [score(plan, state, file=file_name(plan, digest_of(plan)), digest=digest_of(plan)) for plan in plans]
     scores += [no_score(shedder, "LeastLongTermMessageRate", error) for shedder, error in (errors or {}).items()]
     own = Configured("ThresholdShedder", "LeastLongTermMessageRate")
     advised = advise(scores, own)

@@ -39,7 +39,6 @@ def view(loads: dict[str, float], tops: dict[str, tuple[TopBundle, ...]], throug
         throughput_ema_bytes_per_s=np.full(number, throughput),
         updated_at_ms=np.full(number, NOW_MS),
         top=lambda broker: tops.get(ids[broker], ()),
-        bundle_name=str,
         transferable=lambda bundle, source, destination: True,
     )
 

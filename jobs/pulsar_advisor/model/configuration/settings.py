@@ -491,12 +491,18 @@ _LEAST_PERIODS: Final = {
 `scheduleAtFixedRate`); Pulsar checks no other number (4.0.8)."""
 
 
-def _runtime_value(key: str, text: str) -> tuple[Scalar, list[str]]:
-    """A value in a running broker's configuration, and what is odd about it. `DataNotFit` if no broker can have it."""
+def _captured_value(key: str, text: str, origin: str) -> tuple[Scalar, list[str]]:
+    """A value as a broker has it, and what is odd about it: a flag that is none is false. Raises `_Unparsable`."""
     if _is_flag(key) and text.strip().lower() not in ("true", "false"):
-        return False, [f"runtime {key}='{text}' is not a flag: Pulsar reads it as false"]
+        return False, [f"{origin} {key}='{text}' is not a flag: Pulsar reads it as false"]
+    value = _parse(key, text)
+    return value, _out_of_range(key, value, origin)
+
+
+def _runtime_value(key: str, text: str) -> tuple[Scalar, list[str]]:
+    """The same of a running broker's configuration. Raises `DataNotFit` if no broker can have it."""
     try:
-        value = _parse(key, text)
+        value, notes = _captured_value(key, text, "runtime")
     except _Unparsable as expected:
         raise DataNotFit(
             f"the captured runtime configuration holds {key}='{text}', but Pulsar expects {expected}; capture again"
@@ -505,18 +511,15 @@ def _runtime_value(key: str, text: str) -> tuple[Scalar, list[str]]:
         raise DataNotFit(
             f"the captured runtime configuration holds {key}={text}: no broker starts with it; capture again"
         )
-    return value, _out_of_range(key, value, "runtime")
+    return value, notes
 
 
 def _dynamic_value(key: str, text: str, previous: Scalar) -> tuple[Scalar, list[str]]:
-    """How a broker reads a stored dynamic value: garbage is false for a flag and changes nothing for a number."""
-    if _is_flag(key) and text.strip().lower() not in ("true", "false"):
-        return False, [f"dynamic {key}='{text}' is not a flag: Pulsar reads it as false"]
+    """The same of a stored dynamic value, which changes nothing if it isn't a number where one is needed."""
     try:
-        value = _parse(key, text)
+        return _captured_value(key, text, "dynamic")
     except _Unparsable as expected:
         return previous, [f"dynamic {key}='{text}' is not {expected}: Pulsar keeps {previous}"]
-    return value, _out_of_range(key, value, "dynamic")
 
 
 def _is_flag(key: str) -> bool:
@@ -540,8 +543,7 @@ def what_if_value(key: str, text: str) -> Scalar:
     """The value that a what-if sets, in any release. Raises `UsageError` if the key is unknown or the text unusable."""
     if key not in _FIELD_OF_KEY:
         raise UsageError(f"'{key}' is not a setting that affects recommendations{nearest(key, _FIELD_OF_KEY)}")
-    field = LoadBalancerSettings.model_fields[_FIELD_OF_KEY[key]]
-    if field.annotation is bool and text.strip().lower() not in ("true", "false"):
+    if _is_flag(key) and text.strip().lower() not in ("true", "false"):
         raise UsageError(f"{key}='{text}' is not usable; expected true or false")
     try:
         value = _parse(key, text)

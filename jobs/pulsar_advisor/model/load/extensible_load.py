@@ -64,7 +64,6 @@ class ExtensibleLoad:
     updated_at_ms: Integers
     top: Callable[[int], tuple[TopBundle, ...]]
     """Top bundles of a broker (row) as reported, lightest first; empty without a report."""
-    bundle_name: Callable[[int], str]
     transferable: Callable[[int, int, int], bool]
     """(bundle, source, destination): whether policies and filters let the bundle move there."""
     load_now: Floats | None = None
@@ -109,7 +108,6 @@ def extensible_load(state: ClusterState, settings: LoadBalancerSettings, now_ms:
         throughput_ema_bytes_per_s=throughput_ema,
         updated_at_ms=brokers.report_updated_at_ms,
         top=_top_of_brokers(state, settings, now_ms),
-        bundle_name=state.bundle_name,
         transferable=lambda _bundle, _source, destination: bool(brokers.available[destination]),
         load_now=load_now if load_now is not None and (load_now != load).any() else None,
         load_approached=load_approached,

@@ -230,11 +230,6 @@ class Plan(_Part):
         """The steps that may be sent, in order."""
         return tuple(step for step in self.steps if step.executable)
 
-    @property
-    def file_name(self) -> str:
-        """`<shedder>--<placement>--<first 12 digits of the digest>.json`; without a placement strategy, without it."""
-        return file_name(self, digest_of(self))
-
 
 class Sealed(NamedTuple):
     """A plan as it is written and recorded."""
@@ -249,7 +244,7 @@ class Sealed(NamedTuple):
 
 
 def file_name(plan: Plan, digest: str) -> str:
-    """The name of the file of a plan whose digest is known."""
+    """`<shedder>--<placement>--<first 12 digits of the digest>.json`; without a placement strategy, without it."""
     digits = digest.removeprefix("sha256:")[:12]
     return f"{'--'.join(part for part in (plan.shedder, plan.placement, digits) if part)}.json"
 

@@ -71,7 +71,7 @@ def test_plans_that_do_the_same_have_the_same_steps_digest(state: ClusterState, 
         named = replace(proposal, shedder="ThresholdShedder", placement=OWN[1])
         inputs = PlanInputs(manifest_sha256="a", validation_sha256="b")
         plan = build_plan(state, settings, named, Request(), inputs, frozenset())
-        return score(plan, state, file=plan.file_name, digest=digest_of(plan))
+        return score(plan, state, file="plan.json", digest=digest_of(plan))
 
     state.bundles.producers[:], state.bundles.consumers[:] = 4, 5
     one, other, elsewhere = made(0, 1, "because"), made(0, 1, "for another reason"), made(0, 2, "because")
