@@ -10,7 +10,7 @@ from typing import Any
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.strategy.decision import SheddingDecision
-from pulsar_advisor.model.strategy.outcomes import Outcome
+from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes
 from states import BrokerRow, BundleRow, cluster_state
 
 DATA = Path(__file__).parent / "data"
@@ -21,6 +21,11 @@ def outcomes_of(strategy: ModuleType) -> list[Outcome]:
     """All answers that a strategy's module names."""
     kinds = [kind for kind in vars(strategy).values() if isinstance(kind, type) and issubclass(kind, Outcome)]
     return [outcome for kind in kinds for outcome in kind]
+
+
+def codes(outcomes: Outcomes) -> dict[int, str]:
+    """What is answered about each broker or bundle (a row)."""
+    return {int(row): outcomes.vocabulary[code].code for row, code in zip(outcomes.index, outcomes.code, strict=True)}
 
 
 def fixture(name: str) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from conformance import codes
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.load_data import LoadData
 from pulsar_advisor.model.strategy.decision import PlacementDecision
@@ -17,12 +18,8 @@ def choose(
 ) -> tuple[list[str], dict[str, str], Any]:
     """Eligible brokers, the code of each candidate, the memory after."""
     decision, memory = _decision(name, load, of, memory, row, among)
-    outcomes = decision.brokers
-    codes = {
-        load.brokers.ids[index]: outcomes.vocabulary[code].code
-        for index, code in zip(outcomes.index, outcomes.code, strict=True)
-    }
-    return [load.brokers.ids[index] for index in decision.eligible], codes, memory
+    answers = {load.brokers.ids[row]: code for row, code in codes(decision.brokers).items()}
+    return [load.brokers.ids[index] for index in decision.eligible], answers, memory
 
 
 def otherwise(name: str, load: LoadData, of: LoadBalancerSettings, memory: Any = None) -> list[str] | None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from conformance import codes
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.placement.filters import (
@@ -52,7 +53,7 @@ def of(candidates_of, among: ClusterState, values: LoadBalancerSettings, **kind:
 
 
 def answers(found: Candidates) -> list[str]:
-    return [found.outcomes.vocabulary[code].code for code in found.outcomes.code]
+    return [*codes(found.outcomes).values()]
 
 
 @BOTH

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from conformance import codes
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.load_data import LoadData
 from pulsar_advisor.model.strategy.decision import SheddingDecision
@@ -50,16 +51,8 @@ def broker_answers(load: LoadData, decision: SheddingDecision) -> dict[str, str]
 
 
 def bundle_codes(load: LoadData, decision: SheddingDecision) -> dict[str, str]:
-    outcomes = decision.bundles
-    return {
-        load.bundles.name(row): outcomes.vocabulary[outcomes.code[place]].code
-        for place, row in enumerate(outcomes.index.tolist())
-    }
+    return {load.bundles.name(row): code for row, code in codes(decision.bundles).items()}
 
 
 def broker_codes(load: LoadData, decision: SheddingDecision) -> dict[str, str]:
-    outcomes = decision.brokers
-    return {
-        load.brokers.ids[row]: outcomes.vocabulary[outcomes.code[place]].code
-        for place, row in enumerate(outcomes.index.tolist())
-    }
+    return {load.brokers.ids[row]: code for row, code in codes(decision.brokers).items()}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
+from conformance import codes
 from pulsar_advisor.model.cluster.cluster_state import RESOURCES, ClusterState
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.shedding.simple_load_manager_impl import Memory, decide, observe
@@ -29,17 +28,10 @@ def state(cold_percent: float = 20, unloaded_at_ms: int = 0) -> ClusterState:
 
 def answers(of: ClusterState) -> tuple[list[str], dict[str, str], dict[str, str]]:
     decision, _ = decide(observe(of, SETTINGS, of.captured_at_ms), SETTINGS, Memory())
-    brokers, bundles = decision.brokers, decision.bundles
     return (
         [of.bundle_range(row) for row in decision.bundle.tolist()],
-        {
-            of.brokers.ids[row]: brokers.vocabulary[code].code
-            for row, code in zip(brokers.index, brokers.code, strict=True)
-        },
-        {
-            of.bundle_range(row): bundles.vocabulary[code].code
-            for row, code in zip(bundles.index, bundles.code, strict=True)
-        },
+        {of.brokers.ids[row]: code for row, code in codes(decision.brokers).items()},
+        {of.bundle_range(row): code for row, code in codes(decision.bundles).items()},
     )
 
 
@@ -55,22 +47,6 @@ def test_nothing_goes_if_nobody_is_comfortable() -> None:
     assert unloads == []
     assert brokers["hot:8080"] == "nobody_comfortable"
     assert bundles[QUARTERS[1]] == "nobody_comfortable"
-
-
-def test_a_first_bundle_within_its_grace_period_blocks_the_others() -> None:
-    now_ms = state().captured_at_ms
-    unloads, brokers, _ = answers(state(unloaded_at_ms=now_ms - 60_000))
-    assert unloads == []
-    assert brokers["hot:8080"] == "recently_unloaded"
-
-
-def test_the_only_bundle_stays() -> None:
-    of = state()
-    reported = of.bundles.reported.copy()
-    reported[0] = False
-    unloads, brokers, _ = answers(replace(of, bundles=replace(of.bundles, reported=reported)))
-    assert unloads == []
-    assert brokers["hot:8080"] == "one_bundle"
 
 
 def test_a_broker_whose_usage_is_no_number_is_not_comfortable() -> None:

@@ -19,27 +19,6 @@ def test_a_broker_that_stands_out_gives_what_lies_above_the_mean() -> None:
     assert memory.history == pytest.approx({"hot": 0.4, "cold-1": 0.1, "cold-2": 0.1})
 
 
-def test_a_small_offload_is_not_worth_it() -> None:
-    load = view({"hot": broker(40, ["big", "small"], mib_per_s=10), **COLD}, BUNDLES)
-    decision, _ = decide(load, settings(), Memory())
-    assert broker_codes(load, decision) == {"hot": "too_little_to_move", "cold-1": "near_mean", "cold-2": "near_mean"}
-
-
-@pytest.mark.parametrize(("bundles", "why"), [(BUNDLES, "only 5,242,880 B/s would move"), ({}, "none of its bundles")])
-def test_a_broker_that_gives_nothing_to_an_idle_one_is_not_called_above_the_threshold(
-    bundles: dict[str, object], why: str
-) -> None:
-    # The mean is 40 %: 45 % is not ten points above it, 10 % is more than ten below.
-    warm = {f"warm-{number}": broker(45, ["big", "small"], mib_per_s=100 if bundles else 1000) for number in range(6)}
-    load = view(
-        {"hot": broker(46, ["big", "small"], mib_per_s=100 if bundles else 1000), **warm, "idle": broker(10, [])},
-        bundles,
-    )
-    decision, _ = decide(load, settings(lowerBoundarySheddingEnabled=True), Memory())
-    answer = broker_answers(load, decision)["hot"]
-    assert answer.startswith("is the busiest while another is idle") and why in answer
-
-
 def test_usage_is_smoothed_over_cycles() -> None:
     calm = view({"hot": broker(10, ["big", "small"], mib_per_s=100), **COLD}, BUNDLES)
     peak = view({"hot": broker(60, ["big", "small"], mib_per_s=100), **COLD}, BUNDLES)
@@ -54,12 +33,6 @@ def test_a_broker_that_left_is_forgotten_when_the_leader_sees_it_go() -> None:
     _, memory = decide(view(COLD, {}), settings(), memory)
     assert set(memory.history) == {"hot", *COLD}
     assert set(memory.forget_departed(COLD).history) == set(COLD)
-
-
-def test_without_load_there_is_nothing_to_balance() -> None:
-    load = view({"one": broker(0, ["big", "small"])}, BUNDLES)
-    decision, _ = decide(load, settings(), Memory())
-    assert broker_codes(load, decision) == {"one": "no_load"}
 
 
 BUSY = {f"busy-{number}": broker(80, ["big", "small"], mib_per_s=200) for number in range(10)}

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from conformance import codes
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.model.load.extensible_load import ExtensibleLoad, TopBundle
 from pulsar_advisor.model.strategy.decision import SheddingDecision
@@ -51,17 +52,6 @@ def moves(load: ExtensibleLoad, decision: SheddingDecision) -> list[tuple[str, i
     ]
 
 
-def bundle_codes(decision: SheddingDecision) -> dict[int, str]:
-    outcomes = decision.bundles
-    return {
-        row: outcomes.vocabulary[code].code for row, code in zip(outcomes.index.tolist(), outcomes.code, strict=True)
-    }
-
-
-def broker_code(decision: SheddingDecision) -> set[str]:
-    return {decision.brokers.vocabulary[code].code for code in decision.brokers.code}
-
-
 HOT_AND_COLD = {"hot": 0.9, "cold": 0.1}
 
 
@@ -69,7 +59,7 @@ def test_the_lightest_bundles_go_until_half_the_gap_has_moved() -> None:
     load = view(HOT_AND_COLD, {"hot": top(10, 20, 30)})
     decision, memory = decide(load, settings(), Memory())
     assert moves(load, decision) == [("hot", 0, "cold"), ("hot", 1, "cold")]
-    assert bundle_codes(decision) == {0: "chosen", 1: "chosen", 2: "last_of_source"}
+    assert codes(decision.bundles) == {0: "chosen", 1: "chosen", 2: "last_of_source"}
     assert memory.hits == 0
 
 
@@ -77,14 +67,14 @@ def test_the_first_bundle_that_does_not_fit_ends_it() -> None:
     load = view(HOT_AND_COLD, {"hot": top(10, 50, 60, 70)})
     decision, _ = decide(load, settings(), Memory())
     assert moves(load, decision) == [("hot", 0, "cold")]
-    assert bundle_codes(decision) == {0: "chosen", 1: "exceeds_goal", 2: "after_the_end", 3: "after_the_end"}
+    assert codes(decision.bundles) == {0: "chosen", 1: "exceeds_goal", 2: "after_the_end", 3: "after_the_end"}
 
 
 def test_a_bundle_too_large_goes_in_exchange_for_others() -> None:
     load = view({"hot": 0.9, "cold": 0.2}, {"hot": top(70, 80), "cold": top(25, 10, 8, first_row=10)})
     load = replace(load, throughput_bytes_per_s=np.array([100.0, 40.0]))
     decision, _ = decide(load, settings(), Memory())
-    assert bundle_codes(decision) == {
+    assert codes(decision.bundles) == {
         10: "swapped_in",
         11: "swapped_in",
         12: "swapped_in",
@@ -108,21 +98,21 @@ def test_it_acts_once_more_hits_than_the_threshold_follow_each_other() -> None:
 
 def test_even_loads_are_balanced() -> None:
     decision, memory = decide(view({"a": 0.5, "b": 0.5}, {}), settings(), Memory(hits=2))
-    assert broker_code(decision) == {"balanced"}
+    assert {*codes(decision.brokers).values()} == {"balanced"}
     assert memory.hits == 0
 
 
 def test_a_registered_broker_without_load_data_stops_the_cycle() -> None:
     load = view({**HOT_AND_COLD, "new": 1.0}, {"hot": top(10, 20)})
     decision, memory = decide(replace(load, stored=load.stored[:2]), settings(), Memory(hits=1))
-    assert broker_code(decision) == {"no_load_data"}
+    assert {*codes(decision.brokers).values()} == {"no_load_data"}
     assert (memory.hits, memory.counters) == (1, {"Skip/NoLoadData": 1})
 
 
 def test_a_source_that_cools_down_stops_the_cycle_until_its_data_are_new_enough() -> None:
     load = view(HOT_AND_COLD, {"hot": top(10, 20)})
     decision, memory = decide(load, settings(), Memory(recently_unloaded_brokers={"hot": NOW_MS - 179_000}))
-    assert broker_code(decision) == {"cooling_down"}
+    assert {*codes(decision.brokers).values()} == {"cooling_down"}
     decision, memory = decide(load, settings(), Memory(recently_unloaded_brokers={"hot": NOW_MS - 180_000}))
     assert len(decision.bundle) == 1
     assert memory.recently_unloaded_brokers == {}
@@ -136,7 +126,7 @@ def test_sources_cool_down_after_their_unloads() -> None:
 def test_old_data_alone_are_no_ground_to_act_on() -> None:
     load = view(HOT_AND_COLD, {"hot": top(10, 20)})
     decision, memory = decide(replace(load, now_ms=NOW_MS + 1_800_001), settings(), Memory())
-    assert broker_code(decision) == {"outdated"}
+    assert {*codes(decision.brokers).values()} == {"outdated"}
     assert memory.counters == {"Skip/OutDatedData": 1}
 
 
@@ -151,7 +141,7 @@ def test_bundles_that_may_not_move_say_why() -> None:
     entries = (replace(entries[0], owned=False), replace(entries[1], recently_unloaded=True), *entries[2:])
     entries = (*entries[:2], replace(entries[2], excluded_namespace=True), *entries[3:])
     decision, memory = decide(view(HOT_AND_COLD, {"hot": entries}), settings(), Memory())
-    assert bundle_codes(decision) == {
+    assert codes(decision.bundles) == {
         0: "not_owned",
         1: "recently_unloaded",
         2: "excluded_namespace",
@@ -163,5 +153,5 @@ def test_bundles_that_may_not_move_say_why() -> None:
 
 def test_a_broker_that_reports_one_top_bundle_keeps_it() -> None:
     decision, memory = decide(view(HOT_AND_COLD, {"hot": top(10)}), settings(), Memory())
-    assert "one_top_bundle" in broker_code(decision)
+    assert "one_top_bundle" in {*codes(decision.brokers).values()}
     assert memory.counters == {"Skip/NoBundles": 1}

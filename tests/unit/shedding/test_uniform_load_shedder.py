@@ -47,21 +47,6 @@ def test_a_cap_ends_the_walk() -> None:
     assert bundle_codes(load, decision)["small"] == "cap_reached"
 
 
-def test_rates_that_are_alike_move_nothing() -> None:
-    of = settings()
-    load = load_of(of, busy_rate_per_s=1300)
-    decision, _ = decide(load, of, Memory())
-    assert unloads(load, decision) == []
-    assert set(broker_codes(load, decision).values()) == {"rates_alike"}
-
-
-def test_a_small_plan_is_not_worth_it() -> None:
-    of = settings(minUnloadMessage=5000)
-    load = load_of(of)
-    decision, _ = decide(load, of, Memory())
-    assert broker_codes(load, decision)["busy"] == "too_little_rate"
-
-
 def test_throughput_decides_when_rates_are_alike() -> None:
     of = settings("4.2.4", maxUnloadPercentage=0.5)
     bundles = {"wide": bundle(mib_per_s=30), "narrow": bundle(mib_per_s=10)}

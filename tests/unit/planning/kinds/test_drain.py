@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance import codes
 from pulsar_advisor.model.cluster.cluster_state import CPU, RESOURCES, IsolationPolicy
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import Goal
@@ -83,12 +84,12 @@ def test_idle_bundles_and_pulsars_own_stay() -> None:
         idle=["t/idle"],
     )
     proposal = proposed(state, DRAIN_A)
-    bundles = proposal.answers[1].outcomes
-    answered = {
-        state.bundle_name(int(row)).rpartition("/")[0]: bundles.vocabulary[code].code
-        for row, code in zip(bundles.index, bundles.code, strict=True)
+    answered = {state.namespace_of(row): code for row, code in codes(proposal.answers[1].outcomes).items()}
+    assert answered == {
+        "t/used": "moves",
+        "t/idle": "no_topics",
+        "pulsar/system": "pulsars_own",
     }
-    assert answered == {"t/used": "moves", "t/idle": "no_topics", "pulsar/system": "pulsars_own"}
     assert len(planned(state, DRAIN_A).steps) == 1
 
 
