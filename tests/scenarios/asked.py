@@ -120,7 +120,7 @@ class Asked:
     @property
     def overloaded_ratio(self) -> float:
         """The overload threshold."""
-        return self.values.load_balancer_broker_overloaded_threshold_percentage / 100
+        return self.values.overloaded_ratio
 
     @property
     def keeps_destinations(self) -> bool:

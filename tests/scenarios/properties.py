@@ -211,7 +211,7 @@ def _bases(answer: GoalAnswer) -> dict[str, float]:
 def best_way(text: str, brute: BruteForce) -> Relief | int | bool | None:
     """What trying everything finds for `drain`, `relieve --to` or `balance --to`; None if that isn't tried."""
     goal = goal_of(text)
-    ceiling = brute.scenario.values.load_balancer_broker_overloaded_threshold_percentage / 100
+    ceiling = brute.scenario.values.overloaded_ratio
     if goal.kind == "drain":
         return brute.drain_fits(goal.brokers[0], ceiling)
     if goal.target_ratio is None:

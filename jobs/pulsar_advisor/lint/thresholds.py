@@ -130,7 +130,7 @@ def imbalance_below_overload_is_seen(case: Case) -> Violation | None:
     OverloadShedder looks at each broker alone: below the threshold no imbalance makes it act.
     """
     settings, mean = case.settings, float(case.usage.mean())
-    threshold = settings.load_balancer_broker_overloaded_threshold_percentage / 100
+    threshold = settings.overloaded_ratio
     busiest = int(case.usage.argmax())
     apart = settings.load_balancer_broker_threshold_shedder_percentage / 100
     if case.usage[busiest] >= threshold or case.usage[busiest] < mean + apart:

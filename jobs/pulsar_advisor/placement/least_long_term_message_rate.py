@@ -49,7 +49,7 @@ def choose(
 ) -> tuple[PlacementDecision, Memory]:
     """Brokers from which Pulsar draws for one bundle (a row) out of `candidates` (rows, in iteration order)."""
     brokers = load.brokers
-    threshold = settings.load_balancer_broker_overloaded_threshold_percentage / 100.0
+    threshold = settings.overloaded_ratio
     usage = brokers.overload_usage[candidates]
     rate = brokers.preallocated_rate_per_s[candidates] + brokers.long_term_rate_per_s[candidates]
     overloaded = usage > threshold

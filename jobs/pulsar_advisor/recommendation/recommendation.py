@@ -137,7 +137,7 @@ def _options(
     floor_ratio: float,
     settled: ClusterState,
 ) -> tuple[Option, ...]:
-    overloaded = alone.settings.values.load_balancer_broker_overloaded_threshold_percentage / 100
+    overloaded = alone.settings.values.overloaded_ratio
     own_balancer = balancing(foresight, alone.tried, alone.settings.release)
     spread = _spread(settled, alone.settings)
     limited = request.limits.are_given

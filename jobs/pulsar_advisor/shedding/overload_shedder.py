@@ -51,7 +51,7 @@ Memory = NoMemory
 def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tuple[SheddingDecision, Memory]:
     """One cycle of the shedder: what to unload from which broker, and why nothing from the others."""
     brokers = load.brokers
-    threshold = settings.load_balancer_broker_overloaded_threshold_percentage / 100.0
+    threshold = settings.overloaded_ratio
     usage = brokers.overload_usage
     overloaded = ~(usage < threshold)
     several = brokers.published_bundles > 1

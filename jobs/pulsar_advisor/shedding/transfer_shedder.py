@@ -233,7 +233,7 @@ def _reason(
     if load.load[idlest] < spread.mean * factor or throughput[idlest] < throughput[busiest] * factor:
         return "Underloaded"
     highest = load.load[busiest]
-    overload = settings.load_balancer_broker_overloaded_threshold_percentage / 100.0
+    overload = settings.overloaded_ratio
     return "Overloaded" if highest > overload and highest > spread.mean + target else None
 
 

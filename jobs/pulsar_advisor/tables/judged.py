@@ -53,8 +53,7 @@ def resolved_request(root: Root, snapshot: str, request: Request) -> Request:
     request = replace(request, limits=limits)
     if request.goal is None:
         return request.resolved(configured_of(manifest.load_manager, settings))
-    overloaded = settings.load_balancer_broker_overloaded_threshold_percentage / 100
-    return replace(request, goal=resolved_goal(request.goal, broker_ids, overloaded))
+    return replace(request, goal=resolved_goal(request.goal, broker_ids, settings.overloaded_ratio))
 
 
 def _namespaces(root: Root, snapshot: str) -> frozenset[str]:

@@ -18,7 +18,7 @@ def room_of(root: Root, snapshot: str, ceiling_ratio: float | None = None) -> Ro
     """
     inputs_of(root, snapshot)
     settings = settings_of(root, snapshot, {}).values
-    ceiling = ceiling_of(ceiling_ratio, settings.load_balancer_broker_overloaded_threshold_percentage / 100)
+    ceiling = ceiling_of(ceiling_ratio, settings.overloaded_ratio)
     require_coverage(root, snapshot, "judged", settings)
     state, earlier = fit_states(root, snapshot, "judged", None, {}, settings)
     if lacks := refusals("the room for bundles", "shedder", EVERY_UNLOAD_READS, state):

@@ -191,7 +191,7 @@ def recommendation_of(
     settings = skewed_settings().values
     ratios = usage_ratios(loads_of(state), settings)
     now = (float(ratios.max()), float(ratios.std()))
-    overloaded = settings.load_balancer_broker_overloaded_threshold_percentage / 100
+    overloaded = settings.overloaded_ratio
     options = ranked_options(scores, own, [], DEFAULT_RATIO, now, overloaded)
     return Recommendation(
         cluster="test",

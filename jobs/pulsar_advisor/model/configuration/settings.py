@@ -148,6 +148,11 @@ class LoadBalancerSettings(BaseModel):
     namespace_bundle_unloading_timeout_ms: Count
     metadata_store_operation_timeout_seconds: Count
 
+    @property
+    def overloaded_ratio(self) -> float:
+        """Usage (0..1) above which a broker is overloaded."""
+        return self.load_balancer_broker_overloaded_threshold_percentage / 100
+
 
 WHAT_IF: Final = "what-if"
 """The origin of a value that a user replaced."""

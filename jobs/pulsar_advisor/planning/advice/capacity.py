@@ -21,7 +21,7 @@ def only_more_brokers(usage: Floats, settings: LoadBalancerSettings) -> str | No
     help.
     """
     known = usage[np.isfinite(usage)]
-    threshold = settings.load_balancer_broker_overloaded_threshold_percentage / 100
+    threshold = settings.overloaded_ratio
     if not len(known):
         return None
     if len(usage) == 1:
@@ -43,7 +43,7 @@ def uneven_sentence(state: ClusterState, settings: LoadBalancerSettings, exclude
     known = usage[np.isfinite(usage)]
     if not len(known):
         return None
-    overloaded = settings.load_balancer_broker_overloaded_threshold_percentage / 100
+    overloaded = settings.overloaded_ratio
     above_mean = float(known.max() - known.mean())
     if known.max() > overloaded:
         if reason := only_more_brokers(usage, settings):

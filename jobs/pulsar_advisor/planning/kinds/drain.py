@@ -16,7 +16,7 @@ from pulsar_advisor.model.load.resource_usage import weighted_maximum
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, parted, proposal
-from pulsar_advisor.planning.kinds.packing import PERCENT, packed, shortfall
+from pulsar_advisor.planning.kinds.packing import packed, shortfall
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Room
 from pulsar_advisor.planning.proposals.proposal import Proposal
 
@@ -81,7 +81,7 @@ def mean_if_one_more_fails(room: Room) -> float | None:
 
 def without_headroom(room: Room, mean_ratio: float | None) -> Iterator[str]:
     """A sentence if one more broker couldn't fail; `mean_ratio` is the answer of `mean_if_one_more_fails`."""
-    threshold = room.settings.load_balancer_broker_overloaded_threshold_percentage / PERCENT
+    threshold = room.settings.overloaded_ratio
     if mean_ratio is None:
         yield "There is no headroom: fewer than two brokers remain, so none could take the load of one that fails."
     elif mean_ratio > threshold:

@@ -13,7 +13,7 @@ from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, placed, why_nowhere
 from pulsar_advisor.planning.kinds.room import Room
 
-PERCENT: Final = 100
+_PERCENT: Final = 100
 
 
 def packed(room: Room, bundles: Sequence[int]) -> tuple[list[Answer], Room]:
@@ -60,9 +60,9 @@ def _what_helps(room: Room, answers: Sequence[Answer], left: Sequence[int]) -> s
     overloaded = room.settings.load_balancer_broker_overloaded_threshold_percentage
     bundles = [answer.bundle for answer in answers]
     helps = []
-    lowest = round(float(room.ceiling.max()) * PERCENT) + 1
+    lowest = round(float(room.ceiling.max()) * _PERCENT) + 1
     for percent in range(lowest, overloaded + 1):
-        if not _without_room(packed(room.up_to(percent / PERCENT), bundles)[0]):
+        if not _without_room(packed(room.up_to(percent / _PERCENT), bundles)[0]):
             helps.append(f"all would fit with a ceiling of {percent}%")
             break
     more = _brokers_needed(room, left)

@@ -132,8 +132,7 @@ class Room:
         ceiling_ratio: float | None = None,
     ) -> Self:
         """The room of a fit state; `history` shows base loads, the ceiling is by default the overload threshold."""
-        overloaded = settings.load_balancer_broker_overloaded_threshold_percentage / 100
-        ceiling = overloaded if ceiling_ratio is None else ceiling_ratio
+        ceiling = settings.overloaded_ratio if ceiling_ratio is None else ceiling_ratio
         base = base_load(state, history)
         settled = with_usage_of_rates(state, history, base)
         room = cls(settled, settings, base, ceiling, np.fmax(state.brokers.usage, settled.brokers.usage))

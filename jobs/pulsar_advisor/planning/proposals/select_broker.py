@@ -77,7 +77,7 @@ class CandidateSets:
         """
         state, settings = facts.state, facts.settings
         usage = overload_usage(state.brokers.usage, state.brokers.limit, settings)
-        overloaded = usage > settings.load_balancer_broker_overloaded_threshold_percentage / 100
+        overloaded = usage > settings.overloaded_ratio
         excluded = settings.load_balancer_shedding_excluded_namespaces if state.load_manager != "simple" else ()
         in_turn = state.namespaces.among(excluded)
         by_range = shedding and state.load_manager == "modular" and settings.behaviour >= PLACES_FIRST_SINCE
