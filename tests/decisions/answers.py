@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 from decisions.recording import Cycle, Recording
 from decisions.replay import recordings, settings_of
+from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.planning.proposals.configured import CONFIGURED
 from pulsar_advisor.planning.requests.request import Request
-from pulsar_advisor.planning.usage.forecast import loads_of, usage_ratios
 from pulsar_advisor.stages import recommend
 from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.stages.validate import run as validate
@@ -98,7 +98,7 @@ def _unloads(root: Root, snapshot: str, plan: str | None) -> frozenset[str]:
 
 def _busiest_ratio(root: Root, snapshot: str) -> float:
     state = state_of(root, snapshot, "published", {})
-    return float(usage_ratios(loads_of(state), settings_of(root, snapshot)).max())
+    return float(usage_ratios(state.brokers, settings_of(root, snapshot)).max())
 
 
 def named_ratio(found: Sequence[Answer]) -> float:

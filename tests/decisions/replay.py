@@ -22,11 +22,12 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState, rate_per_s
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
+from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.proposals.configured import configured_of
 from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.planning.requests.request import Request
-from pulsar_advisor.planning.usage.forecast import Outlook, loads_of, usage_ratios
+from pulsar_advisor.planning.usage.forecast import Outlook
 from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables import judged
@@ -224,7 +225,7 @@ def _usage_errors(recording: Recording, cycle: Cycle, root: Root) -> list[float]
     for broker, row in brokers.items():
         after = _settled(recording, cycle, broker, root)
         if after is not None:
-            actual = usage_ratios(loads_of(after), settings)[after.brokers.ids.index(broker)]
+            actual = usage_ratios(after.brokers, settings)[after.brokers.ids.index(broker)]
             errors.append(float(predicted[row] - actual))
     return errors
 

@@ -21,7 +21,7 @@ from decisions.recording import Cycle, Recording
 from decisions.replay import HISTORY, NEAR_RATIO, recordings, settings_of, state_of
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, Floats
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.model.load.resource_usage import weighted_maximum
+from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.planning.proposals.configured import configured_of
 from pulsar_advisor.simulation.simulate import Simulation, simulate
 from pulsar_advisor.stages.normalize import run as normalize
@@ -169,7 +169,7 @@ def _published(root: Root, first: ClusterState, settings: LoadBalancerSettings, 
     state = state_of(root, snapshot)
     if state.brokers.ids != first.brokers.ids:
         return None
-    return weighted_maximum(state.brokers.usage, state.brokers.limit, settings)
+    return usage_ratios(state.brokers, settings)
 
 
 def table(found: Iterable[Comparison]) -> str:

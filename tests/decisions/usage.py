@@ -16,8 +16,9 @@ from decisions.recording import Recording
 from decisions.replay import settings_of
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
+from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.plans.plan import BrokerForecast
-from pulsar_advisor.planning.usage.forecast import Outlook, forecast, loads_of, usage_ratios
+from pulsar_advisor.planning.usage.forecast import Outlook, forecast
 from pulsar_advisor.planning.usage.noise import noise_floor
 from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.storage.root import Root
@@ -69,9 +70,7 @@ def inside_ratio(figures: Iterable[Figure]) -> float:
 def usage_of(root: Root, snapshot: str) -> dict[str, float]:
     """The usage (ratio) of each broker in a snapshot, as the brokers answer it."""
     state = cluster_state(root, snapshot, "fresh")
-    return dict(
-        zip(state.brokers.ids, usage_ratios(loads_of(state), settings_of(root, snapshot)).tolist(), strict=True)
-    )
+    return dict(zip(state.brokers.ids, usage_ratios(state.brokers, settings_of(root, snapshot)).tolist(), strict=True))
 
 
 def replayed_usage(recording: Recording, spark: SparkSession, folder: Path) -> list[list[Figure]]:

@@ -41,9 +41,9 @@ from pulsar_advisor.model.bounds import WATCH
 from pulsar_advisor.model.cluster.cluster_state import FIGURES, RESOURCES, ClusterState, LoadManagerKind
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit
-from pulsar_advisor.model.load.resource_usage import weights_of_resources
+from pulsar_advisor.model.load.resource_usage import usage_ratios, weights_of_resources
 from pulsar_advisor.monitor.tables import BrokerLoad, ClusterLoad, Report
-from pulsar_advisor.planning.usage.forecast import finite, loads_of, usage_ratios
+from pulsar_advisor.planning.usage.forecast import finite
 
 T = TypeVar("T")
 
@@ -128,7 +128,7 @@ def load_in_snapshot(cluster: str, manifest: Manifest, content: Callable[[File],
 
 def planned_usage(state: ClusterState, values: LoadBalancerSettings) -> PlannedUsage:
     """The usage that plans of a snapshot start from."""
-    ratios = usage_ratios(loads_of(state), values)
+    ratios = usage_ratios(state.brokers, values)
     busiest_first = sorted(zip(ratios.tolist(), state.brokers.ids, strict=True), key=lambda each: (-each[0], each[1]))
     return PlannedUsage(
         view=state.view,

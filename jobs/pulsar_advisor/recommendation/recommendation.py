@@ -12,6 +12,7 @@ from pulsar_advisor.documents.recommendation import Advice, Combination, Foresig
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import ResolvedSettings
 from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
+from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.strategy.entry import combination
 from pulsar_advisor.planning.advice.capacity import uneven_sentence
@@ -26,7 +27,6 @@ from pulsar_advisor.planning.plans.deciding import deciding
 from pulsar_advisor.planning.plans.planned_settings import planned_settings, setting_keys
 from pulsar_advisor.planning.proposals.fitness import Refusal, split_refusals, unload_refusals
 from pulsar_advisor.planning.requests.request import Request
-from pulsar_advisor.planning.usage.forecast import loads_of, usage_ratios
 from pulsar_advisor.planning.usage.lower_bound import lowest_maximum
 from pulsar_advisor.planning.usage.model_errors import model_errors
 from pulsar_advisor.planning.usage.noise import noise_floor
@@ -146,7 +146,7 @@ def _options(
 
 def _spread(state: ClusterState, settings: ResolvedSettings) -> tuple[float, float] | None:
     """The highest usage of the available brokers and its standard deviation; None without a broker."""
-    ratios = usage_ratios(loads_of(state), settings.values)[state.brokers.available]
+    ratios = usage_ratios(state.brokers, settings.values)[state.brokers.available]
     known = ratios[np.isfinite(ratios)]
     return (float(known.max()), float(known.std())) if len(known) else None
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs, digest_of, dump_plan
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.requests.request import Request
-from pulsar_advisor.planning.usage.forecast import usage_ratios
 from pulsar_advisor.shedding.registry import SHEDDERS
 from states import BrokerRow, BundleRow, cluster_state, without_base
 from unit.any_cluster import Rows, coherent_rows, orderly, rows

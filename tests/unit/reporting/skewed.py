@@ -21,6 +21,7 @@ from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.load.base_load import base_load
+from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.plans.plan import Plan, PlanInputs, PlannedSetting, digest_of, file_name
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.advice.compare import Score, advise, no_score, score
@@ -34,7 +35,6 @@ from pulsar_advisor.planning.plans.planned_settings import planned_settings
 from pulsar_advisor.planning.proposals.configured import Configured
 from pulsar_advisor.planning.proposals.proposal import Move, Proposal
 from pulsar_advisor.planning.requests.request import Request
-from pulsar_advisor.planning.usage.forecast import loads_of, usage_ratios
 from pulsar_advisor.planning.usage.lower_bound import lowest_maximum
 from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO
 from pulsar_advisor.reporting.page import ReportPage, build_page, shown_combination
@@ -189,7 +189,7 @@ def recommendation_of(
     own = Configured("ThresholdShedder", "LeastLongTermMessageRate")
     advised = advise(scores, own)
     settings = skewed_settings().values
-    ratios = usage_ratios(loads_of(state), settings)
+    ratios = usage_ratios(state.brokers, settings)
     now = (float(ratios.max()), float(ratios.std()))
     overloaded = settings.overloaded_ratio
     options = ranked_options(scores, own, [], DEFAULT_RATIO, now, overloaded)

@@ -37,7 +37,7 @@ from pulsar_advisor.model.java.maps import (
 )
 from pulsar_advisor.model.java.stable_order import stable_order
 from pulsar_advisor.model.load.recent_unloads import recently_unloaded
-from pulsar_advisor.model.load.resource_usage import overload_usage, weighted_maximum
+from pulsar_advisor.model.load.resource_usage import overload_usage, usage_ratios
 from pulsar_advisor.model.strategy.outcomes import Codes, Outcome, no
 
 _REMEMBERED: Final = 4
@@ -146,7 +146,7 @@ def load_data(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) 
             ids=brokers.ids,
             hashes=(broker_hashes := name_hashes(brokers.ids)),
             order=_concurrent_rows(broker_hashes, brokers.reporting),
-            weighted_usage=weighted_maximum(brokers.usage, brokers.limit, settings),
+            weighted_usage=usage_ratios(brokers, settings),
             overload_usage=overload_usage(brokers.usage, brokers.limit, settings),
             traffic=brokers.traffic,
             published_bundles=brokers.bundles,

@@ -6,7 +6,7 @@ Sources: `ResourceUsage.percentUsage`, `LocalBrokerData.getMaxResourceUsage` and
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -82,9 +82,26 @@ def overridden_bandwidth_limit_kbit_per_s(settings: LoadBalancerSettings, detect
     return speed_gbps * 1_000_000 * (len(settings.load_balancer_override_broker_nics) or detected_nics)
 
 
-def deciding_resources(usage: Floats, limit: Floats, settings: LoadBalancerSettings) -> npt.NDArray[np.intp]:
+class Used(Protocol):
+    """Brokers with what they use and what they have, (n, 5) each, order of RESOURCES."""
+
+    @property
+    def usage(self) -> Floats:
+        """In the unit of each resource."""
+
+    @property
+    def limit(self) -> Floats:
+        """In the same units."""
+
+
+def usage_ratios(brokers: Used, settings: LoadBalancerSettings) -> Floats:
+    """Weighted maximum usage of each broker, 0..1, by Pulsar's own arithmetic."""
+    return weighted_maximum(brokers.usage, brokers.limit, settings)
+
+
+def deciding_resources(brokers: Used, settings: LoadBalancerSettings) -> npt.NDArray[np.intp]:
     """The column of RESOURCES whose weighted share is each broker's weighted maximum; the first of equal ones."""
-    shares = _weighted_shares(usage, limit, settings)
+    shares = _weighted_shares(brokers.usage, brokers.limit, settings)
     columns: npt.NDArray[np.intp] = np.argmax(np.where(np.isnan(shares), -np.inf, shares), axis=1)
     return columns
 

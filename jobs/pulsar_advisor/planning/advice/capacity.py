@@ -8,7 +8,7 @@ import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import DIRECT_MEMORY, MEMORY, RESOURCE_NAMES, ClusterState, Floats
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.model.load.resource_usage import deciding_resources, weighted_maximum
+from pulsar_advisor.model.load.resource_usage import deciding_resources, usage_ratios
 from pulsar_advisor.model.text.some_of import points
 from pulsar_advisor.planning.proposals.executable import why_no_destination
 
@@ -39,7 +39,7 @@ def uneven_sentence(state: ClusterState, settings: LoadBalancerSettings, exclude
     `loadBalancerBrokerThresholdShedderPercentage`, what Pulsar's own default up to 5.0 holds for uneven.
     """
     rows = np.flatnonzero(state.brokers.available)
-    usage = weighted_maximum(state.brokers.usage, state.brokers.limit, settings)[rows]
+    usage = usage_ratios(state.brokers, settings)[rows]
     known = usage[np.isfinite(usage)]
     if not len(known):
         return None
@@ -55,7 +55,7 @@ def uneven_sentence(state: ClusterState, settings: LoadBalancerSettings, exclude
         return None
     busiest = int(rows[np.nanargmax(usage)])
     broker = state.brokers.ids[busiest]
-    deciding = int(deciding_resources(state.brokers.usage, state.brokers.limit, settings)[busiest])
+    deciding = int(deciding_resources(state.brokers, settings)[busiest])
     resource = RESOURCE_NAMES[deciding]
     is_above = f"{broker} is at {known.max():.1%} ({resource}), {how}"
     if deciding in (MEMORY, DIRECT_MEMORY):

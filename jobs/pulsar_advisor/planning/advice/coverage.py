@@ -20,7 +20,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
     throughput_bytes_per_s,
 )
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.model.load.resource_usage import weighted_maximum
+from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.proposals.fitness import judged_bundles
 
@@ -151,7 +151,7 @@ def _busiest_unjudged(state: ClusterState, settings: LoadBalancerSettings, publi
     """
     brokers = state.brokers
     owns = np.bincount(state.bundles.owner[state.bundles.owner != NO_ROW], minlength=len(brokers)) > 0
-    usage, shown = _usage_ratios(brokers, settings), _by_broker(published, settings)
+    usage, shown = _known_usage(brokers, settings), _by_broker(published, settings)
     highest = float(usage[brokers.fit].max(initial=0.0))
     # To Pulsar a resource without a limit is idle; how busy it is isn't known.
     without_limit = ~((brokers.limit[:, CPU] > 0) & possible(brokers.limit[:, [CPU]]))
@@ -173,13 +173,13 @@ def _busiest_unjudged(state: ClusterState, settings: LoadBalancerSettings, publi
 def _by_broker(published: ClusterState | None, settings: LoadBalancerSettings) -> dict[str, float]:
     if published is None:
         return {}
-    return dict(zip(published.brokers.ids, _usage_ratios(published.brokers, settings).tolist(), strict=True))
+    return dict(zip(published.brokers.ids, _known_usage(published.brokers, settings).tolist(), strict=True))
 
 
-def _usage_ratios(brokers: Brokers, settings: LoadBalancerSettings) -> Floats:
+def _known_usage(brokers: Brokers, settings: LoadBalancerSettings) -> Floats:
     """The usage of each broker; NaN without a report, or with figures that can't be."""
     known = (brokers.report_updated_at_ms > 0) & possible(brokers.usage, lowest=-1.0)
-    return np.where(known, weighted_maximum(brokers.usage, brokers.limit, settings), np.nan)
+    return np.where(known, usage_ratios(brokers, settings), np.nan)
 
 
 def _share(figure: Floats, judged: Booleans) -> float:

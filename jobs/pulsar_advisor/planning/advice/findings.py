@@ -20,13 +20,12 @@ from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings
 from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
 from pulsar_advisor.model.load.proportional import shares_of
-from pulsar_advisor.model.load.resource_usage import deciding_resources
+from pulsar_advisor.model.load.resource_usage import deciding_resources, usage_ratios
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.placement.filters import placement_facts, policy_candidates
 from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.planning.proposals.fitness import fit_part, split_refusals
-from pulsar_advisor.planning.usage.forecast import loads_of, usage_ratios
 from pulsar_advisor.planning.usage.hot_topics import hot_topics
 
 _HOT_TOPICS_NAMED: Final = 3
@@ -104,10 +103,10 @@ def _busiest_broker(state: ClusterState, settings: LoadBalancerSettings, *, of_a
     available = np.flatnonzero(state.brokers.available)
     if not len(available):
         return None
-    ratios = usage_ratios(loads_of(state), settings)
+    ratios = usage_ratios(state.brokers, settings)
     broker = int(available[np.argmax(ratios[available])])
     mean = float(ratios[available].mean())
-    resource = int(deciding_resources(state.brokers.usage, state.brokers.limit, settings)[broker])
+    resource = int(deciding_resources(state.brokers, settings)[broker])
     among = "" if of_all else "Of the brokers that could be judged, "
     sentence = (
         f"{among}{state.brokers.ids[broker]} is the busiest broker at {ratios[broker]:.1%} "

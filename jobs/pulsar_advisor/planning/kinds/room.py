@@ -30,7 +30,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
 from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.base_load import BaseLoad, base_load, usage_that_moves, with_usage_of_rates
-from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS, weighted_maximum
+from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS, usage_ratios, weighted_maximum
 from pulsar_advisor.placement.anti_affinity import NO_GROUP
 from pulsar_advisor.placement.filters import (
     Candidates,
@@ -103,7 +103,7 @@ class Room:
         self.open = self.receives = self.fit & ~brokers.doubtful & (brokers.limit[:, CPU] > 0)
         self.excluded = np.zeros(len(bundles), dtype=np.bool_)
         self.may_have_arrived = np.zeros(len(bundles), dtype=np.bool_)
-        self.usage_at_first = weighted_maximum(brokers.usage, brokers.limit, settings)
+        self.usage_at_first = usage_ratios(brokers, settings)
         self.usage, self.owner, self.topics = brokers.usage.copy(), bundles.owner.copy(), brokers.topics.copy()
         self.most_at_first = brokers.usage if most_usage is None else most_usage
         self.most = self.most_at_first.copy()

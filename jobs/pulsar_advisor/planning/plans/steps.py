@@ -13,6 +13,7 @@ import numpy as np
 from pulsar_advisor.model.cluster.bundle_range import format_range
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, Floats, rate_per_s, throughput_bytes_per_s
 from pulsar_advisor.model.configuration.settings import ResolvedSettings
+from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.plans.plan import Expectation, Step, StepPrediction
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.plans.confidence import Grade, Grading
@@ -22,7 +23,7 @@ from pulsar_advisor.planning.proposals.executable import why_move_not, why_no_de
 from pulsar_advisor.planning.proposals.limits import EXCLUDED, Budgets, excluded_by
 from pulsar_advisor.planning.proposals.proposal import Move
 from pulsar_advisor.planning.requests.request import Request
-from pulsar_advisor.planning.usage.forecast import Outlook, finite, usage_ratios
+from pulsar_advisor.planning.usage.forecast import Outlook, finite
 from pulsar_advisor.splitting.boundaries import split_bundles
 from pulsar_advisor.splitting.division import divided
 

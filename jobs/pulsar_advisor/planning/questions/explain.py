@@ -17,7 +17,7 @@ from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.configuration.class_names import LOAD_MANAGERS
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, is_known
 from pulsar_advisor.model.errors import AdvisorError, UsageError
-from pulsar_advisor.model.load.resource_usage import weighted_maximum
+from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.strategy.outcomes import Outcomes, vocabulary
 from pulsar_advisor.model.text.nearest import nearest
 from pulsar_advisor.model.text.some_of import count, some_of
@@ -200,9 +200,7 @@ def explain(
 
 
 def _capacity(state: ClusterState, settings: LoadBalancerSettings) -> str | None:
-    brokers = state.brokers
-    usage = weighted_maximum(brokers.usage, brokers.limit, settings)[brokers.available]
-    return only_more_brokers(usage, settings)
+    return only_more_brokers(usage_ratios(state.brokers, settings)[state.brokers.available], settings)
 
 
 def _keys(request: Request, settings: LoadBalancerSettings, placed: bool) -> frozenset[str]:

@@ -32,7 +32,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.base_load import BaseLoad
 from pulsar_advisor.model.load.proportional import usage_of
-from pulsar_advisor.model.load.resource_usage import deciding_resources, weighted_maximum
+from pulsar_advisor.model.load.resource_usage import deciding_resources, usage_ratios, weighted_maximum
 from pulsar_advisor.model.plans.plan import BrokerForecast, Forecast
 
 Rows = npt.NDArray[np.signedinteger]
@@ -66,12 +66,11 @@ class BrokerLoads:
         return np.where(is_shown, found, 1.0)
 
 
-def loads_of(state: ClusterState, base_cpu: Floats | None = None) -> BrokerLoads:
-    """The loads of a snapshot as taken, with no base unless it is given; bundle counts are of owned bundles."""
+def loads_of(state: ClusterState, base_cpu: Floats) -> BrokerLoads:
+    """The loads of a snapshot as taken, with this base; bundle counts are of owned bundles."""
     owned = state.bundles.owner[state.bundles.owner != NO_ROW]
     counts = np.bincount(owned, minlength=len(state.brokers)).astype(np.int32)
-    base = np.zeros(len(state.brokers)) if base_cpu is None else base_cpu
-    return BrokerLoads(state.brokers.usage, state.brokers.limit, state.brokers.traffic, counts, base)
+    return BrokerLoads(state.brokers.usage, state.brokers.limit, state.brokers.traffic, counts, base_cpu)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,11 +158,6 @@ class Outlook:
         return self.lowest, self.likely, self.highest
 
 
-def usage_ratios(loads: BrokerLoads, settings: LoadBalancerSettings) -> Floats:
-    """Weighted maximum usage of each broker, 0..1, by Pulsar's own arithmetic."""
-    return weighted_maximum(loads.usage, loads.limit, settings)
-
-
 def finite(value: float) -> float | None:
     """A figure for a plan: canonical JSON has no NaN and no infinity."""
     return float(value) if np.isfinite(value) else None
@@ -183,7 +177,7 @@ def forecast(
     lowest = np.fmin(lowest, np.maximum(ratios - noise_ratio, 0.0))
     highest = np.fmax(highest, ratios + noise_ratio)
     counted = ratios[available]
-    deciding = deciding_resources(loads.usage, loads.limit, settings)
+    deciding = deciding_resources(loads, settings)
     rates, throughputs = rate_per_s(loads.traffic), throughput_bytes_per_s(loads.traffic)
     brokers = {
         broker: BrokerForecast(

@@ -17,7 +17,7 @@ import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.model.load.resource_usage import weighted_maximum
+from pulsar_advisor.model.load.resource_usage import usage_ratios
 
 DEFAULT_RATIO: Final = 0.03
 """The median of 97 differences between repeated captures of live 4.0.8 brokers of the Modular and the Simple manager
@@ -59,7 +59,7 @@ class _Seen:
     @classmethod
     def of(cls, state: ClusterState, settings: LoadBalancerSettings) -> Self:
         brokers, bundles = state.brokers, state.bundles
-        usage = weighted_maximum(brokers.usage, brokers.limit, settings)
+        usage = usage_ratios(brokers, settings)
         counts = np.where(brokers.available & brokers.complete, usage, np.nan)
         served = defaultdict[str, set[str]](set)
         for bundle in np.flatnonzero(bundles.reported & (bundles.owner != NO_ROW)).tolist():

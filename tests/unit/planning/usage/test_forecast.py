@@ -6,7 +6,8 @@ import pytest
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.load.base_load import BaseLoad, base_load
-from pulsar_advisor.planning.usage.forecast import Outlook, forecast, usage_ratios
+from pulsar_advisor.model.load.resource_usage import usage_ratios
+from pulsar_advisor.planning.usage.forecast import Outlook, forecast
 from states import BrokerRow, BundleRow, cluster_state, without_base
 
 HOTTEST, IDLEST = 0, 1
