@@ -71,10 +71,8 @@ class Surroundings:
     available_brokers: int
     excluded_namespace: Booleans
     """Per bundle row, whether its namespace is in `loadBalancerSheddingExcludedNamespaces`."""
-    policies_allow: Callable[[int, int], bool]
-    """(bundle, source): whether isolation policies allow a broker other than the source."""
-    anti_affinity_allows: Callable[[int, int], bool]
-    """(bundle, source): whether the bundle's anti-affinity group permits the unload."""
+    obstacle: Callable[[int, int], LoadManagerOutcome | None]
+    """(bundle, source): whether isolation policies or the bundle's anti-affinity group forbid the unload; None: no."""
     destination: Callable[[int, int], int]
     """(bundle, source): broker that placement selects; NO_ROW without one. Called once per bundle, in order."""
     places_first: bool = True
@@ -119,10 +117,8 @@ def _fate(bundle: int, source: int, surroundings: Surroundings) -> tuple[int, in
         return LoadManagerOutcome.ONE_BROKER.value, NO_ROW
     if surroundings.excluded_namespace[bundle]:
         return LoadManagerOutcome.EXCLUDED_NAMESPACE.value, NO_ROW
-    if not surroundings.policies_allow(bundle, source):
-        return LoadManagerOutcome.POLICIES.value, NO_ROW
-    if not surroundings.anti_affinity_allows(bundle, source):
-        return LoadManagerOutcome.ANTI_AFFINITY.value, NO_ROW
+    if (obstacle := surroundings.obstacle(bundle, source)) is not None:
+        return obstacle.value, NO_ROW
     destination = surroundings.destination(bundle, source)
     if destination == NO_ROW:
         return LoadManagerOutcome.NO_DESTINATION.value, NO_ROW

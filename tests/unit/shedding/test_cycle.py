@@ -7,7 +7,7 @@ import pytest
 
 from conformance import codes
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW
-from pulsar_advisor.shedding.cycle import Surroundings, advance, carry_out, steady_state
+from pulsar_advisor.shedding.cycle import LoadManagerOutcome, Surroundings, advance, carry_out, steady_state
 from pulsar_advisor.shedding.registry import load as load_shedder
 from unit.shedding.leader import broker, bundle, settings, unloads, view
 
@@ -45,8 +45,7 @@ def carried_out(**questions: object) -> tuple[int, str]:
     surroundings = Surroundings(
         available_brokers=int(questions.get("brokers", 2)),
         excluded_namespace=np.full(2, bool(questions.get("excluded"))),
-        policies_allow=lambda _bundle, _source: bool(questions.get("policies", True)),
-        anti_affinity_allows=lambda _bundle, _source: bool(questions.get("anti_affinity", True)),
+        obstacle=lambda _bundle, _source: questions.get("obstacle"),
         destination=lambda _bundle, _source: {"cold": cold, "hot": hot, None: NO_ROW}[questions.get("to", "cold")],
     )
     left, outcomes = carry_out(chosen, surroundings)
@@ -59,8 +58,7 @@ def carried_out(**questions: object) -> tuple[int, str]:
         ({}, (1, "unload")),
         ({"brokers": 1}, (0, "one_broker")),
         ({"excluded": True}, (0, "excluded_namespace")),
-        ({"policies": False}, (0, "policies")),
-        ({"anti_affinity": False}, (0, "anti_affinity")),
+        ({"obstacle": LoadManagerOutcome.POLICIES}, (0, "policies")),
         ({"to": None}, (0, "no_destination")),
         ({"to": "hot"}, (0, "same_broker")),
     ],

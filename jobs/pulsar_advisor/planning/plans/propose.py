@@ -28,11 +28,11 @@ from pulsar_advisor.planning.proposals.fitness import split_refusals, unload_ref
 from pulsar_advisor.planning.proposals.limits import Limits
 from pulsar_advisor.planning.proposals.proposal import Answers, Move, Proposal
 from pulsar_advisor.planning.proposals.replay import replay
-from pulsar_advisor.planning.proposals.select_broker import PLACES_FIRST_SINCE, BrokerSelection, CandidateSets
+from pulsar_advisor.planning.proposals.select_broker import BrokerSelection, CandidateSets
 from pulsar_advisor.planning.proposals.views import observed
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.shedding import registry as shedders
-from pulsar_advisor.shedding.cycle import SteadyState, Surroundings, carry_out, steady_state
+from pulsar_advisor.shedding.cycle import LoadManagerOutcome, SteadyState, Surroundings, carry_out, steady_state
 from pulsar_advisor.splitting.registry import decider_of
 from pulsar_advisor.splitting.steady_splits import steady_splits
 
@@ -208,14 +208,18 @@ def surroundings(selection: BrokerSelection, chosen: SheddingDecision) -> Surrou
     Only the Modular one asks anti-affinity once more and, from 3.0.1 on, places a bundle before it is unloaded; the
     Simple one doesn't know excluded namespaces.
     """
-    state, settings = selection.candidates.state, selection.candidates.facts.settings
+    candidates = selection.candidates
+    state, places_first = candidates.state, candidates.places_first
     named = dict(zip(chosen.bundle.tolist(), chosen.destination.tolist(), strict=True))
-    excluded = settings.load_balancer_shedding_excluded_namespaces if state.load_manager != "simple" else ()
-    places_first = state.load_manager == "modular" and settings.behaviour >= PLACES_FIRST_SINCE
 
-    def obstacle(bundle: int, source: int) -> str | None:
-        candidates, namespace = selection.candidates, int(state.bundles.namespace[bundle])
-        return unload_obstacle(candidates.facts, candidates.allowed(namespace), namespace, source)
+    def obstacle(bundle: int, source: int) -> LoadManagerOutcome | None:
+        sets, namespace = selection.candidates, int(state.bundles.namespace[bundle])
+        match unload_obstacle(sets.facts, sets.allowed(namespace), namespace, source):
+            case "isolation":
+                return LoadManagerOutcome.POLICIES
+            case "anti_affinity" if state.load_manager == "modular":
+                return LoadManagerOutcome.ANTI_AFFINITY
+        return None
 
     def destination(bundle: int, source: int) -> int:
         if named[bundle] != NO_ROW:
@@ -225,11 +229,8 @@ def surroundings(selection: BrokerSelection, chosen: SheddingDecision) -> Surrou
 
     return Surroundings(
         available_brokers=int(state.brokers.available.sum()),
-        excluded_namespace=state.namespaces.among(excluded)[state.bundles.namespace],
-        policies_allow=lambda bundle, source: obstacle(bundle, source) != "isolation",
-        anti_affinity_allows=lambda bundle, source: (
-            state.load_manager != "modular" or obstacle(bundle, source) != "anti_affinity"
-        ),
+        excluded_namespace=candidates.excluded[state.bundles.namespace],
+        obstacle=obstacle,
         destination=destination,
         places_first=places_first,
     )

@@ -46,8 +46,7 @@ PIPELINES: Final = {
     "extensible": extensible_candidates,
 }
 """The filters of each load manager."""
-PLACES_FIRST_SINCE: Final = (3, 0, 1)
-"""The first release whose Modular leader selects the broker for what it sheds itself, before it unloads it."""
+_PLACES_FIRST_SINCE: Final = (3, 0, 1)
 BUNDLES_EXPLAINED: Final = 50
 """Number of bundles for which the outcome of every broker is kept; more would add size, not insight."""
 
@@ -59,8 +58,8 @@ class CandidateSets:
     facts: PlacementFacts
     _hashes: Hashes
     _overloaded: Booleans
-    _in_turn: Booleans
-    """Per namespace, whether its bundles are placed in turn."""
+    excluded: Booleans
+    """Per namespace, whether it is excluded from shedding: brokers take its bundles in turn."""
     _non_persistent: Booleans
     """Per bundle, whether whoever places it knows that it holds a non-persistent topic."""
     _allowed: dict[tuple[int, bool], Booleans] = field(default_factory=dict)
@@ -79,15 +78,21 @@ class CandidateSets:
         usage = overload_usage(state.brokers.usage, state.brokers.limit, settings)
         overloaded = usage > settings.overloaded_ratio
         excluded = settings.load_balancer_shedding_excluded_namespaces if state.load_manager != "simple" else ()
-        in_turn = state.namespaces.among(excluded)
-        by_range = shedding and state.load_manager == "modular" and settings.behaviour >= PLACES_FIRST_SINCE
-        non_persistent = np.zeros_like(facts.non_persistent) if by_range else facts.non_persistent
-        return cls(facts, name_hashes(state.brokers.ids), overloaded, in_turn, non_persistent)
+        sets = cls(
+            facts, name_hashes(state.brokers.ids), overloaded, state.namespaces.among(excluded), facts.non_persistent
+        )
+        by_range = shedding and sets.places_first
+        return replace(sets, _non_persistent=np.zeros_like(facts.non_persistent)) if by_range else sets
 
     @property
     def state(self) -> ClusterState:
         """The cluster, with what was assigned so far."""
         return self.facts.state
+
+    @property
+    def places_first(self) -> bool:
+        """Whether the leader selects the broker for what it sheds itself, before it unloads it."""
+        return self.state.load_manager == "modular" and self.facts.settings.behaviour >= _PLACES_FIRST_SINCE
 
     def after_moves(self, facts: PlacementFacts) -> CandidateSets:
         """The sets of a cluster in which bundles were assigned to other brokers."""
@@ -119,7 +124,7 @@ class CandidateSets:
 
     def placed_in_turn(self, bundle: int) -> bool:
         """Whether brokers take the bundles of this one's namespace in turn: it is excluded from shedding."""
-        return bool(self._in_turn[self.state.bundles.namespace[bundle]])
+        return bool(self.excluded[self.state.bundles.namespace[bundle]])
 
     def in_java_order(self, brokers: Indices) -> Indices:
         """Candidates in the order of the Modular manager's hash set."""
