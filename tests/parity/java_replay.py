@@ -91,7 +91,6 @@ HAND_MADE: dict[str, Callable[[Json], dict[str, Any]]] = {
     "splitBundles": _split_bundles,
     "topic name -> crc32 -> bundle": _hash,
     "crc32 of a raw string": _hash,
-    "initial equal division of 2^32": _hash,
     "BundleSplitterTask": _bundle_splitter_task,
     "DefaultNamespaceBundleSplitStrategy": _split_strategy,
 }

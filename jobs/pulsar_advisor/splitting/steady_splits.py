@@ -17,19 +17,18 @@ class SteadySplits:
 
     decision: SplittingDecision
     """The decision of the cycle that acts, or of the last one if none does."""
-    memory: SplitMemory
     acts_in_cycle: int | None
     """Counted from 1; None if no cycle splits anything."""
 
 
-def steady_splits(state: ClusterState, settings: LoadBalancerSettings, memory: SplitMemory) -> SteadySplits:
+def steady_splits(state: ClusterState, settings: LoadBalancerSettings) -> SteadySplits:
     """Feeds the same figures cycle after cycle until something is split, at most `MOST_CYCLES` times."""
-    decide = split_decider(state.load_manager).decide
+    decide, memory = split_decider(state.load_manager).decide, SplitMemory()
     for cycle in range(1, MOST_CYCLES + 1):
         before = memory
         decision, memory = decide(state, settings, before)
         if decision.splits:
-            return SteadySplits(decision, memory, cycle)
+            return SteadySplits(decision, cycle)
         if memory == before:
             break
-    return SteadySplits(decision, memory, None)
+    return SteadySplits(decision, None)

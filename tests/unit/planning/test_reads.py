@@ -11,7 +11,6 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.cluster.inputs import EVERY_STEP_READS, INPUTS, Input
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.model.strategy.entry import Strategy
-from pulsar_advisor.model.strategy.memory import SplitMemory
 from pulsar_advisor.placement import registry as placements
 from pulsar_advisor.shedding import registry as shedders
 from pulsar_advisor.shedding.cycle import steady_state
@@ -41,11 +40,11 @@ def place(strategy: Strategy, state: ClusterState, settings: LoadBalancerSetting
 
 
 def split(strategy: Strategy, state: ClusterState, settings: LoadBalancerSettings) -> str:
-    return plain(split_decider(state.load_manager).decide(state, settings, SplitMemory())[0].bundles)
+    return plain(split_decider(state.load_manager).decide(state, settings)[0].bundles)
 
 
 def cut(strategy: Strategy, state: ClusterState, settings: LoadBalancerSettings) -> str:
-    decision = steady_splits(state, settings, SplitMemory()).decision
+    decision = steady_splits(state, settings).decision
     return plain([(one.bundle, one.algorithm, one.boundaries) for one in decision.splits])
 
 

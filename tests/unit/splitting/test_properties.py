@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
 from pulsar_advisor.model.configuration.settings import resolve_settings
-from pulsar_advisor.model.strategy.memory import SplitMemory
 from pulsar_advisor.splitting.steady_splits import steady_splits
 from states import cluster_state
 from unit.any_cluster import Rows, rows
@@ -29,7 +28,7 @@ def test_every_bundle_looked_at_has_one_answer_and_what_is_split_is_explained_as
     manager: LoadManagerKind, of: Rows, release: str
 ) -> None:
     state = cluster_state(*of, load_manager=manager, pulsar_version=release)
-    decision = steady_splits(state, resolve_settings(release, EAGER).values, SplitMemory()).decision
+    decision = steady_splits(state, resolve_settings(release, EAGER).values).decision
     answers = decision.bundles
     assert len(np.unique(answers.index)) == len(answers)
     chosen = answers.chosen()
@@ -42,6 +41,6 @@ def test_every_bundle_looked_at_has_one_answer_and_what_is_split_is_explained_as
 @examples(60)
 def test_boundaries_part_the_bundle_into_children_that_are_not_empty(manager: LoadManagerKind, of: Rows) -> None:
     state = cluster_state(*of, load_manager=manager)
-    for split in steady_splits(state, resolve_settings("4.0.8", EAGER).values, SplitMemory()).decision.splits:
+    for split in steady_splits(state, resolve_settings("4.0.8", EAGER).values).decision.splits:
         bounds = (state.bundles.lower[split.bundle], *split.boundaries, state.bundles.upper[split.bundle])
         assert all(lower < upper for lower, upper in pairwise(bounds))

@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from pulsar_advisor.model.configuration.settings import resolve_settings
-from pulsar_advisor.model.strategy.memory import SplitMemory
 from pulsar_advisor.splitting.steady_splits import steady_splits
 from states import BrokerRow, BundleRow, cluster_state
 
@@ -20,11 +19,11 @@ def state(load_manager, rate):
 
 @pytest.mark.parametrize(("load_manager", "expected"), [("modular", 1), ("simple", 1), ("extensible", 4)])
 def test_says_in_which_cycle_the_manager_acts(load_manager, expected):
-    steady = steady_splits(state(load_manager, 40_000.0), SETTINGS, SplitMemory())
+    steady = steady_splits(state(load_manager, 40_000.0), SETTINGS)
     assert (steady.acts_in_cycle, len(steady.decision.splits)) == (expected, 1)
 
 
 @pytest.mark.parametrize("load_manager", ["modular", "simple", "extensible"])
 def test_says_so_when_no_cycle_acts(load_manager):
-    steady = steady_splits(state(load_manager, 4.0), SETTINGS, SplitMemory())
+    steady = steady_splits(state(load_manager, 4.0), SETTINGS)
     assert (steady.acts_in_cycle, steady.decision.splits) == (None, ())

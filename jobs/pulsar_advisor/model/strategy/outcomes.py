@@ -64,16 +64,13 @@ def vocabulary(*answers: type[Outcome]) -> tuple[Outcome, ...]:
     return tuple(outcome for one in answers for outcome in one)
 
 
-def yes(sentence: str, relation: str = "", *, same_question: bool = False) -> tuple[str, str, bool, bool]:
-    """An `Outcome` of something chosen; `same_question` as the member before, about another figure.
-
-    A left side written as `{left:.0f}` is a count.
-    """
-    return sentence, relation, True, same_question
+def yes(sentence: str, relation: str = "") -> tuple[str, str, bool, bool]:
+    """An `Outcome` of something chosen. A left side written as `{left:.0f}` is a count."""
+    return sentence, relation, True, False
 
 
 def no(sentence: str, relation: str = "", *, same_question: bool = False) -> tuple[str, str, bool, bool]:
-    """An `Outcome` of something left alone, otherwise as `yes`."""
+    """The same of something left alone; `same_question` as the member before, about another figure."""
     return sentence, relation, False, same_question
 
 

@@ -16,7 +16,7 @@ from pulsar_advisor.model.load.extensible_load import ExtensibleLoad
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.strategy.decision import SheddingDecision
 from pulsar_advisor.model.strategy.entry import find
-from pulsar_advisor.model.strategy.memory import MOST_CYCLES, SplitMemory
+from pulsar_advisor.model.strategy.memory import MOST_CYCLES
 from pulsar_advisor.model.strategy.outcomes import Outcomes
 from pulsar_advisor.placement import registry as placements
 from pulsar_advisor.placement.filters import placement_facts, unload_obstacle
@@ -188,7 +188,7 @@ def propose_splits(request: Request, state: ClusterState, settings: LoadBalancer
     """
     if request.goal is not None or not request.splits or split_refusals(state, settings):
         return None
-    steady = steady_splits(state, settings, SplitMemory())
+    steady = steady_splits(state, settings)
     decider = decider_of(state.load_manager).name
     places_children = request.unload_children and state.load_manager != "simple"
     return Proposal(
