@@ -15,9 +15,9 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.splitting.boundaries import can_split
-from pulsar_advisor.splitting.cluster_bundles import automatic_split
+from pulsar_advisor.splitting.cluster_bundles import automatic_boundaries
 from pulsar_advisor.splitting.limits import BundleFigures
-from pulsar_advisor.splitting.registry import split_algorithm
+from pulsar_advisor.splitting.registry import algorithm_in_force
 from pulsar_advisor.splitting.verdicts import SplitOutcome, Verdicts
 
 
@@ -34,6 +34,7 @@ def admin_splits(
     its topics and the list of them is incomplete.
     """
     splits = []
+    algorithm = algorithm_in_force(settings).name
     near_tie = verdicts.outcomes(figures).near_tie()
     for row in chosen:
         bundle = int(figures.index[row])
@@ -44,9 +45,8 @@ def admin_splits(
         if not state.bundles.in_boundaries[bundle]:
             verdicts.record(row, SplitOutcome.NOT_IN_BOUNDARIES)
             continue
-        algorithm, option = automatic_split(state, settings, bundle)
         try:
-            boundaries = split_algorithm(algorithm).split_boundary(option) or ()
+            boundaries = automatic_boundaries(state, settings, bundle) or ()
         except UsageError:
             verdicts.record(row, SplitOutcome.ALGORITHM_FAILS)
             continue

@@ -23,7 +23,7 @@ from pulsar_advisor.model.java.maps import concurrent_map_order, name_hashes
 from pulsar_advisor.model.load.load_reports import reported_bundles as reported_by_brokers
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption, BundleTopics, Quotas
 from pulsar_advisor.splitting.limits import BundleFigures, sessions_of
-from pulsar_advisor.splitting.registry import algorithm_in_force
+from pulsar_advisor.splitting.registry import algorithm_in_force, split_algorithm
 
 
 def reported_bundles(state: ClusterState) -> Indices:
@@ -76,12 +76,16 @@ def bundle_topics(state: ClusterState, bundle: int, *, listed_only: bool = False
     return BundleTopics(topics.hash[rows], topics.loaded[rows], topics.traffic[rows])
 
 
-def automatic_split(state: ClusterState, settings: LoadBalancerSettings, bundle: int) -> tuple[str, BundleSplitOption]:
-    """Name of the algorithm of an automatic split, which is the broker's default one, and its input."""
+def automatic_boundaries(state: ClusterState, settings: LoadBalancerSettings, bundle: int) -> tuple[int, ...] | None:
+    """Where an automatic split would cut a bundle; None if its algorithm finds nothing to do.
+
+    Raises `UsageError` if the algorithm refuses, `DataNotFit` if it needs the bundle's topics, which aren't known.
+    """
     algorithm = algorithm_in_force(settings)
-    return algorithm.name, BundleSplitOption(
+    option = BundleSplitOption(
         lower=int(state.bundles.lower[bundle]),
         upper=int(state.bundles.upper[bundle]),
         topics=bundle_topics(state, bundle, listed_only=True) if "topic_names" in algorithm.reads else None,
         quotas=Quotas.from_settings(settings),
     )
+    return split_algorithm(algorithm.name).split_boundary(option)

@@ -36,13 +36,13 @@ from pulsar_advisor.model.strategy.decision import Split, SplittingDecision
 from pulsar_advisor.model.strategy.memory import SplitMemory
 from pulsar_advisor.model.strategy.outcomes import Outcomes
 from pulsar_advisor.splitting.cluster_bundles import (
-    automatic_split,
+    automatic_boundaries,
     bundle_counts,
     figures_of,
     reported_bundles,
 )
 from pulsar_advisor.splitting.limits import LEAST_TOPICS, LIMIT_KEYS, REASONS, BundleFigures, SplitLimits
-from pulsar_advisor.splitting.registry import algorithm_in_force, split_algorithm
+from pulsar_advisor.splitting.registry import algorithm_in_force
 from pulsar_advisor.splitting.verdicts import SplitOutcome, Verdicts, joined
 
 READS: Final[frozenset[Input]] = frozenset({"bundle_traffic", "bundle_counts"})
@@ -244,14 +244,10 @@ def decide(
 def _surroundings(
     state: ClusterState, settings: LoadBalancerSettings, rows: Indices, bundle_count: Integers
 ) -> Surroundings:
-    def boundaries(row: int) -> tuple[int, ...] | None:
-        algorithm, option = automatic_split(state, settings, int(rows[row]))
-        return split_algorithm(algorithm).split_boundary(option)
-
     return Surroundings(
         name=lambda row: state.bundle_name(int(rows[row])),
         owned=np.ones(len(rows), dtype=np.bool_),
         bundle_count=bundle_count,
         splitting=(),
-        boundaries=boundaries,
+        boundaries=lambda row: automatic_boundaries(state, settings, int(rows[row])),
     )
