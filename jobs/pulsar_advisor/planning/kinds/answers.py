@@ -97,6 +97,11 @@ def placed(room: Room, bundle: int, *, among: Rows | None = None, fullest: bool 
     return Answer(bundle, BundleOutcome.NO_ROOM, place, float(room.ceiling.max()))
 
 
+def any_stays(answers: Sequence[Answer]) -> bool:
+    """Whether any bundle stays that clients use, and that isn't one of Pulsar's own."""
+    return any(answer.outcome not in (BundleOutcome.NO_TOPICS, BundleOutcome.PULSARS_OWN) for answer in answers)
+
+
 def proposal(
     goal: Goal,
     room: Room,

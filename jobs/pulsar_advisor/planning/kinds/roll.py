@@ -15,8 +15,8 @@ import numpy as np
 
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.text.some_of import count
-from pulsar_advisor.planning.kinds.answers import parted, proposal
-from pulsar_advisor.planning.kinds.drain import any_stays, mean_if_one_more_fails, without_headroom
+from pulsar_advisor.planning.kinds.answers import any_stays, parted, proposal
+from pulsar_advisor.planning.kinds.headroom import mean_if_one_more_fails, without_headroom
 from pulsar_advisor.planning.kinds.packing import shortfall
 from pulsar_advisor.planning.kinds.restarting import Turn, turns_of
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Room

@@ -26,7 +26,7 @@ from pulsar_advisor.model.load.resource_usage import weighted_maximum
 from pulsar_advisor.model.plans.plan import Confidence
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.kinds.answers import BundleOutcome, movable
-from pulsar_advisor.planning.kinds.drain import mean_if_one_more_fails
+from pulsar_advisor.planning.kinds.headroom import mean_if_one_more_fails
 from pulsar_advisor.planning.kinds.packing import packed
 from pulsar_advisor.planning.kinds.room import Room, Rows
 from pulsar_advisor.planning.usage.lower_bound import level
