@@ -14,7 +14,7 @@ and for the loss of each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import ClassVar, Final, Literal
@@ -258,11 +258,10 @@ def _base_ratio(room: Room, rows: Rows) -> float:
 
 
 def _confidence(room: Room, rows: Rows, now: Size, base_ratio: float) -> Confidence:
-    if now.highest_ratio - now.lowest_ratio <= _CERTAIN_WITHIN and base_ratio <= _LARGE_BASE:
-        return "high"
     if base_ratio > _LARGE_BASE:
         return "low"
-    return "high" if all(room.base.origin[row] == "history" for row in rows) else "medium"
+    is_certain = now.highest_ratio - now.lowest_ratio <= _CERTAIN_WITHIN
+    return "high" if is_certain or all(room.base.origin[row] == "history" for row in rows) else "medium"
 
 
 def _largest_bundle(room: Room, limits: Floats) -> tuple[str, float]:
@@ -286,7 +285,7 @@ def _sentence(
     may_go: Sequence[str],
     doubtful: Collection[str],
 ) -> str:
-    brokers, wanted = count(now.brokers, "broker"), f"{target:.0%}"
+    brokers, is_are, wanted = count(now.brokers, "broker"), "is" if now.brokers == 1 else "are", f"{target:.0%}"
     if verdict == "over":
         least = min(machine.needed or 0 for machine in machines if machine.title in may_go)
         spare = f"one of the brokers with {may_go[0]} could go" if len(machines) > 1 else "one could go"
@@ -294,7 +293,6 @@ def _sentence(
         return f"{brokers} are more than {wanted} needs, whatever the base load is: {spare}{bound}."
     if verdict == "right":
         perhaps = [size for size in fewer if size.lowest_ratio <= target]
-        is_are = "is" if now.brokers == 1 else "are"
         if not perhaps:
             return f"{brokers} {is_are} enough for {wanted}, and one less would not be."
         first = min(perhaps, key=lambda size: size.highest_ratio)
@@ -304,10 +302,10 @@ def _sentence(
             f"{brokers} {is_are} enough for {wanted}. Whether {first.brokers} would be isn't known: "
             f"{_range(first)} each, the more the more CPU follows messages. {MEASURE}"
         )
-    needed = _numbers(machines, "needed", now)
-    if_messages = _numbers(machines, "needed_if_messages", now)
     if verdict == "under":
-        start = f"{brokers} {'is' if now.brokers == 1 else 'are'} not enough for {wanted}, whatever the base load is"
+        needed = _brokers_in_all(now, [(machine, machine.needed) for machine in machines])
+        if_messages = _brokers_in_all(now, [(machine, machine.needed_if_messages) for machine in machines])
+        start = f"{brokers} {is_are} not enough for {wanted}, whatever the base load is"
         if doubtful:
             start = f"If the figures of {some_of(doubtful)} are right, which validation doubts, {start}"
         if needed is not None:
@@ -315,7 +313,7 @@ def _sentence(
         if if_messages is None:
             return f"{start}, and no number of such brokers is: what stays on each is above {wanted}."
         return f"{start}: {if_messages} would be if CPU follows messages; if it doesn't, no number is. {MEASURE}"
-    is_open = f"Whether {brokers} {'is' if now.brokers == 1 else 'are'} enough for {wanted} isn't known"
+    is_open = f"Whether {brokers} {is_are} enough for {wanted} isn't known"
     if doubtful:
         return (
             f"{is_open}: validation doubts the figures of {some_of(doubtful)}, by which the busiest would be at "
@@ -335,15 +333,10 @@ def _range(size: Size) -> str:
     return f"{size.lowest_ratio:.1%} to {size.highest_ratio:.1%}"
 
 
-def _numbers(machines: Sequence[Machine], which: Literal["needed", "needed_if_messages"], now: Size) -> str | None:
+def _brokers_in_all(now: Size, needed: Sequence[tuple[Machine, int | None]]) -> str | None:
     """How many brokers in all, by adding to the machine type of which fewest are lacking; None if no number does."""
-    found: Mapping[str, int | None] = {machine.title: getattr(machine, which) for machine in machines}
-    known = [
-        (number - machine.brokers, machine.title)
-        for machine in machines
-        if (number := found[machine.title]) is not None
-    ]
-    if not known:
+    lacking = [(number - machine.brokers, machine.title) for machine, number in needed if number is not None]
+    if not lacking:
         return None
-    more, title = min(known)
-    return str(now.brokers + more) if len(machines) == 1 else f"{more} more with {title}"
+    more, title = min(lacking)
+    return str(now.brokers + more) if len(needed) == 1 else f"{more} more with {title}"
