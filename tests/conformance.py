@@ -11,10 +11,9 @@ from typing import Any
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.strategy.decision import SheddingDecision
 from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes
-from states import BrokerRow, BundleRow, cluster_state
+from states import WHOLE, BrokerRow, BundleRow, cluster_state
 
 DATA = Path(__file__).parent / "data"
-FULL_RANGE = "0x00000000_0xffffffff"
 
 
 def outcomes_of(strategy: ModuleType) -> list[Outcome]:
@@ -55,7 +54,7 @@ def state_of(brokers: Mapping[str, float], bundles: Mapping[str, Sequence[Bundle
     return cluster_state(
         [BrokerRow(f"{name}:8080", cpu=(cpu, 100.0), traffic=(cpu, 0.0, 0.0, 0.0)) for name, cpu in brokers.items()],
         [
-            BundleRow(f"t/{name}-{place}", FULL_RANGE, f"{name}:8080", **{"topics": 1, **_fields(bundle), **row})
+            BundleRow(f"t/{name}-{place}", WHOLE, f"{name}:8080", **{"topics": 1, **_fields(bundle), **row})
             for name, own in bundles.items()
             for place, bundle in enumerate(own)
         ],

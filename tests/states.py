@@ -26,6 +26,10 @@ from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.load.base_load import BaseLoad
 from pulsar_advisor.planning.usage.forecast import Outlook
 
+WHOLE = "0x00000000_0xffffffff"
+LOWER_HALF, UPPER_HALF = HALVES = ("0x00000000_0x80000000", "0x80000000_0xffffffff")
+QUARTERS = ("0x00000000_0x40000000", "0x40000000_0x80000000", "0x80000000_0xc0000000", "0xc0000000_0xffffffff")
+
 
 @dataclass(frozen=True)
 class BrokerRow:

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from states import BrokerRow, BundleRow
+from states import HALVES, BrokerRow, BundleRow
 
 Rows = tuple[list[BrokerRow], list[BundleRow]]
 """What `states.cluster_state` makes a cluster state of."""
 
-RANGES = ("0x00000000_0x80000000", "0x80000000_0xffffffff")
 OVERLAPPING = ("0x00000000_0x80000000", "0x40000000_0xc0000000")
 NOW_MS = 1_795_250_000_000
 """When the states of `states` were captured."""
@@ -53,7 +52,7 @@ def rows(draw: st.DrawFn, figure: st.SearchStrategy[float] = unruly) -> Rows:
             last_unloaded_at_ms=draw(st.sampled_from([0, 0, NOW_MS - 60_000, NOW_MS - 10**9])),
         )
         for number in range(draw(st.integers(0, 6)))
-        for text in draw(st.sampled_from([RANGES, OVERLAPPING]))
+        for text in draw(st.sampled_from([HALVES, OVERLAPPING]))
     ]
     return brokers, bundles
 

@@ -1,9 +1,7 @@
 from pulsar_advisor.lint import bundles
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
-from states import BrokerRow, BundleRow
+from states import HALVES, BrokerRow, BundleRow
 from unit.lint.cases import case
-
-HALVES = ("0x00000000_0x80000000", "0x80000000_0xffffffff")
 
 
 def owned(namespace: str, mib_per_s: float) -> list[BundleRow]:

@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.placement.anti_affinity import NO_GROUP, anti_affinity_of, domains, least_occupied, may_unload
-from states import BrokerRow, BundleRow, cluster_state
-
-HALVES = ("0x00000000_0x80000000", "0x80000000_0xffffffff")
+from states import HALVES, BrokerRow, BundleRow, cluster_state
 
 
 def state(load_manager="modular", **groups):

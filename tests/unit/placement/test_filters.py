@@ -21,9 +21,8 @@ from pulsar_advisor.placement.filters import (
     simple_candidates,
     unload_obstacle,
 )
-from states import BrokerRow, BundleRow, cluster_state
+from states import HALVES, BrokerRow, BundleRow, cluster_state
 
-HALVES = ("0x00000000_0x80000000", "0x80000000_0xffffffff")
 MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
 BOTH = pytest.mark.parametrize("candidates_of", [modular_candidates, extensible_candidates])
 

@@ -8,9 +8,7 @@ import pytest
 from pulsar_advisor.model.cluster.cluster_state import RESOURCES, ClusterState
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.placement.simple_load_manager_impl import Memory, choose, final_rank, observe
-from states import BrokerRow, BundleRow, cluster_state
-
-QUARTERS = ("0x00000000_0x40000000", "0x40000000_0x80000000", "0x80000000_0xc0000000", "0xc0000000_0xffffffff")
+from states import QUARTERS, BrokerRow, BundleRow, cluster_state
 
 
 def state(busy: float, busier: float, *, with_idle: bool = True) -> ClusterState:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import RESOURCES, ClusterState, IsolationPolicy
 from pulsar_advisor.model.cluster.inputs import Input
-from states import BrokerRow, BundleRow, cluster_state
+from states import QUARTERS, BrokerRow, BundleRow, cluster_state
 
 EAGER = {
     "loadBalancerBrokerOverloadedThresholdPercentage": "50",
@@ -33,9 +33,6 @@ LOADS = [(rate, rate, 1e4 * rate, 1e4 * rate) for rate in (10.0, 40.0, 160.0)]
 """Of bundles; equal ones are distinguished by their topics and connections."""
 
 
-RANGES = ("0x00000000_0x40000000", "0x40000000_0x80000000", "0x80000000_0xc0000000", "0xc0000000_0xffffffff")
-
-
 def any_state(seed: int, load_manager: str) -> ClusterState:
     """Five uneven brokers, forty bundles in ten namespaces, with every figure different from every other."""
     draw = random.Random(seed)
@@ -49,7 +46,7 @@ def any_state(seed: int, load_manager: str) -> ClusterState:
             topics=draw.randint(1, 6),
         )
         for number in range(10)
-        for text in RANGES
+        for text in QUARTERS
     ]
     brokers = [
         BrokerRow(

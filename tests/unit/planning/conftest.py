@@ -4,7 +4,7 @@ import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolve_settings
-from states import BrokerRow, BundleRow, cluster_state
+from states import WHOLE, BrokerRow, BundleRow, cluster_state
 
 MIB = 1024.0 * 1024.0
 
@@ -24,8 +24,8 @@ def state() -> ClusterState:
             BundleRow("t/hot", "0x40000000_0x80000000", "a:8080", (300.0, 300.0, 10 * MIB, 10 * MIB), topics=2),
             BundleRow("t/hot", "0x80000000_0xc0000000", "a:8080", (100.0, 100.0, 5 * MIB, 5 * MIB), topics=1),
             BundleRow("t/hot", "0xc0000000_0xffffffff", "b:8080", (100.0, 100.0, MIB, MIB), topics=1),
-            BundleRow("t/idle", "0x00000000_0xffffffff", "c:8080", (200.0, 200.0, 2 * MIB, 2 * MIB), topics=1),
-            BundleRow("t/unowned", "0x00000000_0xffffffff", None),
+            BundleRow("t/idle", WHOLE, "c:8080", (200.0, 200.0, 2 * MIB, 2 * MIB), topics=1),
+            BundleRow("t/unowned", WHOLE, None),
         ],
         topics=TOPICS,
     )

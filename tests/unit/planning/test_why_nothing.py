@@ -12,10 +12,9 @@ from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.shedding.registry import load
-from states import BrokerRow, BundleRow, cluster_state
+from states import QUARTERS, BrokerRow, BundleRow, cluster_state
 
 MIB = 2.0**20
-RANGES = ("0x00000000_0x40000000", "0x40000000_0x80000000", "0x80000000_0xc0000000", "0xc0000000_0xffffffff")
 RECENTLY_MS = 1_795_250_000_000 - 60_000
 BUSY = (3000.0, 3000.0, 30 * MIB, 30 * MIB)
 IDLE = (100.0, 100.0, MIB, MIB)
@@ -42,9 +41,9 @@ def cluster(
         [
             *(
                 BundleRow("t/n", text, "busy:8080", share, topics=2, last_unloaded_at_ms=RECENTLY_MS if recently else 0)
-                for text in RANGES[:bundles]
+                for text in QUARTERS[:bundles]
             ),
-            BundleRow("t/n", RANGES[3], "idle:8080", idle, topics=1),
+            BundleRow("t/n", QUARTERS[3], "idle:8080", idle, topics=1),
         ],
     )
     state.brokers.report_updated_at_ms[:] -= age_ms

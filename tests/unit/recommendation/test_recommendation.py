@@ -17,13 +17,12 @@ from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.recommendation.left_alone import LeftAlone
 from pulsar_advisor.recommendation.recommendation import recommendation
 from pulsar_advisor.recommendation.shedder_answers import ShedderAnswers
-from states import BrokerRow, BundleRow, cluster_state
+from states import QUARTERS, BrokerRow, BundleRow, cluster_state
 
 MANIFEST = "0" * 64
 INPUTS = PlanInputs(manifest_sha256=MANIFEST, validation_sha256="1" * 64)
 SETTINGS = resolve_settings("4.0.8")
 REQUEST = Request(shedder="ThresholdShedder", placement="LeastLongTermMessageRate")
-RANGES = ("0x00000000_0x40000000", "0x40000000_0x80000000", "0x80000000_0xc0000000", "0xc0000000_0xffffffff")
 CHANGE = {"loadBalancerSheddingEnabled": "true"}
 
 
@@ -31,7 +30,7 @@ def cluster(*owners: str, **given: object) -> ClusterState:
     """Brokers a, b and c; each bundle takes a fifth of a CPU."""
     bundles = [
         BundleRow("shop/orders", range_, f"{owner}:8080", (500.0, 500.0, 5e6, 5e6), topics=1)
-        for range_, owner in zip(RANGES, owners, strict=True)
+        for range_, owner in zip(QUARTERS, owners, strict=True)
     ]
     shares = {broker: owners.count(broker) for broker in "abc"}
     brokers = [

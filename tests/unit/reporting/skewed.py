@@ -39,11 +39,10 @@ from pulsar_advisor.planning.usage.lower_bound import lowest_maximum
 from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO
 from pulsar_advisor.reporting.page import ReportPage, build_page, shown_combination
 from pulsar_advisor.tables.outcomes import SCHEMA
-from states import BrokerRow, BundleRow, cluster_state
+from states import QUARTERS, WHOLE, BrokerRow, BundleRow, cluster_state
 
 DOMAIN = ".brokers.example.internal:8080"
 BROKERS = tuple(f"pulsar-broker-{number}{DOMAIN}" for number in range(1, 5))
-QUARTERS = ("0x00000000_0x40000000", "0x40000000_0x80000000", "0x80000000_0xc0000000", "0xc0000000_0xffffffff")
 SETTING_KEYS = frozenset(
     {
         "loadBalancerEnabled",
@@ -413,7 +412,7 @@ def balanced_inputs() -> Inputs:
 def huge_inputs(brokers: int = 1000, bundles_per_broker: int = 100) -> Inputs:
     """A cluster of `brokers` x `bundles_per_broker`, every bundle with an answer; the plan moves 500 bundles."""
     ids = [f"broker-{number:04d}{DOMAIN}" for number in range(brokers)]
-    template = cluster_state([BrokerRow(broker) for broker in ids], [BundleRow("a/b", "0x00000000_0xffffffff", ids[0])])
+    template = cluster_state([BrokerRow(broker) for broker in ids], [BundleRow("a/b", WHOLE, ids[0])])
     total, namespaces = brokers * bundles_per_broker, brokers
     names = tuple(f"tenant/namespace-{number:05d}" for number in range(namespaces))
     cuts = np.linspace(0, 0xFFFFFFFF, bundles_per_broker + 1).astype(np.int64)
@@ -487,8 +486,8 @@ def hostile_inputs() -> Inputs:
     state = cluster_state(
         [BrokerRow(HOSTILE_BROKER), BrokerRow("b\x1b[2J`|`:8080")],
         [
-            BundleRow(HOSTILE_NAMESPACE, "0x00000000_0xffffffff", HOSTILE_BROKER, topics=1),
-            BundleRow("=cmd()/b", "0x00000000_0xffffffff", HOSTILE_BROKER, topics=1),
+            BundleRow(HOSTILE_NAMESPACE, WHOLE, HOSTILE_BROKER, topics=1),
+            BundleRow("=cmd()/b", WHOLE, HOSTILE_BROKER, topics=1),
         ],
         topics=[HOSTILE_TOPIC, "persistent://=cmd()/b/t"],
     )

@@ -12,8 +12,9 @@ from pulsar_advisor.documents.recommendation import Advice
 from pulsar_advisor.reporting.brokers import broker_rows, hot_brokers
 from pulsar_advisor.reporting.html import render_html
 from pulsar_advisor.reporting.markdown import render_markdown
+from states import QUARTERS
 from unit.reporting.reading import read
-from unit.reporting.skewed import BROKERS, QUARTERS, balanced_inputs, huge_inputs, skewed_inputs
+from unit.reporting.skewed import BROKERS, balanced_inputs, huge_inputs, skewed_inputs
 
 
 def test_brokers_are_sorted_by_usage() -> None:

@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from pulsar_advisor.reporting.csv import COLUMNS, csv_lines
-from unit.reporting.skewed import QUARTERS, balanced_inputs, hostile_inputs, skewed_inputs
+from states import QUARTERS
+from unit.reporting.skewed import balanced_inputs, hostile_inputs, skewed_inputs
 
 
 def test_each_step_is_a_line_with_the_plans_figures() -> None:

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from pulsar_advisor.reporting.markdown import code, render_markdown, text
-from unit.reporting.skewed import QUARTERS, balanced_inputs, hostile_inputs, skewed_inputs
+from states import QUARTERS
+from unit.reporting.skewed import balanced_inputs, hostile_inputs, skewed_inputs
 
 
 def test_it_opens_with_the_verdict() -> None:

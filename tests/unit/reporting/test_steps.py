@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pulsar_advisor.planning.proposals.proposal import Move
 from pulsar_advisor.reporting.steps import step_lists
+from states import QUARTERS
 from unit.reporting.skewed import (
     BROKERS,
-    QUARTERS,
     bundle_row,
     checks_of,
     make_plan,

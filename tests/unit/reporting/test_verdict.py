@@ -11,9 +11,9 @@ from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.proposals.fitness import Refusal
 from pulsar_advisor.planning.proposals.proposal import Move
 from pulsar_advisor.reporting.verdict import Verdict
+from states import QUARTERS
 from unit.reporting.skewed import (
     BROKERS,
-    QUARTERS,
     Inputs,
     balanced_inputs,
     bundle_row,

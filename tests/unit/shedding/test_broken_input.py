@@ -13,9 +13,8 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, re
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.shedding.cycle import SteadyState, steady_state
 from pulsar_advisor.shedding.registry import SHEDDERS, load
-from states import BrokerRow, BundleRow, cluster_state
+from states import HALVES, BrokerRow, BundleRow, cluster_state
 
-HALVES = ("0x00000000_0x80000000", "0x80000000_0xffffffff")
 MIB = 2.0**20
 
 every_shedder = pytest.mark.parametrize("name", [shedder.name for shedder in SHEDDERS])

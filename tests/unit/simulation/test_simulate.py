@@ -18,8 +18,8 @@ from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.simulation.load import Load, replayed
 from pulsar_advisor.simulation.simulate import Simulation, simulate
-from states import cluster_state
-from unit.any_cluster import OVERLAPPING, RANGES, Rows, coherent_rows
+from states import HALVES, cluster_state
+from unit.any_cluster import OVERLAPPING, Rows, coherent_rows
 from unit.properties import examples
 from unit.simulation.clusters import all_by_messages, cluster, settings
 
@@ -240,7 +240,7 @@ def test_isolation_policies_hold_in_every_cycle() -> None:
 
 shedder = st.sampled_from([entry.name for entry in SHEDDERS])
 placement = st.sampled_from([entry.name for entry in PLACEMENTS])
-APART = {OVERLAPPING[1]: RANGES[1]}
+APART = {OVERLAPPING[1]: HALVES[1]}
 """Ranges of bundles that overlap with others, and those that don't: names distinguish children."""
 any_combination = examples(8, suppress_health_check=list(HealthCheck))
 

@@ -11,13 +11,12 @@ from pulsar_advisor.splitting.admin_split import admin_splits
 from pulsar_advisor.splitting.cluster_bundles import figures_of, reported_bundles
 from pulsar_advisor.splitting.limits import SplitLimits
 from pulsar_advisor.splitting.verdicts import SplitOutcome, Verdicts
-from states import BrokerRow, BundleRow, cluster_state
+from states import LOWER_HALF, BrokerRow, BundleRow, cluster_state
 
 TOPICS = tuple(f"persistent://t/n/topic-{number}" for number in range(8))
-HALF = "0x00000000_0x80000000"
 
 
-def cluster(text: str = HALF, in_boundaries: bool = True, topics: tuple[str, ...] = TOPICS) -> ClusterState:
+def cluster(text: str = LOWER_HALF, in_boundaries: bool = True, topics: tuple[str, ...] = TOPICS) -> ClusterState:
     bundles = [BundleRow("t/n", text, "a:8080", topics=5, in_boundaries=in_boundaries)]
     return cluster_state([BrokerRow("a:8080")], bundles, topics=topics)
 

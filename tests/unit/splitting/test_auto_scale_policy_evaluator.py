@@ -10,7 +10,7 @@ import pytest
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.splitting.auto_scale_policy_evaluator import splits_by_itself
-from states import BrokerRow, BundleRow, cluster_state
+from states import WHOLE, BrokerRow, BundleRow, cluster_state
 
 LOWER, UPPER = "segment://t/n/clicks/0000-7fff-1", "segment://t/n/clicks/8000-ffff-2"
 LIMITS = (10_000.0, 50_000.0, 50e6, 250e6)
@@ -18,9 +18,7 @@ LIMITS = (10_000.0, 50_000.0, 50e6, 250e6)
 
 def clicks(lower: tuple[float, ...] = (0.0,) * 4) -> ClusterState:
     """A topic of two active segments, the lower one with this traffic."""
-    state = cluster_state(
-        [BrokerRow("a:8080")], [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080")], topics=[LOWER, UPPER]
-    )
+    state = cluster_state([BrokerRow("a:8080")], [BundleRow("t/n", WHOLE, "a:8080")], topics=[LOWER, UPPER])
     return replace(state, topics=replace(state.topics, traffic=np.array([lower, (0.0,) * 4])))
 
 

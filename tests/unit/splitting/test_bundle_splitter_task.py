@@ -14,9 +14,8 @@ from pulsar_advisor.model.strategy.decision import SplittingDecision
 from pulsar_advisor.model.strategy.memory import SplitMemory
 from pulsar_advisor.splitting.bundle_splitter_task import decide, select
 from pulsar_advisor.splitting.limits import BundleFigures, SplitLimits
-from states import BrokerRow, BundleRow, cluster_state
+from states import LOWER_HALF, UPPER_HALF, WHOLE, BrokerRow, BundleRow, cluster_state
 
-LOWER_HALF, UPPER_HALF = "0x00000000_0x80000000", "0x80000000_0xffffffff"
 TWO_BROKERS = (BrokerRow("a:8080"), BrokerRow("b:8080"))
 HOT = (20_000.0, 20_000.0, 0.0, 0.0)
 
@@ -105,7 +104,7 @@ def test_a_single_broker_splits_up_to_3_0_0_only(release, expected):
 
 def test_the_topics_of_a_bundle_are_all_by_name():
     names = [f"persistent://t/n/topic-{number}" for number in range(8)]
-    state = cluster_state(TWO_BROKERS, [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", HOT, 3)], topics=names)
+    state = cluster_state(TWO_BROKERS, [BundleRow("t/n", WHOLE, "a:8080", HOT, 3)], topics=names)
     (split,) = run(state, settings(defaultNamespaceBundleSplitAlgorithm="topic_count_equally_divide")).splits
     hashes = sorted(state.topics.hash.tolist())
     assert split.boundaries == (hashes[3] + (hashes[4] - hashes[3]) // 2,)
@@ -118,7 +117,7 @@ def test_an_algorithm_that_finds_nothing_to_do_gives_a_split_without_boundaries(
 
 
 def test_a_bundle_whose_topics_are_not_completely_listed_is_left_out_and_the_others_are_split():
-    whole = ("0x00000000_0xffffffff", "a:8080", HOT, 3)
+    whole = (WHOLE, "a:8080", HOT, 3)
     topics = [f"persistent://t/{namespace}/{number}" for namespace in ("n", "other") for number in range(4)]
     state = cluster_state(TWO_BROKERS, [BundleRow("t/n", *whole), BundleRow("t/other", *whole)], topics=topics)
     by_topics = settings(defaultNamespaceBundleSplitAlgorithm="topic_count_equally_divide")

@@ -8,7 +8,7 @@ from pulsar_advisor.model.cluster.bundle_range import topic_hash
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.java.maps import concurrent_map_order, string_hashes
 from pulsar_advisor.splitting.cluster_bundles import bundle_counts, bundle_topics, reported_bundles
-from states import BrokerRow, BundleRow, cluster_state
+from states import WHOLE, BrokerRow, BundleRow, cluster_state
 
 RANGES = [f"0x{number:08x}_0x{number + 1:08x}" for number in range(40)]
 
@@ -46,7 +46,7 @@ def test_a_namespace_has_as_many_bundles_as_its_boundaries_say():
 def test_pulsars_split_algorithms_do_not_see_segments():
     state = cluster_state(
         [BrokerRow("a:8080")],
-        [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", topics=1)],
+        [BundleRow("t/n", WHOLE, "a:8080", topics=1)],
         topics=["persistent://t/n/x", "segment://t/n/y/0000-ffff-0", "segment://t/n/y/8000-ffff-2"],
     )
     everything = bundle_topics(state, 0)
@@ -60,7 +60,7 @@ def test_pulsars_split_algorithms_do_not_see_segments():
 def test_the_topics_of_a_bundle_are_known_only_with_the_complete_listing():
     state = cluster_state(
         [BrokerRow("a:8080")],
-        [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", topics=1)],
+        [BundleRow("t/n", WHOLE, "a:8080", topics=1)],
         topics=["persistent://t/n/x", "persistent://t/n/y"],
     )
     known = bundle_topics(state, 0)

@@ -19,10 +19,9 @@ from pulsar_advisor.splitting.default_namespace_bundle_split_strategy import (
 )
 from pulsar_advisor.splitting.limits import BundleFigures, SplitLimits
 from pulsar_advisor.splitting.verdicts import SplitOutcome
-from states import BrokerRow, BundleRow, cluster_state
+from states import QUARTERS, WHOLE, BrokerRow, BundleRow, cluster_state
 
 LIMITS = SplitLimits(topics=10, sessions=0, msg_rate=100, bandwidth_bytes=1 << 20, namespace_bundles=8)
-QUARTERS = ("0x00000000_0x40000000", "0x40000000_0x80000000", "0x80000000_0xc0000000", "0xc0000000_0xffffffff")
 
 
 def cycle(
@@ -204,7 +203,7 @@ def test_every_broker_has_its_own_most_per_cycle():
 
 def test_a_bundle_whose_topics_are_not_completely_listed_is_left_out_and_the_others_are_split():
     topics = [f"persistent://t/{namespace}/{number}" for namespace in ("n", "other") for number in range(4)]
-    whole = ("0x00000000_0xffffffff", "a:8080", (20_000.0, 20_000.0, 0.0, 0.0), 3)
+    whole = (WHOLE, "a:8080", (20_000.0, 20_000.0, 0.0, 0.0), 3)
     of = cluster_state(
         [BrokerRow("a:8080")], [BundleRow(f"t/{name}", *whole) for name in ("n", "other")], topics=topics
     )

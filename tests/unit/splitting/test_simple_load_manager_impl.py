@@ -10,9 +10,8 @@ from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.strategy.decision import SplittingDecision
 from pulsar_advisor.model.strategy.memory import SplitMemory
 from pulsar_advisor.splitting.simple_load_manager_impl import decide
-from states import BrokerRow, BundleRow, cluster_state
+from states import LOWER_HALF, UPPER_HALF, BrokerRow, BundleRow, cluster_state
 
-LOWER_HALF, UPPER_HALF = "0x00000000_0x80000000", "0x80000000_0xffffffff"
 HOT = (20_000.0, 20_000.0, 0.0, 0.0)
 
 

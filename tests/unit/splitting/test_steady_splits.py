@@ -4,7 +4,7 @@ import pytest
 
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.splitting.steady_splits import steady_splits
-from states import BrokerRow, BundleRow, cluster_state
+from states import WHOLE, BrokerRow, BundleRow, cluster_state
 
 SETTINGS = resolve_settings("4.0.8").values
 
@@ -12,7 +12,7 @@ SETTINGS = resolve_settings("4.0.8").values
 def state(load_manager, rate):
     return cluster_state(
         [BrokerRow("a:8080"), BrokerRow("b:8080")],
-        [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", (rate, 0.0, 0.0, 0.0), 3)],
+        [BundleRow("t/n", WHOLE, "a:8080", (rate, 0.0, 0.0, 0.0), 3)],
         load_manager=load_manager,
     )
 

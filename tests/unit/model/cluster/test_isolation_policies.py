@@ -4,13 +4,13 @@ import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.cluster.isolation_policies import NO_POLICY, broker_host, isolation_of, needs_secondaries
-from states import BrokerRow, BundleRow, cluster_state
+from states import WHOLE, BrokerRow, BundleRow, cluster_state
 
 
 def state(*policies: IsolationPolicy, brokers=("east-1:8080", "east-2:8080", "west-1:8080"), namespaces=("t/n",)):
     return cluster_state(
         [BrokerRow(broker) for broker in brokers],
-        [BundleRow(namespace, "0x00000000_0xffffffff", None) for namespace in namespaces],
+        [BundleRow(namespace, WHOLE, None) for namespace in namespaces],
         isolation_policies=policies,
     )
 

@@ -13,10 +13,9 @@ from pulsar_advisor.model.cluster.bundle_range import topic_hash
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.cluster.segment_changes import segment_changes
 from scalable_topics import FIRST, LAST, Segment, merged, scalable_topic, split
-from states import BrokerRow, BundleRow, cluster_state
+from states import HALVES, BrokerRow, BundleRow, cluster_state
 
 CLICKS = "topic://t/n/clicks"
-HALVES = ("0x00000000_0x80000000", "0x80000000_0xffffffff")
 
 
 def state_of(segments: list[Segment], ranges: tuple[str, ...] = HALVES) -> ClusterState:

@@ -11,9 +11,8 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPo
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.load.extensible_load import extensible_load
 from pulsar_advisor.model.load.top_bundles import stats_of, top_bundles
-from states import BrokerRow, BundleRow, cluster_state
+from states import LOWER_HALF, UPPER_HALF, BrokerRow, BundleRow, cluster_state
 
-HALF, OTHER_HALF = "0x00000000_0x80000000", "0x80000000_0xffffffff"
 MINUTE_MS = 60_000
 
 
@@ -21,11 +20,11 @@ def state() -> ClusterState:
     return cluster_state(
         [BrokerRow("a:8080", cpu=(60, 100), traffic=(0, 0, 9e6, 1e6)), BrokerRow("b:8080", available=False)],
         [
-            BundleRow("pulsar/system", HALF, "a:8080", (0, 0, 9e6, 0), topics=1),
-            BundleRow("t/grouped", HALF, "a:8080", (0, 0, 8e6, 0), topics=1),
-            BundleRow("t/isolated", HALF, "a:8080", (0, 0, 7e6, 0), topics=1),
-            BundleRow("t/n", HALF, "a:8080", (0, 0, 5e6, 1e6), topics=1),
-            BundleRow("t/n", OTHER_HALF, "a:8080", (0, 0, 2e6, 0), topics=1),
+            BundleRow("pulsar/system", LOWER_HALF, "a:8080", (0, 0, 9e6, 0), topics=1),
+            BundleRow("t/grouped", LOWER_HALF, "a:8080", (0, 0, 8e6, 0), topics=1),
+            BundleRow("t/isolated", LOWER_HALF, "a:8080", (0, 0, 7e6, 0), topics=1),
+            BundleRow("t/n", LOWER_HALF, "a:8080", (0, 0, 5e6, 1e6), topics=1),
+            BundleRow("t/n", UPPER_HALF, "a:8080", (0, 0, 2e6, 0), topics=1),
         ],
         anti_affinity_groups={"t/grouped": "group"},
         isolation_policies=(IsolationPolicy("p", ("t/iso.*",), ("a",), (), 1, 100),),
@@ -39,12 +38,12 @@ def names(of: ClusterState, **config: str) -> list[str]:
 
 
 def test_top_bundles_come_lightest_first_without_system_namespaces_and_policies() -> None:
-    assert names(state()) == [f"t/n/{OTHER_HALF}", f"t/n/{HALF}"]
+    assert names(state()) == [f"t/n/{UPPER_HALF}", f"t/n/{LOWER_HALF}"]
 
 
 def test_namespaces_under_policies_are_reported_if_allowed() -> None:
     allowed = names(state(), loadBalancerSheddingBundlesWithPoliciesEnabled="true")
-    assert allowed[-2:] == [f"t/isolated/{HALF}", f"t/grouped/{HALF}"]
+    assert allowed[-2:] == [f"t/isolated/{LOWER_HALF}", f"t/grouped/{LOWER_HALF}"]
 
 
 def test_excluded_namespaces_are_not_reported() -> None:
@@ -52,7 +51,7 @@ def test_excluded_namespaces_are_not_reported() -> None:
 
 
 def test_a_report_holds_a_limited_number_of_bundles() -> None:
-    assert names(state(), loadBalancerMaxNumberOfBundlesInBundleLoadReport="1") == [f"t/n/{HALF}"]
+    assert names(state(), loadBalancerMaxNumberOfBundlesInBundleLoadReport="1") == [f"t/n/{LOWER_HALF}"]
 
 
 def test_loads_are_those_of_a_first_sample() -> None:
@@ -74,7 +73,7 @@ def test_published_figures_take_precedence_over_derived_ones() -> None:
     load = extensible_load(of, resolve_settings("4.2.4").values, of.captured_at_ms)
     assert (load.load[0], load.throughput_ema_bytes_per_s[0]) == (0.75, 8e6)
     assert load.load[1] == extensible_load(state(), resolve_settings("4.2.4").values, of.captured_at_ms).load[1]
-    assert names(of) == [f"t/isolated/{HALF}", f"t/n/{OTHER_HALF}", f"t/n/{HALF}"]
+    assert names(of) == [f"t/isolated/{LOWER_HALF}", f"t/n/{UPPER_HALF}", f"t/n/{LOWER_HALF}"]
 
 
 @pytest.mark.parametrize(("minutes", "recently"), [(29, True), (30, False)])

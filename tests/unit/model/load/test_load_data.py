@@ -9,11 +9,10 @@ from pulsar_advisor.model.load.load_data import (
     LoadData,
     load_data,
 )
-from states import BrokerRow, BundleRow, cluster_state
+from states import LOWER_HALF, UPPER_HALF, WHOLE, BrokerRow, BundleRow, cluster_state
 
 SETTINGS = resolve_settings("4.0.8").values
 NOW_MS = 1_795_250_000_000
-HALF, OTHER_HALF = "0x00000000_0x80000000", "0x80000000_0xffffffff"
 
 
 def state() -> ClusterState:
@@ -21,11 +20,11 @@ def state() -> ClusterState:
     return cluster_state(
         [BrokerRow("a:8080"), BrokerRow("b:8080")],
         [
-            BundleRow("t/n", HALF, "a:8080", (1, 2, 10, 20), topics=1),
-            BundleRow("t/n", OTHER_HALF, "a:8080", (3, 4, 30, 40), topics=1, last_unloaded_at_ms=NOW_MS - 29 * minute),
-            BundleRow("t/o", HALF, "b:8080", (5, 6, 50, 60), topics=1, last_unloaded_at_ms=NOW_MS - 30 * minute),
-            BundleRow("t/o", OTHER_HALF, "b:8080", topics=0),
-            BundleRow("pulsar/b:8080", "0x00000000_0xffffffff", "b:8080", topics=1),
+            BundleRow("t/n", LOWER_HALF, "a:8080", (1, 2, 10, 20), topics=1),
+            BundleRow("t/n", UPPER_HALF, "a:8080", (3, 4, 30, 40), topics=1, last_unloaded_at_ms=NOW_MS - 29 * minute),
+            BundleRow("t/o", LOWER_HALF, "b:8080", (5, 6, 50, 60), topics=1, last_unloaded_at_ms=NOW_MS - 30 * minute),
+            BundleRow("t/o", UPPER_HALF, "b:8080", topics=0),
+            BundleRow("pulsar/b:8080", WHOLE, "b:8080", topics=1),
         ],
     )
 
@@ -39,16 +38,16 @@ def names(load: LoadData, broker: int, which: str) -> list[str]:
 
 def test_candidates_are_reported_bundles_outside_the_grace_period() -> None:
     load = load_data(state(), SETTINGS, NOW_MS)
-    assert names(load, 0, "candidates") == [f"t/n/{HALF}"]
-    assert names(load, 1, "candidates") == [f"t/o/{HALF}"]
+    assert names(load, 0, "candidates") == [f"t/n/{LOWER_HALF}"]
+    assert names(load, 1, "candidates") == [f"t/o/{LOWER_HALF}"]
 
 
 def test_every_other_listed_bundle_has_its_reason() -> None:
     load = load_data(state(), SETTINGS, NOW_MS)
     reasons = {load.bundles.name(row): code for row, code in zip(load.excluded.bundle, load.exclusion, strict=True)}
     assert reasons == {
-        f"t/n/{OTHER_HALF}": Exclusion.RECENTLY_UNLOADED,
-        f"t/o/{OTHER_HALF}": Exclusion.NOT_REPORTED,
+        f"t/n/{UPPER_HALF}": Exclusion.RECENTLY_UNLOADED,
+        f"t/o/{UPPER_HALF}": Exclusion.NOT_REPORTED,
         "pulsar/b:8080/0x00000000_0xffffffff": Exclusion.SERVICE_BUNDLE,
     }
 

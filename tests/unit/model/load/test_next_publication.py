@@ -11,7 +11,7 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState, PublishedLo
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.load.extensible_load import extensible_load
 from pulsar_advisor.model.load.next_publication import at_next_cycle, next_cycle_at_ms, with_due_reports
-from states import BrokerRow, BundleRow, cluster_state
+from states import WHOLE, BrokerRow, BundleRow, cluster_state
 
 SETTINGS = resolve_settings(
     "4.2.4", {"loadBalancerReportUpdateMinIntervalMillis": "5000", "loadBalancerHistoryResourcePercentage": "0.9"}
@@ -22,7 +22,7 @@ def state(unloaded_ago_ms: int = 0) -> ClusterState:
     """Both brokers use 70 % of their CPU; their loads are of the moment of the capture."""
     found = cluster_state(
         [BrokerRow("a:8080", cpu=(70, 100)), BrokerRow("b:8080", cpu=(70, 100))],
-        [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", topics=1)],
+        [BundleRow("t/n", WHOLE, "a:8080", topics=1)],
         load_manager="extensible",
     )
     now = np.full(2, found.captured_at_ms, dtype=np.int64)
@@ -92,7 +92,7 @@ MODULAR = resolve_settings(
 def modular(cpu: float, report_ages_s: list[int], unloaded_ago_s: int = 0) -> ClusterState:
     found = cluster_state(
         [BrokerRow("a:8080", cpu=(cpu, 100)), BrokerRow("b:8080", cpu=(cpu, 100))],
-        [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", topics=1)],
+        [BundleRow("t/n", WHOLE, "a:8080", topics=1)],
     )
     written = found.captured_at_ms - np.array(report_ages_s) * 1000
     unloaded = np.array([found.captured_at_ms - unloaded_ago_s * 1000 if unloaded_ago_s else 0])

@@ -9,7 +9,7 @@ import pytest
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.load.recent_unloads import as_the_leader_remembers, recently_unloaded
-from states import BrokerRow, BundleRow, cluster_state
+from states import WHOLE, BrokerRow, BundleRow, cluster_state
 
 SETTINGS = resolve_settings("4.0.8", runtime={"loadBalancerSheddingGracePeriodMinutes": "3"}).values
 NOW_MS = 1_795_250_000_000
@@ -30,7 +30,7 @@ NOW_MS = 1_795_250_000_000
 def test_an_unload_counts_by_the_cycles_since(seconds: int, load_manager: LoadManagerKind, recent: bool) -> None:
     state = cluster_state(
         [BrokerRow("a:8080")],
-        [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", last_unloaded_at_ms=NOW_MS - seconds * 1000)],
+        [BundleRow("t/n", WHOLE, "a:8080", last_unloaded_at_ms=NOW_MS - seconds * 1000)],
         load_manager=load_manager,
     )
     assert recently_unloaded(state, SETTINGS, NOW_MS).tolist() == [recent]
@@ -65,13 +65,13 @@ def test_cycles_are_counted_from_the_last_unload_on(seconds: float, seconds_of_l
 
 
 def test_a_bundle_that_was_never_unloaded_is_not_left_alone() -> None:
-    state = cluster_state([BrokerRow("a:8080")], [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080")])
+    state = cluster_state([BrokerRow("a:8080")], [BundleRow("t/n", WHOLE, "a:8080")])
     assert recently_unloaded(state, SETTINGS, NOW_MS).tolist() == [False]
 
 
 @pytest.mark.parametrize(("unloads", "remembered"), [(None, NOW_MS), (0, 0), (1, NOW_MS)])
 def test_a_leader_that_has_unloaded_nothing_yet_remembers_nothing(unloads: int | None, remembered: int) -> None:
-    bundle = BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", last_unloaded_at_ms=NOW_MS)
+    bundle = BundleRow("t/n", WHOLE, "a:8080", last_unloaded_at_ms=NOW_MS)
     state = replace(cluster_state([BrokerRow("a:8080")], [bundle]), leader_unloads=unloads)
     seen = as_the_leader_remembers(state, SETTINGS)
     assert seen.bundles.last_unloaded_at_ms.tolist() == [remembered]
@@ -82,7 +82,7 @@ def test_a_leader_that_has_unloaded_nothing_yet_remembers_nothing(unloads: int |
     [({}, NOW_MS), ({"loadBalancerSheddingEnabled": "false"}, 0), ({"loadBalancerEnabled": "false"}, 0)],
 )
 def test_a_leader_that_sheds_nothing_remembers_no_unload(runtime: dict[str, str], remembered: int) -> None:
-    bundle = BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", last_unloaded_at_ms=NOW_MS)
+    bundle = BundleRow("t/n", WHOLE, "a:8080", last_unloaded_at_ms=NOW_MS)
     state = cluster_state([BrokerRow("a:8080")], [bundle])
     seen = as_the_leader_remembers(state, resolve_settings("4.0.8", runtime=runtime).values)
     assert seen.bundles.last_unloaded_at_ms.tolist() == [remembered]

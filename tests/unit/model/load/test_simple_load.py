@@ -7,18 +7,17 @@ import pytest
 from pulsar_advisor.model.cluster.cluster_state import MEMORY, NO_ROW, ClusterState
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.load.simple_load import simple_load
-from states import BrokerRow, BundleRow, cluster_state
+from states import LOWER_HALF, UPPER_HALF, BrokerRow, BundleRow, cluster_state
 
 SETTINGS = resolve_settings("4.0.8").values
-HALF, OTHER_HALF = "0x00000000_0x80000000", "0x80000000_0xffffffff"
 
 
 def test_a_quota_is_the_bundles_own_figures_within_the_limits() -> None:
     state = cluster_state(
         [BrokerRow("a:8080")],
         [
-            BundleRow("t/n", HALF, "a:8080", (1, 300, 50, 5e7), topics=1),
-            BundleRow("t/n", OTHER_HALF, "a:8080", (40, 60, 2e5, 3e5), topics=600),
+            BundleRow("t/n", LOWER_HALF, "a:8080", (1, 300, 50, 5e7), topics=1),
+            BundleRow("t/n", UPPER_HALF, "a:8080", (40, 60, 2e5, 3e5), topics=600),
         ],
     )
     view = simple_load(state, SETTINGS, state.captured_at_ms)
@@ -27,7 +26,7 @@ def test_a_quota_is_the_bundles_own_figures_within_the_limits() -> None:
 
 
 def test_a_bundle_nobody_reports_needs_nothing() -> None:
-    state = cluster_state([BrokerRow("a:8080")], [BundleRow("t/n", HALF, None)])
+    state = cluster_state([BrokerRow("a:8080")], [BundleRow("t/n", LOWER_HALF, None)])
     assert state.bundles.owner[0] == NO_ROW
     assert simple_load(state, SETTINGS, state.captured_at_ms).quota.tolist() == [[0, 0, 0, 0, 0]]
 
@@ -41,7 +40,7 @@ def test_cpu_per_message_is_measured_on_a_cluster_with_enough_of_both(
 ) -> None:
     state = cluster_state(
         [BrokerRow("a:8080", cpu=(cpu, 1000))],
-        [BundleRow("t/n", HALF, "a:8080", (rate, 0, 0, 0), topics=(groups - 1) * 500)],
+        [BundleRow("t/n", LOWER_HALF, "a:8080", (rate, 0, 0, 0), topics=(groups - 1) * 500)],
     )
     assert simple_load(state, SETTINGS, state.captured_at_ms).cpu_factor == pytest.approx(factor)
 
@@ -76,6 +75,6 @@ def test_an_average_near_the_initial_quota_is_not_written() -> None:
 def test_a_broker_that_left_counts_for_nothing() -> None:
     state = cluster_state(
         [BrokerRow("a:8080", cpu=(80, 1000), available=False), BrokerRow("b:8080")],
-        [BundleRow("t/n", HALF, "a:8080", (2000, 0, 0, 0), topics=20_000)],
+        [BundleRow("t/n", LOWER_HALF, "a:8080", (2000, 0, 0, 0), topics=20_000)],
     )
     assert simple_load(state, SETTINGS, state.captured_at_ms).cpu_factor == 0.025

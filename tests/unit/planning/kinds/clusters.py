@@ -17,7 +17,7 @@ from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.proposals.limits import Limits
 from pulsar_advisor.planning.proposals.proposal import Proposal
 from pulsar_advisor.planning.requests.request import Request
-from states import BrokerRow, BundleRow, cluster_state
+from states import WHOLE, BrokerRow, BundleRow, cluster_state
 
 SETTINGS = resolve_settings("4.0.8")
 OVERLOADED = 0.85
@@ -46,7 +46,7 @@ def cluster(
         for number, size in enumerate(own):
             namespace = namespaces[broker][number] if namespaces else f"t/{broker}-{number}"
             place = number * 0x10000000 if namespaces else 0
-            text = f"0x{place:08x}_0x{place + 0x10000000:08x}" if namespaces else "0x00000000_0xffffffff"
+            text = f"0x{place:08x}_0x{place + 0x10000000:08x}" if namespaces else WHOLE
             rate = 0.0 if namespace in idle else size * MESSAGES
             loaded = 0 if namespace in idle else 1
             consumers = clients[broker][number] if clients else 1

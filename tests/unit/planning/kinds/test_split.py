@@ -16,9 +16,9 @@ from pulsar_advisor.planning.advice.goal_sentence import goal_sentence
 from pulsar_advisor.planning.kinds import split
 from pulsar_advisor.planning.kinds.choosing import Choice
 from pulsar_advisor.planning.kinds.room import Room
+from states import WHOLE
 from unit.planning.kinds.clusters import MESSAGES, cluster, executable, host, planned
 
-WHOLE = "0x00000000_0xffffffff"
 SPLIT = Goal("split", (), 0.4)
 
 

@@ -2,10 +2,7 @@ from dataclasses import replace
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.planning.plans.drift import NAMES_SHOWN, drift
-from states import BrokerRow, BundleRow, cluster_state
-
-HALVES = ("0x00000000_0x80000000", "0x80000000_0xffffffff")
-WHOLE = ("0x00000000_0xffffffff",)
+from states import HALVES, WHOLE, BrokerRow, BundleRow, cluster_state
 
 
 def cluster(brokers: list[BrokerRow], namespaces: dict[str, tuple[str, ...]]) -> ClusterState:
@@ -13,7 +10,7 @@ def cluster(brokers: list[BrokerRow], namespaces: dict[str, tuple[str, ...]]) ->
     return cluster_state(brokers, bundles)
 
 
-BEFORE = cluster([BrokerRow("a:8080"), BrokerRow("b:8080")], {"shop/orders": WHOLE, "shop/old": WHOLE})
+BEFORE = cluster([BrokerRow("a:8080"), BrokerRow("b:8080")], {"shop/orders": (WHOLE,), "shop/old": (WHOLE,)})
 
 
 def test_nothing_changed() -> None:
@@ -21,20 +18,20 @@ def test_nothing_changed() -> None:
 
 
 def test_brokers_that_came_and_went() -> None:
-    now = cluster([BrokerRow("a:8080"), BrokerRow("c:8080")], {"shop/orders": WHOLE, "shop/old": WHOLE})
+    now = cluster([BrokerRow("a:8080"), BrokerRow("c:8080")], {"shop/orders": (WHOLE,), "shop/old": (WHOLE,)})
     assert drift(BEFORE, now, {}, {}) == ("Broker c:8080 was added.", "Broker b:8080 was lost.")
 
 
 def test_a_broker_that_is_no_longer_active_is_lost() -> None:
     now = cluster(
-        [BrokerRow("a:8080"), BrokerRow("b:8080", available=False)], {"shop/orders": WHOLE, "shop/old": WHOLE}
+        [BrokerRow("a:8080"), BrokerRow("b:8080", available=False)], {"shop/orders": (WHOLE,), "shop/old": (WHOLE,)}
     )
     assert drift(BEFORE, now, {}, {}) == ("Broker b:8080 was lost.",)
 
 
 def test_an_upgraded_broker() -> None:
     now = cluster(
-        [BrokerRow("a:8080"), BrokerRow("b:8080", version="4.2.4")], {"shop/orders": WHOLE, "shop/old": WHOLE}
+        [BrokerRow("a:8080"), BrokerRow("b:8080", version="4.2.4")], {"shop/orders": (WHOLE,), "shop/old": (WHOLE,)}
     )
     assert drift(BEFORE, now, {}, {}) == ("Broker b:8080 changed from version 4.0.8 to 4.2.4.",)
 
@@ -62,7 +59,7 @@ def test_settings_that_were_not_read_did_not_change() -> None:
 
 def test_namespaces_that_came_and_went_and_a_split() -> None:
     brokers = [BrokerRow("a:8080"), BrokerRow("b:8080")]
-    now = cluster(brokers, {"shop/orders": HALVES, "shop/new": WHOLE, "pulsar/b:8080": WHOLE})
+    now = cluster(brokers, {"shop/orders": HALVES, "shop/new": (WHOLE,), "pulsar/b:8080": (WHOLE,)})
     assert drift(BEFORE, now, {}, {}) == (
         "Namespace shop/new was created.",
         "Namespace shop/old was deleted.",

@@ -15,7 +15,7 @@ from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.proposals.limits import Limits
 from pulsar_advisor.planning.proposals.proposal import Move, Proposal
 from pulsar_advisor.planning.requests.request import Request
-from states import BrokerRow, BundleRow, cluster_state
+from states import WHOLE, BrokerRow, BundleRow, cluster_state
 from unit.splitting.busy_cluster import COOL, HOT, busy, split
 
 PLACEMENT = "LeastLongTermMessageRate"
@@ -68,8 +68,8 @@ def test_a_child_counts_where_the_one_before_it_goes() -> None:
     state = cluster_state(
         [BrokerRow(HOT, cpu=(80.0, 100.0), traffic=(900.0,) * 4), BrokerRow(COOL), BrokerRow("c:8080")],
         [
-            BundleRow("t/n", "0x00000000_0xffffffff", HOT, (900.0,) * 4, topics=40),
-            BundleRow("t/other", "0x00000000_0xffffffff", "c:8080", (20.0,) * 4, topics=2),
+            BundleRow("t/n", WHOLE, HOT, (900.0,) * 4, topics=40),
+            BundleRow("t/other", WHOLE, "c:8080", (20.0,) * 4, topics=2),
         ],
         topics=[f"persistent://t/n/{number}" for number in range(40)],
     )

@@ -13,10 +13,9 @@ from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.proposals.executable import why_move_not, why_split_not
 from pulsar_advisor.planning.proposals.proposal import Move
-from states import BrokerRow, BundleRow, cluster_state
+from states import HALVES, WHOLE, BrokerRow, BundleRow, cluster_state
 
 SETTINGS = resolve_settings("5.0.1").values
-HALVES = ("0x00000000_0x80000000", "0x80000000_0xffffffff")
 TOPICS = tuple(f"persistent://t/n/topic-{number}" for number in range(8))
 
 
@@ -56,7 +55,7 @@ def test_an_ordinary_bundle_can_be_unloaded_and_split() -> None:
 def test_no_bundle_goes_where_its_topics_would_not_be_served(topic: str, enabled: str, obstacle: str | None) -> None:
     state = cluster_state(
         [BrokerRow("a:8080"), BrokerRow("b:8080")],
-        [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", topics=1)],
+        [BundleRow("t/n", WHOLE, "a:8080", topics=1)],
         topics=[f"{topic}://t/n/one"],
     )
     neither = {"persistent_topics_enabled": np.zeros(2, bool), "non_persistent_topics_enabled": np.zeros(2, bool)}

@@ -16,7 +16,7 @@ from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.proposals.limits import Budgets, Limits, check_namespaces, splits_within, unloads_within
 from pulsar_advisor.planning.proposals.proposal import Move
-from states import BrokerRow, BundleRow, cluster_state
+from states import WHOLE, BrokerRow, BundleRow, cluster_state
 from unit.planning.kinds.clusters import cluster, executable, host, moved, planned
 from unit.properties import examples
 
@@ -32,11 +32,10 @@ def moves(state: ClusterState) -> list[Move]:
 @pytest.fixture
 def state() -> ClusterState:
     rows = [("t/p", "a:8080", 5), ("t/q", "a:8080", 1), ("u/r", "b:8080", 2), ("u/s", "b:8080", 4)]
-    whole = "0x00000000_0xffffffff"
     return cluster_state(
         [BrokerRow(broker) for broker in IDS],
         [
-            BundleRow(namespace, whole, owner, (1.0, 1.0, topics * 4e6, topics * 6e6), topics=topics)
+            BundleRow(namespace, WHOLE, owner, (1.0, 1.0, topics * 4e6, topics * 6e6), topics=topics)
             for namespace, owner, topics in rows
         ],
     )

@@ -14,7 +14,7 @@ from pulsar_advisor.model.strategy.decision import PlacementDecision
 from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, yes
 from pulsar_advisor.placement.filters import placement_facts
 from pulsar_advisor.planning.proposals.select_broker import BUNDLES_EXPLAINED, BrokerSelection, CandidateSets
-from states import BrokerRow, BundleRow, cluster_state
+from states import WHOLE, BrokerRow, BundleRow, cluster_state
 
 RANGES = tuple(f"0x{lower:08x}_0x{lower + 0x01000000:08x}" for lower in range(0, 0x60000000, 0x01000000))
 ONLY_B = IsolationPolicy("p", ("t/n",), primary=("b",), secondary=(), min_limit=0, usage_threshold=0)
@@ -89,7 +89,7 @@ def test_a_leader_that_sheds_does_not_know_of_non_persistent_topics(
 ) -> None:
     state = cluster_state(
         [BrokerRow("a:8080", available=False), BrokerRow("b:8080"), BrokerRow("c:8080")],
-        [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", topics=1)],
+        [BundleRow("t/n", WHOLE, "a:8080", topics=1)],
         topics=["non-persistent://t/n/topic"],
         load_manager=load_manager,
     )

@@ -9,7 +9,7 @@ from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolv
 from pulsar_advisor.placement.filters import placement_facts
 from pulsar_advisor.planning.proposals.views import observed
 from pulsar_advisor.shedding import registry
-from states import BrokerRow, BundleRow, cluster_state
+from states import WHOLE, BrokerRow, BundleRow, cluster_state
 
 FIRST, SECOND, THIRD = 0, 1, 2
 ISOLATED, FREE = 0, 1
@@ -20,8 +20,8 @@ def isolated() -> ClusterState:
     return cluster_state(
         [BrokerRow("a:8080"), BrokerRow("b:8080"), BrokerRow("c:8080")],
         [
-            BundleRow("t/bound", "0x00000000_0xffffffff", "a:8080", (1.0, 1.0, 1.0, 1.0), topics=1),
-            BundleRow("t/free", "0x00000000_0xffffffff", "a:8080", (1.0, 1.0, 1.0, 1.0), topics=1),
+            BundleRow("t/bound", WHOLE, "a:8080", (1.0, 1.0, 1.0, 1.0), topics=1),
+            BundleRow("t/free", WHOLE, "a:8080", (1.0, 1.0, 1.0, 1.0), topics=1),
         ],
         isolation_policies=(IsolationPolicy("p", ("t/bound",), ("a", "b"), (), 1, 100),),
     )
@@ -43,7 +43,7 @@ def test_a_bundle_under_a_policy_is_transferable_to_its_brokers_only(
 def test_nothing_is_transferable_where_versions_can_not_be_compared(version: str, preferred: bool, moves: bool) -> None:
     state = cluster_state(
         [BrokerRow("a:8080"), BrokerRow("b:8080"), BrokerRow("c:8080", version=version)],
-        [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", (1.0, 1.0, 1.0, 1.0), topics=1)],
+        [BundleRow("t/n", WHOLE, "a:8080", (1.0, 1.0, 1.0, 1.0), topics=1)],
         load_manager="extensible",
     )
     values = resolve_settings("4.0.8", {"preferLaterVersions": str(preferred).lower()}).values

@@ -13,7 +13,7 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, re
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.planning.questions.explain import SHOWN, Explanation, Kind, Link, explain
 from pulsar_advisor.planning.requests.request import Request
-from states import BrokerRow, BundleRow, cluster_state
+from states import WHOLE, BrokerRow, BundleRow, cluster_state
 
 MIB = 1024.0 * 1024.0
 THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"
@@ -152,7 +152,7 @@ def test_why_a_bundle_is_not_looked_at_though_its_broker_gives_others(
 
 
 def test_why_a_namespace_is_not_looked_at() -> None:
-    ring, busy, less = "0x00000000_0xffffffff", (1000.0, 1000.0, MIB, MIB), (10.0, 10.0, 1000.0, 1000.0)
+    ring, busy, less = WHOLE, (1000.0, 1000.0, MIB, MIB), (10.0, 10.0, 1000.0, 1000.0)
     brokers = [BrokerRow("a:8080", cpu=(80.0, 100.0), traffic=busy), BrokerRow("b:8080", cpu=(20.0, 100.0))]
     bundles = [
         BundleRow("t/hot", ring, "a:8080", busy, topics=2),
@@ -201,7 +201,7 @@ def test_a_strategy_that_lacks_an_input_explains_nothing(state: ClusterState) ->
 
 def test_of_many_brokers_those_nearest_to_acting_are_kept() -> None:
     brokers = [BrokerRow(f"b{number:03}:8080", cpu=(50.0 + number / 100, 100.0)) for number in range(100)]
-    found = why(cluster_state(brokers, [BundleRow("t/n", "0x00000000_0xffffffff", "b000:8080", topics=1)]))
+    found = why(cluster_state(brokers, [BundleRow("t/n", WHOLE, "b000:8080", topics=1)]))
     answers = link(found, "shedder", "broker")
     assert (len(answers.answers), answers.number) == (SHOWN, 100)
     assert answers.answers[0].object == "b099:8080"
@@ -243,13 +243,13 @@ def test_the_winner_is_compared_with_the_next_one_and_a_tie_is_one_between_broke
 def test_a_count_is_not_decided_by_its_last_digit() -> None:
     load = (100.0, 0.0, 200 * MIB, 0.0)
     brokers = [BrokerRow("a:8080", cpu=(90.0, 100.0), traffic=load), BrokerRow("b:8080", cpu=(10.0, 100.0))]
-    found = why(cluster_state(brokers, [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", load, topics=1)]))
+    found = why(cluster_state(brokers, [BundleRow("t/n", WHOLE, "a:8080", load, topics=1)]))
     first = link(found, "shedder", "broker").answers[0]
     assert (first.code, first.left, first.right, first.last_digit) == ("one_bundle", 1.0, 1.0, False)
 
 
 def test_where_moving_can_gain_nothing_it_says_so() -> None:
-    bundle = BundleRow("t/n", "0x00000000_0xffffffff", "a:8080", topics=1)
+    bundle = BundleRow("t/n", WHOLE, "a:8080", topics=1)
     hot = [BrokerRow(f"{name}:8080", cpu=(usage, 100.0)) for name, usage in (("a", 95.0), ("b", 90.0))]
     assert why(cluster_state(hot, [bundle])).capacity == "all 2 brokers are above 85%, the least busy at 90.0%"
     assert why(cluster_state(hot[:1], [bundle])).capacity == "there is one broker, at 95.0%: no bundle can go anywhere"

@@ -8,7 +8,7 @@ from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolv
 from pulsar_advisor.model.load.base_load import BaseLoad, base_load
 from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.planning.usage.forecast import Outlook, forecast
-from states import BrokerRow, BundleRow, cluster_state, without_base
+from states import WHOLE, BrokerRow, BundleRow, cluster_state, without_base
 
 HOTTEST, IDLEST = 0, 1
 
@@ -114,7 +114,7 @@ def by_cores(cores: float, rate: float, base: float = 0.0) -> tuple[ClusterState
             BrokerRow("a:8080", cpu=(80.0, 100.0), traffic=(1000.0, 1000.0, 1.0, 1.0)),
             BrokerRow("b:8080", cpu=(30.0, 100.0 * cores), traffic=(rate / 2, rate / 2, 1.0, 1.0)),
         ],
-        [BundleRow(f"t/{n}", "0x00000000_0xffffffff", "a:8080", (250.0, 250.0, 0.0, 0.0), topics=1) for n in range(4)],
+        [BundleRow(f"t/{n}", WHOLE, "a:8080", (250.0, 250.0, 0.0, 0.0), topics=1) for n in range(4)],
     )
     none, greatest = np.zeros(2), np.array([base, base])
     return state, Outlook.of(state, BaseLoad(none, none, greatest, ("history", "history")))

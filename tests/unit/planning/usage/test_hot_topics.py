@@ -14,7 +14,7 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.load.base_load import BaseLoad, base_load
 from pulsar_advisor.planning.usage.hot_topics import HotTopic, hot_topics
 from pulsar_advisor.shedding.minimal_move_shedder import TARGET_OF_MEAN
-from states import BrokerRow, BundleRow, cluster_state
+from states import WHOLE, BrokerRow, BundleRow, cluster_state
 from unit.planning.kinds.clusters import SETTINGS
 from unit.properties import examples
 
@@ -29,9 +29,7 @@ def serving(*shares: list[int]) -> ClusterState:
         rows.append(BrokerRow(f"b{number}:8080", cpu=(total, 100.0), traffic=(total * RATE,) * 4))
         for place, size in enumerate(own):
             namespace = f"t/n{number}-{place}"
-            bundles.append(
-                BundleRow(namespace, "0x00000000_0xffffffff", f"b{number}:8080", (size * RATE,) * 4, topics=1)
-            )
+            bundles.append(BundleRow(namespace, WHOLE, f"b{number}:8080", (size * RATE,) * 4, topics=1))
             topics.append(f"persistent://{namespace}/x")
             sizes.append(size)
     state = cluster_state(rows, bundles, topics=topics)

@@ -14,8 +14,7 @@ from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.load.base_load import BaseLoad, base_load
 from pulsar_advisor.planning.usage.lower_bound import lowest_maximum
 from pulsar_advisor.simulation.cluster import SimulatedCluster
-from states import BrokerRow, BundleRow, cluster_state
-from unit.any_cluster import RANGES
+from states import HALVES, BrokerRow, BundleRow, cluster_state
 from unit.properties import examples
 
 SETTINGS = resolve_settings("4.0.8").values
@@ -29,7 +28,7 @@ def cluster(rates: dict[str, list[float]], limits: dict[str, float] | None = Non
             for name, each in rates.items()
         ],
         [
-            BundleRow(f"t/{name}{number}", RANGES[0], f"{name}:8080", (rate, 0, 0, 0), topics=1)
+            BundleRow(f"t/{name}{number}", HALVES[0], f"{name}:8080", (rate, 0, 0, 0), topics=1)
             for name, each in rates.items()
             for number, rate in enumerate(each)
         ],

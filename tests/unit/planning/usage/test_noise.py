@@ -9,7 +9,7 @@ import pytest
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO, NoiseFloor, noise_floor
-from states import BrokerRow, BundleRow, cluster_state
+from states import WHOLE, BrokerRow, BundleRow, cluster_state
 
 SETTINGS = resolve_settings("4.0.8").values
 MINUTE_MS = 60_000
@@ -20,7 +20,7 @@ def moment(number: int, *percents: float, minutes: int = 5, moved: bool = False)
     ids = [f"b{row}:8080" for row in range(len(percents))]
     state = cluster_state(
         [BrokerRow(name, cpu=(percent, 100.0)) for name, percent in zip(ids, percents, strict=True)],
-        [BundleRow(f"t/{row}", "0x00000000_0xffffffff", ids[row - moved], topics=1) for row in range(len(ids))],
+        [BundleRow(f"t/{row}", WHOLE, ids[row - moved], topics=1) for row in range(len(ids))],
     )
     at_ms = state.captured_at_ms + number * minutes * MINUTE_MS
     reported = state.brokers.report_updated_at_ms + number * minutes * MINUTE_MS
