@@ -14,7 +14,7 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.load.resource_usage import usage_ratios
-from pulsar_advisor.model.plans.plan import Plan, PlanInputs, digest_of, dump_plan
+from pulsar_advisor.model.plans.plan import Plan, digest_of, dump_plan
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.plans.propose import propose
@@ -22,6 +22,7 @@ from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.shedding.registry import SHEDDERS
 from states import BrokerRow, BundleRow, cluster_state, without_base
 from unit.any_cluster import Rows, coherent_rows, orderly, rows
+from unit.planning.made_plans import INPUTS
 from unit.properties import examples
 
 EAGER = {
@@ -52,8 +53,7 @@ def plan_of(shedder: str, placement: str, state: ClusterState) -> Plan:
         [(_, proposal)] = propose(request, state, SETTINGS.values)
         if isinstance(proposal, AdvisorError):
             raise proposal
-        inputs = PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64)
-        return build_plan(state, SETTINGS, proposal, request, inputs, frozenset(EAGER))
+        return build_plan(state, SETTINGS, proposal, request, INPUTS, frozenset(EAGER))
     except AdvisorError as refusal:
         assert str(refusal)
         reject()

@@ -6,15 +6,16 @@ import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import resolve_settings
-from pulsar_advisor.model.plans.plan import Plan, PlanInputs
+from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.proposals.configured import Configured
-from pulsar_advisor.planning.proposals.proposal import Move, Proposal
+from pulsar_advisor.planning.proposals.proposal import Move
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.simulation import foresight
 from pulsar_advisor.simulation.foresight import foresee, left_alone, planned
+from unit.planning.made_plans import INPUTS, plan_of
 from unit.simulation.clusters import EVERY_LOAD_COUNTS, cluster
 from unit.splitting.busy_cluster import busy
 
@@ -22,17 +23,16 @@ HOT = cluster({"a": [20.0, 20.0, 20.0, 20.0, 12.0], "b": [4.0, 4.0], "c": [4.0, 
 MINIMAL = ("MinimalMoveShedder", "LeastLongTermMessageRate")
 
 
-def plan_of(state: ClusterState, shedder: str, placement: str, **what_if: str) -> Plan:
+def proposed_plan(state: ClusterState, shedder: str, placement: str, **what_if: str) -> Plan:
     settings = resolve_settings("4.0.8", what_if={**EVERY_LOAD_COUNTS, **what_if})
     request = Request(shedder, placement, splits=False)
     [(_, proposal)] = propose(request, state, settings.values)
-    inputs = PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64)
     assert not isinstance(proposal, Exception)
-    return build_plan(state, settings, proposal, request, inputs, frozenset(EVERY_LOAD_COUNTS))
+    return build_plan(state, settings, proposal, request, INPUTS, frozenset(EVERY_LOAD_COUNTS))
 
 
 def test_a_balanced_cluster_is_left_alone_after_the_plan() -> None:
-    plan = plan_of(HOT, *MINIMAL)
+    plan = proposed_plan(HOT, *MINIMAL)
     settings = resolve_settings("4.0.8", what_if=EVERY_LOAD_COUNTS).values
     own = Configured("OverloadShedder", "LeastLongTermMessageRate")
     found = foresee(left_alone(HOT, settings, own, seed=0), settings, own, plan, seed=0)
@@ -44,7 +44,7 @@ def test_a_balanced_cluster_is_left_alone_after_the_plan() -> None:
 
 def test_a_balancer_that_wants_it_otherwise_undoes_the_plan() -> None:
     """A plan that puts the load on one broker is what OverloadShedder takes apart again."""
-    plan = plan_of(
+    plan = proposed_plan(
         HOT, "OverloadShedder", "LeastLongTermMessageRate", loadBalancerBrokerOverloadedThresholdPercentage="30"
     )
     settings = resolve_settings(
@@ -88,13 +88,11 @@ def test_without_a_plan_there_is_nothing_to_undo() -> None:
 OWN = Configured("OverloadShedder", "LeastLongTermMessageRate")
 
 
-def splitting_plan(state: ClusterState, moves: tuple[Move, ...] = (), **request: bool) -> Plan:
+def splitting_plan(state: ClusterState, moves: tuple[Move, ...] = (), *, unload_children: bool = False) -> Plan:
     """Moves, then a split of the first bundle in two."""
     cut = Split(0, "specified_positions_divide", (0x20000000,), "too hot", near_tie=False)
-    proposal = Proposal(*OWN, moves, (cut,), (), None, None)
-    inputs = PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64)
     settings = resolve_settings("4.0.8", what_if=EVERY_LOAD_COUNTS)
-    return build_plan(state, settings, proposal, Request(**request), inputs, frozenset())  # type: ignore[arg-type]
+    return plan_of(state, settings, moves, (cut,), shedder=OWN.shedder, unload_children=unload_children)
 
 
 def test_what_becomes_of_the_children_of_a_planned_split() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import ResolvedSettings
-from pulsar_advisor.model.plans.plan import PlanInputs, Step, digest_of
+from pulsar_advisor.model.plans.plan import Step, digest_of
 from pulsar_advisor.planning.advice.compare import (
     Score,
     advise,
@@ -13,9 +13,8 @@ from pulsar_advisor.planning.advice.compare import (
     ranked_by_effect,
     score,
 )
-from pulsar_advisor.planning.plans.build_plan import build_plan
-from pulsar_advisor.planning.proposals.proposal import Move, Proposal
-from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.proposals.proposal import Move
+from unit.planning.made_plans import plan_of
 
 OWN = ("ThresholdShedder", "LeastLongTermMessageRate")
 
@@ -67,10 +66,7 @@ def test_a_gain_below_the_noise_floor_is_not_advised() -> None:
 
 def test_plans_that_do_the_same_have_the_same_steps_digest(state: ClusterState, settings: ResolvedSettings) -> None:
     def made(bundle: int, destination: int, reason: str) -> Score:
-        proposal = Proposal("A", "B", (Move(bundle, 0, destination, reason, False),), (), (), 1, None)
-        named = replace(proposal, shedder="ThresholdShedder", placement=OWN[1])
-        inputs = PlanInputs(manifest_sha256="a", validation_sha256="b")
-        plan = build_plan(state, settings, named, Request(), inputs, frozenset())
+        plan = plan_of(state, settings, (Move(bundle, 0, destination, reason, near_tie=False),))
         return score(plan, state, file="plan.json", digest=digest_of(plan))
 
     state.bundles.producers[:], state.bundles.consumers[:] = 4, 5
@@ -83,9 +79,7 @@ def test_plans_that_do_the_same_have_the_same_steps_digest(state: ClusterState, 
 def test_the_parts_of_a_split_bundle_have_their_share_of_its_clients(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
-    proposal = Proposal("ThresholdShedder", OWN[1], (Move(0, 0, 1, "because", False),), (), (), 1, None)
-    inputs = PlanInputs(manifest_sha256="a", validation_sha256="b")
-    plan = build_plan(state, settings, proposal, Request(), inputs, frozenset())
+    plan = plan_of(state, settings, (Move(0, 0, 1, "because", near_tie=False),))
     (whole,) = plan.steps
     state.bundles.producers[:], state.bundles.consumers[:], state.bundles.topics[:] = 30, 12, 3
     cut = whole.model_copy(update={"id": "cut", "action": "split", "children": ("0x00000000_0x20000000", "0x1_0x2")})

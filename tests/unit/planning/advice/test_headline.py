@@ -9,13 +9,12 @@ import pytest
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import ResolvedSettings
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.model.plans.plan import BrokerForecast, Forecast, Plan, PlanInputs
+from pulsar_advisor.model.plans.plan import BrokerForecast, Forecast, Plan
 from pulsar_advisor.planning.advice.compare import no_score
 from pulsar_advisor.planning.advice.headline import ByItself, advice_sentence, plan_sentence
-from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.proposals.fitness import Refusal
-from pulsar_advisor.planning.proposals.proposal import Move, Proposal
-from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.planning.proposals.proposal import Move
+from unit.planning.made_plans import plan_of
 
 FLOOR = 0.03
 
@@ -23,10 +22,7 @@ FLOOR = 0.03
 @pytest.fixture
 def moving(state: ClusterState, settings: ResolvedSettings) -> Plan:
     """One bundle of a:8080 goes to b:8080."""
-    moves = (Move(1, 0, 1, "because", near_tie=False),)
-    proposal = Proposal("ThresholdShedder", "LeastLongTermMessageRate", moves, (), (), 1, None)
-    inputs = PlanInputs(manifest_sha256="a", validation_sha256="b")
-    return build_plan(state, settings, proposal, Request(), inputs, frozenset())
+    return plan_of(state, settings, (Move(1, 0, 1, "because", near_tie=False),))
 
 
 def forecast(worst: float | None = None, **usage: float | tuple[float, str]) -> Forecast:

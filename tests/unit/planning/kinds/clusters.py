@@ -9,7 +9,7 @@ from typing import Any
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.model.plans.plan import Plan, PlanInputs, Step
+from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.planning.kinds.goal import resolved_goal
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.planning.plans.build_plan import build_plan
@@ -18,6 +18,7 @@ from pulsar_advisor.planning.proposals.limits import Limits
 from pulsar_advisor.planning.proposals.proposal import Proposal
 from pulsar_advisor.planning.requests.request import Request
 from states import WHOLE, BrokerRow, BundleRow, cluster_state
+from unit.planning.made_plans import INPUTS
 
 SETTINGS = resolve_settings("4.0.8")
 OVERLOADED = 0.85
@@ -81,8 +82,7 @@ def planned(state: ClusterState, goal: Goal, *, follows_messages: bool = True, *
     history = _history(state) if follows_messages else []
     [(_, proposal)] = propose(request, state, SETTINGS.values, history)
     assert isinstance(proposal, Proposal)
-    inputs = PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64)
-    return build_plan(state, SETTINGS, proposal, request, inputs, frozenset(), history=history)
+    return build_plan(state, SETTINGS, proposal, request, INPUTS, frozenset(), history=history)
 
 
 def _history(state: ClusterState) -> list[ClusterState]:

@@ -8,7 +8,7 @@ import pytest
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, PublishedLoad
 from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.model.load.base_load import DEFAULT_RATIO
-from pulsar_advisor.model.plans.plan import Plan, PlanInputs, digest_of
+from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.plans.build_plan import build_plan
 from pulsar_advisor.planning.plans.confidence import StepCheck
@@ -16,30 +16,10 @@ from pulsar_advisor.planning.proposals.limits import Limits
 from pulsar_advisor.planning.proposals.proposal import Move, Proposal
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO as NOISE_RATIO
+from unit.planning.made_plans import INPUTS, plan_of
 
 FIRST, SECOND, UNOWNED = 0, 1, 5
 NOWHERE = -1
-
-
-def plan_of(
-    state: ClusterState,
-    settings: ResolvedSettings,
-    moves: tuple[Move, ...] = (),
-    splits: tuple[Split, ...] = (),
-    limits: Limits | None = None,
-    checks: tuple[StepCheck, ...] = (),
-    history: tuple[ClusterState, ...] = (),
-) -> Plan:
-    return build_plan(
-        state,
-        settings,
-        Proposal("ThresholdShedder", "LeastLongTermMessageRate", moves, splits, (), 1, None),
-        Request(limits=limits or Limits()),
-        PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64),
-        frozenset({"loadBalancerSheddingEnabled"}),
-        checks,
-        history,
-    )
 
 
 def move(bundle: int, destination: int = 2, source: int = 0) -> Move:
@@ -189,8 +169,7 @@ def test_what_the_shedder_computed_is_in_the_plan_as_plain_figures(
 ) -> None:
     figures = {"mean_usage_ratio": 0.4, "moves": 3, "gap": float("nan"), "proven": True, "scores": {"a:8080": 1.0}}
     proposal = Proposal("ThresholdShedder", "LeastLongTermMessageRate", (), (), (), None, "nothing", figures)
-    inputs = PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64)
-    plan = build_plan(state, settings, proposal, Request(), inputs, frozenset())
+    plan = build_plan(state, settings, proposal, Request(), INPUTS, frozenset())
     assert plan.decision.figures == {"mean_usage_ratio": 0.4, "moves": 3, "gap": None, "proven": "true"}
 
 
@@ -211,17 +190,8 @@ def extensible(state: ClusterState) -> ClusterState:
 
 
 def doubts_about(margin: float, state: ClusterState, settings: ResolvedSettings, *history: ClusterState) -> list[str]:
-    plan = build_plan(
-        state,
-        settings,
-        Proposal(
-            "TransferShedder", "LeastLongTermMessageRate", (replace(move(FIRST), margin=margin),), (), (), 1, None
-        ),
-        Request(),
-        PlanInputs(manifest_sha256="0" * 64, validation_sha256="1" * 64),
-        frozenset({"loadBalancerSheddingEnabled"}),
-        history=history,
-    )
+    moves = (replace(move(FIRST), margin=margin),)
+    plan = plan_of(state, settings, moves, shedder="TransferShedder", history=history)
     return [doubt.sentence for doubt in plan.steps[0].doubts if "margin" in doubt.sentence]
 
 
