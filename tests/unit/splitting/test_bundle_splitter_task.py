@@ -13,8 +13,9 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, re
 from pulsar_advisor.model.strategy.decision import SplittingDecision
 from pulsar_advisor.model.strategy.memory import SplitMemory
 from pulsar_advisor.splitting.bundle_splitter_task import decide, select
-from pulsar_advisor.splitting.limits import BundleFigures, SplitLimits
+from pulsar_advisor.splitting.limits import SplitLimits
 from states import LOWER_HALF, UPPER_HALF, WHOLE, BrokerRow, BundleRow, cluster_state
+from unit.splitting.bundle_figures import figures
 
 TWO_BROKERS = (BrokerRow("a:8080"), BrokerRow("b:8080"))
 HOT = (20_000.0, 20_000.0, 0.0, 0.0)
@@ -171,21 +172,16 @@ def test_a_cluster_without_bundles_is_left_alone():
 def test_the_visiting_order_decides_nothing_but_who_wins_where_the_maximum_binds(bundles, random, count):
     def selected(order: list[int]) -> tuple[set[int], list[int]]:
         rows = [bundles[position] for position in order]
-        number = len(rows)
-        figures = BundleFigures(
-            index=np.array(order, dtype=np.int32),
-            namespace=np.array([row[0] for row in rows], dtype=np.int32),
-            lower=np.zeros(number, dtype=np.int64),
-            upper=np.full(number, 100, dtype=np.int64),
-            topics=np.array([row[1] for row in rows], dtype=np.int64),
-            sessions=np.zeros(number, dtype=np.int64),
-            msg_rate=np.array([row[2] for row in rows], dtype=np.float64),
-            msg_throughput=np.zeros(number),
+        of = figures(
+            [topics for _, topics, _ in rows],
+            index=order,
+            namespace=[namespace for namespace, _, _ in rows],
+            msg_rate=[rate for _, _, rate in rows],
         )
         limits = SplitLimits(1000, 0, 30_000, 1 << 20, namespace_bundles=20)
-        chosen = select(figures, limits, np.full(4, count, dtype=np.int64)).chosen()
-        numbers = np.bincount(figures.namespace[chosen], minlength=4).tolist()
-        return set(figures.index[chosen].tolist()), numbers
+        chosen = select(of, limits, np.full(4, count, dtype=np.int64)).chosen()
+        numbers = np.bincount(of.namespace[chosen], minlength=4).tolist()
+        return set(of.index[chosen].tolist()), numbers
 
     order = list(range(len(bundles)))
     shuffled = order.copy()

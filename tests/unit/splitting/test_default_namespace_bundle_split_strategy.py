@@ -17,9 +17,10 @@ from pulsar_advisor.splitting.default_namespace_bundle_split_strategy import (
     decide,
     run_cycle,
 )
-from pulsar_advisor.splitting.limits import BundleFigures, SplitLimits
+from pulsar_advisor.splitting.limits import SplitLimits
 from pulsar_advisor.splitting.verdicts import SplitOutcome
 from states import QUARTERS, WHOLE, BrokerRow, BundleRow, cluster_state
+from unit.splitting.bundle_figures import figures
 
 LIMITS = SplitLimits(topics=10, sessions=0, msg_rate=100, bandwidth_bytes=1 << 20, namespace_bundles=8)
 
@@ -38,17 +39,6 @@ def cycle(
     upper = np.minimum(lower + (1 << 30), FULL_UPPER_BOUND)
     for row, bound in (upper_bounds or {}).items():
         upper[row] = bound
-    zeros = np.zeros(number)
-    figures = BundleFigures(
-        index=np.arange(number, dtype=np.int32),
-        namespace=np.zeros(number, dtype=np.int32),
-        lower=lower,
-        upper=upper,
-        topics=np.array(topics, dtype=np.int64),
-        sessions=zeros.astype(np.int64),
-        msg_rate=zeros,
-        msg_throughput=zeros,
-    )
     surroundings = {
         "name": lambda row: f"t/ns1/{QUARTERS[row]}",
         "owned": np.ones(number, dtype=np.bool_),
@@ -58,7 +48,7 @@ def cycle(
         **known,
     }
     return run_cycle(
-        figures,
+        figures(topics, lower=lower, upper=upper),
         np.array(hits or [0] * number, dtype=np.int64),
         LIMITS,
         HitRules(threshold, per_cycle),

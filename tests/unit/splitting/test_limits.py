@@ -5,25 +5,9 @@ import pytest
 
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.splitting.limits import REASONS, BundleFigures, SplitLimits, excess, rank_within, sessions_of
+from unit.splitting.bundle_figures import figures
 
 LIMITS = SplitLimits(topics=1000, sessions=500, msg_rate=30_000, bandwidth_bytes=100 << 20, namespace_bundles=128)
-
-
-def figures(topics: int = 10, sessions: int = 0, rate: float = 0.0, throughput: float = 0.0) -> BundleFigures:
-    def one(value: float, dtype: type) -> np.ndarray:
-        return np.array([value], dtype=dtype)
-
-    zero = one(0, np.int64)
-    return BundleFigures(
-        index=one(0, np.int32),
-        namespace=one(0, np.int32),
-        lower=zero,
-        upper=one(100, np.int64),
-        topics=one(topics, np.int64),
-        sessions=one(sessions, np.int64),
-        msg_rate=one(rate, np.float64),
-        msg_throughput=one(throughput, np.float64),
-    )
 
 
 def answer(rows: BundleFigures, limits: SplitLimits = LIMITS) -> tuple[bool, str, float, float]:
@@ -34,10 +18,10 @@ def answer(rows: BundleFigures, limits: SplitLimits = LIMITS) -> tuple[bool, str
 @pytest.mark.parametrize(
     ("rows", "reason"),
     [
-        (figures(topics=1001), "Topics"),
-        (figures(sessions=501), "Sessions"),
-        (figures(rate=30_000.5), "MsgRate"),
-        (figures(throughput=104_857_601), "Bandwidth"),
+        (figures([1001]), "Topics"),
+        (figures([10], sessions=[501]), "Sessions"),
+        (figures([10], msg_rate=[30_000.5]), "MsgRate"),
+        (figures([10], msg_throughput=[104_857_601]), "Bandwidth"),
     ],
 )
 def test_a_bundle_above_a_limit_exceeds_it(rows, reason):
@@ -45,25 +29,25 @@ def test_a_bundle_above_a_limit_exceeds_it(rows, reason):
 
 
 def test_a_bundle_at_its_limits_exceeds_none():
-    assert not answer(figures(1000, 500, 30_000.0, float(100 << 20)))[0]
+    assert not answer(figures([1000], sessions=[500], msg_rate=[30_000], msg_throughput=[100 << 20]))[0]
 
 
 def test_the_first_limit_exceeded_is_named():
-    assert answer(figures(sessions=501, rate=1e9))[1] == "Sessions"
+    assert answer(figures([10], sessions=[501], msg_rate=[1e9]))[1] == "Sessions"
 
 
 def test_below_all_limits_the_nearest_is_named_with_both_sides():
-    assert answer(figures(topics=100, rate=29_000.0)) == (False, "MsgRate", 29_000.0, 30_000.0)
+    assert answer(figures([100], msg_rate=[29_000.0])) == (False, "MsgRate", 29_000.0, 30_000.0)
 
 
 @pytest.mark.parametrize("off", [0, -1])
 def test_sessions_have_no_limit_unless_it_is_positive(off):
     limits = SplitLimits(1000, off, 30_000, 100 << 20, 128)
-    assert answer(figures(sessions=10**6), limits)[:2] == (False, "Topics")
+    assert answer(figures([10], sessions=[10**6]), limits)[:2] == (False, "Topics")
 
 
 def test_a_figure_that_is_no_number_exceeds_nothing():
-    assert answer(figures(rate=float("nan"), throughput=float("nan")))[:2] == (False, "Topics")
+    assert answer(figures([10], msg_rate=[float("nan")], msg_throughput=[float("nan")]))[:2] == (False, "Topics")
 
 
 def test_sessions_are_added_in_32_bits():
