@@ -11,6 +11,7 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.cluster.inputs import EVERY_STEP_READS, INPUTS, Input
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.model.strategy.entry import Strategy
+from pulsar_advisor.model.strategy.memory import SplitMemory
 from pulsar_advisor.placement import registry as placements
 from pulsar_advisor.shedding import registry as shedders
 from pulsar_advisor.shedding.cycle import steady_state
@@ -40,7 +41,7 @@ def place(strategy: Strategy, state: ClusterState, settings: LoadBalancerSetting
 
 
 def split(strategy: Strategy, state: ClusterState, settings: LoadBalancerSettings) -> str:
-    return plain(split_decider(state.load_manager).decide(state, settings)[0].bundles)
+    return plain(split_decider(state.load_manager).decide(state, settings, SplitMemory())[0].bundles)
 
 
 def cut(strategy: Strategy, state: ClusterState, settings: LoadBalancerSettings) -> str:
