@@ -141,7 +141,9 @@ def test_parsing_the_dags_imports_nothing_heavy() -> None:
 def test_the_plugin_loads_nothing_of_a_ledger() -> None:
     """Every task process loads it, those of other people's DAGs too."""
     program = "import sys, advisor_plugin; print(*(name for name in sys.modules if name.startswith('pulsar_advisor.')))"
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", program], cwd=REPOSITORY / "plugins", capture_output=True, text=True, check=True
+    )
     assert "execution" not in ended.stdout.splitlines()[-1]
 
 

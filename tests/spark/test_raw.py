@@ -71,6 +71,14 @@ def test_a_line_that_cannot_be_used_is_kept_apart(
     assert raw.counts == {"brokers.jsonl.zst": (2, 1)}
 
 
+def test_a_topic_has_no_more_partitions_than_could_be_rows(spark: SparkSession, tmp_path: Path) -> None:
+    line = b'{"namespace":"t/n","domain":"persistent","topic":"%s","partitions":%d}'
+    lines = b"".join(line % one + b"\n" for one in ((b"a", 100_000), (b"b", 2**31 - 1)))
+    raw = raw_tables(spark, tmp_path, partitioned_topics=lines)
+    assert [row["topic"] for row in raw["partitioned_topics"].collect()] == ["a"]
+    assert [row["text"] for row in raw.unreadable().collect()] == [(line % (b"b", 2**31 - 1)).decode()]
+
+
 @pytest.mark.parametrize(("line", "said"), PASSING, ids=WRONG[: len(PASSING)])
 def test_a_topic_that_cannot_be_used_is_kept_apart_once_its_surface_was_read(
     spark: SparkSession, tmp_path: Path, line: bytes, said: str | None

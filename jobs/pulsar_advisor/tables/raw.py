@@ -43,10 +43,11 @@ _BOUNDARIES = "bundles: struct<boundaries: array<string>, numBundles: bigint>"
 
 @dataclass(frozen=True)
 class Surface:
-    """The shape of one surface's lines, and their required fields."""
+    """The shape of one surface's lines, their required fields, and the most that some of these can be."""
 
     schema: str
     required: tuple[str, ...]
+    most: Mapping[str, int] = field(default_factory=dict)
 
 
 SURFACES: Final[Mapping[str, Surface]] = {
@@ -119,7 +120,10 @@ SURFACES: Final[Mapping[str, Surface]] = {
     "failure_domains": Surface("domain string, brokers array<string>", ("domain", "brokers")),
     "topic_names": Surface("namespace string, domain string, topic string", ("namespace", "domain", "topic")),
     "partitioned_topics": Surface(
-        "namespace string, domain string, topic string, partitions int", ("namespace", "domain", "topic", "partitions")
+        "namespace string, domain string, topic string, partitions int",
+        ("namespace", "domain", "topic", "partitions"),
+        # Brokers store whatever number a tenant asks for, before they make the partitions; each becomes a row here.
+        {"partitions": 100_000},
     ),
     "segments": Surface(
         "namespace string, scalableTopic string, topic string, loadModifiedAt bigint, "
@@ -382,10 +386,15 @@ def _schema(surface: Surface) -> str:
 def _unusable(surface: Surface, prefix: str, broken: str) -> str:
     """The text of a line of a surface if it is unusable, else null. `prefix` comes before the names of fields.
 
-    For a line that isn't JSON or has other types, the line itself (`broken`); if it lacks a required field, what was
-    parsed.
+    For a line that isn't JSON or has other types, the line itself (`broken`); if it lacks a required field, or has one
+    that can't be, what was parsed.
     """
-    incomplete = " or ".join(f"{prefix}{name} is null" for name in surface.required)
+    incomplete = " or ".join(
+        (
+            *(f"{prefix}{name} is null" for name in surface.required),
+            *(f"{prefix}{name} > {most}" for name, most in surface.most.items()),
+        )
+    )
     found = ", ".join(f"{prefix}{name}" for name in surface.required)
     return f"coalesce({broken}, case when {incomplete} then to_json(struct({found})) end)"
 

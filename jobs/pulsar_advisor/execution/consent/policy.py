@@ -27,7 +27,7 @@ from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import CONFIDENCES, Plan, Step
 from pulsar_advisor.model.text.problems import problems
-from pulsar_advisor.model.text.some_of import count
+from pulsar_advisor.model.text.some_of import count, points
 from pulsar_advisor.planning.plans.consent import needed_consents
 
 POLICY_SCHEMA: Final = "pulsar-advisor/approval-policy/1"
@@ -137,7 +137,8 @@ class Criteria(_Part):
         if before is None or after is None:
             yield "its gain can't be predicted"
         elif before - after < self.min_gain_ratio:
-            yield f"the highest usage falls by {before - after:.1%}, and min_gain_ratio is {self.min_gain_ratio:.1%}"
+            gain, least_gain = points(before - after), points(self.min_gain_ratio)
+            yield f"the highest usage falls by {gain}, and min_gain_ratio is {least_gain}"
         least = CONFIDENCES.index(self.min_confidence)
         unsure = [step.id for step in steps if CONFIDENCES.index(step.confidence) < least]
         if unsure:

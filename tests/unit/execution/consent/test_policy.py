@@ -61,7 +61,7 @@ def gaining(after: float | None) -> Plan:
     [
         (make_plan([unload_step(number) for number in (1, 2, 3)]), "it moves 3 bundles, and max_moves is 2"),
         (make_plan([unload_step(executable=False)]), "it moves 0 bundles, and max_moves is 2"),
-        (gaining(0.76), "the highest usage falls by 4.0%, and min_gain_ratio is 5.0%"),
+        (gaining(0.76), "the highest usage falls by 4.0 points, and min_gain_ratio is 5.0 points"),
         (make_plan([unload_step(namespace="bank/core")]), "namespace bank/core matches none of shop/*"),
     ],
 )
