@@ -19,7 +19,7 @@ from pulsar_advisor.model.java.maps import concurrent_map_order, string_hashes
 from pulsar_advisor.model.load.extensible_load import extensible_load
 from pulsar_advisor.placement.anti_affinity import domains, least_occupied, may_unload
 from pulsar_advisor.placement.filters import fewest_bundles
-from pulsar_advisor.splitting.boundaries import can_split, split_bundles
+from pulsar_advisor.splitting.boundaries import can_split, find_bundle, initial_boundaries, split_bundles
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption, BundleTopics, Quotas
 from pulsar_advisor.splitting.bundle_splitter_task import select as select_modular
 from pulsar_advisor.splitting.default_namespace_bundle_split_strategy import HitRules, Surroundings, run_cycle
@@ -118,16 +118,26 @@ def _halve_repeatedly(case: Json, release: str) -> object:
     return rounds
 
 
+def _initial(case: Json, release: str) -> object:
+    return {"boundaries": _hex(initial_boundaries(case["config"]["numBundles"]))}
+
+
 def _look_up(case: Json, release: str) -> object:
     config, given = case["config"], case["input"]
     if "boundaries" in config:
         boundaries = tuple(int(boundary, 16) for boundary in config["boundaries"])
     else:
-        width = (FULL_UPPER_BOUND + 1) // config["numBundles"]
-        boundaries = (*range(0, width * config["numBundles"], width), FULL_UPPER_BOUND)
+        boundaries = initial_boundaries(config["numBundles"])
     position = int(given["hash"], 16) if "hash" in given else topic_hash(given["topic"])
-    (bundle,) = (format_range(*bounds) for bounds in itertools.pairwise(boundaries) if contains(*bounds, position))
-    return {"hash": position, "hash_hex": f"0x{position:08x}", "bundle": bundle}
+    index = find_bundle(boundaries, position)
+    ranges = list(itertools.pairwise(boundaries))
+    return {
+        "hash": position,
+        "hash_hex": f"0x{position:08x}",
+        "bundle": None if index is None else format_range(*ranges[index]),
+        "lookup": "index out of bounds error in Pulsar's lookup" if index is None else "ok",
+        "range_membership": next(format_range(*bounds) for bounds in ranges if contains(*bounds, position)),
+    }
 
 
 def _crc32(case: Json, release: str) -> object:
@@ -524,6 +534,7 @@ RUNNERS: dict[str, Callable[[Json, str], object]] = {
     "canSplitBundle": _can_split,
     "splitBundles": _split,
     "range_equally_divide applied to every bundle": _halve_repeatedly,
+    "initial equal division": _initial,
     "topic name -> crc32": _look_up,
     "topic hash": _look_up,
     "crc32 of a raw string": _crc32,
