@@ -46,7 +46,8 @@ Store = Annotated[
 class CaptureOptions(BaseModel):
     """What a capture needs to know."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # It is validated with all its parts by this model alone, so theirs can't keep a secret out of a stack trace.
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     admin: AdminConnection | None = None
     """Without it there is no `fresh` view: no settings, and only the load that brokers published in ZooKeeper."""

@@ -84,6 +84,11 @@ def is_authenticated(source: str) -> bool:
     return not source.startswith(UNAUTHENTICATED)
 
 
+def account(name: str, source: str) -> str:
+    """The account behind a name: the name itself where a system vouches for it, else the system user who typed it."""
+    return name if is_authenticated(source) else source.removeprefix(UNAUTHENTICATED)
+
+
 def _looks(name: str) -> frozenset[str]:
     """What a name looks like as it is and in small letters: a capital I is like l, and a small one isn't."""
     visible = "".join(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,20 @@ def test_a_secret_in_the_config_file_is_refused_without_being_shown(config: Path
     with pytest.raises(UsageError, match=r"profile 'broken': admin\.token: secrets are given by reference") as error:
         capture_options(profile=read_profiles(config)["broken"])
     assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"admin_urls": ["http://ops:s3cret@broker:8080"]},
+        {"admin_urls": ["http://broker:8080"], "token": "s3cret"},
+        {"admin_urls": ["http://broker:8080"], "oauth2": {"issuer_url": "https://i.example", "key": "s3cret"}},
+    ],
+)
+def test_no_stack_trace_shows_a_secret_that_was_refused(fields: dict[str, object]) -> None:
+    with pytest.raises(UsageError) as refused:
+        capture_options(admin=fields)
+    assert "s3cret" not in "".join(traceback.format_exception(refused.value))
 
 
 def test_a_single_admin_url_without_brackets_is_answered_with_its_form() -> None:

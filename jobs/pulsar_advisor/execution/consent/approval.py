@@ -15,7 +15,7 @@ from pulsar_advisor.execution.ledger.proposals import proposals_of_plan, record_
 from pulsar_advisor.execution.ledger.rolls import recorded_roll
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.tables import Approval, RunState
-from pulsar_advisor.execution.person import UNAUTHENTICATED, Person, is_authenticated, same_person
+from pulsar_advisor.execution.person import Person, account, is_authenticated, same_person
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.bounds import EXPIRES
 from pulsar_advisor.model.errors import Refused
@@ -230,11 +230,11 @@ def _forbidden(ledger: Ledger, digest: str, approver: str, source: str, policy: 
         return f"{digest} was never proposed: `recommend` proposes what it computes, and pulsar_rebalance a digest"
     if policy.separate_approver and any(same_person(approver, proposal.proposer) for proposal in proposals):
         return f"{approver} proposed {digest}: another person has to approve it"
-    typed_by_one_user = not is_authenticated(source) and any(source == proposal.source for proposal in proposals)
-    if policy.separate_system_user and typed_by_one_user:
-        user = source.removeprefix(UNAUTHENTICATED)
+    user = account(approver, source)
+    others = (one for one in proposals if not (is_authenticated(source) and is_authenticated(one.source)))
+    if policy.separate_system_user and any(same_person(user, account(one.proposer, one.source)) for one in others):
         return (
-            f"the system user {user} proposed {digest}: somebody else has to approve it from an account of their own. "
+            f"the user {user} proposed {digest}: somebody else has to approve it from an account of their own. "
             f"Alone, on a cluster to play with, an approval policy allows it: {' '.join(ALONE)}"
         )
     return None

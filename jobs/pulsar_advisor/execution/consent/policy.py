@@ -177,7 +177,7 @@ class ApprovalPolicy(_Part):
     separate_approver: bool = True
     """The proposer of a plan may not approve it; a plan without a recorded proposer can't be approved."""
     separate_system_user: bool = True
-    """One user of a machine can't propose under one typed name and approve under another."""
+    """One user can't propose under one name and approve under another: neither by typing one, nor once in Airflow."""
     require_authenticated: bool = False
     """An approval counts only if a system, or this policy itself, vouches for the approver."""
     automatic: Criteria | None = None

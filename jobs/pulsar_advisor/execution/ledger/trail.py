@@ -94,9 +94,9 @@ class Trail:
             elif row_hash != written:
                 yield f"{name} is not as event {self._events[name]} left it"
 
-    def unseen(self) -> Iterator[str]:
-        """Rows that events wrote and that were not seen."""
-        for name in self._hashes:
+    def unseen(self, among: Collection[str] | None = None) -> Iterator[str]:
+        """Rows that events wrote and that were not seen: all of them, or those of these names."""
+        for name in self._hashes if among is None else sorted(self._hashes.keys() & among):
             yield f"{name}, which event {self._events[name]} wrote, was removed"
 
 

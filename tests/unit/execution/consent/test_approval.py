@@ -215,9 +215,22 @@ def test_another_spelling_of_the_proposer_can_not_approve(ledger: Ledger, name: 
 
 def test_one_system_user_can_not_propose_and_approve_under_two_names(ledger: Ledger) -> None:
     propose(ledger, PLAN, OPS)
-    with pytest.raises(Refused, match="the system user ops proposed"):
+    with pytest.raises(Refused, match="the user ops proposed"):
         approve(ledger, PLAN, digest=DIGEST, approver=OTHER_OPS, policy=FOUR_EYES)
     approve(ledger, PLAN, digest=DIGEST, approver=ROOT, policy=FOUR_EYES)
+
+
+@pytest.mark.parametrize(
+    ("proposer", "approver"),
+    [(ALICE, Person("bob", "unauthenticated:alice")), (Person("bob", "unauthenticated:alice"), ALICE)],
+    ids=["in Airflow, then at a shell", "at a shell, then in Airflow"],
+)
+def test_one_user_can_not_propose_and_approve_in_airflow_and_at_a_shell(
+    ledger: Ledger, proposer: Person, approver: Person
+) -> None:
+    propose(ledger, PLAN, proposer)
+    with pytest.raises(Refused, match="the user alice proposed"):
+        approve(ledger, PLAN, digest=DIGEST, approver=approver, policy=FOUR_EYES)
 
 
 def test_the_policy_can_let_one_system_user_do_both(ledger: Ledger) -> None:
@@ -225,7 +238,7 @@ def test_the_policy_can_let_one_system_user_do_both(ledger: Ledger) -> None:
     propose(ledger, PLAN, OPS)
     approve(ledger, PLAN, digest=DIGEST, approver=OTHER_OPS, policy=shared)
     assert standing_approval(ledger, PLAN, shared).approver == "oscar"
-    with pytest.raises(Refused, match="the system user ops proposed"):
+    with pytest.raises(Refused, match="the user ops proposed"):
         standing_approval(ledger, PLAN, FOUR_EYES)
 
 
@@ -337,6 +350,7 @@ def test_an_approval_put_in_by_hand_is_none(ledger: Ledger) -> None:
     [
         (("DROP TRIGGER approvals_fixed", "UPDATE approvals SET comment = 'x'"), "approvals/1 is not as event 2 left"),
         (("DROP TRIGGER proposals_fixed", "UPDATE proposals SET proposer = 'x'"), "proposals/1 is not as event 1 left"),
+        (("DROP TRIGGER proposals_no_delete", "DELETE FROM proposals WHERE proposer = 'alice'"), "event 1 wrote, was rem"),
         (("DROP TRIGGER events_fixed", "UPDATE events SET detail = 'x' WHERE id = 2"), r"event 2 \('approved'\) was"),
         (("DROP TRIGGER events_no_delete", "DELETE FROM events WHERE id = 3"), "event 3 is missing"),
     ],
@@ -346,6 +360,7 @@ def test_what_leads_to_an_approval_and_away_from_it_is_proven(
 ) -> None:
     propose(ledger, PLAN, ALICE)
     approve(ledger, PLAN, digest=DIGEST, approver=BOB, policy=FOUR_EYES)
+    propose(ledger, PLAN, Person("carol", "airflow"))
     for _ in range(2):
         record_refusal(ledger, DIGEST, "later")
     assert standing_approval(ledger, PLAN, FOUR_EYES).approver == "bob"
