@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pulsar_advisor.documents.history_day import HistoryDay
 from pulsar_advisor.model.errors import AdvisorError, StorageError
-from pulsar_advisor.storage.claim import remove_file, remove_folder
+from pulsar_advisor.storage.claim import remove_file, remove_folder, require_no_link
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.results import read_document
 from pulsar_advisor.storage.root import RESULT, Root, clusters_in, names_in
@@ -80,11 +80,12 @@ def days_with_files(root: Root) -> list[str]:
 
 def remove_day(root: Root, day: str) -> None:
     """Remove a day: its result first, so that none ever exists in part. Raises `StorageError`, `Held`."""
+    folders = [root.day_folder(table, day) for table in _tables(root) if table != "result"]
+    require_no_link(root, day_path(root, day), *folders)
     with held(day_path(root, day).parent, day, f"day {day} of cluster {root.cluster} is being folded"):
         remove_file(day_path(root, day))
-        for table in _tables(root):
-            if table != "result":
-                remove_folder(root.day_folder(table, day))
+        for folder in folders:
+            remove_folder(folder)
     remove_folder(day_path(root, day).parent)
 
 

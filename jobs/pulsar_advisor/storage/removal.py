@@ -10,7 +10,7 @@ from upath import UPath
 
 from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.storage.claim import remove_file, remove_folder
+from pulsar_advisor.storage.claim import remove_file, remove_folder, require_no_link
 from pulsar_advisor.storage.files import read_file
 from pulsar_advisor.storage.lease import LEASE, is_held
 from pulsar_advisor.storage.root import MANIFEST, PLANS, Root, names_in
@@ -65,13 +65,14 @@ def is_at_work(root: Root, stages: Iterable[str], snapshot: str) -> bool:
 
 def remove_snapshot(root: Root, stages: Iterable[str], snapshot: str, *, is_remainder: bool) -> None:
     """Remove a snapshot from the raw folder and those of these stages; of what is left of one, only the latter."""
-    folder = root.folder("raw", snapshot)
+    folder, made = root.folder("raw", snapshot), [root.folder(stage, snapshot) for stage in stages]
+    require_no_link(root, folder, *made)
     if not is_remainder:
         if not folder.is_symlink():
             remove_file(folder / MANIFEST)
         remove_folder(folder)
-    for stage in stages:
-        remove_folder(root.folder(stage, snapshot))
+    for one in made:
+        remove_folder(one)
 
 
 def has_raw_files(root: Root, snapshot: str) -> bool:
@@ -82,6 +83,7 @@ def has_raw_files(root: Root, snapshot: str) -> bool:
 def remove_raw_files(root: Root, snapshot: str) -> None:
     """Remove what a snapshot was normalized from; its manifest stays, so there is one. Raises `StorageError`."""
     folder = root.folder("raw", snapshot)
+    require_no_link(root, folder)
     for child in (folder / name for name in ([] if folder.is_symlink() else names_in(folder))):
         if child.is_dir():
             remove_folder(child)

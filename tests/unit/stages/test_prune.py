@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Callable, Collection
 from contextlib import closing
@@ -111,6 +112,18 @@ def test_of_a_link_only_the_link_goes(stage: str, root: Root, tmp_path: Path) ->
     before = sorted(elsewhere.rglob("*"))
     assert pruned(root, days=30) == outcome((OLD,))
     assert not folder.is_symlink()
+    assert sorted(elsewhere.rglob("*")) == before
+
+
+@pytest.mark.parametrize("place", ["raw", "raw/cluster=test", "tables/bundles", "planted"])
+def test_nothing_is_removed_behind_a_link(place: str, root: Root, tmp_path_factory: pytest.TempPathFactory) -> None:
+    elsewhere, link = tmp_path_factory.mktemp("precious") / "folder", Path(root.url, place)
+    shutil.copytree(link if link.exists() else Path(root.url, "reports"), elsewhere)
+    shutil.rmtree(link, ignore_errors=True)
+    link.symlink_to(elsewhere)
+    before = sorted(elsewhere.rglob("*"))
+    with pytest.raises(StorageError, match=f"{place} is a link, and nothing that it leads to is removed"):
+        pruned(root, days=30)
     assert sorted(elsewhere.rglob("*")) == before
 
 

@@ -13,7 +13,7 @@ import pytest
 from pulsar_advisor.documents.prune_result import Pruned
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.opening import open_ledger
-from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.snapshots.retention import Lifetimes, Tier, lifetimes, lifetimes_of
 from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.thin import run as thin
@@ -271,3 +271,14 @@ def test_options_are_read_from_a_line() -> None:
 def test_a_line_that_says_something_else_is_refused(line: str) -> None:
     with pytest.raises(UsageError, match="doesn't say what lasts how long"):
         lifetimes_of(line)
+
+
+def test_no_day_is_removed_behind_a_link(root: Root, tmp_path_factory: pytest.TempPathFactory) -> None:
+    elsewhere = tmp_path_factory.mktemp("precious") / "bundles"
+    shutil.copytree(Path(root.url, "history/result"), elsewhere)
+    Path(root.url, "history/planted").symlink_to(elsewhere)
+    before = sorted(elsewhere.rglob("*"))
+    with pytest.raises(StorageError, match="history/planted is a link"):
+        remove_day(root, DAYS[0])
+    assert sorted(elsewhere.rglob("*")) == before
+    assert len(folded_days(root)[0]) == 2

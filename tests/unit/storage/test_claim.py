@@ -111,6 +111,15 @@ def test_a_remainder_that_is_a_link_goes_and_what_it_leads_to_stays(root: Root, 
     assert (elsewhere / "file").read_text() == "stays"
 
 
+def test_a_remainder_behind_a_link_stays(root: Root, tmp_path: Path) -> None:
+    folder = begun(root, "20261121T082900Z", ELSEWHERE, timedelta(days=9))
+    raw, elsewhere = folder.parent.parent, tmp_path / "precious"
+    raw.rename(elsewhere)
+    raw.symlink_to(elsewhere)
+    assert remove_remainders(root) == []
+    assert (folder / "tenants.jsonl.zst").exists()
+
+
 def test_two_captures_in_one_second_get_two_folders(root: Root) -> None:
     with claimed(root, NOW) as first, claimed(root, NOW) as second:
         assert (first.snapshot, second.snapshot) == ("20261121T083000Z", "20261121T083001Z")
