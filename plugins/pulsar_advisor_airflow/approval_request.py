@@ -121,7 +121,7 @@ def _of_a_roll(brokers: Sequence[str], most: object) -> Iterator[str]:
     yield f"- **one approval for the whole roll**: {', '.join(map(code, brokers))}, in this order, the leader last"
     yield (
         "- before each later turn the leader is asked for again, and the plan made anew on fresh figures: it must keep "
-        f"to these brokers, limits and consents, and move no bundle more than {most} times in all"
+        f"to these brokers, limits and consents, and move no bundle more than {text(str(most))} times in all"
     )
     yield (
         "- a drained broker waits until somebody has restarted it and says so; the next turn begins once it is healthy "

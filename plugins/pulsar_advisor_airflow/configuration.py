@@ -194,7 +194,7 @@ def job(stage: str) -> str:
 
 def page_link(*parts: str) -> str:
     """The address of one of our pages, relative to the host of Airflow's web server."""
-    return _address(f"{PAGES_PREFIX}/{'/'.join(parts)}")
+    return _address(f"{PAGES_PREFIX}/{'/'.join(quote(part, safe=':') for part in parts)}")
 
 
 def airflow_link(*parts: str) -> str:

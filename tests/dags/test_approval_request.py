@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from markdown_it import MarkdownIt
 
 from pulsar_advisor.execution.throttle import ApplyThrottle
@@ -9,6 +10,7 @@ from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor_airflow.approval_request import Before, body, subject
+from pulsar_advisor_airflow.configuration import report_link
 from unit.execution.doubles import UPPER, make_plan, unload_step
 from unit.planning.kinds.clusters import cluster, planned
 
@@ -22,11 +24,18 @@ def plan() -> Plan:
     return made.model_copy(update={"cluster": EVIL, "identity": identity, "shedder": EVIL, "snapshot": EVIL})
 
 
-def test_no_name_becomes_markup() -> None:
-    shown = body(plan(), ApplyThrottle(), 4, EVIL, "/reports/x")
+def a_roll() -> Plan:
+    decision = plan().decision.model_copy(update={"figures": {"moves_of_a_bundle": EVIL}})
+    return plan().model_copy(update={"shedder": ROLL, "goal": Goal(ROLL, (EVIL,)), "decision": decision})
+
+
+@pytest.mark.parametrize("evil", [plan(), a_roll()], ids=["plan", "roll"])
+def test_no_name_becomes_markup(evil: Plan) -> None:
+    link = report_link("demo", evil.snapshot)
+    shown = body(evil, ApplyThrottle(), 4, EVIL, link)
     page = MarkdownIt("commonmark", {"html": True}).enable("table").render(shown)
     assert page.count("<tr>") == 2
-    assert page.count("<a ") == page.count('<a href="/reports/x">') == 1
+    assert page.count("<a ") == page.count(f'<a href="{link}">') == 1
     assert not [tag for tag in ("<h1", "<img", "<strong>b<") if tag in page]
     assert not [character for character in "\x1b\u202e" if character in page]
 

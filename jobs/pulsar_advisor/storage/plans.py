@@ -37,15 +37,26 @@ class PlanReference:
     digest: str
 
     def load(self, root: Root) -> Plan:
-        """The plan itself. Raises `Refused` if the file holds a different one."""
-        plan = read_plan(str(root.folder(PLANS, self.snapshot) / self.file))
+        """The plan itself. Raises `Refused` if the file holds a different one, or one of another cluster."""
+        plan = read_plan(str(self._path(root)))
         if (found := digest_of(plan)) != self.digest:
             raise Refused(f"{self.file} of snapshot {self.snapshot} is plan {found}, not {self.digest}")
+        # Whoever may approve plans of this cluster may not for that one, where the ledger would show the approval.
+        if (of := (plan.cluster, plan.snapshot)) != (root.cluster, self.snapshot):
+            raise Refused(
+                f"{found} is a plan of cluster {of[0]!r}, snapshot {of[1]!r}, and lies in the folder of another"
+            )
         return plan
 
     def sealed(self, root: Root) -> Sealed:
         """The plan as it was written. Raises `Refused` if the file holds a different one."""
-        return sealed_before(read_file(root.folder(PLANS, self.snapshot) / self.file, "recommend"), self.digest)
+        return sealed_before(read_file(self._path(root), "recommend"), self.digest)
+
+    def _path(self, root: Root) -> UPath:
+        """Raises `Refused` for the name of no plan file, such as one that leads out of the folder."""
+        if not _PLAN_FILE.fullmatch(self.file) or "/" in self.file:
+            raise Refused(f"{self.file!r} is not the name of a plan's file")
+        return root.folder(PLANS, self.snapshot) / self.file
 
 
 def write_plan(root: Root, plan: Plan) -> PlanReference:

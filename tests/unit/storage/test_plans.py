@@ -89,3 +89,22 @@ def test_a_file_that_holds_another_plan_is_refused(root: Root) -> None:
     (root.folder(PLANS, plan.snapshot) / file).write_bytes(dump_plan(other))
     with pytest.raises(Refused, match="is plan sha256:"):
         reference.load(root)
+
+
+@pytest.mark.parametrize("of", [{"cluster": "other"}, {"snapshot": "20260101T000000Z"}])
+def test_a_plan_of_another_cluster_or_snapshot_is_none_of_this_ones(root: Root, of: dict[str, str]) -> None:
+    plan = make_plan([unload_step()], **of)
+    theirs = (
+        Root(root.url, plan.cluster).folder(PLANS, plan.snapshot) / write_plan(Root(root.url, plan.cluster), plan).file
+    )
+    ours = root.folder(PLANS, make_plan([]).snapshot) / theirs.name
+    ours.parent.mkdir(parents=True, exist_ok=True)
+    ours.write_bytes(theirs.read_bytes())
+    with pytest.raises(Refused, match="lies in the folder of another"):
+        PlanReference(make_plan([]).snapshot, ours.name, digest_of(plan)).load(root)
+
+
+@pytest.mark.parametrize("file", ["/dev/zero", "../snapshot=x/a--0123456789ab.json", "/x/a--0123456789ab.json"])
+def test_no_reference_leads_out_of_the_folder_of_plans(root: Root, file: str) -> None:
+    with pytest.raises(Refused, match="not the name of a plan's file"):
+        PlanReference("20260101T000000Z", file, "sha256:0").load(root)

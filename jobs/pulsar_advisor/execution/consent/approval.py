@@ -108,6 +108,7 @@ def approve(
     if not proposals_of_plan(ledger, digest):
         propose(ledger, plan, approver, not_computed_here)
     if plan.shedder == ROLL:
+        moves_of_a_bundle(plan)  # later turns are held to it
         throttle = replace(throttle, guard=True)
     with ledger.writing() as session:
         return add_approval(
@@ -120,6 +121,14 @@ def approve(
             consents=consents,
             throttle=throttle,
         )
+
+
+def moves_of_a_bundle(roll: Plan) -> int:
+    """How often a roll may move a bundle, by what was approved. Raises `Refused` for one that doesn't say."""
+    most = roll.decision.figures.get("moves_of_a_bundle")
+    if not isinstance(most, int):
+        raise Refused(f"the roll {digest_of(roll)} doesn't say how often it moves a bundle: make it with `roll`")
+    return most
 
 
 def approve_automatically(

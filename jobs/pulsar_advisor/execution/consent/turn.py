@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from pulsar_advisor.execution.consent.approval import standing_approval
+from pulsar_advisor.execution.consent.approval import moves_of_a_bundle, standing_approval
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.approvals import add_approval
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -92,11 +92,10 @@ def _beyond(roll: Plan, plan: Plan, base: Approval, left: Sequence[str], moved: 
 
 
 def _moved_too_often(roll: Plan, plan: Plan, moved: Mapping[str, int]) -> Iterator[str]:
-    most = roll.decision.figures.get("moves_of_a_bundle")
+    most = moves_of_a_bundle(roll)
     times = Counter(moved)
     times.update(step.bundle_name for step in plan.steps if step.executable)
-    often = sorted(step.bundle_name for step in plan.steps if isinstance(most, int) and times[step.bundle_name] > most)
-    if often:
+    if often := sorted(step.bundle_name for step in plan.steps if times[step.bundle_name] > most):
         yield f"{often[0]} would move {times[often[0]]} times, and {most} was approved"
 
 

@@ -350,7 +350,10 @@ def test_an_approval_put_in_by_hand_is_none(ledger: Ledger) -> None:
     [
         (("DROP TRIGGER approvals_fixed", "UPDATE approvals SET comment = 'x'"), "approvals/1 is not as event 2 left"),
         (("DROP TRIGGER proposals_fixed", "UPDATE proposals SET proposer = 'x'"), "proposals/1 is not as event 1 left"),
-        (("DROP TRIGGER proposals_no_delete", "DELETE FROM proposals WHERE proposer = 'alice'"), "event 1 wrote, was rem"),
+        (
+            ("DROP TRIGGER proposals_no_delete", "DELETE FROM proposals WHERE proposer = 'alice'"),
+            "event 1 wrote, was rem",
+        ),
         (("DROP TRIGGER events_fixed", "UPDATE events SET detail = 'x' WHERE id = 2"), r"event 2 \('approved'\) was"),
         (("DROP TRIGGER events_no_delete", "DELETE FROM events WHERE id = 3"), "event 3 is missing"),
     ],

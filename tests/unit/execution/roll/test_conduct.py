@@ -490,6 +490,15 @@ def test_a_bundle_that_would_move_more_often_than_foretold_is_refused(
         go_on_after(roll, B1)
 
 
+@pytest.mark.parametrize("most", [None, "2", 2.0])
+def test_a_roll_that_sets_no_bound_to_the_moves_of_a_bundle_is_not_approved(
+    ledger: Ledger, cluster: FakeCluster, most: object
+) -> None:
+    unbounded = figures(roll_plan(cluster), moves_of_a_bundle=most)
+    with pytest.raises(Refused, match="doesn't say how often it moves a bundle"):
+        approved_roll(ledger, cluster, decision=unbounded.decision)
+
+
 def test_a_plan_that_was_not_computed_here_is_refused(roll: Roll, cluster: FakeCluster, brokers: Brokers) -> None:
     go_on(roll)
     brokers.restart(B1)
