@@ -88,6 +88,8 @@ def _lines(
     yield f"- strategy: {text(plan.title)}, view `{plan.view}`"
     if short := outcome_sentence(foretold_outcome(plan), plan.title):
         yield f"- **{text(short)}**"
+    if plan.what_if:
+        yield f"- **assumes other settings** than the cluster's: {', '.join(code('='.join(one)) for one in plan.what_if.items())}"
     yield from (f"- **mind**: {text(caveat)}" for caveat in plan.decision.caveats)
     yield f"- maximum usage: {percent(before.maximum_ratio)} → {percent(after.maximum_ratio)} (predicted)"
     yield (

@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.plans.goal import ROLL, Goal
-from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.plan import Plan, PlannedSetting
 from pulsar_advisor_airflow.approval_request import Before, body, subject
 from pulsar_advisor_airflow.configuration import report_link
 from unit.execution.doubles import UPPER, make_plan, unload_step
@@ -21,7 +21,9 @@ def plan() -> Plan:
     step = unload_step().model_copy(update={"namespace": EVIL, "reason": EVIL, "source": EVIL, "destination": EVIL})
     made = make_plan([step])
     identity = made.identity.model_copy(update={"cluster_name": EVIL})
-    return made.model_copy(update={"cluster": EVIL, "identity": identity, "shedder": EVIL, "snapshot": EVIL})
+    settings = {EVIL: PlannedSetting(value=EVIL, origin="what-if")}
+    names = {"cluster": EVIL, "identity": identity, "shedder": EVIL, "snapshot": EVIL, "settings": settings}
+    return made.model_copy(update=names)
 
 
 def a_roll() -> Plan:
@@ -53,6 +55,12 @@ def test_who_approves_what_is_left_of_a_plan_is_shown_that_and_the_run_before() 
     assert "| 1 | step-002 |" in shown
     assert "step-001" not in shown
     assert "is sent first" not in shown
+
+
+def test_who_approves_a_plan_is_shown_what_its_proposer_assumed() -> None:
+    assumed = {"loadBalancerCPUResourceWeight": PlannedSetting(value="2", origin="what-if")}
+    shown = body(make_plan([unload_step()], settings=assumed), ApplyThrottle(), 4, "alice", "/reports/x")
+    assert "- **assumes other settings** than the cluster's: `loadBalancerCPUResourceWeight=2`" in shown
 
 
 def test_who_approves_a_plan_is_shown_for_how_long() -> None:

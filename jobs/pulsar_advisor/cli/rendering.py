@@ -47,6 +47,8 @@ def plan_lines(plan: Plan, throttle: ApplyThrottle) -> Iterator[str]:
     if len(steps) > STEPS_SHOWN:
         yield f"  and {len(steps) - STEPS_SHOWN:,} more: see the report"
     yield from plan.decision.caveats
+    if plan.what_if:
+        yield f"assumes other settings than the cluster's: {', '.join(map('='.join, plan.what_if.items()))}"
     yield f"digest: {digest_of(plan)}"
 
 

@@ -42,6 +42,7 @@ _PLAIN: Final = "/ ~:@!$&'()*+,;="
 """What a URL may show of a path as it is; `?` would begin its options, and `%` a character's number."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_PASSWORD = re.compile(r"://[^/]*:[^/]*@")
 _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -53,7 +54,8 @@ class Root:
     cluster: str
 
     def __post_init__(self) -> None:
-        """Refuse a cluster name that can't be part of a path, and a URL that no installed package can open."""
+        """Refuse a cluster name that can't be part of a path, and a URL with a password or that can't be opened."""
+        require_no_password(self.url)
         if not _CLUSTER.fullmatch(self.cluster):
             raise UsageError(
                 f"cluster name '{self.cluster}' can't be part of a path: use letters, digits, dot, dash, underscore"
@@ -179,6 +181,15 @@ class Root:
                 f"{reader().see_snapshots}"
             )
         return snapshot
+
+
+def require_no_password(url: str) -> None:
+    """Raise `UsageError`, which doesn't repeat it, for a URL that holds a password: reports and logs show roots."""
+    if _PASSWORD.search(url):
+        raise UsageError(
+            f"the address of a root or folder holds a password: {url.partition(':')[0]}://…; leave it out, and have "
+            "the storage's own package find it, in its variables or files"
+        )
 
 
 def clusters_in(parent: Path | UPath) -> list[str]:

@@ -66,6 +66,13 @@ def test_a_root_that_is_a_file_is_named(tmp_path: Path) -> None:
         Root(str(tmp_path / "file"), "c").snapshots()
 
 
+@pytest.mark.parametrize("url", ["ftp://ops:s3cret@host/root", "s3://KEY:s3cr@et@bucket", "sftp://:s3cret@host"])
+def test_a_root_with_a_password_is_refused_without_showing_it(url: str) -> None:
+    with pytest.raises(UsageError, match="the address of a root or folder holds a password") as refused:
+        Root(url, "c")
+    assert "s3cr" not in str(refused.value)
+
+
 def test_a_snapshot_of_another_cluster_is_not_found(tmp_path: Path) -> None:
     take_snapshot(Root(str(tmp_path), "one"), "20261121T083000Z")
     with pytest.raises(UsageError, match=r"no cluster 'two' under .*; there are: one"):

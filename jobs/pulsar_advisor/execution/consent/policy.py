@@ -131,6 +131,8 @@ class Criteria(_Part):
             yield "it is a roll, whose later turns are not among its steps"
         if self.kinds is not None and plan.shedder not in self.kinds:
             yield f"it was made by {plan.shedder}, and kinds are {', '.join(self.kinds)}"
+        if plan.what_if:
+            yield f"its figures assume {', '.join(map('='.join, plan.what_if.items()))}"
         for needed in needed_consents(plan):
             yield f"it needs a person's consent: {needed.sentence}"
         before, after = plan.predicted.before.maximum_ratio, plan.predicted.after.maximum_ratio

@@ -19,6 +19,7 @@ from pulsar_advisor.documents.ledger_head import LedgerHead
 from pulsar_advisor.execution.ledger.chain import ChainHead
 from pulsar_advisor.model.errors import AdvisorError, StorageError, UsageError
 from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.root import require_no_password
 
 LOG: Final = "log"
 WEBHOOK: Final = "webhook"
@@ -52,6 +53,7 @@ def _keeper_of(place: str, webhook: Webhook | None) -> Keeper:
         return webhook
     if place.lower().startswith(_ADDRESS) and not place.startswith(_LOCAL):
         return Webhook(place)
+    require_no_password(place)
     try:
         return UPath(place.removeprefix(_LOCAL))
     except (ImportError, ValueError) as error:

@@ -14,6 +14,7 @@ from typing import ClassVar, Final, Literal, NamedTuple, TypedDict
 import msgspec
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
+from pulsar_advisor.model.configuration.settings import WHAT_IF
 from pulsar_advisor.model.errors import Refused, StorageError
 from pulsar_advisor.model.plans.canonical_json import CanonicalizationError, Json, joined, members
 from pulsar_advisor.model.plans.goal import Goal
@@ -229,6 +230,11 @@ class Plan(_Part):
     def executable_steps(self) -> tuple[Step, ...]:
         """The steps that may be sent, in order."""
         return tuple(step for step in self.steps if step.executable)
+
+    @property
+    def what_if(self) -> Mapping[str, str]:
+        """The settings that its proposer assumed in place of the cluster's own, by Pulsar's key."""
+        return {key: setting.value for key, setting in self.settings.items() if setting.origin == WHAT_IF}
 
 
 class Sealed(NamedTuple):

@@ -97,8 +97,6 @@ class Request:
 
         Raises `UsageError` if the plan names strategies, settings or limits that this release doesn't have.
         """
-        from pulsar_advisor.model.configuration.settings import WHAT_IF  # loads pydantic: refusals do without
-
         if unknown := plan.limits.keys() - {each.name for each in fields(Limits)}:
             raise UsageError(f"its limits {', '.join(sorted(unknown))} are not known here")
         is_of_strategies = plan.goal is None and plan.shedder in {entry.name for entry in SHEDDERS}
@@ -107,7 +105,7 @@ class Request:
             placement=plan.placement or ALL,
             goal=plan.goal,
             unload_children=bool(plan.placement),
-            what_if={key: one.value for key, one in plan.settings.items() if one.origin == WHAT_IF},
+            what_if=plan.what_if,
             view=plan.view,
             limits=msgspec.convert(dict(plan.limits), Limits),
             seed=plan.seed,

@@ -8,7 +8,7 @@ import pytest
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy, read_policy
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import ROLL
-from pulsar_advisor.model.plans.plan import Plan, Prediction
+from pulsar_advisor.model.plans.plan import Plan, PlannedSetting, Prediction
 from unit.execution.doubles import B1, UPPER, forecast, make_plan, split_step, unload_step
 
 TEXT = """
@@ -94,6 +94,13 @@ def test_a_policy_says_its_name_who_decided_on_it_and_its_criteria(file: Path) -
 def test_a_plan_that_needs_consent_goes_to_a_person(file: Path) -> None:
     split = make_plan([unload_step(1), split_step(2)])
     assert unmet(file, split) == ["it needs a person's consent: it splits 1 bundle, which can't be undone"]
+
+
+def test_a_plan_that_assumes_other_settings_goes_to_a_person(file: Path) -> None:
+    heavy = {"loadBalancerCPUResourceWeight": PlannedSetting(value="100", origin="what-if")}
+    assert unmet(file, make_plan([unload_step()], settings=heavy)) == [
+        "its figures assume loadBalancerCPUResourceWeight=100"
+    ]
 
 
 def test_a_step_of_low_confidence_goes_to_a_person(file: Path) -> None:

@@ -59,6 +59,12 @@ def test_a_plan_that_makes_things_worse_needs_that_accepted(plan: Plan, because:
     assert needed(plan) == {"worse": because}
 
 
+def test_no_consent_becomes_unnecessary_by_an_assumption() -> None:
+    assumed = {key: one.model_copy(update={"value": "95", "origin": "what-if"}) for key, one in LIMIT_60.items()}
+    plan = predicting({B1: 0.95, B2: 0.2}, {B1: 0.5, B2: 0.9}, settings=assumed)
+    assert "above the overload threshold of 85%" in needed(plan)["worse"]
+
+
 def test_a_broker_that_was_overloaded_before_is_not_lifted_over_the_threshold() -> None:
     assert needed(predicting({B1: 0.95, B2: 0.90}, {B1: 0.94, B2: 0.91})) == {}
 
