@@ -9,3 +9,6 @@ REVOKE ALL ON DATABASE ledger FROM PUBLIC;
 GRANT CONNECT ON DATABASE ledger TO ledger;
 ALTER DEFAULT PRIVILEGES FOR ROLE ledger_owner GRANT SELECT, INSERT, UPDATE ON TABLES TO ledger;
 ALTER DEFAULT PRIVILEGES FOR ROLE ledger_owner GRANT USAGE ON SEQUENCES TO ledger;
+-- In a database from before PostgreSQL 15, everybody may add functions and operators that the owner would then call.
+REVOKE CREATE ON SCHEMA public FROM PUBLIC;
+GRANT CREATE ON SCHEMA public TO ledger_owner;

@@ -89,7 +89,8 @@ def _lines(
     if short := outcome_sentence(foretold_outcome(plan), plan.title):
         yield f"- **{text(short)}**"
     if plan.what_if:
-        yield f"- **assumes other settings** than the cluster's: {', '.join(code('='.join(one)) for one in plan.what_if.items())}"
+        assumed = ", ".join(code("=".join(one)) for one in plan.what_if.items())
+        yield f"- **assumes other settings** than the cluster's: {assumed}"
     yield from (f"- **mind**: {text(caveat)}" for caveat in plan.decision.caveats)
     yield f"- maximum usage: {percent(before.maximum_ratio)} → {percent(after.maximum_ratio)} (predicted)"
     yield (

@@ -242,6 +242,7 @@ def roles(postgresql_url: str) -> Roles:
     ):
         sql = re.sub(pattern, value, sql)
     with create_engine(url).begin() as connection:
+        connection.execute(text("GRANT CREATE ON SCHEMA public TO PUBLIC"))  # as pg_upgrade leaves one of before 15
         connection.execute(text(sql))
     return Roles(*(url.set(username=name).render_as_string() for name in (owner, application)))
 

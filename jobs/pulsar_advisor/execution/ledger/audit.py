@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain as concatenated
@@ -29,7 +28,7 @@ from pulsar_advisor.execution.ledger.tables import (
     VerifiedBroker,
     VerifiedBundle,
 )
-from pulsar_advisor.execution.ledger.trail import EMPTY, Trail, stored_rows
+from pulsar_advisor.execution.ledger.trail import EMPTY, Trail, names_written, stored_rows
 from pulsar_advisor.execution.ledger.triggers import (
     POSTGRESQL_BODY,
     TABLES_SINCE_0005,
@@ -101,16 +100,10 @@ def why_unproven(ledger: Ledger, approval: Approval) -> str | None:
             trail.broken,
             _changed_plans([record]),
             trail.unlike((row.name, row.hash) for row in rows),
-            trail.unseen(_proposed(session, approval.digest)),  # whoever removed their own could approve the plan
+            # Whoever removed their own proposal could approve the plan.
+            trail.unseen(names_written(session, approval.digest, Proposal)),
         )
         return next(found, None)
-
-
-def _proposed(session: Session, digest: str) -> set[str]:
-    """The names of the proposals that the events of a plan have written."""
-    events = session.scalars(select(Event.rows).where(Event.digest == digest))
-    written = concatenated.from_iterable(map(json.loads, events))
-    return {name for name in written if name.startswith(f"{Proposal.__tablename__}/")}
 
 
 def _plans(session: Session) -> Iterator[PlanRecord]:

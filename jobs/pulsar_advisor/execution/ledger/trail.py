@@ -7,6 +7,7 @@ values, and what stays of them is one hash for each row that they wrote.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -43,6 +44,15 @@ def _stored(
     query = select(*(table.__table__.c[column] for column in columns)).where(*where)
     ordered = query.order_by(*inspect(table).primary_key).execution_options(yield_per=_AT_A_TIME)
     return session.connection().execute(ordered).partitions()
+
+
+def names_written(session: Session, digest: str, table: type[Base]) -> set[str]:
+    """The rows of a table that the events of a plan wrote. An event that doesn't say which is in `Trail.broken`."""
+    names = set[str]()
+    for rows in session.scalars(select(Event.rows).where(Event.digest == digest)):
+        with suppress(msgspec.MsgspecError):
+            names.update(_WRITTEN_ROWS.decode(str(rows)))
+    return {name for name in names if name.startswith(f"{table.__tablename__}/")}
 
 
 class Trail:

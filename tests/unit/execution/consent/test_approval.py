@@ -355,6 +355,7 @@ def test_an_approval_put_in_by_hand_is_none(ledger: Ledger) -> None:
             "event 1 wrote, was rem",
         ),
         (("DROP TRIGGER events_fixed", "UPDATE events SET detail = 'x' WHERE id = 2"), r"event 2 \('approved'\) was"),
+        (("DROP TRIGGER events_fixed", "UPDATE events SET rows = 'x' WHERE id = 1"), r"event 1 \('proposed'\) was"),
         (("DROP TRIGGER events_no_delete", "DELETE FROM events WHERE id = 3"), "event 3 is missing"),
     ],
 )
