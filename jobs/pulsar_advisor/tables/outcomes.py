@@ -13,6 +13,7 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.errors import AdvisorError, StorageError
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.planning.proposals.proposal import Answers, Proposal
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.stored import stored_files
 
@@ -64,13 +65,9 @@ def write_outcomes(
                     placement=placement if answers.role in ("placement", "load manager") else None,
                 )
             )
-    folder = root.folder("outcomes", state.snapshot)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / f"{shedder}.parquet").open("wb") as file:
-            pq.write_table(pa.concat_tables([SCHEMA.empty_table(), *tables]), file, compression="zstd")
-    except OSError as error:
-        raise StorageError(f"can't write {folder}: {error.strerror or error}") from error
+    content = pa.BufferOutputStream()
+    pq.write_table(pa.concat_tables([SCHEMA.empty_table(), *tables]), content, compression="zstd")
+    write_file(root.folder("outcomes", state.snapshot) / f"{shedder}.parquet", content.getvalue().to_pybytes())
 
 
 def outcomes_of(root: Root, snapshot: str, shedders: Collection[str]) -> pa.Table:

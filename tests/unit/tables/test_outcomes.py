@@ -1,0 +1,20 @@
+"""A file of answers is new, whatever lies in its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.outcomes import outcomes_of, write_outcomes
+from unit.planning.kinds.clusters import cluster
+
+
+def test_what_a_link_in_the_place_of_answers_leads_to_stays(root: Root, tmp_path: Path) -> None:
+    state, elsewhere = cluster({"a": [10], "b": [10]}), tmp_path / "precious"
+    elsewhere.write_text("stays")
+    place = Path(str(root.folder("outcomes", state.snapshot) / "ThresholdShedder.parquet"))
+    place.parent.mkdir(parents=True)
+    place.symlink_to(elsewhere)
+    write_outcomes(root, state, "ThresholdShedder", [])
+    assert elsewhere.read_text() == "stays"
+    assert outcomes_of(root, state.snapshot, ["ThresholdShedder"]).num_rows == 0
