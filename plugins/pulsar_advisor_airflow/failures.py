@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypedDict
@@ -79,6 +79,11 @@ def root_at(url: str, cluster: str) -> Root:
 
     with as_airflow_errors():
         return Root(url, cluster)
+
+
+def logged(log: Callable[[str], None]) -> Callable[[str], None]:
+    """A function that logs a line in which no name from a plan or a cluster hides, colours or reverses anything."""
+    return lambda line: log(plain(line))
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
 from pulsar_advisor.model.plans.canonical_json import Json
 from pulsar_advisor_airflow.assets import announce, audited_ledger, snapshot_validated
 from pulsar_advisor_airflow.configuration import option
-from pulsar_advisor_airflow.failures import as_airflow_errors, root_at
+from pulsar_advisor_airflow.failures import as_airflow_errors, logged, root_at
 from pulsar_advisor_airflow.metrics import age_measured, measured
 
 if TYPE_CHECKING:
@@ -477,7 +477,7 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
             _await_holder(ledger, plan["digest"])
         for name in sorted(name for name in cluster_names(ledger, cluster) if left_off(ledger, name)):
             connection = PulsarAdminHook(registered(cluster).pulsar_conn_id).options()
-            restore_what_was_left(name, ledger, connection.required_admin, log.warning)
+            restore_what_was_left(name, ledger, connection.required_admin, logged(log.warning))
             if still := left_off(ledger, name):
                 raise AirflowException("; ".join(warning(switch, name) for switch in still))
 

@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from pulsar_advisor.admin.oxia import OxiaConnection
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor_airflow.configuration import OPTIONS, job, option, report_link
-from pulsar_advisor_airflow.failures import as_airflow_errors
+from pulsar_advisor_airflow.failures import as_airflow_errors, logged
 from pulsar_advisor_airflow.hooks.pulsar_admin import ADMIN_FIELDS, OAUTH2, OAUTH2_FIELDS, PulsarAdminHook
 from pulsar_advisor_airflow.hooks.pulsar_metadata_store import (
     OXIA_FIELDS,
@@ -265,6 +265,12 @@ def test_a_connection_that_is_missing_fails_a_task_for_good() -> None:
     missing = "there is no connection 'absent': make one of type pulsar_admin"
     with pytest.raises(AirflowFailException, match=missing), as_airflow_errors():
         PulsarAdminHook("absent").options()
+
+
+def test_a_tasks_log_shows_escapes_for_what_would_hide_in_a_name() -> None:
+    lines: list[str] = []
+    logged(lines.append)("step-001\x1b[2J\n\u202e: confirmed")
+    assert lines == ["step-001\\x1b[2J\\n\\u202e: confirmed"]
 
 
 def test_the_missing_connection_to_a_metadata_store_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

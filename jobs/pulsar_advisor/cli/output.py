@@ -91,9 +91,9 @@ def is_quiet() -> bool:
 
 
 def progress(line: str) -> None:
-    """Write a line of progress, as `log` does, unless that isn't wanted."""
+    """Write one line of progress, as `log` does, unless that isn't wanted; a name can't begin another."""
     if not is_quiet():
-        log(line)
+        log(plain(line))
 
 
 class _Latest(logging.Handler):

@@ -12,8 +12,9 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.model.bounds import next_time
 from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor_airflow.assets import announce
-from pulsar_advisor_airflow.failures import as_airflow_errors, given_plan, is_cleared, is_retried, root_at
+from pulsar_advisor_airflow.failures import as_airflow_errors, given_plan, is_cleared, is_retried, logged, root_at
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, show_links
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.run_limits import PARK_FROM_S
@@ -114,7 +115,8 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
                 trigger=ParkedRunTrigger(self.root, self.cluster, result.run, as_json(result.parking)),
                 method_name=self.go_on.__name__,
             )
-        self.log.info("%s; ledger: %s", result.sentence, result.ledger_head)
+        said = plain(result.sentence)
+        self.log.info("%s; ledger: %s", said, result.ledger_head)
         back = f"to take it back, start pulsar_rebalance with digest {result.digest} and Undo ticked"
         if result.undoable_steps:
             self.log.info(back)
@@ -124,10 +126,10 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         if result.outcome == "partial":
             choices = ["clear this task to continue", *([back] if result.undoable_steps else [])]
             kind = AirflowException if self._killed else AirflowFailException
-            raise kind(f"{result.sentence}; {'; '.join(choices)}")
+            raise kind(f"{said}; {'; '.join(choices)}")
         foretold = goal_outcome(given_plan(self.plan).load(root_at(self.root, self.cluster)))
         if result.goal_outcome in FALLS_SHORT and result.goal_outcome != foretold:
-            raise AirflowFailException(f"{result.sentence}; clear this task to look again")
+            raise AirflowFailException(f"{said}; clear this task to look again")
         announce(context, cluster=self.cluster, digest=result.digest, run=result.run)
         return {name: getattr(result, name) for name in ("digest", "run", "outcome", "ledger_head")}
 
@@ -157,7 +159,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
                     ledger,
                     connection.required_admin,
                     options,
-                    self.log.info,
+                    logged(self.log.info),
                     interruption=lambda: self._killed,
                 )
             except Refused as refused:

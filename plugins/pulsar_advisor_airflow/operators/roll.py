@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor_airflow.configuration import option
-from pulsar_advisor_airflow.failures import as_airflow_errors, given_plan, root_at
+from pulsar_advisor_airflow.failures import as_airflow_errors, given_plan, logged, root_at
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, RollLink, show_links
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.run_limits import STAGE_TIMEOUT
@@ -104,13 +105,13 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
             status = status_of(ledger, plan)
         if status.restart is not None:
             said = f"{status.restart} is drained: restart it, then say so"
-            self.log.info(said)
+            logged(self.log.info)(said)
             Call("roll.waiting", said, broker=status.restart, digest=status.digest)(context)
         if status.ended is None:
             trigger = RollTrigger(self.root, self.cluster, status.digest, at_least_s, self._called_about)
             self.defer(trigger=trigger, method_name=self.go_on.__name__)
         if status.ended != ALL_RESTARTED:
-            raise AirflowFailException(f"the roll is over: {status.ended}")
+            raise AirflowFailException(plain(f"the roll is over: {status.ended}"))
         return {"digest": status.digest, "moves": status.moves, "ledger_head": status.ledger_head}
 
     def _carry_on(self, ledger: Ledger, root: Root, plan: Plan, context: Context) -> float:
@@ -135,13 +136,13 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
             PulsarAdminHook(self.pulsar_conn_id, self.zookeeper_conn_id).options(),
             approval_policy(self.cluster),
             turn,
-            self.log.info,
+            logged(self.log.info),
             lambda: self._killed,
         ) as roll:
             try:
                 result = go_on(roll, BACK_WITHIN_S)
             except NotBackYet as not_yet:
-                self.log.info(str(not_yet))
+                logged(self.log.info)(str(not_yet))
                 self._call_if_late(roll, str(not_yet), context)
                 return LOOK_AGAIN_S
             except Refused as refused:
@@ -152,7 +153,7 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
                 why = f"{result.sentence}; clear this task to continue"
             recorded = roll.look().recorded
         if recorded.ended is None and recorded.pause is None:
-            raise (AirflowException if self._killed else AirflowFailException)(why)
+            raise (AirflowException if self._killed else AirflowFailException)(plain(why))
         return LOOK_AGAIN_S
 
     def _call_if_late(self, roll: Roll, why: str, context: Context) -> None:

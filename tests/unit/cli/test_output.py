@@ -42,6 +42,12 @@ def test_a_stage_says_how_long_it_took_and_if_asked_what_it_did(capsys: pytest.C
     assert not is_quiet()
 
 
+def test_a_name_in_progress_begins_no_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    listen([])
+    progress("step-001\napproved by alice: confirmed")
+    assert capsys.readouterr().err == "step-001\\napproved by alice: confirmed\n"
+
+
 @pytest.mark.parametrize("option", ["-q", "--quiet"])
 def test_who_wants_quiet_still_hears_of_trouble(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, option) == "warning: the disk is full\n"
