@@ -73,7 +73,7 @@ def remove_remainders(root: Root) -> list[str]:
     removed = []
     try:
         folders = [child for child in parent.iterdir() if child.name.startswith("snapshot=")] if parent.is_dir() else []
-        for folder in folders if _link_to(root, parent / MANIFEST) is None else ():
+        for folder in folders if link_to(root, parent / MANIFEST) is None else ():
             if not (folder / MANIFEST).exists() and not _is_being_written(folder):
                 remove_folder(folder)
                 removed.append(folder.name.removeprefix("snapshot="))
@@ -84,13 +84,13 @@ def remove_remainders(root: Root) -> list[str]:
 
 def require_no_link(root: Root, *folders: UPath) -> None:
     """Raise `StorageError` if a link leads from the root to some of its folders: what is elsewhere isn't removed."""
-    for link in filter(None, (_link_to(root, folder) for folder in folders)):
+    for link in filter(None, (link_to(root, folder) for folder in folders)):
         raise StorageError(
             f"{link} is a link, and nothing that it leads to is removed: put the folder itself in its place"
         )
 
 
-def _link_to(root: Root, folder: UPath) -> UPath | None:
+def link_to(root: Root, folder: UPath) -> UPath | None:
     """The first link between a root and one of its folders, which may itself be one; None without any."""
     inside = [one for one in folder.parents if one.is_relative_to(root.path) and one != root.path]
     return next((one for one in inside if one.is_symlink()), None) if is_local(folder) else None

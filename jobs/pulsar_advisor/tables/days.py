@@ -17,6 +17,7 @@ from upath import UPath
 
 from pulsar_advisor.documents.history_day import FoldedTable, HistoryDay
 from pulsar_advisor.model.errors import AdvisorError, StorageError
+from pulsar_advisor.storage.claim import link_to
 from pulsar_advisor.storage.files import sha256_hex, sha256_of_file, write_file
 from pulsar_advisor.storage.history import day_if_any, day_path
 from pulsar_advisor.storage.root import Root
@@ -40,7 +41,7 @@ def write_day(
     written = result(files)
     write_file(day_path(root, day), written.content())
     for name, file in files.items():
-        _remove_others(root.day_folder(name, day), file.file)
+        _remove_others(root, root.day_folder(name, day), file.file)
     return written
 
 
@@ -100,7 +101,7 @@ def remove_parts(root: Root, day: str) -> None:
     """Remove all parts of a day that has been written, if there are any. Raises `StorageError`."""
     folder = root.day_folder(_PARTS, day)
     if folder.is_dir():
-        _remove_others(folder, "")
+        _remove_others(root, folder, "")
         with suppress(OSError):  # an object store has no empty folders
             folder.rmdir()
 
@@ -155,10 +156,11 @@ def _write(folder: UPath, rows: pa.Table) -> FoldedTable:
     return FoldedTable(file=name, rows=len(rows), bytes=len(written), sha256=sha256)
 
 
-def _remove_others(folder: UPath, kept: str) -> None:
+def _remove_others(root: Root, folder: UPath, kept: str) -> None:
     """Remove the other files of a folder; where a link leads to, none is ours."""
+    is_ours = not folder.is_symlink() and link_to(root, folder) is None
     try:
-        for file in [] if folder.is_symlink() else folder.iterdir():
+        for file in folder.iterdir() if is_ours else []:
             if file.name != kept:
                 file.unlink(missing_ok=True)
     except OSError as error:

@@ -12,6 +12,7 @@ from upath import UPath
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.simulation.scores import cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import Simulation
+from pulsar_advisor.storage.claim import link_to, require_no_link
 from pulsar_advisor.storage.files import refused_by_storage
 from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.parquet import write_table
@@ -66,8 +67,10 @@ def scores_of_part(root: Root, snapshot: str, part: str) -> list[Row] | None:
 
 def remove_simulations(root: Root, snapshot: str) -> None:
     """Remove the simulations of a snapshot, their result first. Raises `StorageError`."""
+    result = root.folder(f"{FOLDER}/result", snapshot) / RESULT
+    require_no_link(root, result)
     try:
-        (root.folder(f"{FOLDER}/result", snapshot) / RESULT).unlink(missing_ok=True)
+        result.unlink(missing_ok=True)
     except OSError as error:
         raise refused_by_storage(error) from error
     remove_other_parts(root, snapshot, ())
@@ -75,9 +78,11 @@ def remove_simulations(root: Root, snapshot: str) -> None:
 
 def remove_other_parts(root: Root, snapshot: str, parts: Collection[str]) -> None:
     """Remove the files of simulations of a snapshot other than these; no link is followed. Raises `StorageError`."""
+    folders = [_folder(root, snapshot, table) for table in SIMULATIONS]
+    ours = [one for one in folders if one.is_dir() and not one.is_symlink() and link_to(root, one) is None]
     try:
-        for folder in (_folder(root, snapshot, table) for table in SIMULATIONS):
-            for file in list(folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []:
+        for folder in ours:
+            for file in list(folder.iterdir()):
                 if file.name not in parts:
                     file.unlink(missing_ok=True)
     except OSError as error:

@@ -26,16 +26,18 @@ def test_a_day_folded_again_meanwhile_is_read_as_it_is_now(tmp_path: Path) -> No
     assert tables["events"]["t"].to_pylist() == [1, 2]
 
 
-def test_folding_again_removes_nothing_that_a_link_leads_to(tmp_path: Path) -> None:
+@pytest.mark.parametrize("levels_up", [0, 1, 2])
+def test_folding_again_removes_nothing_that_a_link_leads_to(levels_up: int, tmp_path: Path) -> None:
     root = snapshot(tmp_path, NOON)
     fold(root, DAY)
-    folder, elsewhere = Path(str(root.day_folder("events", DAY))), tmp_path / "precious"
-    folder.rename(elsewhere)
-    folder.symlink_to(elsewhere)
-    (elsewhere / "file").write_text("stays")
+    folder = Path(str(root.day_folder("events", DAY)))
+    (folder / "file").write_text("stays")
+    link = [folder, *folder.parents][levels_up]
+    link.rename(tmp_path / "precious")
+    link.symlink_to(tmp_path / "precious")
     snapshot(tmp_path, EVENING, "b:8080")
     fold(root, DAY)
-    assert (elsewhere / "file").read_text() == "stays"
+    assert (folder / "file").read_text() == "stays"
 
 
 def test_a_moment_is_found_by_its_snapshot_in_a_day_folded_again(tmp_path: Path) -> None:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.simulations import FOLDER, SCORES, remove_simulations
 
 SNAPSHOT = "20261121T083000Z"
 
 
-def test_nothing_that_a_link_leads_to_is_removed(root: Root, tmp_path: Path) -> None:
-    folder, elsewhere = Path(str(root.folder(f"{FOLDER}/{SCORES}", SNAPSHOT))), tmp_path / "precious"
-    elsewhere.mkdir()
-    (elsewhere / "file").write_text("stays")
-    folder.parent.mkdir(parents=True)
-    folder.symlink_to(elsewhere)
+@pytest.mark.parametrize("levels_up", [0, 1, 2])
+def test_nothing_that_a_link_leads_to_is_removed(levels_up: int, root: Root, tmp_path: Path) -> None:
+    folder = Path(str(root.folder(f"{FOLDER}/{SCORES}", SNAPSHOT)))
+    folder.mkdir(parents=True)
+    (folder / "file").write_text("stays")
+    link = [folder, *folder.parents][levels_up]
+    link.rename(tmp_path / "precious")
+    link.symlink_to(tmp_path / "precious")
     remove_simulations(root, SNAPSHOT)
-    assert (elsewhere / "file").read_text() == "stays"
+    assert (folder / "file").read_text() == "stays"
