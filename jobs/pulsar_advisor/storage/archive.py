@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, BinaryIO, Final, cast
+from uuid import uuid4
 
 import zstandard
 from upath import UPath
@@ -63,9 +64,9 @@ def export_snapshot(root: Root, snapshot: str, file: Path) -> None:
         raise UsageError(f"{file} already exists: choose another name, or remove it")
     manifest = read_file(folder / MANIFEST, "capture")
     listed = _listed_files(_checked_manifest(manifest, str(folder)), str(folder))
-    partial = file.with_name(f".{file.name}.partial")
+    partial = file.with_name(f".{file.name}.{uuid4().hex}.partial")  # a name known before could be another's link
     try:
-        with tarfile.open(partial, "w", format=tarfile.PAX_FORMAT) as archive:
+        with tarfile.open(partial, "x", format=tarfile.PAX_FORMAT) as archive:
             _add(archive, MANIFEST, manifest)
             for path, entry in sorted(listed.items()):
                 if not (folder / path).exists():

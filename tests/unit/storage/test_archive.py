@@ -107,6 +107,13 @@ def test_an_existing_file_is_not_overwritten(captured: Root, tmp_path: Path) -> 
         export_snapshot(captured, SNAPSHOT, tmp_path / "mine.tar")
 
 
+def test_a_link_that_waits_for_the_export_is_not_followed(captured: Root, tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("stays")
+    (tmp_path / ".snapshot.tar.partial").symlink_to(tmp_path / "precious")
+    export_snapshot(captured, SNAPSHOT, tmp_path / "snapshot.tar")
+    assert (tmp_path / "precious").read_text() == "stays"
+
+
 def test_a_damaged_snapshot_is_not_exported(captured: Root, tmp_path: Path) -> None:
     (captured.folder("raw", SNAPSHOT) / "tenants.jsonl.zst").write_bytes(b"damaged")
     with pytest.raises(StorageError, match=r"tenants\.jsonl\.zst is not what was captured"):
