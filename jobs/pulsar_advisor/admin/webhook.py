@@ -51,7 +51,8 @@ _NEVER: Final = tuple(
             *("169.254.0.0/16", "fe80::/10"),  # link-local: metadata services of most clouds
             *("100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32", "fd00:ec2::/32", "fd20:ce::254/128"),
             *("0.0.0.0/8", "::/128", "224.0.0.0/4", "ff00::/8", "240.0.0.0/4"),  # no host, or many
-            *("2001::/32", "2002::/16"),  # Teredo and 6to4: any IPv4 address may be behind them
+            # Teredo, 6to4 and a network's own NAT64 (RFC 8215): any IPv4 address may be behind them.
+            *("2001::/32", "2002::/16", "64:ff9b:1::/48"),
         ),
     )
 )
