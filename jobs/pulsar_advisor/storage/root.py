@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
 from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.model.text.folder_address import require_no_password
 from pulsar_advisor.model.text.nearest import nearest
 from pulsar_advisor.model.text.reader import reader
 
@@ -42,7 +43,6 @@ _PLAIN: Final = "/ ~:@!$&'()*+,;="
 """What a URL may show of a path as it is; `?` would begin its options, and `%` a character's number."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_PASSWORD = re.compile(r"://[^/]*:[^/]*@")
 _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -181,15 +181,6 @@ class Root:
                 f"{reader().see_snapshots}"
             )
         return snapshot
-
-
-def require_no_password(url: str) -> None:
-    """Raise `UsageError`, which doesn't repeat it, for a URL that holds a password: reports and logs show roots."""
-    if _PASSWORD.search(url):
-        raise UsageError(
-            f"the address of a root or folder holds a password: {url.partition(':')[0]}://…; leave it out, and have "
-            "the storage's own package find it, in its variables or files"
-        )
 
 
 def clusters_in(parent: Path | UPath) -> list[str]:

@@ -18,8 +18,8 @@ from pulsar_advisor.admin.webhook import Webhook
 from pulsar_advisor.documents.ledger_head import LedgerHead
 from pulsar_advisor.execution.ledger.chain import ChainHead
 from pulsar_advisor.model.errors import AdvisorError, StorageError, UsageError
+from pulsar_advisor.model.text.folder_address import require_no_password
 from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.storage.root import require_no_password
 
 LOG: Final = "log"
 WEBHOOK: Final = "webhook"
