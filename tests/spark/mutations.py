@@ -1164,6 +1164,17 @@ def boundary_twice(capture: Capture) -> str:
     return namespace
 
 
+@corruption(SYNTHETIC, "namespaces.boundaries_ascend")
+def one_boundary_and_no_range(capture: Capture) -> str:
+    namespace = capture.namespace()
+    for boundaries in capture.boundaries(namespace):
+        del boundaries[1:]
+    for line in (*capture.lines("namespaces"), *capture.lines("local_policies")):
+        if line["namespace"] == namespace:
+            line["document"]["bundles"]["numBundles"] = 0
+    return namespace
+
+
 @corruption(SYNTHETIC, "namespaces.boundaries_readable")
 def boundary_that_is_no_number(capture: Capture) -> str:
     namespace = capture.namespace()

@@ -194,6 +194,19 @@ def test_a_node_without_its_number_of_samples_counts_as_full(spark: SparkSession
     assert row["short_term_msg_rate_in_per_s"] == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize(("number", "maximum"), [(-10, 1), (2**63 - 1, 10)], ids=["none", "full"])
+def test_a_number_of_samples_that_can_not_be_counts_as_the_nearest(
+    number: int, maximum: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    raw = cluster(hot=200, warm=310, cold=310)
+    for line in raw.lines["bundle_data"]:
+        line["document"]["shortTermData"]["numSamples"] = number
+    row = tables(spark, tmp_path, raw)
+    assert row["short_term_samples"] == maximum
+    expected = after(stored(raw, "shortTermData"), maximum, reported(raw))
+    assert row["short_term_msg_rate_in_per_s"] == pytest.approx(expected, rel=1e-12)
+
+
 @pytest.mark.full
 def test_both_views_have_the_leaders_averages(spark: SparkSession, tmp_path: Path) -> None:
     raw = cluster(hot=200, warm=100, cold=50)

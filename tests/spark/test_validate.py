@@ -28,6 +28,7 @@ from pulsar_advisor.tables.settings_inputs import settings_inputs
 from pulsar_advisor.tables.snapshot_frames import SnapshotFrames
 from pulsar_advisor.tables.state import cluster_state
 from snapshots import RawSnapshot, skewed_modular_cluster
+from spark.mutations import EXTENSIBLE, clean_capture
 
 pytestmark = pytest.mark.spark
 
@@ -154,6 +155,46 @@ def test_the_result_is_json_with_finite_numbers_only(damaged: tuple[Root, str, R
 
 
 @pytest.mark.full
+def test_whole_numbers_at_the_ends_of_64_bits_are_judged(spark: SparkSession, tmp_path: Path) -> None:
+    raw = skewed_modular_cluster()
+    least, greatest = -(2**63), 2**63 - 1
+    raw.broker_report(FIRST)["lastUpdate"] = least
+    raw.broker_report(SECOND)["startTimestamp"] = least
+    for stats in raw.broker_report(THIRD)["lastStats"].values():
+        stats["topics"] = stats["producerCount"] = greatest
+    for line in (*raw.lines["namespaces"], *raw.lines["local_policies"]):
+        line["document"]["bundles"]["numBundles"] = least
+    for line in raw.lines["load_reports"]:
+        if line["source"] == "zookeeper":
+            line["modifiedAt"], line["version"] = least, greatest
+    _, _, result = judged(spark, tmp_path, raw)
+    failed = failing(result)
+    assert {check: one.concerned for check, one in failed.items() if check.startswith("brokers.")} == {
+        "brokers.report_age": (FIRST,),
+        "brokers.counts_add_up": (THIRD,),
+    }
+    assert {"bundles.counts", "namespaces.boundaries_counted"} < failed.keys()
+    assert [one.error for one in failed.values() if one.error] == []
+
+
+def test_counts_of_topics_whose_sum_exceeds_64_bits_are_judged(spark: SparkSession, tmp_path: Path) -> None:
+    raw = clean_capture(EXTENSIBLE).raw
+    for name, lines in raw.lines.items():
+        for line in lines if name.startswith("topic_stats/") else ():
+            line["stats"]["producerCount"] = 2**63 - 1
+    _, _, result = judged(spark, tmp_path, raw)
+    assert failing(result).keys() == {"bundles.counts", "topics.counts"}
+
+
+def test_totals_without_any_bundle_do_not_add_up(spark: SparkSession, tmp_path: Path) -> None:
+    raw = skewed_modular_cluster()
+    raw.broker_report(FIRST)["lastStats"] = None
+    _, _, result = judged(spark, tmp_path, raw)
+    rates = ("msg_rate_in", "msg_rate_out", "msg_throughput_in", "msg_throughput_out")
+    totals = {check: one.concerned for check, one in failing(result).items() if check.startswith("brokers.")}
+    assert totals == dict.fromkeys(("brokers.counts_add_up", *(f"brokers.{rate}_adds_up" for rate in rates)), (FIRST,))
+
+
 def test_brokers_in_migration_stop_the_line(spark: SparkSession, tmp_path: Path) -> None:
     raw = skewed_modular_cluster()
     extensible = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"

@@ -33,6 +33,7 @@ def of_zookeeper_alone() -> RawSnapshot:
         for surface, of_surface in whole.lines.items()
         if not surface.startswith("topic_stats")
     }
+    lines["settings"] = [{"origin": "dynamic", "broker": None, "values": {"loadBalancerSheddingEnabled": "true"}}]
     missing = [
         {"surface": surface, "broker": None, "namespace": None, "reason": REASON} for surface in TOLD_BY_BROKERS_ONLY
     ]

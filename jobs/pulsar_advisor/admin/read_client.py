@@ -41,6 +41,8 @@ SCALABLE_TOPICS_SINCE: Final = (5, 0)
 
 _RELEASE = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6}){1,3}[0-9A-Za-z.+_-]{0,64}")
 _QUOTED = re.compile(r"'[^']*'")
+_LONGEST_KEY: Final = 200
+"""Characters of a document's key in a message."""
 
 
 class UnreadableAnswer(ClusterUnreachable):
@@ -48,6 +50,7 @@ class UnreadableAnswer(ClusterUnreachable):
 
     def __init__(self, url: str, error: str, body: bytes | bytearray) -> None:
         super().__init__(f"{url}: can't decode the response of {len(body)} bytes: {error}")
+        self.url = url
         self.error = error
         self.size = len(body)
         self.sha256 = hashlib.sha256(body).hexdigest()
@@ -86,10 +89,11 @@ def decode_once(document: Document, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def _refuse_twice(members: list[tuple[str, object]]) -> None:
-    names = [name for name, _ in members]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice} is there twice")
+    seen: set[str] = set()
+    for name, _ in members:
+        if name in seen:
+            raise ValueError(f"the key {name[:_LONGEST_KEY]} is there twice")
+        seen.add(name)
 
 
 def unreadable(document: Document, error: Exception) -> UnreadableAnswer:
@@ -185,7 +189,7 @@ class ReadClient:
         """Release of a broker, and the offset of its clock from ours, if the response has a `Date`."""
         answer = self._get("/admin/v2/brokers/version", broker)
         release = answer.text.strip().strip('"')
-        if not _RELEASE.fullmatch(release):
+        if not is_release(release):
             raise UnreadableAnswer(answer.url, "expected a release such as 4.0.8", answer.body)
         return release, answer.clock
 
@@ -340,6 +344,11 @@ class ReadClient:
             raise
         observe(answer.status, len(answer.body))
         return self._require(answer, *accepted)
+
+
+def is_release(text: str) -> bool:
+    """Whether a broker's text is a release, such as `4.0.8` or `5.0.0-M1`."""
+    return _RELEASE.fullmatch(text) is not None
 
 
 def _unobserved(_status: int, _size: int) -> None:

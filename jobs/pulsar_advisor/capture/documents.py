@@ -12,17 +12,18 @@ Source: Pulsar `LocalBrokerData`, `LoadReport`, `NamespaceBundleStats`, `TopicSt
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from pulsar_advisor.admin.read_client import Document, decode
 from pulsar_advisor.admin.web_address import broker_at
 
 # Jackson writes a non-finite number as quoted text.
 Number = float | Literal["NaN", "Infinity", "-Infinity"] | None | UnsetType
-Count = int | None | UnsetType
+# Java's `long`: Spark would take the whole line of a greater number for unreadable.
+Count = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None | UnsetType
 Text = str | None | UnsetType
 Flag = bool | None | UnsetType
 Names = list[str] | None | UnsetType

@@ -13,6 +13,7 @@ from pulsar_advisor.admin.read_client import Observer, UnreadableAnswer
 from pulsar_advisor.admin.transport import ErrorAnswer, NoAnswer
 from pulsar_advisor.documents.manifest import NOT_AVAILABLE, Failure, Missing, Read
 from pulsar_advisor.model.errors import ClusterUnreachable
+from pulsar_advisor.model.text.plain_text import plain
 
 CLUSTER: Final = "cluster"
 """Target of reads that any broker answers."""
@@ -109,8 +110,9 @@ class Journal:
         self.miss(surface, f"{NOT_AVAILABLE} {where}")
 
     def fail(self, surface: str, broker: str | None, error: UnreadableAnswer) -> None:
-        """Note a document that arrived but can't be decoded."""
-        self.note(Failure(surface=surface, broker=broker, error=error.error, size=error.size, sha256=error.sha256))
+        """Note a document that arrived but can't be decoded, by its address."""
+        what = f"{plain(error.url)}: {error.error}"
+        self.note(Failure(surface=surface, broker=broker, error=what, size=error.size, sha256=error.sha256))
 
     def note(self, failure: Failure) -> None:
         """The same, of one that arrived earlier."""

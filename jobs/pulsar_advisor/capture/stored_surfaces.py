@@ -9,7 +9,7 @@ from urllib.parse import unquote_plus
 import msgspec
 
 from pulsar_advisor.admin.metadata_store import MetadataReader
-from pulsar_advisor.admin.read_client import decode
+from pulsar_advisor.admin.read_client import decode, is_release
 from pulsar_advisor.capture.documents import (
     BROKER_TIME_AVERAGE,
     BUNDLE_DATA,
@@ -25,9 +25,17 @@ from pulsar_advisor.capture.segments import SURFACE as SEGMENTS
 from pulsar_advisor.capture.segments import stored_segments
 from pulsar_advisor.capture.service_unit_state import SERVICE_UNIT_STATE
 from pulsar_advisor.capture.session import Session
-from pulsar_advisor.capture.surfaces import BrokerFacts, Line, load_manager_kind, miss_topics_if_old, settings_line
+from pulsar_advisor.capture.surfaces import (
+    DOMAINS,
+    BrokerFacts,
+    Line,
+    load_manager_kind,
+    miss_topics_if_old,
+    settings_line,
+)
 from pulsar_advisor.capture.system_topics import STATES
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
+from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import some_of
 
 _OF_THE_STORE_ONLY: Final = ("local_policies", "bundle_data", "broker_time_averages", "resource_quotas")
@@ -36,6 +44,7 @@ _OF_MODULAR_ONLY: Final = ("bundle_data", "broker_time_averages")
 """The other load managers keep no averages at all."""
 
 _LINES_AT_A_TIME = 10_000
+_LONGEST_QUOTE: Final = 100
 
 
 def read_store(session: Session, metadata: MetadataReader) -> None:
@@ -179,8 +188,11 @@ def read_metadata(session: Session, metadata: MetadataReader) -> BrokerFacts:
             facts.load_manager_classes[broker] = class_name
             if (kind := load_manager_kind(report.loadReportType or None, class_name)) is not None:
                 facts.load_managers[broker] = kind
-            if release := report.brokerVersionString or report.brokerVersion:
+            release = report.brokerVersionString or report.brokerVersion
+            if release and is_release(release):
                 facts.releases[broker] = release
+            elif release:
+                session.journal.miss("brokers", f"its node names the release {plain(release[:_LONGEST_QUOTE])}", broker)
     _read_configuration(session, metadata)
     read_store(session, metadata)
     return facts
@@ -191,9 +203,10 @@ def miss_what_brokers_tell(session: Session, load_manager: LoadManagerKind, meta
     unknown = dict(_FROM_BROKERS_ONLY)
     if load_manager == "extensible":
         unknown |= _FROM_EXTENSIBLE_BROKERS_ONLY
-        if metadata.children("/service_unit_state"):
-            read_service_unit_states(session, metadata)
-            del unknown[STATES]
+        with session.journal.attempt(STATES):
+            if metadata.children("/service_unit_state"):
+                read_service_unit_states(session, metadata)
+                del unknown[STATES]
     for surface, consequence in unknown.items():
         session.journal.miss(surface, f"only brokers report it, and no admin URL was given: {consequence}")
 
@@ -231,7 +244,10 @@ def _read_configuration(session: Session, metadata: MetadataReader) -> None:
     def partitioned_topics() -> Iterator[Line]:
         nodes = metadata.partitioned_topics()
         for name, _, topics in session.decoded("partitioned_topics", nodes, _PARTITIONED_TOPIC):
-            namespace, domain, topic = name.rsplit("/", 2)
+            folder, _, topic = name.rpartition("/")
+            namespace, _, domain = folder.rpartition("/")
+            if domain not in DOMAINS or "/" not in namespace:
+                continue  # a folder without topics
             yield {
                 "namespace": namespace,
                 "domain": domain,

@@ -260,7 +260,7 @@ def _can_migrate(facts: BrokerFacts) -> bool:
     return max(map(release_number, facts.releases.values()), default=()) >= MIGRATES_SINCE
 
 
-_DOMAINS: tuple[Domain, ...] = ("persistent", "non-persistent")
+DOMAINS: Final[tuple[Domain, ...]] = ("persistent", "non-persistent")
 
 
 def miss_topics_if_old(session: Session, namespace: str) -> bool:
@@ -335,7 +335,7 @@ def read_namespaces(session: Session) -> list[str]:
             "partitioned_topics",
             [
                 {"namespace": namespace, "domain": domain, "topic": topic, "partitions": partitions}
-                for domain in _DOMAINS
+                for domain in DOMAINS
                 for topic in client.partitioned_topics(namespace, domain)
                 if (partitions := client.partitions(topic)) is not None
             ],

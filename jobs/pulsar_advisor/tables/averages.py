@@ -21,6 +21,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from pulsar_advisor.model.cluster.cluster_state import HIGHEST_FIGURE
 from pulsar_advisor.model.load.averages import LONG_TERM_MAX_SAMPLES, MAX_SAMPLES
 from pulsar_advisor.tables.frames import few_rows
 from pulsar_advisor.tables.raw import RawTables
@@ -128,7 +129,7 @@ def _reports(raw: RawTables, earlier_brokers: DataFrame, longest_report_interval
     """
     before = earlier_brokers.select(
         "broker",
-        sf.coalesce("report_written_at_ms", "report_updated_at_ms").alias("before_ms"),
+        _time(sf.coalesce("report_written_at_ms", "report_updated_at_ms")).alias("before_ms"),
         sf.col("report_writes").alias("writes_before"),
     )
     return (
@@ -137,11 +138,11 @@ def _reports(raw: RawTables, earlier_brokers: DataFrame, longest_report_interval
         .join(before, "broker", "left")
         .select(
             "broker",
-            sf.coalesce("modifiedAt", "document.lastUpdate", "document.timestamp").alias("at_ms"),
+            _time(sf.coalesce("modifiedAt", "document.lastUpdate", "document.timestamp")).alias("at_ms"),
             # A version that fell is that of a new node: the broker registered again.
             sf.expr(
                 "case when before_ms is null or at_ms <= before_ms then 0 "
-                "when version >= writes_before then version - writes_before else 1 end as news"
+                "else coalesce(if(version >= writes_before, try_subtract(version, writes_before), 1), 1) end as news"
             ),
             (sf.col("before_ms") + longest_report_interval_ms).alias("due_ms"),
             sf.expr(
@@ -155,6 +156,11 @@ def _reports(raw: RawTables, earlier_brokers: DataFrame, longest_report_interval
         )
         .where("at_ms is not null")
     )
+
+
+def _time(at_ms: Column) -> Column:
+    """Epoch milliseconds that can be computed with, else null: documents may hold any 64-bit number."""
+    return sf.when(at_ms.between(0, HIGHEST_FIGURE), at_ms)
 
 
 def _newest_times(times: str) -> Column:
@@ -174,13 +180,15 @@ def _later(times: str, after_ms: str) -> str:
 
 
 def _start(term: str) -> Column:
-    """An average before any new sample. A node that lacks its number of samples is taken to be full."""
+    """An average before any new sample. A node that lacks its number of samples is taken to be full, and one that can't
+    be counts as the nearest that can."""
 
     def either(field: str, name: str) -> Column:
         going_on = sf.col(f"earlier.{term}_{name}")
         return sf.when(sf.col("goes_on"), going_on).otherwise(sf.col(f"node.{TERMS[term]}.{field}"))
 
-    samples = sf.coalesce(either("numSamples", "samples"), sf.lit(MAX_SAMPLES[term]))
+    most = sf.lit(MAX_SAMPLES[term])
+    samples = sf.greatest(sf.least(sf.coalesce(either("numSamples", "samples"), most), most), sf.lit(0))
     return average(figures_of(either), samples)
 
 

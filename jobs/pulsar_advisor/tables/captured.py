@@ -33,7 +33,8 @@ def gaps(manifest: Manifest) -> Iterator[Row]:
     for failure in manifest.failures:
         yield _gap("failure", failure, failure.error)
     for one in manifest.missing:
-        yield _gap("not_available" if one.reason.startswith(NOT_AVAILABLE) else "missing", one, one.reason)
+        detail = one.reason if one.namespace is None else f"{one.namespace}: {one.reason}"
+        yield _gap("not_available" if one.reason.startswith(NOT_AVAILABLE) else "missing", one, detail)
 
 
 def _gap(problem: str, of: Failure | Missing, detail: str) -> Mapping[str, str | None]:

@@ -165,7 +165,7 @@ def _rebuilt_reports(raw: RawTables, without_topics: Sequence[str]) -> DataFrame
         .groupBy("broker")
         .agg(
             *(_sum_if_complete(field).cast("double").alias(name) for field, name in TRAFFIC.items()),
-            *(sf.sum(field).alias(name) for field, name in _COUNTED.items()),
+            *(sf.try_sum(field).alias(name) for field, name in _COUNTED.items()),
             sf.map_from_entries(
                 sf.collect_list(
                     sf.struct("bundle", sf.struct(*TRAFFIC, *_COUNTED, sf.lit(0).alias("cacheSize")).cast(BUNDLE_STATS))
@@ -222,12 +222,13 @@ def _publishing(messages: DataFrame) -> DataFrame:
     that long. Null if no time passed.
     """
     at = sf.coalesce("publishedAt", "readAt")
-    listened_ms = few_rows(messages.agg((sf.max(at) - sf.min(at)).alias("listened_ms")))
-    number, span_ms = sf.col("messages"), sf.col("span_ms")
-    every_ms = sf.when(number > 1, span_ms / (number - 1)).otherwise(sf.col("listened_ms"))
+    span_ms = sf.try_subtract(sf.max(at), sf.min(at))  # a message may have been sent with any time
+    listened_ms = few_rows(messages.agg(span_ms.alias("listened_ms")))
+    number = sf.col("messages")
+    every_ms = sf.when(number > 1, sf.col("span_ms") / (number - 1)).otherwise(sf.col("listened_ms"))
     return (
         messages.groupBy("broker")
-        .agg(sf.count("*").alias("messages"), (sf.max(at) - sf.min(at)).alias("span_ms"))
+        .agg(sf.count("*").alias("messages"), span_ms.alias("span_ms"))
         .crossJoin(listened_ms)
         .select("broker", sf.when(every_ms > 0, every_ms).alias("publishes_every_ms"))
     )
@@ -353,7 +354,7 @@ def _bundle_sums(raw: RawTables) -> DataFrame:
         .agg(
             *(_sum_if_complete(field).alias(field) for field in TRAFFIC),
             sf.sum("consumerCount").alias("consumerCount"),
-            sf.sum("producerCount").alias("producerCount"),
+            sf.try_sum("producerCount").alias("producerCount"),
             sf.count("*").alias("topicCount"),
         )
     )

@@ -72,6 +72,12 @@ def test_any_other_text_for_a_number_is_unreadable_and_not_repeated() -> None:
     assert SECRET not in str(error.value)
 
 
+@pytest.mark.parametrize("count", [-(2**63) - 1, 2**63, 2**64])
+def test_a_count_beyond_javas_long_is_unreadable(count: int) -> None:
+    with pytest.raises(UnreadableAnswer, match=r"numTopics"):
+        decode(Document("", f'{{"numTopics": {count}}}'.encode()), LOAD_REPORT)
+
+
 def test_isolation_policies_keep_pulsars_order() -> None:
     policies = {"z": {"namespaces": ["t/.*"], "primary": ["b1"]}, "a": {"namespaces": ["t/n"]}}
     assert list(kept(policies, ISOLATION_POLICIES)) == ["z", "a"]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from kazoo.exceptions import ConnectionLoss
 
 from pulsar_advisor.admin.options import capture_options
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
 from pulsar_advisor.storage.root import Root
+from unit.admin.fake_zookeeper import Call
 from unit.capture.fake_cluster import SECRET, everything_in
 from unit.capture.recorded_store import CONFIGURATION, NAMESPACE, RecordedStore
 
@@ -82,6 +85,48 @@ def test_an_ownership_channel_in_the_metadata_store_is_read(monkeypatch: pytest.
     assert [line["bundle"] for line in lines["service_unit_states"]] == ["shy/data/0x00000000_0xffffffff"]
     assert "service_unit_states" not in {entry["surface"] for entry in manifest["missing"]}
     assert SECRET.encode() not in everything_in(root)
+
+
+def test_a_store_lost_before_the_ownership_channel_costs_the_channel_only(
+    monkeypatch: pytest.MonkeyPatch, root: Root
+) -> None:
+    store = RecordedStore("extensible", monkeypatch)
+    answer = store.kazoo.get_children_async
+
+    def lost(path: str) -> Call:
+        found = answer(path)
+        return replace(found, answer=ConnectionLoss()) if path == "/service_unit_state" else found
+
+    monkeypatch.setattr(store.kazoo, "get_children_async", lost)
+    manifest, _ = store.captured(root)
+    (reason,) = (entry["reason"] for entry in manifest["missing"] if entry["surface"] == "service_unit_states")
+    assert "reading /service_unit_state failed (ConnectionLoss)" in reason
+
+
+@pytest.mark.parametrize("folder", ["odd", "shy/data", "shy/data/persistent"])
+def test_a_folder_without_partitioned_topics_is_none(folder: str, monkeypatch: pytest.MonkeyPatch, root: Root) -> None:
+    nodes = {"/admin/partitioned-topics/shy/data/persistent/a%2Fb": "", f"/admin/partitioned-topics/{folder}": "{}"}
+    _, lines = RecordedStore("modular", monkeypatch, **nodes).captured(root)
+    assert lines["partitioned_topics"] == []
+
+
+def test_a_node_that_cannot_be_decoded_is_named(monkeypatch: pytest.MonkeyPatch, root: Root) -> None:
+    manifest, _ = RecordedStore("modular", monkeypatch, **{"/admin/policies/shy/odd": "{"}).captured(root)
+    (failure,) = manifest["failures"]
+    assert failure["error"] == "zookeeper:/admin/policies/shy/odd: Input data was truncated"
+
+
+@pytest.mark.parametrize("release", ["banana", "4" * 100_000, "4.0.8\\n"])
+def test_a_node_that_names_no_release_leaves_it_unknown(
+    release: str, monkeypatch: pytest.MonkeyPatch, root: Root
+) -> None:
+    store = RecordedStore("modular", monkeypatch)
+    for path, node in store.kazoo.nodes.items():
+        store.kazoo.nodes[path] = node.replace(b'"4.0.8"', f'"{release}"'.encode())
+    manifest, _ = store.captured(root)
+    assert (manifest["pulsar_version"], manifest["pulsar_versions"]) == (None, {})
+    assert manifest["incomplete_brokers"] == sorted(store.brokers)
+    assert max(len(entry["reason"]) for entry in manifest["missing"]) < 200
 
 
 def test_a_configuration_kept_elsewhere_is_named(monkeypatch: pytest.MonkeyPatch, root: Root) -> None:

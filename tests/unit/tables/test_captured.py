@@ -47,6 +47,13 @@ def test_what_a_release_does_not_have_is_not_missing(reason: str, problem: str) 
     assert row == {"problem": problem, "surface": "bundle_data", "broker": None, "detail": reason}
 
 
+def test_what_is_missing_of_a_namespace_names_it() -> None:
+    reason = "not read: the budget of 5 requests is spent"
+    missing = Missing(surface="topic_names", broker=None, reason=reason, namespace="shop/orders")
+    (row,) = gaps(documents.manifest(missing=[missing]))
+    assert row["detail"] == f"shop/orders: {reason}"
+
+
 def test_a_failure_is_given_with_its_error() -> None:
     failure = Failure(surface="settings", broker="b:8080", error="timed out")
     (row,) = gaps(documents.manifest(failures=[failure]))

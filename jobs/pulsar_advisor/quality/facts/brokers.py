@@ -60,9 +60,9 @@ def facts_of_brokers(
     }
     # A separate check names a bundle whose figure can't be a rate; it must not spoil sums.
     sums = bundles.groupBy(sf.expr("if(reported, figures_broker, owner)").alias("broker")).agg(
-        sf.expr("nullif(count_if(reported), 0)").alias("summed_bundles"),
+        sf.expr("count_if(reported)").alias("summed_bundles"),
         sf.expr("count_if(kind = 'user' and owner is not null)").alias("bundles_of_users"),
-        *(sf.sum(count).alias(f"sum_{count}") for count in COUNTS),
+        *(sf.sum(sf.col(count).cast("double")).alias(f"sum_{count}") for count in COUNTS),
         *(
             sf.expr(f"if(bool_and({figure} between 0 and {HIGHEST_FIGURE}), sum({figure}), null)").alias(
                 f"sum_{figure}"
@@ -72,10 +72,14 @@ def facts_of_brokers(
     )
     usages = [f"{resource}_usage" for resource in RESOURCE_NAMES if resource != "cpu"]
     flows = " + ".join(f"coalesce(abs({figure}), 0)" for figure in FIGURES)
+    every_bundle = "reported and coalesce(summed_bundles, 0) = bundles_with_figures"
+
+    def summed(figure: str) -> str:
+        return f"if(bundles_with_figures = 0, 0, sum_{figure})"
+
     unaccounted = {
         f"unaccounted_{figure}_ratio": sf.expr(
-            f"if(summed_bundles = bundles_with_figures, abs({figure} - sum_{figure}) "
-            f"/ greatest({figure}, sum_{figure}, 1), null)"
+            f"if({every_bundle}, abs({figure} - {summed(figure)}) / greatest({figure}, {summed(figure)}, 1), null)"
         )
         for figure in FIGURES
     }
@@ -85,13 +89,14 @@ def facts_of_brokers(
         .withColumns(
             {
                 "leaders": sf.col("is_leader").cast("int"),
+                # Doubles: the difference of two numbers that a document may hold can exceed 64 bits.
                 # A report has the broker's own time; metrics have none, and get the time at which they were read.
                 "report_age_minutes": sf.expr(
-                    "(report_read_at_ms - report_updated_at_ms "
+                    "(double(report_read_at_ms) - report_updated_at_ms "
                     "+ if(report_source = 'metrics', 0, coalesce(clock_ahead_ms, 0))) / 60000D"
                 ),
                 "report_is_dated": sf.expr("if(report_source is null, null, report_updated_at_ms is not null)"),
-                "clock_off_seconds": sf.expr("(clock_ahead_ms - common_clock_ahead_ms) / 1000D"),
+                "clock_off_seconds": sf.expr("(double(clock_ahead_ms) - common_clock_ahead_ms) / 1000D"),
                 "clocks_ahead_of_ours_seconds": sf.expr("common_clock_ahead_ms / 1000D"),
                 "reported_host_is_its_own": sf.expr(
                     "regexp_extract(reported_web_service_url, '^[a-z]+://(.*?)(:[0-9]+)?/?$', 1) "
@@ -104,15 +109,16 @@ def facts_of_brokers(
                 # What a Modular broker still owns hours after its topics were deleted is idle indeed.
                 "serves_its_bundles": sf.expr(
                     "if(reported and bundles_of_users > 0 and (report_source = 'metrics' "
-                    f"or coalesce(report_updated_at_ms - start_timestamp_ms < {passes_ms}, true)), topics <> 0, null)"
+                    f"or coalesce(double(report_updated_at_ms) - start_timestamp_ms < {passes_ms}, true)), "
+                    "topics <> 0, null)"
                 ),
                 "impossible_counts": sf.expr(
                     f"if(report_source = 'load_report', {impossible(_HIGHEST_OF_BROKERS)}, null)"
                 ),
                 "missing_figures": sf.expr(f"if(reported, {missing((*FIGURES, *usages))}, null)"),
                 "counts_add_up": sf.expr(
-                    "if(summed_bundles = bundles_with_figures and report_source = 'load_report', "
-                    f"bundles = listed_bundles and {' and '.join(f'{count} = sum_{count}' for count in COUNTS)}, null)"
+                    f"if({every_bundle} and report_source = 'load_report', bundles = listed_bundles "
+                    f"and {' and '.join(f'{count} = {summed(count)}' for count in COUNTS)}, null)"
                 ),
                 "cpu_is_measured": sf.expr("if(msg_rate_in_per_s + msg_rate_out_per_s > 1000, cpu_usage > 0, null)"),
                 **percents,

@@ -162,4 +162,4 @@ def _steady(*, known: bool) -> Column:
         f"and greatest({figure}, past_{figure}) > {_JUMP_RATIO} * least({figure}, past_{figure}))"
         for figure in FIGURES
     )
-    return sf.expr(f"if(report_read_at_ms - past_clock <= {_JUMP_WITHIN_MS}, not ({jumps}), null)")
+    return sf.expr(f"if(double(report_read_at_ms) - past_clock <= {_JUMP_WITHIN_MS}, not ({jumps}), null)")

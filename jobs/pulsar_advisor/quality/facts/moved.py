@@ -31,5 +31,8 @@ def with_moved(rows: DataFrame, earlier: DataFrame | None, key: str, passes_ms: 
     same = " and ".join(f"{figure} = past_{figure}" for figure in FIGURES)
     return rows.join(few_rows(past), sf.xxhash64(key) == sf.col("past_row"), "left").withColumn(
         "figures_moved",
-        sf.expr(f"if(report_read_at_ms - past_clock > {passes_ms} and {flows} > 0 and ({uncut}), not ({same}), null)"),
+        sf.expr(
+            f"if(double(report_read_at_ms) - past_clock > {passes_ms} and {flows} > 0 and ({uncut}), "
+            f"not ({same}), null)"
+        ),
     )

@@ -30,8 +30,8 @@ def facts_of_namespaces(namespaces: DataFrame, brokers: DataFrame, settings: Set
         .selectExpr(
             "*",
             "size(filter(boundaries, b -> b is null)) as unreadable_boundaries",
-            "size(boundaries) - 1 - declared_bundles as undeclared_ranges",
-            "boundaries = array_sort(array_distinct(boundaries)) as boundaries_ascend",
+            "size(boundaries) - 1D - declared_bundles as undeclared_ranges",
+            "size(boundaries) >= 2 and boundaries = array_sort(array_distinct(boundaries)) as boundaries_ascend",
             "if(group is not null, count(*) over (partition by group), null) as group_namespaces",
             f"if(group is not null and brokers_in_domains > 0, {enabled}, null) as domains_are_counted",
             f"if(group is not null and {enabled}, brokers_in_none, null) as brokers_without_domain",

@@ -12,8 +12,8 @@ from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS
 
 
 def facts_of_settings(settings: DataFrame, brokers: DataFrame) -> DataFrame:
-    """Facts: how often a value appears, whether a configured class is Pulsar's own, what assigns topics to bundles,
-    whether a configured load manager is the one that the broker's report names.
+    """Facts: from_a_broker as 0 or 1, how often a value appears, whether a configured class is Pulsar's own, what
+    assigns topics to bundles, whether a configured load manager is the one that the broker's report names.
     """
 
     known = {
@@ -28,6 +28,7 @@ def facts_of_settings(settings: DataFrame, brokers: DataFrame) -> DataFrame:
     running = brokers.select("broker", sf.col("load_manager_class_name").alias("running_manager"))
     return settings.join(running, "broker", "left").withColumns(
         {
+            "from_a_broker": sf.expr("int(origin = 'runtime')"),
             "occurrences": sf.expr("count(*) over (partition by origin, broker, key)"),
             "class_is_known": sf.expr(f"case {one_of} end"),
             "is_the_running_manager": sf.expr(
