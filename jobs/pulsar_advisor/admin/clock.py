@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 
@@ -22,7 +23,9 @@ class ClockDifference:
 def clock_difference(date: str, asked_at_s: float, answered_at_s: float) -> ClockDifference | None:
     """The offset, given a `Date` received between two moments of our clock (epoch seconds); None if it isn't a time."""
     try:
-        date_s = parsedate_to_datetime(date).timestamp()
+        found = parsedate_to_datetime(date)
+        # The forms of RFC 9110, 5.6.7, that name no zone are in UTC.
+        date_s = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError, LookupError, TypeError):  # raised for the year 99999999999, among others
         return None
     return ClockDifference(date_s - answered_at_s, date_s + 1 - asked_at_s)

@@ -43,6 +43,17 @@ def broker(date: str) -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.mark.parametrize("date", ["Fri Nov 27 19:19:37 2026", "Fri, 27 Nov 2026 19:19:37 -0000"])
+def test_a_date_without_a_zone_is_in_utc_wherever_we_are(date: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        assert clock_difference(date, 1_795_807_177.0, 1_795_807_177.0) == ClockDifference(0.0, 1.0)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
 @pytest.mark.parametrize("offset_s", [-600, 0, 42])
 def test_the_difference_is_found_within_its_bounds(offset_s: int) -> None:
     before_s = time.time()
