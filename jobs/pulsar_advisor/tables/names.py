@@ -12,7 +12,8 @@ from pulsar_advisor.model.cluster.namespaces import BROKERS_NAMESPACES, SYSTEM_N
 from pulsar_advisor.tables.frames import few_rows
 from pulsar_advisor.tables.schemas import TRAFFIC
 
-_BUNDLE = r"^(.+)/0x([0-9a-f]{8})_0x([0-9a-f]{8})$"
+# `$` would match before a line end too.
+_BUNDLE = r"^(.+)/0x([0-9a-f]{8})_0x([0-9a-f]{8})\z"
 
 
 def is_bundle_name(bundle: str) -> Column:
@@ -43,7 +44,7 @@ def namespace_kind(namespace: str = "namespace") -> Column:
     name = sf.col(namespace)
     kind = sf.when(name == SYSTEM_NAMESPACE, NamespaceKind.SYSTEM.value)
     for brokers_kind, expression in BROKERS_NAMESPACES.items():
-        kind = kind.when(name.rlike(f"^(?:{expression})$"), brokers_kind.value)
+        kind = kind.when(name.rlike(rf"^(?:{expression})\z"), brokers_kind.value)
     return kind.otherwise(NamespaceKind.USER.value)
 
 
@@ -56,7 +57,7 @@ def parsed_boundaries(texts: str) -> Column:
     """Boundary texts as bounds; null where a text is not `0x` and eight hexadecimal digits."""
     return sf.transform(
         texts,
-        lambda text: sf.when(text.rlike("^0x[0-9a-f]{8}$"), sf.conv(sf.substring(text, 3, 8), 16, 10).cast("bigint")),
+        lambda text: sf.when(text.rlike(r"^0x[0-9a-f]{8}\z"), sf.conv(sf.substring(text, 3, 8), 16, 10).cast("bigint")),
     )
 
 
