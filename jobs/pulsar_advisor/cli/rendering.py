@@ -132,7 +132,7 @@ def explanation_lines(explanation: ExplanationOfSnapshot) -> Iterator[str]:
     yield explanation.sentence + (f" (cycle {acts})" if explanation.acts and acts else "")
     yield f"{explanation.pulsar}."
     if explanation.capacity is not None:
-        yield f"Nothing is gained by moving bundles: {explanation.capacity}. Add brokers: pulsar-advisor scale"
+        yield f"Nothing is gained by moving bundles: {explanation.capacity}. What the load needs: pulsar-advisor scale"
     for link in explanation.chain:
         about = f", for {link.about}" if link.about else ""
         yield ""
