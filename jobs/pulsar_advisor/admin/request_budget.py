@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from pulsar_advisor.model.errors import ClusterUnreachable
+from pulsar_advisor.model.text.some_of import count
 
 
 class NotAsked(ClusterUnreachable):
@@ -24,5 +25,5 @@ class RequestBudget:
         """Count one request that is about to be sent. Raises `NotAsked` if it may not be."""
         with self._lock:
             if self._sent == self._limit:
-                raise NotAsked(f"not read: the budget of {self._limit} requests is spent")
+                raise NotAsked(f"not read: the budget of {count(self._sent, 'request')} (--max-requests) is spent")
             self._sent += 1

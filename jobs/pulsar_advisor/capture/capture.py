@@ -254,11 +254,11 @@ def _read(session: Session, cluster: Cluster, listener: Listener | None) -> _Fou
         assert metadata is not None
         facts = read_metadata(session, metadata)
         miss_migration(session, facts)
-        miss_what_brokers_tell(session, _load_manager(facts, identity.leader), metadata)
+        miss_what_brokers_tell(session, _load_manager(session, facts, identity.leader), metadata)
         ownership.read(session, metadata, "end")
     _write_brokers(session, metadata, identity, facts)
     session.files.write_surfaces()
-    load_manager = _load_manager(facts, identity.leader)
+    load_manager = _load_manager(session, facts, identity.leader)
     counting = identity.leader if session.transport is not None and load_manager == "modular" else None
     # After the owners were read: none of them acquired a bundle that isn't counted yet.
     unloads = None if counting is None else leader_unloads(session, counting)
@@ -280,7 +280,7 @@ def _read_by_admin_api(
         )
     facts = read_brokers(session)
     check_migration(session, facts, cluster.options.metadata_store)
-    load_manager = _load_manager(facts, identity.leader)
+    load_manager = _load_manager(session, facts, identity.leader)
     extensible = load_manager == "extensible"
     with _channel(session, cluster, facts) if extensible else nullcontext():
         read_cluster(session)
@@ -371,9 +371,12 @@ def _write_brokers(session: Session, metadata: MetadataReader | None, identity: 
     )
 
 
-def _load_manager(facts: BrokerFacts, leader: str | None) -> LoadManagerKind:
+def _load_manager(session: Session, facts: BrokerFacts, leader: str | None) -> LoadManagerKind:
     kind = prevailing_load_manager(facts.load_managers, leader)
     if kind is None:
-        names = ", ".join(sorted(set(facts.load_manager_classes.values()))) or "no broker reports it"
+        names = ", ".join(sorted({*facts.load_manager_classes.values()} - {""}))
+        if not names:
+            why = some_of({one.reason for one in session.journal.missing() if one.broker})
+            raise DataNotFit(f"no broker says which load manager it has{f': {why}' if why else ''}")
         raise DataNotFit(f"the load manager ({names}) is not modular, simple or extensible: no advice is possible")
     return kind
