@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final, cast
 
 from airflow.sdk import Param
 from airflow.sdk.exceptions import AirflowFailException
@@ -266,7 +266,7 @@ RUN = {
     "approvers": Param(
         [],
         type=["null", "array"],
-        items={"type": "string", "pattern": r"^\S(.*\S)?$"},  # a name with a space behind it is nobody's
+        items={"type": "string", "pattern": r"^\S(.*\S)?$"},  # no user's name begins or ends with a space
         title="Only these may answer",
         description="User names, with FAB their numbers, one per line. Empty: every user who may write to this DAG; "
         "never the proposer",
@@ -348,7 +348,7 @@ _UNTOUCHED: Final = {name: field.value for name, field in _FIELDS.items()}
 """Kept apart, as Airflow writes what was filled in into the fields."""
 
 
-def require_no_contradiction(params: Mapping[str, Any]) -> None:
+def require_no_contradiction(params: Mapping[str, object]) -> None:
     """Raise `AirflowFailException` for a form of `pulsar_rebalance` or `pulsar_rolling_restart` with ignored fields."""
     if params["digest"]:
         _require_untouched(params, {**_TO_PLAN, **_TO_ROLL}, "the plan of this digest is made already")
@@ -360,9 +360,10 @@ def require_no_contradiction(params: Mapping[str, Any]) -> None:
         _require_untouched(params, _OF_STRATEGIES, f"{kind} asks no strategy")
         if kind == "fill":
             _require_untouched(params, ["goal_onto"], "fill names the brokers that bundles go to")
-        brokers, percent = params["goal_brokers"] or (), params["goal_to_percent"]
+        brokers = cast("list[str] | None", params["goal_brokers"]) or ()
+        percent = cast("float | None", params["goal_to_percent"])
         with as_airflow_errors():  # rather than after a capture
-            check_goal(Goal(kind, tuple(brokers), percent and percent / 100, None))
+            check_goal(Goal(str(kind), tuple(brokers), percent and percent / 100, None))
 
 
 def _require_untouched(params: Mapping[str, object], fields: Iterable[str], because: str) -> None:

@@ -238,8 +238,8 @@ def propose(cluster: str, *candidates: Mapping[str, str] | None) -> dict[str, st
             before = {proposal.proposer for proposal in proposals_of_plan(ledger, reference.digest)}
         if dag_run.triggering_user_name not in before:
             raise AirflowFailException(
-                f"this DAG run was cleared, and Airflow doesn't report by whom, so {reference.digest}, made since, has "
-                "no proposer: trigger a DAG run of your own"
+                "this DAG run was cleared, and Airflow doesn't report by whom, so the proposer of "
+                f"{reference.digest}, which was made afterwards, is unknown: trigger a DAG run of your own"
             )
     return _proposed(cluster, reference)
 

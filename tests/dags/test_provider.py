@@ -261,7 +261,7 @@ def test_an_extra_that_is_no_object_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_connection_that_is_missing_fails_a_task_for_good() -> None:
-    """Nobody makes it while the task waits for its next try."""
+    """A retry would not find it either."""
     missing = "there is no connection 'absent': make one of type pulsar_admin"
     with pytest.raises(AirflowFailException, match=missing), as_airflow_errors():
         PulsarAdminHook("absent").options()

@@ -108,7 +108,7 @@ def test_a_cluster_that_can_not_be_looked_at_keeps_no_other_from_it(
 def test_a_notifier_that_can_not_be_made_any_more_keeps_no_other_from_its_call(
     stages: Stages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor does it end the task that calls, such as a gate, which nobody could answer then."""
+    """It must not end the calling task either: a gate that ends can no longer be answered."""
     call = Call("run.parked", "run 1 is parked")
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", "dags.notifiers.gone, dags.notifiers.noting_calls")
     monkeypatch.setattr(notifiers.Noting, "messages", [])
