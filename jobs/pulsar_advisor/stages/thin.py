@@ -23,7 +23,8 @@ _log = logging.getLogger(__name__)
 def run(root: Root, lifetimes: Lifetimes, address: str | None, now: datetime, *, dry_run: bool) -> Pruned:
     """Remove what has had its time, oldest first; a folded day only once none of its snapshots is left.
 
-    What a plan or an event refers to stays, see `FoldedDays.of_events`; so does what no day that is over holds.
+    What a plan refers to stays, and as long as its day what an event does, see `FoldedDays.of_events`; so does what no
+    day that is over holds.
     `address`, and what is raised: as for `prune`.
     """
     references = PlanReferences(root, address)
@@ -33,7 +34,8 @@ def run(root: Root, lifetimes: Lifetimes, address: str | None, now: datetime, *,
 
     def outdated(existing: Sequence[str]) -> Collection[str]:
         aged = lifetimes.outdated(existing, folded.fit, now)
-        of_events.extend(sorted(folded.of_events(aged)))
+        ended = lifetimes.outdated_days({day_of(snapshot) for snapshot in aged}, now)
+        of_events.extend(sorted(folded.of_events([snapshot for snapshot in aged if day_of(snapshot) not in ended])))
         others = [snapshot for snapshot in aged if snapshot not in of_events]
         held = {snapshot for snapshot in others if folded.hold(snapshot)}
         going = held - folded.damaged(held)

@@ -192,11 +192,13 @@ def test_snapshots_that_an_event_refers_to_stay_as_long_as_their_day(root: Root)
     for hour, brokers in ((9, ()), (10, ("a:8080",)), (11, ("a:8080",))):
         snapshot(root, f"{DAYS[1]}T{hour:02}0000Z", *brokers)
     fold(root, DAYS[1])
-    pruned = thinned(root, raw="3d", tables="14d", history="15d")
+    pruned = thinned(root, raw="3d", tables="14d", history="19d")
     around = (f"{DAYS[1]}T090000Z", f"{DAYS[1]}T100000Z")
     assert (pruned.of_events, pruned.days) == (around, DAYS[:1])
     assert root.snapshots() == [*around, NEWEST]
     assert has_raw(root, around[0])
+    assert thinned(root, raw="3d", tables="14d", history="18d").days == DAYS[1:]
+    assert root.snapshots() == [NEWEST]
 
 
 def test_an_event_across_midnight_refers_to_the_day_before(root: Root) -> None:
