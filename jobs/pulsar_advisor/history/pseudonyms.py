@@ -1,6 +1,7 @@
 """Days of a cluster under other names: whoever gets them sees what happened, and no name.
 
-Names are numbered in their order, so what is sorted by name still is. Settings, releases and times stay.
+Names are numbered in their order, so what is sorted by name still is. Releases, times and settings stay, but for the
+namespaces that one of these names.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ Tables = Mapping[str, pa.Table]
 """Of a day, by name; a day of earlier columns lacks some."""
 
 _BROKER, _BUNDLE, _NAMESPACE, _POLICY, _TEXT = "broker", "bundle", "namespace", "policy", "text"
+_NAMESPACES: Final = "namespaces"
+"""Several, with commas between them."""
 _NO_NAME: Final = ""
 _NAMED_IN: Final = {
     "move": (_BUNDLE, _BROKER),
@@ -27,12 +30,12 @@ _NAMED_IN: Final = {
     "broker_lost": (_BROKER, _NO_NAME),
     "broker_restarted": (_BROKER, _NO_NAME),
     "leader": (_NO_NAME, _BROKER),
-    "setting": (_NO_NAME, _NO_NAME),
     ISOLATION: (_POLICY, _TEXT),
     REPLICATION: (_NAMESPACE, _TEXT),
     ANTI_AFFINITY: (_NAMESPACE, _TEXT),
 }
-"""Kind of an event -> what its subject names, and what its values before and after do."""
+"""Kind of an event -> what its subject names, and what its values before and after do; of a setting that depends."""
+_NAMED_IN_SETTING: Final = {"loadBalancerSheddingExcludedNamespaces": _NAMESPACES}
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class Pseudonyms:
         """The pseudonym of a name; a bundle keeps its range."""
         if kind == _NO_NAME:
             return name
+        if kind == _NAMESPACES:
+            return ",".join(self.called[_NAMESPACE][one] for one in name.split(",") if one)
         if kind != _BUNDLE:
             return self.called[kind][name]
         namespace, _, bundle_range = name.rpartition("/")
@@ -73,6 +78,8 @@ def pseudonyms_of(days: Iterable[Tables]) -> Pseudonyms:
     for kind, name in (one for day in days for one in _names(day)):
         if kind == _BUNDLE:
             met[_NAMESPACE].add(name.rpartition("/")[0])
+        elif kind == _NAMESPACES:
+            met[_NAMESPACE].update(filter(None, name.split(",")))
         elif kind != _NO_NAME:
             met[kind].add(name)
     called = {kind: _numbered(kind, sorted(names)) for kind, names in met.items()}
@@ -97,12 +104,22 @@ def _kinds(table: str, rows: pa.Table) -> dict[str, list[Any]]:
         return {"id": [_BROKER] * len(rows)}
     if table == "names":
         return {"name": [_BUNDLE] * len(rows)}
+    if table == "settings":
+        return {"value": [_in_setting(key) for key in rows["key"].to_pylist()]}
     if table not in ("policies", "events"):
         return {}
-    # What isn't known here, a later release's kind, is a text: no name gets out.
-    kinds = [_NAMED_IN.get(kind, (_TEXT, _TEXT)) for kind in rows["kind"].to_pylist()]
+    kinds = [_in_event(*of) for of in zip(rows["kind"].to_pylist(), rows["subject"].to_pylist(), strict=True)]
     subjects, ends = [subject for subject, _ in kinds], [end for _, end in kinds]
     return {"subject": subjects, **{name: ends for name in ("value", "before", "after") if name in rows.schema.names}}
+
+
+def _in_event(kind: str, subject: str) -> tuple[str, str]:
+    """What is named in an event or policy; a later release's, which isn't known here, is a text: no name gets out."""
+    return (_NO_NAME, _in_setting(subject)) if kind == "setting" else _NAMED_IN.get(kind, (_TEXT, _TEXT))
+
+
+def _in_setting(key: str) -> str:
+    return _NAMED_IN_SETTING.get(key, _NO_NAME)
 
 
 def _numbered(kind: str, names: Iterable[str]) -> dict[str, str]:

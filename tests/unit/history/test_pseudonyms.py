@@ -11,16 +11,21 @@ from pulsar_advisor.history.pseudonyms import pseudonyms_of
 
 A, B = "secret-a:8080", "secret-b:8080"
 OTHER = "secret/n/0x00000000_0xffffffff"
+EXCLUDED = "loadBalancerSheddingExcludedNamespaces"
 POLICY = (ISOLATION, "secret-policy", '{"namespaces":["secret/.*"]}')
 REPLICATED = (REPLICATION, "secret/n", "secret-us")
 
 
 def a_day() -> dict[str, pa.Table]:
     usage = {A: 0.5, B: 0.25}
-    first = moment(1, {FIRST: A, SECOND: A, OTHER: A}, usage=usage, policies=[POLICY, REPLICATED])
+    settings = {"loadBalancerEnabled": "true", EXCLUDED: "secret/n,secret/gone"}
+    first = moment(1, {FIRST: A, SECOND: A, OTHER: A}, usage=usage, settings=settings, policies=[POLICY, REPLICATED])
     grouped = (ANTI_AFFINITY, "secret/n", "secret-group")
     changed = (*POLICY[:2], '{"namespaces":["secret/n"]}')
-    second = moment(2, {FIRST: B, THIRD: A, OTHER: A}, usage={A: 0.5}, policies=[grouped, changed, REPLICATED])
+    policies = [grouped, changed, REPLICATED]
+    second = moment(
+        2, {FIRST: B, THIRD: A, OTHER: A}, usage={A: 0.5}, settings=settings | {EXCLUDED: ""}, policies=policies
+    )
     return dict(fold([first, second]))
 
 
@@ -38,16 +43,26 @@ def test_a_name_is_called_the_same_everywhere_and_what_was_sorted_is() -> None:
     renamed = pseudonyms_of([day]).renamed(day)
     names = renamed["names"]["name"].to_pylist()
     assert names == sorted(names)
-    assert names[0] == "tenant-1/namespace-1/0x00000000_0xffffffff"
+    assert names[0] == "tenant-1/namespace-2/0x00000000_0xffffffff"
     assert renamed["brokers"]["id"].to_pylist() == ["broker-1", "broker-2", "broker-3"]
     [move] = [event for event in renamed["events"].to_pylist() if event["kind"] == "move"]
     assert (move["subject"], move["before"], move["after"]) == (names[1], "broker-2", "broker-3")
 
 
-def test_figures_settings_and_times_stay() -> None:
+def test_a_setting_stays_but_for_the_namespaces_it_names() -> None:
     day = a_day()
     renamed = pseudonyms_of([day]).renamed(day)
-    for table in ("moments", "hosts", "load", "settings", "index"):
+    values = {row["key"]: row["value"] for row in renamed["settings"].to_pylist() if row["t"] == 0}
+    excluded = "tenant-1/namespace-2,tenant-1/namespace-1"
+    assert values == {"loadBalancerEnabled": "true", EXCLUDED: excluded}
+    [change] = [event for event in renamed["events"].to_pylist() if event["kind"] == "setting"]
+    assert (change["subject"], change["before"], change["after"]) == (EXCLUDED, excluded, "")
+
+
+def test_figures_and_times_stay() -> None:
+    day = a_day()
+    renamed = pseudonyms_of([day]).renamed(day)
+    for table in ("moments", "hosts", "load", "index"):
         assert renamed[table].equals(day[table])
     assert {table: rows.schema for table, rows in renamed.items()} == {
         table: rows.schema for table, rows in day.items()
