@@ -16,9 +16,11 @@ from pulsar_advisor.history.events import OPERATOR, OWN, PLAN, RESTART
 from pulsar_advisor.model.cluster.cluster_state import Floats
 from pulsar_advisor.model.text.some_of import count
 
-DAY_MS: Final = 24 * 60 * 60 * 1000
+HOUR_MS: Final = 60 * 60 * 1000
+HOURS: Final = 24
+"""Of a day."""
 FEWEST_DAYS: Final = 5
-"""With a fit snapshot, for a slope: days drawn from fewer differ too little. Of three, the range holds the slope that
+"""With fit snapshots, for a slope: days drawn from fewer differ too little. Of three, the range holds the slope that
 they have but for noise in six of ten cases, not in nine."""
 _SAMPLES: Final = 400
 _SEED: Final = 1
@@ -40,7 +42,10 @@ class Level:
 
 @dataclass(frozen=True)
 class Slope:
-    """Change of the daily median per day (ratio), with the range of nine of ten resampled periods."""
+    """Change of the daily median per day (ratio), with the range of nine of ten resampled periods.
+
+    Too narrow where a day resembles the one before, as these count as independent.
+    """
 
     per_day: float
     lowest: float
@@ -85,7 +90,7 @@ def trend_of(index: pa.Table, events: pa.Table) -> Trend:
         longest_gap_ms=int(np.diff(at_ms).max(initial=0)),
         busiest=_level(busiest),
         excess=_level(busiest - mean),
-        slope=slope_of(fit["at_ms"].to_numpy() // DAY_MS, busiest),
+        slope=slope_of(fit["at_ms"].to_numpy() // HOUR_MS, busiest),
         moves=_sum(index["moves"]),
         causes=causes_of(events),
         splits=int(pc.sum(pc.equal(events["kind"], "split")).as_py() or 0),
@@ -131,12 +136,17 @@ def _level(figures: Floats) -> Level | None:
     return Level(float(np.median(figures)), float(np.percentile(figures, 95)), float(figures[-1]))
 
 
-def slope_of(days: npt.NDArray[np.int64], figures: Floats) -> Slope | None:
-    """The slope of figures (ratios) by their days, see `trend_of`; None for fewer than `FEWEST_DAYS`."""
-    found = np.unique(days)
+def slope_of(hours: npt.NDArray[np.int64], figures: Floats) -> Slope | None:
+    """The slope of figures (ratios) by the hours (since any midnight) that they are of, see `trend_of`.
+
+    A day with figures of fewer than half as many hours as usual, such as today, says what those hours are like and
+    doesn't count. None for fewer than `FEWEST_DAYS`.
+    """
+    days, covered = np.unique(np.unique(hours) // HOURS, return_counts=True)
+    found = days[2 * covered >= np.median(covered)] if len(days) else days
     if len(found) < FEWEST_DAYS:
         return None
-    medians = np.array([np.median(figures[days == day]) for day in found])
+    medians = np.array([np.median(figures[hours // HOURS == day]) for day in found])
     drawn = np.random.default_rng(_SEED).integers(0, len(found), (_SAMPLES, len(found)))
     parts = np.array_split(drawn, -(-_SAMPLES * len(found) ** 2 // (2 * _PAIRS_AT_ONCE)))
     slopes = np.concatenate([_theil_sen(found[part], medians[part]) for part in parts])
@@ -168,7 +178,7 @@ def _levels(level: Level) -> str:
 def slope_text(slope: Slope | None) -> str:
     """A slope for a reader."""
     if slope is None:
-        return f"no slope yet: it takes {FEWEST_DAYS} days with a fit snapshot"
+        return f"no slope yet: it takes {FEWEST_DAYS} days with fit snapshots in half the usual hours or more"
     points = (f"{100 * one:+.2f}" for one in (slope.per_day, slope.lowest, slope.highest))
     return "{} points/day (90 %: {} to {})".format(*points)
 

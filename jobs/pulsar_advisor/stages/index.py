@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.documents.history_day import HistoryDay
-from pulsar_advisor.history.trend import moves_text, slope_of, slope_text
-from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
+from pulsar_advisor.history.trend import HOURS, moves_text, slope_of, slope_text
+from pulsar_advisor.model.cluster.snapshot_id import hour_of, snapshot_moment
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.reporting.fleet import FleetRow, render_fleet
@@ -67,7 +67,8 @@ def _row(cluster: str, days: Sequence[HistoryDay], verdict: str, report: str | N
     last = fit[-1][2] if fit else None
     by_day = {_ordinal(day): busiest for day, busiest, _ in fit}
     ordinals = [_ordinal(day) for day in days]
-    slope = slope_of(np.array(list(by_day)), np.array(list(by_day.values())))
+    hours = [(HOURS * _ordinal(day) + hour, busiest) for day, busiest, _ in fit for hour in _hours(day)]
+    slope = slope_of(np.array([hour for hour, _ in hours], np.int64), np.array([busiest for _, busiest in hours]))
     return FleetRow(
         cluster=cluster,
         days=len(days),
@@ -87,6 +88,11 @@ def _row(cluster: str, days: Sequence[HistoryDay], verdict: str, report: str | N
         report=report,
         problem=problem,
     )
+
+
+def _hours(day: HistoryDay) -> set[int]:
+    """The hours (UTC) of a day that have a fit snapshot."""
+    return {hour_of(one.id) for one in day.snapshots if one.fit}
 
 
 def _ordinal(day: HistoryDay) -> int:

@@ -7,7 +7,9 @@ import pyarrow as pa
 import pytest
 
 from pulsar_advisor.history.columns import EVENTS, INDEX
-from pulsar_advisor.history.trend import DAY_MS, FEWEST_DAYS, Trend, slope_of, trend_lines, trend_of
+from pulsar_advisor.history.trend import FEWEST_DAYS, HOUR_MS, HOURS, Trend, slope_of, trend_lines, trend_of
+
+DAY_MS = HOURS * HOUR_MS
 
 
 def index(days: int, per_day: float, *, noise: float = 0.0, unfit: int = 0, an_hour: int = 4) -> pa.Table:
@@ -48,7 +50,7 @@ def test_a_planted_slope_lies_within_its_range(per_day: float) -> None:
 
 def test_the_range_holds_the_slope_in_nine_of_ten_cases_even_of_the_fewest_days() -> None:
     days, random = np.arange(FEWEST_DAYS), np.random.default_rng(1)
-    slopes = [slope_of(days, 0.5 + 0.002 * days + random.normal(0, 0.05, FEWEST_DAYS)) for _ in range(1_000)]
+    slopes = [slope_of(HOURS * days, 0.5 + 0.002 * days + random.normal(0, 0.05, FEWEST_DAYS)) for _ in range(1_000)]
     held = sum(slope is not None and slope.lowest <= 0.002 <= slope.highest for slope in slopes)
     assert held >= 870
 
@@ -64,11 +66,26 @@ def test_one_bad_day_does_not_bend_the_slope() -> None:
     assert slope.per_day == 0.0
 
 
+def test_a_day_that_has_only_begun_says_what_its_hours_are_like_and_does_not_count() -> None:
+    hours = np.arange((FEWEST_DAYS + 1) * HOURS - 16)
+    quiet_until_morning = np.where(hours % HOURS < 8, 0.2, 0.6)
+    over = slope_of(hours[:-8], quiet_until_morning[:-8])
+    assert over is not None
+    assert slope_of(hours, quiet_until_morning) == over
+    assert (over.lowest, over.per_day, over.highest) == (0, 0, 0)
+
+
+def test_days_of_one_snapshot_each_have_a_slope() -> None:
+    slope = slope_of(HOURS * np.arange(FEWEST_DAYS) + 3, np.linspace(0.5, 0.54, FEWEST_DAYS))
+    assert slope is not None
+    assert slope.per_day == pytest.approx(0.01)
+
+
 def test_the_slope_of_a_year_takes_little_memory() -> None:
     days = np.arange(400)
     tracemalloc.start()
     try:
-        slope = slope_of(days, 0.5 + 0.001 * days)
+        slope = slope_of(HOURS * days, 0.5 + 0.001 * days)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -82,7 +99,10 @@ def test_four_days_have_levels_and_no_slope_yet() -> None:
     assert trend.slope is None
     assert trend.busiest is not None
     assert trend.busiest.now == pytest.approx(0.8)
-    assert "no slope yet: it takes 5 days with a fit snapshot" in trend_lines(trend, "c", 2)[1]
+    assert (
+        "no slope yet: it takes 5 days with fit snapshots in half the usual hours or more"
+        in trend_lines(trend, "c", 2)[1]
+    )
 
 
 def test_snapshots_that_are_not_fit_count_but_say_nothing() -> None:

@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
+import documents
 from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.index import fleet_row, run
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.history import day_path
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import RESULT, Root
 from written_tables import broker, bundle, written
 
 DAY = "20261121"
@@ -27,6 +30,21 @@ def test_a_row_is_the_sum_of_its_days(tmp_path: Path) -> None:
     row = fleet_row(root, 28, "/{}/{}".format)
     assert (row.days, row.snapshots, row.fit, row.brokers, row.bundles) == (1, 3, 0, 2, 1)
     assert (row.moves, row.now, row.day, row.busiest) == ("1: 1 unexplained", None, "", (None,))
+
+
+def test_a_day_that_has_only_begun_bends_no_slope(tmp_path: Path) -> None:
+    root = Root(str(tmp_path), "test")
+    times = [(day, hour) for day in range(20, 26) for hour in (2, 10, 18) if (day, hour) <= (25, 2)]
+    for day, hour in times:
+        id = f"202611{day}T{hour:02}0000Z"
+        busy = broker("a:8080", cpu_usage=20.0 if hour == 2 else 60.0, cpu_limit=100.0)
+        written(tmp_path, snapshot=id, brokers=[busy], bundles=[bundle("t/n", 0, 0xFFFFFFFF, "a:8080", moved=False)])
+        write_file(root.folder("validation", id) / RESULT, documents.validation(snapshot=id).content())
+    for day in sorted({day for day, _ in times}):
+        fold(root, f"202611{day}")
+    row = fleet_row(root, 28, "/{}/{}".format)
+    assert (row.days, row.slope) == (6, "+0.00 points/day (90 %: +0.00 to +0.00)")
+    assert row.now == pytest.approx(0.2)
 
 
 def test_a_cluster_that_was_never_folded_is_on_the_page(tmp_path: Path) -> None:

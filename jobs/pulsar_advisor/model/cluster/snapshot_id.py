@@ -9,6 +9,7 @@ from typing import Final
 from pulsar_advisor.model.errors import UsageError
 
 _DAY_DIGITS: Final = 8
+_HOUR_DIGITS: Final = slice(9, 11)
 _SNAPSHOT_ID: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 
 
@@ -27,6 +28,11 @@ def snapshot_moment(snapshot: str) -> datetime:
 def day_of(snapshot: str) -> str:
     """The day (UTC) of a snapshot's id, `YYYYMMDD`."""
     return snapshot[:_DAY_DIGITS]
+
+
+def hour_of(snapshot: str) -> int:
+    """The hour (UTC, 0 to 23) of a snapshot's id."""
+    return int(snapshot[_HOUR_DIGITS])
 
 
 def require_day(text: str) -> str:
