@@ -107,7 +107,8 @@ def run(
     today_s = now_s // DAY_S * DAY_S
     for start_s in range(today_s - (days - 1) * DAY_S, today_s + 1, DAY_S):
         day = f"{datetime.fromtimestamp(start_s, UTC):%Y%m%d}"
-        window = Window(start_s, step_s, min(DAY_S, now_s - start_s) // step_s)
+        # Of a day that is over, each moment; of today's, those of steps that are over.
+        window = Window(start_s, step_s, (now_s - start_s) // step_s if start_s == today_s else -(-DAY_S // step_s))
         if not window.number:
             continue
         begun(day)
@@ -179,11 +180,11 @@ def _require_known(source: _Source, window: Window) -> None:
 
 
 def _is_to_be_imported(root: Root, before: HistoryDay, window: Window) -> bool:
-    """Whether a day that is there holds nothing but an import that ended a step or more before the window does, or one
-    of which a file is damaged."""
+    """Whether a day that is there holds nothing but an import whose next moment would be in the window, or one of which
+    a file is damaged."""
     if before.imported is None or not before.is_only_imported:
         return False
-    ends_earlier = before.imported.step_s * (before.imported.moments + 1) <= window.step_s * window.number
+    ends_earlier = window.start_s + before.imported.step_s * before.imported.moments <= window.end_s
     return ends_earlier or any(damage(root, before, DAY_TABLES))
 
 
@@ -295,7 +296,7 @@ def _hosts(source: _Source, window: Window) -> ScrapedHosts:
 
 def _level(source: _Source, window: Window) -> tuple[Level, Mapping[str, int]]:
     """The best level that there are figures of, and the number of series by namespace, or by bundle."""
-    of_day = Window(window.start_s + _COUNTED_S, _COUNTED_S, -(-window.number * window.step_s // _COUNTED_S))
+    of_day = Window(window.start_s + _COUNTED_S, _COUNTED_S, (window.end_s - window.start_s) // _COUNTED_S + 1)
     for level in LEVELS:
         label = source.labels.bundle if level is BUNDLES else source.labels.namespace
         figures = selector(level.metrics[0], source.labels, source.cluster_name, level.matchers(source.labels))

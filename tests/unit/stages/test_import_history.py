@@ -365,7 +365,16 @@ def test_what_is_imported_stays_and_the_day_of_now_goes_on(root: Root, server: H
 def test_a_day_that_was_imported_to_its_end_stays_whatever_the_step(root: Root, server: HTTPServer) -> None:
     one = double()
     yesterday, _ = imported(root, server, one, step_s=7 * 60)
+    assert yesterday.snapshots[-1].id == f"{YESTERDAY}T235500Z"
     assert imported(root, server, one)[0] == yesterday
+
+
+def test_a_day_that_was_imported_until_its_last_minutes_goes_on(root: Root, server: HTTPServer) -> None:
+    one = double()
+    one.now_s = TODAY_S - 60
+    assert imported(root, server, one, days=1, step_s=7 * 60)[0].snapshots[-1].id == f"{YESTERDAY}T234800Z"
+    one.now_s = NOW_S
+    assert imported(root, server, one, step_s=7 * 60)[0].snapshots[-1].id == f"{YESTERDAY}T235500Z"
 
 
 @pytest.mark.parametrize("questions", [3, 12, 18, 26])
