@@ -1,6 +1,7 @@
 """What lasts of a snapshot, in a few words."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -49,3 +50,9 @@ def moment(
         settings=settings or {},
         policies=pa.Table.from_pylist([dict(zip(OF_MOMENT.names, row, strict=True)) for row in policies], OF_MOMENT),
     )
+
+
+def with_set_aside(seen: Moment, *brokers: str) -> Moment:
+    """The same, but that validation set brokers aside."""
+    rows = [row | {"complete": row["id"] not in brokers} for row in seen.hosts.to_pylist()]
+    return replace(seen, hosts=pa.Table.from_pylist(rows, OF_HOST))

@@ -21,7 +21,7 @@ TRAFFIC: Final = ("msg_in", "msg_out", "bytes_in", "bytes_out")
 MOVED: Final = 1
 """Flag: its owner changed during the capture, so the figures may be of a part of the bundle."""
 UNFIT: Final = 2
-"""Flag: validation set the bundle aside, or found the whole snapshot unfit."""
+"""Flag: validation set the bundle aside."""
 
 
 def _column(name: str, type_: pa.DataType, meaning: str, *, nullable: bool = False, encoding: str = "") -> pa.Field:
@@ -157,7 +157,9 @@ INDEX: Final = pa.schema(
         _column("failed_checks", pa.int32(), "failed checks of its validation"),
         _column("brokers", pa.int32(), "available brokers"),
         _column("bundles", pa.int32(), "bundles"),
-        _column("busiest", pa.float32(), "0..1; the highest usage of the available brokers, NaN without one"),
+        _column(
+            "busiest", pa.float32(), "0..1; highest usage of the available, complete brokers; NaN without one"
+        ),
         _column("mean", pa.float32(), "0..1; their mean usage"),
         _column("deviation", pa.float32(), "0..1; the standard deviation of their usage"),
         _column("moves", pa.int32(), "bundles with another owner than in the snapshot before"),

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pulsar_advisor.history.columns import TRAFFIC
+from pulsar_advisor.history.columns import TRAFFIC, UNFIT
 from pulsar_advisor.history.events import UNKNOWN, Event, events_between
 from pulsar_advisor.history.moment import Moment
 from pulsar_advisor.history.policies import KINDS
@@ -101,16 +101,19 @@ def _growths(before: Mapping[str, float], after: Mapping[str, float]) -> list[Gr
 
 
 def _bytes_by_namespace(moment: Moment) -> dict[str, float]:
-    """NaN where a broker that didn't report has a bundle; one that isn't in its owner's report carries nothing."""
+    """NaN where a broker that didn't report has a bundle, or validation set one aside; a bundle that isn't in its
+    owner's report carries nothing."""
     places = [TRAFFIC.index(figure) for figure in ("bytes_in", "bytes_out")]
     both = moment.traffic[:, places].astype(np.float64).sum(axis=1)
     silent = moment.hosts.filter(pc.invert(pc.is_finite(moment.hosts["usage"])))["id"].combine_chunks()
     both[np.isnan(both) & ~pc.is_in(moment.owners, value_set=silent).to_numpy(zero_copy_only=False)] = 0
+    both[moment.flags & UNFIT != 0] = np.nan
     sums = pa.table({"of": moment.namespaces, "bytes": both}).group_by("of").aggregate([("bytes", "sum")])
     return dict(zip(sums["of"].to_pylist(), sums["bytes_sum"].to_pylist(), strict=True))
 
 
 def _usage(moment: Moment) -> dict[str, float]:
-    """Of the available brokers; NaN where one didn't report."""
+    """Of the available brokers; NaN where one didn't report, or validation set it aside."""
     hosts = moment.hosts.filter(moment.hosts["available"])
-    return dict(zip(hosts["id"].to_pylist(), hosts["usage"].to_pylist(), strict=True))
+    usage = pc.if_else(hosts["complete"], hosts["usage"], np.nan)
+    return dict(zip(hosts["id"].to_pylist(), usage.to_pylist(), strict=True))

@@ -19,6 +19,7 @@ def index_of(tables: Mapping[str, pa.Table]) -> pa.Table:
     """The rows of a day's snapshots, in order of time."""
     moments, hosts, load, events = (tables[name] for name in ("moments", "hosts", "load", "events"))
     number = len(moments)
+    known = pc.and_(hosts["complete"], pc.is_finite(hosts["usage"]))
 
     def how_many(kind: str) -> Counts:
         return np.bincount(events.filter(pc.field("kind") == kind)["t"].to_numpy(), minlength=number)
@@ -26,7 +27,7 @@ def index_of(tables: Mapping[str, pa.Table]) -> pa.Table:
     columns = {
         **{name: moments[name] for name in ("snapshot", "at_ms", "fit", "failed_checks")},
         "brokers": np.bincount(hosts.filter(hosts["available"])["t"].to_numpy(), minlength=number),
-        **_usage(hosts.filter(pc.and_(hosts["available"], pc.is_finite(hosts["usage"]))), number),
+        **_usage(hosts.filter(pc.and_(hosts["available"], known)), number),
         "bundles": np.bincount(load["t"].to_numpy(), minlength=number),
         "moves": how_many("move"),
         "restarts": how_many("broker_restarted"),
@@ -36,7 +37,7 @@ def index_of(tables: Mapping[str, pa.Table]) -> pa.Table:
 
 
 def _usage(known: pa.Table, number: int) -> dict[str, Floats]:
-    """Greatest, mean and deviation of the brokers' usage at each moment; NaN without a broker."""
+    """Greatest, mean and deviation of the usage of brokers at each moment; NaN without a broker."""
     wanted = {"busiest": "max", "mean": "mean", "deviation": "stddev"}
     found = known.group_by("t").aggregate([("usage", how) for how in wanted.values()])
     columns: dict[str, Floats] = {}

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from math import nan
 
-from moments import FIRST, SECOND, THIRD, moment
+from moments import FIRST, SECOND, THIRD, moment, with_set_aside
+from pulsar_advisor.history.columns import UNFIT
 from pulsar_advisor.history.difference import Growth, difference, difference_lines
 
 A, B = "a:8080", "b:8080"
@@ -37,6 +38,14 @@ def test_a_bundle_that_is_not_in_the_report_of_its_owner_carries_nothing() -> No
     idle = moment(1, {FIRST: A, SECOND: A})
     idle.traffic[1] = nan
     assert difference(idle, moment(1, {FIRST: A, SECOND: A}), {}).namespaces == [Growth("t/n", 2.0, 2 * (1.0 + 101.0))]
+
+
+def test_what_validation_set_aside_has_neither_grown_nor_fallen() -> None:
+    before = moment(1, {FIRST: A}, usage={A: 0.5, B: 0.5})
+    absurd = with_set_aside(moment(2, {FIRST: A}, usage={A: 0.5, B: 1e9}), B)
+    absurd.flags[0] = UNFIT
+    found = difference(before, absurd, {})
+    assert (found.namespaces, found.brokers) == ([], [])
 
 
 def test_a_move_has_the_cause_that_the_days_between_know() -> None:

@@ -2,7 +2,7 @@
 
 from math import nan
 
-from moments import FIRST, SECOND, THIRD, moment
+from moments import FIRST, SECOND, THIRD, moment, with_set_aside
 from pulsar_advisor.history.columns import INDEX
 from pulsar_advisor.history.day import fold
 from pulsar_advisor.history.index import index_of
@@ -19,6 +19,13 @@ def test_a_broker_whose_usage_is_not_known_is_no_idle_one() -> None:
     index = fold([moment(1, {}, usage={"a:8080": 0.75, "b:8080": 0.25, "c:8080": nan})])["index"]
     [row] = index.to_pylist()
     assert (row["brokers"], row["busiest"], row["mean"], row["deviation"]) == (3, 0.75, 0.5, 0.25)
+
+
+def test_a_broker_that_validation_set_aside_is_neither_the_busiest_nor_an_idle_one() -> None:
+    seen = moment(1, {}, usage={"a:8080": 0.75, "b:8080": 0.25, "c:8080": 1e9, "d:8080": 0.0})
+    index = fold([with_set_aside(seen, "c:8080", "d:8080")])["index"]
+    [row] = index.to_pylist()
+    assert (row["brokers"], row["busiest"], row["mean"], row["deviation"]) == (4, 0.75, 0.5, 0.25)
 
 
 def test_a_bundle_moved_if_another_broker_owns_it_than_in_the_snapshot_before() -> None:
