@@ -157,9 +157,7 @@ INDEX: Final = pa.schema(
         _column("failed_checks", pa.int32(), "failed checks of its validation"),
         _column("brokers", pa.int32(), "available brokers"),
         _column("bundles", pa.int32(), "bundles"),
-        _column(
-            "busiest", pa.float32(), "0..1; highest usage of the available, complete brokers; NaN without one"
-        ),
+        _column("busiest", pa.float32(), "0..1; highest usage of the available, complete brokers; NaN without one"),
         _column("mean", pa.float32(), "0..1; their mean usage"),
         _column("deviation", pa.float32(), "0..1; the standard deviation of their usage"),
         _column("moves", pa.int32(), "bundles with another owner than in the snapshot before"),
