@@ -17,7 +17,7 @@ from pulsar_advisor.tables.days import read_day_tables, write_day
 
 _ALL: Final = ("00000000", "99999999")
 _CLUSTER: Final = "cluster"
-"""What the cluster is called under a pseudonym, also in paths."""
+"""What the cluster is called under a pseudonym in paths, and with a number by Pulsar's name."""
 
 
 def run(root: Root, to: str, *, pseudonyms: bool) -> Iterator[HistoryDay]:
@@ -32,17 +32,25 @@ def run(root: Root, to: str, *, pseudonyms: bool) -> Iterator[HistoryDay]:
     if days_between(target, *_ALL):
         raise UsageError(f"{target.path} has days of cluster '{target.cluster}': choose another folder, or remove them")
     names = pseudonyms_of(_tables(root, day)[1] for day in days) if pseudonyms else None
+    clusters = dict.fromkeys(day.cluster_name for day in days)
+    numbers = {name: f"{_CLUSTER}-{number}" for number, name in enumerate(clusters, 1)}
     for day in days:
         now, tables = _tables(root, day)
         if names is not None and now != day:
             raise StorageError(f"day {day.day} was folded again meanwhile, with new names: export into another folder")
-        yield _write(target, now, tables, names)
+        yield _write(target, now, tables, names, numbers)
 
 
-def _write(target: Root, day: HistoryDay, tables: Mapping[str, pa.Table], names: Pseudonyms | None) -> HistoryDay:
+def _write(
+    target: Root,
+    day: HistoryDay,
+    tables: Mapping[str, pa.Table],
+    names: Pseudonyms | None,
+    numbers: Mapping[str, str],
+) -> HistoryDay:
     called: dict[str, object] = {"cluster": target.cluster}
     if names is not None:
-        tables, called["cluster_name"] = names.renamed(tables), target.cluster
+        tables, called["cluster_name"] = names.renamed(tables), numbers[day.cluster_name]
         called["is_sealed"] = False  # the ledger has the hash of the day with its names
         called["imported"] = None if day.imported is None else _without_names(day.imported)
 

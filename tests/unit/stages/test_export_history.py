@@ -47,6 +47,15 @@ def test_under_pseudonyms_nobody_is_named_and_the_same_happened(root: Root, tmp_
     assert not [path for path in files if b"secret" in path.read_bytes() or f"cluster={root.cluster}" in path.parts]
 
 
+def test_clusters_that_had_one_name_in_paths_have_two_under_pseudonyms(root: Root, tmp_path: Path) -> None:
+    identity = {"identity": {"cluster_name": "secret-other", "broker_ids": []}}
+    written(tmp_path / "root", identity, snapshot="20261123T080000Z", brokers=[broker("secret-a:8080")])
+    fold(root, "20261123")
+    names = [day.cluster_name for day in export(root, str(tmp_path / "other"), pseudonyms=True)]
+    assert names == ["cluster-1", "cluster-1", "cluster-2"]
+    assert trend(Root(str(tmp_path / "other"), "cluster"), 28)[0] == 1
+
+
 def test_under_pseudonyms_no_ledger_has_sealed_a_day(root: Root, tmp_path: Path) -> None:
     open_ledger(root.ledger_url).close()
     written(root.path, snapshot=f"{DAYS[1]}T090000Z", brokers=[broker("secret-a:8080")])
