@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from itertools import groupby
+from functools import partial
+from itertools import compress
+from typing import Final
 
 from pulsar_advisor.documents.prune_result import Pruned
 from pulsar_advisor.model.cluster.snapshot_id import day_of
@@ -16,6 +19,9 @@ from pulsar_advisor.storage.history import days_with_files, remove_day
 from pulsar_advisor.storage.lease import Held
 from pulsar_advisor.storage.removal import has_raw_files, is_at_work, remove_raw_files
 from pulsar_advisor.storage.root import Root
+
+_LISTED_AT_ONCE: Final = 16
+"""Folders of snapshots: on an object store each is a round trip."""
 
 _log = logging.getLogger(__name__)
 
@@ -59,8 +65,10 @@ def run(root: Root, lifetimes: Lifetimes, address: str | None, now: datetime, *,
 def _remove_raw_files(
     root: Root, outdated: Sequence[str], references: PlanReferences, folded: FoldedDays, *, dry_run: bool
 ) -> list[str]:
-    """The days of which raw files went: the last snapshot's of a day go last, so these alone say whether all did."""
-    staying = {*references.snapshots(), *folded.of_events(outdated)}
+    """The days of which raw files went."""
+    with ThreadPoolExecutor(_LISTED_AT_ONCE) as pool:
+        there = list(compress(outdated, pool.map(partial(has_raw_files, root), outdated)))
+    staying = {*references.snapshots(), *folded.of_events(there)}
 
     def may_go(snapshot: str) -> bool:
         return (
@@ -70,17 +78,12 @@ def _remove_raw_files(
             and not is_at_work(root, ("raw", "tables/result"), snapshot)
         )
 
-    days = []
-    for day, of_day in groupby(outdated, day_of):
-        snapshots = list(of_day)
-        last = next(filter(may_go, reversed(snapshots)), None)
-        if last is None or not has_raw_files(root, last):
-            continue
-        days.append(day)
-        for snapshot in snapshots:
-            if not dry_run and may_go(snapshot):
-                remove_raw_files(root, snapshot)
-    return days
+    days = set()
+    for snapshot in filter(may_go, there):
+        days.add(day_of(snapshot))
+        if not dry_run:
+            remove_raw_files(root, snapshot)
+    return sorted(days)
 
 
 def _remove_days(root: Root, lifetimes: Lifetimes, left: Sequence[str], now: datetime, *, dry_run: bool) -> list[str]:

@@ -76,8 +76,9 @@ def remove_snapshot(root: Root, stages: Iterable[str], snapshot: str, *, is_rema
 
 
 def has_raw_files(root: Root, snapshot: str) -> bool:
-    """Whether there is more of a raw snapshot than its manifest."""
-    return len(names_in(root.folder("raw", snapshot))) > 1
+    """Whether there is more of a raw snapshot than its manifest; where a link leads to, nothing is ours."""
+    folder = root.folder("raw", snapshot)
+    return not folder.is_symlink() and len(names_in(folder)) > 1
 
 
 def remove_raw_files(root: Root, snapshot: str) -> None:

@@ -176,16 +176,25 @@ def test_raw_files_that_a_link_leads_to_stay(root: Root, tmp_path: Path) -> None
     folder, elsewhere = Path(str(root.folder("raw", NOON))), tmp_path / "precious"
     folder.rename(elsewhere)
     folder.symlink_to(elsewhere)
-    thinned(root, raw="3d", tables="30d")
+    for days in (DAYS, ()):
+        assert thinned(root, raw="3d", tables="30d").raw_of_days == days
     assert [has_raw(root, id) for id in (MORNING, NOON)] == [False, True]
 
 
 def test_raw_files_that_an_interrupted_run_left_go_with_the_next(root: Root) -> None:
     thinned(root, raw="3d")
-    for id in (NOON, EVENING):
-        write_file(root.folder("raw", id) / "topic_stats" / "0.jsonl.zst", b"")
+    write_file(root.folder("raw", NOON) / "topic_stats" / "0.jsonl.zst", b"")
     assert thinned(root, raw="3d").raw_of_days == DAYS[:1]
     assert not has_raw(root, NOON)
+
+
+def test_raw_files_of_a_snapshot_that_came_late_go_too(root: Root) -> None:
+    thinned(root, raw="3d")
+    snapshot(root, late := f"{DAYS[0]}T100000Z")
+    assert thinned(root, raw="3d").raw_of_days == ()
+    fold(root, DAYS[0])
+    assert thinned(root, raw="3d").raw_of_days == DAYS[:1]
+    assert not has_raw(root, late)
 
 
 def test_snapshots_that_an_event_refers_to_stay_as_long_as_their_day(root: Root) -> None:
