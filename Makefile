@@ -127,6 +127,7 @@ $(RELEASE_TOOLS)/.installed: requirements-release.txt $(INSTALLED)
 	@touch $@
 
 wheel: setup ## Build the wheel in dist/
+	@rm -rf build/lib  # whose files setuptools would pack, too, such as a migration of another branch
 	@$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist .
 
 sbom: $(RELEASE_TOOLS)/.installed ## Write the bill of materials of a release, the locked packages with their hashes (CycloneDX), to dist/

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import chain, islice
@@ -25,7 +26,7 @@ from pulsar_advisor.execution.ledger.address import ledger_url
 from pulsar_advisor.execution.ledger.approvals import REJECTED, approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import AfterRun
-from pulsar_advisor.execution.ledger.opening import ledger_exists, open_ledger
+from pulsar_advisor.execution.ledger.opening import is_current, ledger_exists, open_ledger
 from pulsar_advisor.execution.ledger.pauses import pause_requested
 from pulsar_advisor.execution.ledger.plan_states import PlanState, PlanStateName, states_of
 from pulsar_advisor.execution.ledger.plans import plan_record, summary_of_plan
@@ -229,8 +230,7 @@ def cluster_lines(clusters: Sequence[Cluster]) -> list[ClusterLine]:
         read = partial(snapshot_lines, after=of_cluster, newest_run=carried_out.get(name))
         return _line(cluster, runs.get(name), dag_runs.get(name), read)
 
-    with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
-        lines = list(pool.map(line, clusters))
+    lines = _of_each(clusters, line)
     return sorted((replace(line, left_off=off.get(line.cluster.name, ())) for line in lines), key=_urgency)
 
 
@@ -241,8 +241,7 @@ def fleet_rows(clusters: Sequence[Cluster]) -> list[FleetRow]:
         found = fleet_row(root_of(cluster), DAYS, report_link)
         return found if found.problem is None else replace(found, problem=without_places(found.problem))
 
-    with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
-        return list(pool.map(row, clusters))
+    return _of_each(clusters, row)
 
 
 def cluster_content(cluster: Cluster, place: Place) -> ClusterContent:
@@ -375,12 +374,19 @@ def ledger_if_any() -> Iterator[Ledger | None]:
     """The configured ledger; none is created."""
     address = option("ledger") or Root(option("root"), "any").ledger_url
     url = ledger_url(address)
-    yield _opened(address, url, _file_number(url)) if ledger_exists(address) else None
+    if not ledger_exists(address):
+        yield None
+        return
+    ledger = _opened(address, url, _file_number(url))
+    if not is_current(ledger):  # and wouldn't be written as another release reads it
+        _opened.cache_clear()
+        ledger = _opened(address, url, _file_number(url))
+    yield ledger
 
 
 @lru_cache(maxsize=1)
 def _opened(address: str, _url: URL, _file_number: int) -> Ledger:
-    """Kept open: to open a ledger compares its tables with this release's, which takes longer than a page's queries.
+    """Kept open: to open a ledger takes longer than a page's queries.
 
     Opened anew once the address refers to another URL, such as one with a new password.
     """
@@ -435,6 +441,12 @@ def _events(ledger: Ledger, digest: str, place: Place, run: int | None = None) -
     events = ledger.events(digest, run, place.events_before, EVENTS_SHOWN + 1)
     newest_first = _part(events[::-1], EVENTS_SHOWN, lambda event: event.id)
     return Part(newest_first.rows[::-1], newest_first.rest)
+
+
+def _of_each(clusters: Sequence[Cluster], read: Callable[[Cluster], _Shown]) -> list[_Shown]:
+    """What is read of each cluster, of several at once, and said to the reader of the page."""
+    with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
+        return [each.result() for each in [pool.submit(copy_context().run, read, cluster) for cluster in clusters]]
 
 
 def _left_off(ledger: Ledger) -> Mapping[str, Sequence[SwitchedOff]]:

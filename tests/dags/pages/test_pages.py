@@ -8,10 +8,12 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
+from sqlite3 import connect
 from urllib.parse import urlencode
 
 import pytest
@@ -21,6 +23,7 @@ from httpx import Response
 import documents
 import rotten_root
 from dags.pages.conftest import DECEPTIVE, HOSTILE, LogIn, page_of, started, token_in
+from pulsar_advisor.documents.history_day import HistoryDay
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.approvals import record_rejection
 from pulsar_advisor.execution.ledger.held_run import HeldRun
@@ -354,6 +357,13 @@ def test_the_last_weeks_of_all_clusters_are_a_page_of_ours(server: LogIn, root: 
     assert "<script" not in answer.text
 
 
+def test_what_to_do_about_days_of_an_earlier_release_is_something_to_press(server: LogIn, root: Root) -> None:
+    day = HistoryDay(cluster="prod-eu", cluster_name="live", day="20261120", columns=1, snapshots=(), tables={})
+    write_file(root.day_folder("result", day.day) / RESULT, day.content())
+    page = server("vic").get("/pulsar-advisor/index").text
+    assert "some days were folded by an earlier release: trigger pulsar_history, which folds them" in page
+
+
 def test_a_report_has_no_part_in_airflows_origin(server: LogIn, root: Root) -> None:
     answer = server("vic").get(f"{REPORT}/report.html")
     assert HOSTILE in answer.text
@@ -423,6 +433,18 @@ def test_a_new_password_of_the_ledger_counts_at_once(
         with ledger_if_any() as found:
             opened.append(found)
     assert (opened[0] is opened[1], opened[1] is opened[2]) == (True, False)
+
+
+def test_a_web_server_of_the_release_before_writes_nothing_into_a_migrated_ledger(
+    server: LogIn, ledger: Ledger, held: HeldRun, root: Root
+) -> None:
+    """It has had the ledger open since before the upgrade."""
+    client = server("olive")
+    token = token_in(client.get(page_of(held)).text)
+    with closing(connect(root.ledger_url.removeprefix("sqlite:///"))) as database, database:
+        database.execute("UPDATE alembic_version SET version_num = 'of a newer release'")
+    assert client.post(f"{page_of(held)}/pause", data={"token": token}).status_code == 500
+    assert pause_requested(ledger, held.id) is None
 
 
 def test_a_root_that_the_web_server_can_not_open_is_explained(

@@ -60,7 +60,10 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
         _read_one_moment(engine)
     with named_errors(engine):
         try:
-            if not _is_current(engine):
+            # Takes no lock: pages, and runs that wait, ask every few seconds.
+            with engine.connect().execution_options(**{READS: True}) as connection:
+                current = _has_tables_of_this_release(connection)
+            if not current:
                 with engine.begin() as connection:
                     _upgrade(connection)
         except DBAPIError as error:
@@ -71,6 +74,12 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
                 "owner of its tables (`pulsar-advisor audit verify --ledger …`)"
             ) from error
     return Ledger(engine, now_ms or carried_on(lambda: _asked(engine)))
+
+
+def is_current(ledger: Ledger) -> bool:
+    """Whether an open ledger's tables are still this release's: another one may have migrated them since."""
+    with ledger.reading() as session:
+        return _has_tables_of_this_release(session.connection())
 
 
 def ledger_exists(url: str) -> bool:
@@ -174,12 +183,10 @@ def _read_one_moment(engine: Engine) -> None:
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
 
-def _is_current(engine: Engine) -> bool:
-    """Whether the tables are this release's. Takes no lock: pages, and runs that wait, ask every few seconds."""
-    with engine.connect().execution_options(**{READS: True}) as connection:
-        if not inspect(connection).has_table(_VERSIONS):
-            return False
-        return bool(connection.scalar(text(f"SELECT version_num FROM {_VERSIONS}")) == HEAD)
+def _has_tables_of_this_release(connection: Connection) -> bool:
+    if not inspect(connection).has_table(_VERSIONS):
+        return False
+    return bool(connection.scalar(text(f"SELECT version_num FROM {_VERSIONS}")) == HEAD)
 
 
 def _upgrade(connection: Connection) -> None:
