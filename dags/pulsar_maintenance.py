@@ -4,7 +4,7 @@ Runs every hour, for all clusters; one that fails doesn't stop the others.
 
 | task | what it does |
 |---|---|
-| `clusters` | lists the clusters of the registry |
+| `clusters` | lists the clusters of the registry, and others whose balancer a run left off |
 | `restore_guard` | switches a cluster's own balancer on again, if a run left it off, or has the notifiers say so |
 | `audit_ledger` | fails if the ledger was changed, or cut off since this DAG last ran |
 
@@ -36,7 +36,7 @@ require_release("0.1.0", __file__)
 )
 def pulsar_maintenance() -> None:
     """The guard of each cluster, and the audit of the ledger."""
-    names = task(task_id="clusters")(tasks.cluster_names)()
+    names = task(task_id="clusters")(tasks.clusters_to_restore)()
     by_name = {"map_index_template": "{{ task.op_kwargs['cluster'] }}"}
     called = {"on_failure_callback": [*guard_notifiers(), Call("task.failed")]}
     task(**called, **by_name)(tasks.restore_guard).expand(cluster=names)

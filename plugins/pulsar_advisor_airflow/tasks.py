@@ -316,12 +316,18 @@ def report(cluster: str, snapshot: str) -> str:
     return path
 
 
-def cluster_names() -> list[str]:
-    """The clusters of this installation."""
+def clusters_to_restore() -> list[str]:
+    """The clusters of this installation, and any other one whose own balancer a run left off: it had an entry then."""
+    from pulsar_advisor.execution.ledger.plans import summary_of_plan
+    from pulsar_advisor.execution.run.guard import left_off
     from pulsar_advisor_airflow.clusters import clusters
+    from pulsar_advisor_airflow.ledger import opened_ledger
 
     with as_airflow_errors():
-        return list(clusters())
+        registered = list(clusters())
+        with opened_ledger(_root("any")) as ledger:
+            of_plans = [summary_of_plan(ledger, switch.digest) for switch in left_off(ledger)]
+    return list(dict.fromkeys([*registered, *(plan.cluster for plan in of_plans if plan is not None)]))
 
 
 def overdue_clusters() -> list[str]:
@@ -466,8 +472,9 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
     from pulsar_advisor.execution.ledger.lists import cluster_names
     from pulsar_advisor.execution.ledger.rolls import give_up
     from pulsar_advisor.execution.run.guard import left_off, warning
+    from pulsar_advisor.model.errors import UsageError
     from pulsar_advisor.stages.apply import restore_what_was_left
-    from pulsar_advisor_airflow.clusters import cluster as registered
+    from pulsar_advisor_airflow.clusters import clusters
     from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
     from pulsar_advisor_airflow.ledger import opened_ledger
 
@@ -476,7 +483,10 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
             give_up(ledger, plan["digest"])
             _await_holder(ledger, plan["digest"])
         for name in sorted(name for name in cluster_names(ledger, cluster) if left_off(ledger, name)):
-            connection = PulsarAdminHook(registered(cluster).pulsar_conn_id).options()
+            if (registered := clusters().get(cluster)) is None:
+                off = "; ".join(warning(switch, name) for switch in left_off(ledger, name))
+                raise UsageError(f"{off}; '{cluster}' has no entry in the registry any more: give it back")
+            connection = PulsarAdminHook(registered.pulsar_conn_id).options()
             restore_what_was_left(name, ledger, connection.required_admin, logged(log.warning))
             if still := left_off(ledger, name):
                 raise AirflowException("; ".join(warning(switch, name) for switch in still))

@@ -168,7 +168,7 @@ def test_a_registry_that_is_not_there_is_refused(registry: Registry) -> None:
 def test_a_task_that_reads_an_invalid_registry_is_not_tried_again(registry: Registry) -> None:
     registry("[")
     with pytest.raises(AirflowFailException, match="is not YAML"):
-        tasks.cluster_names()
+        tasks.clusters_to_restore()
 
 
 def test_each_cluster_has_its_dags_and_its_asset(registry: Registry) -> None:

@@ -93,6 +93,20 @@ def test_a_balancer_that_can_not_be_restored_is_told_to_the_notifiers(
     assert message.startswith(f"restore_guard: ATTENTION: {SHEDDING} of cluster 'live' was switched off by run 1")
 
 
+def test_a_balancer_left_off_is_told_though_its_cluster_has_no_entry_any_more(
+    stages: Stages, run_dag: RunDag, reached: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever removed the entry while a run was going on removed the DAG that would have restored it, too."""
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__GUARD_NOTIFIERS", "dags.notifiers.noting_the_guard")
+    monkeypatch.setattr(notifiers.Noting, "messages", [])
+    left_off(stages, monkeypatch)
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTER", "renamed")
+    assert run_dag("pulsar_maintenance")[0] == "failed"
+    (message,) = notifiers.Noting.messages
+    assert message.startswith(f"restore_guard: ATTENTION: {SHEDDING} of cluster 'live' was switched off by run 1")
+    assert "'demo' has no entry in the registry any more: give it back" in message
+
+
 def test_after_its_task_a_run_is_waited_for_until_it_has_ended_or_lost_its_lease(
     stages: Stages, two_clusters: None, reached: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
