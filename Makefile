@@ -198,8 +198,9 @@ secrets: ## Make the secrets of docker-compose.yaml that are missing, in secrets
 	! missing airflow_database_url || printf 'postgresql+psycopg2://airflow:%s@airflow-database/airflow' "$$(cat airflow_database_password)" >airflow_database_url; \
 	! missing ledger_owner_url || printf 'postgresql+psycopg2://ledger_owner:%s@ledger-database/ledger' "$$(cat ledger_owner_password)" >ledger_owner_url; \
 	! missing ledger_url || printf 'postgresql+psycopg2://ledger:%s@ledger-database/ledger' "$$(cat ledger_database_password)" >ledger_url; \
-	! missing airflow_tls_key || openssl req -x509 -newkey rsa:2048 -nodes -days 365 -subj /CN=localhost \
-	  -addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout airflow_tls_key -out airflow_tls_certificate 2>/dev/null; \
+	! missing airflow_tls_key || { openssl genrsa -out airflow_tls_key 2048; rm -f airflow_tls_certificate; }; \
+	! missing airflow_tls_certificate || openssl req -x509 -key airflow_tls_key -days 365 -subj /CN=localhost \
+	  -addext subjectAltName=DNS:localhost,IP:127.0.0.1 -out airflow_tls_certificate; \
 	chmod 644 ./*; \
 	echo "secrets: passwords of the users admin and operator are in secrets/airflow_admin_password and secrets/airflow_operator_password"
 

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import ssl
 import subprocess
 import tomllib
 from pathlib import Path
@@ -137,6 +138,19 @@ def test_make_writes_each_secret_once_and_for_its_owner_only(tmp_path: Path) -> 
     ):
         url = values["ledger_url" if name == "ledger_database" else f"{name}_url"]
         assert url == f"postgresql+psycopg2://{user}:{values[f'{name}_password']}@{database}-database/{database}"
+
+
+def test_make_renews_a_certificate_that_was_deleted(tmp_path: Path) -> None:
+    shutil.copy(REPOSITORY / "Makefile", tmp_path)
+    secrets = tmp_path / "secrets"
+    keys = []
+    for _ in range(2):
+        subprocess.run(["make", "secrets"], cwd=tmp_path, check=True, capture_output=True)
+        certificate, key = secrets / "airflow_tls_certificate", secrets / "airflow_tls_key"
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key)
+        keys.append(key.read_text())
+        certificate.unlink()
+    assert keys[0] == keys[1]
 
 
 def test_make_pins_the_images_of_others_by_the_digests_that_were_pulled(tmp_path: Path) -> None:
