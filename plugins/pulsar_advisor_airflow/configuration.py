@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, quote, urlsplit
+
+from pulsar_advisor.model.errors import UsageError
 
 if TYPE_CHECKING:
     from pulsar_advisor.admin.webhook import Webhook
@@ -133,11 +136,19 @@ OPTIONS: Final[dict[str, dict[str, str | bool]]] = {
 """In the format of a provider's `config` section; each option is also `AIRFLOW__PULSAR_ADVISOR__<NAME>`."""
 
 
+_RELATIVE: Final = {"root": re.compile(r"(?!/|.*://)"), "ledger": re.compile(r"sqlite(\+\w+)?:///(?!/)")}
+
+
 def option(name: str) -> str:
-    """The value of an option."""
+    """The value of an option. Raises `UsageError` for a root or ledger that isn't the same one for every process."""
     from airflow.sdk import conf
 
     value: str = conf.get(SECTION, name, fallback=OPTIONS[name]["default"])
+    if name in _RELATIVE and _RELATIVE[name].match(value):
+        raise UsageError(
+            f"[{SECTION}] {name} is '{value}', which each process of Airflow takes from its own working folder: make "
+            "the path absolute"
+        )
     return value
 
 

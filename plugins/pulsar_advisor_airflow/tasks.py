@@ -544,4 +544,5 @@ def _is_newest(root: Root, snapshot: str) -> bool:
 
 
 def _root(cluster: str) -> Root:
-    return root_at(option("root"), cluster)
+    with as_airflow_errors():
+        return root_at(option("root"), cluster)

@@ -86,6 +86,15 @@ def test_each_option_has_a_default_that_the_environment_overrides(monkeypatch: p
     assert option("spark_conn_id") == "spark_batch"
 
 
+@pytest.mark.parametrize(("name", "value"), [("root", ""), ("root", "data"), ("ledger", "sqlite:///ledger.sqlite")])
+def test_a_place_that_is_another_one_for_each_process_is_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(f"AIRFLOW__PULSAR_ADVISOR__{name.upper()}", value)
+    with pytest.raises(UsageError, match=rf"\[pulsar_advisor\] {name} is '{value}', .*: make the path absolute"):
+        option(name)
+
+
 @pytest.mark.parametrize("stage", ["normalize", "validate", "snapshot", "recommend"])
 def test_each_spark_stage_has_its_file(stage: str) -> None:
     assert Path(job(stage)).is_file()

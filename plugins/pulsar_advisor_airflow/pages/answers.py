@@ -72,8 +72,9 @@ def without_places(text: str) -> str:
 
 def _places() -> Iterator[str]:
     with suppress(UsageError):  # which is then what the message says
-        yield str(Root(option("root"), "any").location)
-    yield from (option("root"), option("clusters"))
+        yield (root := option("root"))
+        yield str(Root(root, "any").location)
+    yield option("clusters")
 
 
 templates.filters |= {"one_line": lambda text: " ".join(text.split("\n")), "without_places": without_places}
