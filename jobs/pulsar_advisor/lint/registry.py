@@ -9,6 +9,7 @@ from pulsar_advisor.lint.rule import Rule
 
 RULES: Final[tuple[Rule, ...]] = (
     strategies.shedder_and_placement_agree,
+    strategies.modular_manager_starts,
     strategies.avg_shedder_places_too,
     strategies.placement_looks_at_load,
     strategies.placement_has_a_choice,

@@ -8,7 +8,8 @@ import numpy as np
 
 from pulsar_advisor.lint.rule import Case, Violation, rule
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW
-from pulsar_advisor.model.configuration.class_names import simple_name
+from pulsar_advisor.model.configuration.class_names import pairing_key, simple_name
+from pulsar_advisor.model.configuration.settings import why_not_modular
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
 
@@ -39,11 +40,31 @@ def shedder_and_placement_agree(case: Case) -> Violation | None:
         figures, change = ("messages or bytes", "resource usage"), "LeastLongTermMessageRate"
     else:
         return None
-    if shedder == "AvgShedder":
-        change = "AvgShedder"
     return Violation(
-        f"{shedder} judges by {figures[0]}, {placement} by {figures[1]}", {_PLACEMENT: f"{_PACKAGE}{change}"}
+        f"{shedder} judges by {figures[0]}, {placement} by {figures[1]}",
+        _places_itself(case) if shedder == "AvgShedder" else {_PLACEMENT: f"{_PACKAGE}{change}"},
     )
+
+
+def _places_itself(case: Case) -> dict[str, str]:
+    """What makes AvgShedder, which sheds, place too."""
+    return dict.fromkeys((_PLACEMENT, pairing_key(case.settings.behaviour)), f"{_PACKAGE}AvgShedder")
+
+
+@rule(
+    severity="warning",
+    source="ModularLoadManagerImpl.initialize, LoadManager.create (3.0.7 to 5.0.0-M1); apache/pulsar#23156",
+    remedy="choose another placement strategy, or name the shedder's class in that key too, and restart the brokers",
+    load_managers=("modular", "simple"),
+)
+def modular_manager_starts(case: Case) -> Violation | None:
+    """Brokers run the Modular load manager if it is configured.
+
+    Before 5.0.1 AvgShedder places for no other shedder: brokers up to 4.0 log a warning and run the Simple manager,
+    later ones don't start. Before 3.0.8 a key of the Simple manager has to name AvgShedder as well.
+    """
+    why = why_not_modular(case.settings)
+    return None if why is None else Violation(why)
 
 
 @rule(
@@ -60,9 +81,7 @@ def avg_shedder_places_too(case: Case) -> Violation | None:
     """
     if case.own.placement == "AvgShedder":
         return None
-    return Violation(
-        f"AvgShedder's destinations are lost: {case.own.placement} places", {_PLACEMENT: f"{_PACKAGE}AvgShedder"}
-    )
+    return Violation(f"AvgShedder's destinations are lost: {case.own.placement} places", _places_itself(case))
 
 
 @rule(

@@ -40,6 +40,37 @@ def test_avg_shedder_needs_its_own_placement() -> None:
     assert rule.find(case(50, shedder="ThresholdShedder")) is None
 
 
+@pytest.mark.parametrize(
+    ("release", "what"),
+    [("3.0.7", "run the Simple load manager"), ("4.0.8", "run the Simple load manager"), ("4.2.4", "don't start")],
+)
+@pytest.mark.parametrize("load_manager", ["modular", "simple"])
+def test_avg_shedder_that_places_for_another_shedder_keeps_the_modular_manager_from_starting(
+    release: str, what: str, load_manager: str
+) -> None:
+    of = {"pulsar_version": release, "load_manager": load_manager, "placement": "AvgShedder"}
+    found = strategies.modular_manager_starts.find(case(50, shedder="ThresholdShedder", **of))
+    assert found is not None
+    assert what in found.sentence
+
+
+@pytest.mark.parametrize("release", ["4.0.8", "5.0.1"])
+def test_the_modular_manager_starts_with_avg_shedder_in_both_roles(release: str) -> None:
+    pair = {"shedder": "AvgShedder", "placement": "AvgShedder"}
+    assert strategies.modular_manager_starts.find(case(50, pulsar_version=release, **pair)) is None
+    assert strategies.modular_manager_starts.find(case(50, pulsar_version=release)) is None
+
+
+def test_before_3_0_8_avg_shedder_has_to_be_named_by_the_simple_managers_key_too() -> None:
+    of = {"pulsar_version": "3.0.7", "shedder": "AvgShedder"}
+    found = strategies.modular_manager_starts.find(case(50, placement="AvgShedder", **of))
+    assert found is not None
+    assert "loadBalancerPlacementStrategy names the shedder" in found.sentence
+    needed = strategies.avg_shedder_places_too.find(case(50, placement="LeastLongTermMessageRate", **of))
+    assert needed is not None
+    assert strategies.modular_manager_starts.find(case(50, settings=needed.change, **of)) is None
+
+
 def test_round_robin_ignores_load() -> None:
     rule = strategies.placement_looks_at_load
     assert rule.find(case(50, placement="RoundRobinBrokerSelector")) is not None

@@ -21,6 +21,9 @@ def simple_name(class_name: str) -> str:
 
 
 _SHEDS_AND_PLACES: Final = "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"
+_PLACES_FOR_ITSELF_SINCE: Final = (5, 0, 1)
+_OWN_KEY_SINCE: Final = (3, 0, 8)
+_FAILS_SINCE: Final = (4, 2, 0)
 _FALLBACK_PLACEMENT: Final = "org.apache.pulsar.broker.loadbalance.impl.LeastLongTermMessageRate"
 
 
@@ -30,6 +33,26 @@ def placement_in_force(shedder_class: str, placement_class: str, behaviour: tupl
     From 5.0.1 on, a class that sheds too places for itself only; elsewhere LeastLongTermMessageRate takes its place.
     Source: `ModularLoadManagerImpl.createLoadBalanceStrategies` (5.0.1; 5.0.0-M1 has no such rule).
     """
-    if behaviour >= (5, 0, 1) and placement_class == _SHEDS_AND_PLACES != shedder_class:
+    if behaviour >= _PLACES_FOR_ITSELF_SINCE and placement_class == _SHEDS_AND_PLACES != shedder_class:
         return _FALLBACK_PLACEMENT
     return placement_class
+
+
+def pairing_key(behaviour: tuple[int, int, int]) -> str:
+    """The key that must name the shedder if AvgShedder places: before 3.0.8, by mistake, one of the Simple manager.
+
+    Source: `ModularLoadManagerImpl.initialize` (3.0.7 to 5.0.1), apache/pulsar#23156.
+    """
+    return "loadBalancerLoadPlacementStrategy" if behaviour >= _OWN_KEY_SINCE else "loadBalancerPlacementStrategy"
+
+
+def instead_of_modular(
+    shedder_class: str, placement_class: str, paired_class: str, behaviour: tuple[int, int, int]
+) -> str | None:
+    """What brokers do if AvgShedder is to place for another shedder, before 5.0.1; None if the Modular manager starts.
+
+    `paired_class` is the value of `pairing_key`. Source: likewise, and `LoadManager.create`.
+    """
+    if behaviour >= _PLACES_FOR_ITSELF_SINCE or placement_class != _SHEDS_AND_PLACES or paired_class == shedder_class:
+        return None
+    return "don't start" if behaviour >= _FAILS_SINCE else "run the Simple load manager instead"

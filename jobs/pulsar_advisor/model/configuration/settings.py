@@ -21,7 +21,13 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from pulsar_advisor.model.configuration.class_names import LOAD_MANAGERS, placement_in_force, simple_name
+from pulsar_advisor.model.configuration.class_names import (
+    LOAD_MANAGERS,
+    instead_of_modular,
+    pairing_key,
+    placement_in_force,
+    simple_name,
+)
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.text.nearest import nearest
 
@@ -184,9 +190,10 @@ def resolve_settings(
 ) -> ResolvedSettings:
     """The settings of a cluster of this version; the mappings are Pulsar's keys with their text values.
 
-    Dynamic values of keys that the release doesn't have are ignored, as Pulsar ignores them; a what-if may set them. A
-    broker has every key that its runtime configuration holds, whatever the listed release nearest to it has: 4.0.11
-    got one of 4.2. A value out of range is used, as Pulsar uses it, and noted.
+    Dynamic values that are blank, or of keys that the release doesn't have, are ignored, as Pulsar ignores them
+    (`BrokerService.configValueChanged`, 3.0.7 to 5.0.1); a what-if may set such keys. A broker has every key that its
+    runtime configuration holds, whatever the listed release nearest to it has: 4.0.11 got one of 4.2. A value out of
+    range is used, as Pulsar uses it, and noted.
 
     Raises `UsageError` for a what-if that is unknown, unreadable or out of range, and `DataNotFit` for a release that
     is unknown or below 2.11, for a runtime value that no broker can have, and for a number that isn't one.
@@ -212,12 +219,19 @@ def resolve_settings(
     for key, text in (dynamic or {}).items():
         if key not in _FIELD_OF_KEY or key not in known:
             continue
+        if not text.strip():
+            notes.append(f"dynamic {key} is blank: brokers keep what they started with")
+            continue
         if not is_dynamic(_release_with(key, release), key):
             notes.append(
                 f"{key}={text} is stored as a dynamic value, but {release} reads this key only at start-up: ignored"
             )
             continue
-        value, note = _dynamic_value(key, text, texts[key])
+        try:
+            value, note = _captured_value(key, text, "dynamic")
+        except _Unparsable as expected:
+            notes.append(f"dynamic {key}='{text}' is not {expected}: Pulsar keeps {texts[key]}")
+            continue
         notes += note
         texts[key], origins[key] = value, "dynamic"
     for key, text in (what_if or {}).items():
@@ -225,7 +239,7 @@ def resolve_settings(
         if key not in known:
             notes.append(f"{key} does not exist in {release}; the what-if sets it anyway")
     values = LoadBalancerSettings.model_validate({"behaviour": behaviour, **texts})
-    notes += _replaced_placement(values)
+    notes += _not_as_configured(values)
     caveats = (*newer_than_known(str(pulsar_version)), *_documented(release, texts, origins))
     return ResolvedSettings(values, origins, release, caveats, tuple(notes))
 
@@ -255,8 +269,26 @@ def _documented(release: str, texts: Mapping[str, Scalar], origins: Mapping[str,
     ]
 
 
-def _replaced_placement(values: LoadBalancerSettings) -> list[str]:
-    """The placement strategy that the Modular manager doesn't use, if any."""
+def why_not_modular(values: LoadBalancerSettings) -> str | None:
+    """Why brokers that are configured with the Modular manager don't run it, a sentence; None if they do."""
+    if simple_name(values.load_manager_class_name) != LOAD_MANAGERS["modular"]:
+        return None
+    shedder, placement = values.load_balancer_load_shedding_strategy, values.load_balancer_load_placement_strategy
+    key = pairing_key(values.behaviour)
+    paired = getattr(values, field_of(key))
+    instead = instead_of_modular(shedder, placement, paired, values.behaviour)
+    if instead is None:
+        return None
+    return (
+        f"{simple_name(placement)} places only if {key} names the shedder, {simple_name(shedder)}, but it is "
+        f"{simple_name(paired)}: brokers {instead}"
+    )
+
+
+def _not_as_configured(values: LoadBalancerSettings) -> list[str]:
+    """What of the Modular manager and its placement strategy is configured, but not in force."""
+    if why := why_not_modular(values):
+        return [why]
     shedder, placement = values.load_balancer_load_shedding_strategy, values.load_balancer_load_placement_strategy
     used = placement_in_force(shedder, placement, values.behaviour)
     if used == placement or simple_name(values.load_manager_class_name) != LOAD_MANAGERS["modular"]:
@@ -283,7 +315,7 @@ def setting_value(
         return _defaults()[_first_release_with(key)][key]
     value = _defaults()[release][key]
     for texts, counts in ((runtime, True), (dynamic, is_dynamic(release, key))):
-        if counts and texts is not None and key in texts:
+        if counts and texts is not None and texts.get(key, "").strip():
             with suppress(_Unparsable):
                 value = _parse(key, texts[key])
     return value
@@ -462,11 +494,11 @@ class _Unparsable(ValueError):
 
 
 def _parse(key: str, text: str) -> Scalar:
-    """A text as Pulsar's `FieldParser` reads it for a key of this type (numbers and lists are trimmed)."""
+    """A text as Pulsar's `FieldParser` reads it for a key of this type (flags aren't trimmed)."""
     annotation = LoadBalancerSettings.model_fields[_FIELD_OF_KEY[key]].annotation
-    text = text.strip()
     if annotation is bool:
         return text.lower() == "true"
+    text = text.strip()
     if annotation is str:
         return text
     if annotation == Names:
@@ -498,7 +530,7 @@ _LEAST_PERIODS: Final = {
 
 def _captured_value(key: str, text: str, origin: str) -> tuple[Scalar, list[str]]:
     """A value as a broker has it, and what is odd about it: a flag that is none is false. Raises `_Unparsable`."""
-    if _is_flag(key) and text.strip().lower() not in ("true", "false"):
+    if _is_flag(key) and text.lower() not in ("true", "false"):
         return False, [f"{origin} {key}='{text}' is not a flag: Pulsar reads it as false"]
     value = _parse(key, text)
     return value, _out_of_range(key, value, origin)
@@ -517,14 +549,6 @@ def _runtime_value(key: str, text: str) -> tuple[Scalar, list[str]]:
             f"the captured runtime configuration holds {key}={text}: no broker starts with it; capture again"
         )
     return value, notes
-
-
-def _dynamic_value(key: str, text: str, previous: Scalar) -> tuple[Scalar, list[str]]:
-    """The same of a stored dynamic value, which changes nothing if it isn't a number where one is needed."""
-    try:
-        return _captured_value(key, text, "dynamic")
-    except _Unparsable as expected:
-        return previous, [f"dynamic {key}='{text}' is not {expected}: Pulsar keeps {previous}"]
 
 
 def _is_flag(key: str) -> bool:
@@ -548,7 +572,8 @@ def what_if_value(key: str, text: str) -> Scalar:
     """The value that a what-if sets, in any release. Raises `UsageError` if the key is unknown or the text unusable."""
     if key not in _FIELD_OF_KEY:
         raise UsageError(f"'{key}' is not a setting that affects recommendations{nearest(key, _FIELD_OF_KEY)}")
-    if _is_flag(key) and text.strip().lower() not in ("true", "false"):
+    text = text.strip()
+    if _is_flag(key) and text.lower() not in ("true", "false"):
         raise UsageError(f"{key}='{text}' is not usable; expected true or false")
     try:
         value = _parse(key, text)

@@ -174,6 +174,26 @@ def test_rubbish_in_a_dynamic_value_is_read_as_pulsar_reads_it() -> None:
     assert len(settings.notes) == 2
 
 
+@pytest.mark.parametrize("text", ["", " "])
+def test_a_blank_dynamic_value_leaves_what_the_broker_started_with(text: str) -> None:
+    key = "loadBalancerSheddingEnabled"
+    settings = resolve_settings("4.0.8", {key: "true"}, dynamic={key: text})
+    assert settings.values.load_balancer_shedding_enabled is True
+    assert settings.origins[key] == "runtime"
+    assert setting_value(key, "4.0.8", {key: "true"}, {key: text}) is True
+
+
+def test_a_dynamic_flag_is_not_trimmed_as_boolean_value_of_does_not() -> None:
+    settings = resolve_settings("4.0.8", dynamic={"loadBalancerSheddingEnabled": "true "})
+    assert settings.values.load_balancer_shedding_enabled is False
+    assert settings.notes == ("dynamic loadBalancerSheddingEnabled='true ' is not a flag: Pulsar reads it as false",)
+
+
+def test_a_dynamic_value_that_pulsar_could_not_parse_is_not_the_origin() -> None:
+    key = "loadBalancerBrokerOverloadedThresholdPercentage"
+    assert resolve_settings("4.0.8", {key: "70"}, dynamic={key: "abc"}).origins[key] == "runtime"
+
+
 def test_a_dynamic_value_of_a_key_that_is_not_dynamic_has_no_effect() -> None:
     settings = resolve_settings("4.0.8", dynamic={"loadBalancerEnabled": "false"})
     assert settings.values.load_balancer_enabled is True
