@@ -25,7 +25,7 @@ from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, clients, movable, proposal
 from pulsar_advisor.planning.kinds.choosing import Choice, fewest_within, movable_above, target_of
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Place, Room, Rows
-from pulsar_advisor.planning.proposals.executable import why_never_split
+from pulsar_advisor.planning.proposals.executable import SPECIFIED_POSITIONS, why_never_split
 from pulsar_advisor.planning.proposals.proposal import Proposal
 from pulsar_advisor.planning.usage.lower_bound import lowest_maximum
 from pulsar_advisor.planning.usage.scalable_topics import awaited_split
@@ -35,9 +35,8 @@ from pulsar_advisor.splitting.even_cut import NoCut, even_cut
 from pulsar_advisor.splitting.limits import LEAST_TOPICS
 
 READS: Final[frozenset[Input]] = ROOM_READS | {"topic_names", "topic_traffic"}
-SETTING_KEYS: Final = (*ROOM_KEYS, "loadBalancerNamespaceMaximumBundles")
+SETTING_KEYS: Final = (*ROOM_KEYS, "loadBalancerNamespaceMaximumBundles", "supportedNamespaceBundleSplitAlgorithms")
 
-_ALGORITHM: Final = "specified_positions_divide"
 _MOST_TRIED: Final = 3
 """Bundles of a broker that are looked at for a cut: a smaller one wouldn't bring it below the target."""
 _MOST_NAMED: Final = 3
@@ -130,7 +129,7 @@ def _cuts(now: _Divided, after: Room, refused: dict[str, str]) -> list[Split]:
                 refused.setdefault(state.bundle_name(bundle), cut)
                 continue
             counts[state.bundles.namespace[bundle]] += 1
-            found.append(Split(bundle, _ALGORITHM, (cut,), "", near_tie=False))
+            found.append(Split(bundle, SPECIFIED_POSITIONS, (cut,), "", near_tie=False))
             break
     return found
 
@@ -154,7 +153,7 @@ def _cut(
         if cut.loaded_topics < LEAST_TOPICS:
             return f"it has {count(cut.loaded_topics, 'topic')} with load, and each part needs one"
         return f"{cut.hottest_share:.0%} of its load is one topic's, which would be as hot as before"
-    return why_never_split(state, bundle) or awaited_split(state, settings, bundle) or cut
+    return why_never_split(state, settings, bundle) or awaited_split(state, settings, bundle) or cut
 
 
 def _proposal(
@@ -178,7 +177,7 @@ def _proposal(
         if len(groups) > 1:
             boundaries = tuple(int(state.bundles.lower[group[0]]) for group in groups[1:])
             reason = _reason(now.room, groups, owners, target)
-            splits.append(Split(bundle, _ALGORITHM, boundaries, reason, near_tie=False, destinations=owners))
+            splits.append(Split(bundle, SPECIFIED_POSITIONS, boundaries, reason, near_tie=False, destinations=owners))
         elif owners[0] != room.owner[bundle]:
             place = Place(owners[0], float(after.most_of([owners[0]])[0]))
             answers.append(Answer(int(rows[0]), BundleOutcome.MOVES, place, target))

@@ -19,6 +19,8 @@ from pulsar_advisor.planning.usage.scalable_topics import awaited_split
 from pulsar_advisor.splitting.limits import LEAST_TOPICS
 
 _DESTINATIONS_SINCE: Final = (3, 0, 0)
+SPECIFIED_POSITIONS: Final = "specified_positions_divide"
+"""The algorithm by which a split's boundaries are named."""
 
 
 def why_no_destination(state: ClusterState, settings: LoadBalancerSettings) -> str | None:
@@ -69,8 +71,14 @@ def _why_topics_not(state: ClusterState, bundle: int, broker: int) -> str | None
     return None
 
 
-def why_never_split(state: ClusterState, bundle: int) -> str | None:
-    """Why Pulsar splits a bundle nowhere, whatever is asked; None if it may."""
+def why_never_split(state: ClusterState, settings: LoadBalancerSettings, bundle: int) -> str | None:
+    """Why a bundle can be split nowhere, whatever is asked; None if it may.
+
+    `apply` names the positions, so brokers have to accept that algorithm.
+    Source: `NamespacesBase.internalSplitNamespaceBundleAsync`.
+    """
+    if SPECIFIED_POSITIONS not in settings.supported_namespace_bundle_split_algorithms:
+        return f"supportedNamespaceBundleSplitAlgorithms lacks {SPECIFIED_POSITIONS}, so brokers refuse positions"
     topics = np.flatnonzero(state.topics.bundle == bundle)
     listed = int(state.topics.is_listed[topics].sum())
     if listed >= LEAST_TOPICS:
@@ -87,7 +95,7 @@ def why_split_not(state: ClusterState, settings: LoadBalancerSettings, split: Sp
     """Why a split can't be carried out; None if it can."""
     if not split.boundaries:
         return f"{split.algorithm} finds no boundary inside the bundle"
-    if (reason := why_never_split(state, split.bundle)) is not None:
+    if (reason := why_never_split(state, settings, split.bundle)) is not None:
         return reason
     if state.load_manager == "extensible" and len(split.boundaries) != 1:
         return f"the Extensible manager only splits in two; {split.algorithm} gives {len(split.boundaries)} boundaries"

@@ -88,6 +88,11 @@ def test_a_bundle_of_segments_is_not_split_because_pulsar_counts_none_of_them() 
     assert f"counts only 0 of the {here} here" in why
 
 
+def test_no_bundle_is_split_at_positions_that_brokers_refuse() -> None:
+    settings = resolve_settings("4.0.8", {"supportedNamespaceBundleSplitAlgorithms": "range_equally_divide"}).values
+    assert "so brokers refuse positions" in (why_split_not(cluster(), settings, split(0x40000000)) or "")
+
+
 def test_a_bundle_without_an_owner_is_not_unloaded() -> None:
     state = cluster()
     owner = np.full_like(state.bundles.owner, NO_ROW)
