@@ -44,6 +44,8 @@ def _why_bundle_not(state: ClusterState, bundle: int) -> str | None:
         return "validation found the figures of this bundle unfit"
     if not state.brokers.complete[owner]:
         return f"the figures of its owner {state.brokers.ids[owner]} are incomplete or unfit"
+    if not state.brokers.available[owner]:
+        return f"its owner {state.brokers.ids[owner]} is not an active broker"
     return None
 
 

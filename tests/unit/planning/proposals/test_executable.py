@@ -99,6 +99,12 @@ def test_a_bundle_without_an_owner_is_not_unloaded() -> None:
     assert why_move_not(replace(state, bundles=replace(state.bundles, owner=owner)), move()) is not None
 
 
+def test_a_bundle_of_a_broker_that_left_is_not_unloaded() -> None:
+    state = cluster()
+    state.brokers.available[0] = False
+    assert why_move_not(state, move()) == "its owner a:8080 is not an active broker"
+
+
 def test_a_destination_with_unfit_figures_gets_no_bundle() -> None:
     state = cluster()
     state.brokers.complete[1] = False
