@@ -150,27 +150,21 @@ def load_manager_reads_strategies(case: Case) -> Violation | None:
 
 
 @rule(
-    severity="warning",
-    source="ModularLoadManagerImpl.start, UnloadScheduler.start (2.11.0 to 5.0.1): read once, though marked dynamic",
-    remedy="restart the brokers, or delete the dynamic value",
+    severity="info",
+    source="ModularLoadManagerImpl.initialize, UnloadScheduler (2.11.0 to 5.0.1): read once, though marked dynamic; "
+    "BrokerService.configValueChanged, getRuntimeConfiguration",
+    remedy="set it in the brokers' files, restart them, and delete the dynamic value",
     load_managers=("modular", "extensible"),
 )
 def shedder_is_in_force(case: Case) -> Violation | None:
-    """The shedder in the dynamic configuration is the one that brokers started with.
+    """The shedder that brokers report is the one that they started with.
 
-    Brokers accept the dynamic value at any time, but read it only when they start.
+    Brokers accept a dynamic value at any time and report it at once, but choose the shedder only when they start.
     """
-    dynamic = case.dynamic.get(_SHEDDER)
-    if dynamic is None:
+    if case.resolved.origins[_SHEDDER] != "dynamic":
         return None
-    started = {simple_name(values[_SHEDDER]) for values in case.runtime.values() if _SHEDDER in values}
-    others = sorted(started - {simple_name(dynamic)})
-    if not others:
-        return None
-    return Violation(
-        f"the dynamic value is {simple_name(dynamic)}, brokers report {', '.join(others)}: which one the leader uses "
-        "depends on when it started"
-    )
+    shedder = simple_name(case.settings.load_balancer_load_shedding_strategy)
+    return Violation(f"{shedder} is set dynamically: a leader that started before still sheds with what it had then")
 
 
 @rule(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pulsar_advisor.documents.recommendation import Foresight
-from pulsar_advisor.model.configuration.settings import is_dynamic
+from pulsar_advisor.model.configuration.settings import takes_effect_at_once
 from pulsar_advisor.planning.advice.compare import Cost
 from pulsar_advisor.planning.advice.options import Balancing
 from pulsar_advisor.recommendation.endings import ending, may
@@ -43,6 +43,6 @@ def balancing(foresight: Foresight, tried: Sequence[Trial], release: str) -> lis
 
 
 def _takes_effect(change: Mapping[str, str], release: str) -> str:
-    if all(is_dynamic(release, key) for key in change):
+    if all(takes_effect_at_once(release, key) for key in change):
         return "the values are set dynamically"
     return "the brokers are restarted with it"

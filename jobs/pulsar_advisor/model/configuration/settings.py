@@ -414,8 +414,24 @@ def _source(release: str, key: str) -> Scalar:
 
 
 def is_dynamic(release: str, key: str) -> bool:
-    """Whether brokers of a listed release take a dynamic value of a key without a restart."""
+    """Whether brokers of a listed release accept a dynamic value of a key."""
     return bool(_document()[release].get(key, {}).get("dynamic"))
+
+
+_READ_AT_START: Final = frozenset(
+    {
+        "loadBalancerLoadSheddingStrategy",
+        "loadBalancerHostUsageCheckIntervalMinutes",
+        "loadBalancerReportUpdateMinIntervalMillis",
+    }
+)
+"""Brokers accept and show a dynamic value of these, but use the one that they started with. Source:
+`ModularLoadManagerImpl.initialize`, `UnloadScheduler`, `LinuxBrokerHostUsageImpl`, `PulsarService` (4.0.8)."""
+
+
+def takes_effect_at_once(release: str, key: str) -> bool:
+    """Whether brokers of a listed release use a dynamic value of a key without a restart."""
+    return is_dynamic(release, key) and key not in _READ_AT_START
 
 
 def _release_with(key: str, release: str) -> str:

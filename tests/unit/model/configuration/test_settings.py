@@ -13,8 +13,10 @@ from pulsar_advisor.model.configuration.settings import (
     SETTING_KEYS,
     LoadBalancerSettings,
     field_of,
+    is_dynamic,
     resolve_settings,
     setting_value,
+    takes_effect_at_once,
 )
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 
@@ -187,6 +189,13 @@ def test_a_dynamic_flag_is_not_trimmed_as_boolean_value_of_does_not() -> None:
     settings = resolve_settings("4.0.8", dynamic={"loadBalancerSheddingEnabled": "true "})
     assert settings.values.load_balancer_shedding_enabled is False
     assert settings.notes == ("dynamic loadBalancerSheddingEnabled='true ' is not a flag: Pulsar reads it as false",)
+
+
+def test_a_dynamic_shedder_is_accepted_but_takes_a_restart() -> None:
+    assert is_dynamic("4.0.8", "loadBalancerLoadSheddingStrategy")
+    assert not takes_effect_at_once("4.0.8", "loadBalancerLoadSheddingStrategy")
+    assert takes_effect_at_once("4.0.8", "loadBalancerSheddingEnabled")
+    assert not takes_effect_at_once("4.0.8", "loadBalancerLoadPlacementStrategy")
 
 
 def test_a_dynamic_value_that_pulsar_could_not_parse_is_not_the_origin() -> None:
