@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsar_advisor.lint.rule import Case, Violation, rule
+from pulsar_advisor.model.configuration.class_names import pairing_key
 from pulsar_advisor.model.configuration.settings import OF_THE_HOST, SETTING_KEYS, setting_value
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.placement.filters import semantic_version
@@ -90,7 +91,7 @@ def settings_are_read(case: Case) -> Violation | None:
     read = {key for one in strategies if one.name in case.own for key in one.setting_keys}
     if not any(one.name == case.own.shedder for one in SHEDDERS):
         return None
-    unread = {key for one in strategies for key in one.setting_keys} - read
+    unread = {key for one in strategies for key in one.setting_keys} - read - {pairing_key(case.settings.behaviour)}
     version = case.state.pulsar_version
     texts = {key: value for values in case.runtime.values() for key, value in values.items()} | dict(case.dynamic)
     changed = sorted(

@@ -1,6 +1,6 @@
 import pytest
 
-from pulsar_advisor.lint import strategies
+from pulsar_advisor.lint import configuration, strategies
 from pulsar_advisor.model.configuration.settings import resolve_settings, texts_of
 from states import BundleRow
 from unit.lint.cases import PACKAGE, case
@@ -68,7 +68,9 @@ def test_before_3_0_8_avg_shedder_has_to_be_named_by_the_simple_managers_key_too
     assert "loadBalancerPlacementStrategy names the shedder" in found.sentence
     needed = strategies.avg_shedder_places_too.find(case(50, placement="LeastLongTermMessageRate", **of))
     assert needed is not None
-    assert strategies.modular_manager_starts.find(case(50, settings=needed.change, **of)) is None
+    changed = case(50, settings=needed.change, **of)
+    assert strategies.modular_manager_starts.find(changed) is None
+    assert configuration.settings_are_read.find(changed) is None
 
 
 def test_round_robin_ignores_load() -> None:
