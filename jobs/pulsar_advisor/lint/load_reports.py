@@ -7,7 +7,14 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.lint.rule import Case, Violation, rule
-from pulsar_advisor.model.cluster.cluster_state import BANDWIDTH_IN, BANDWIDTH_OUT, CPU, DIRECT_MEMORY, RESOURCES
+from pulsar_advisor.model.cluster.cluster_state import (
+    BANDWIDTH_IN,
+    BANDWIDTH_OUT,
+    CPU,
+    DIRECT_MEMORY,
+    MEMORY,
+    RESOURCES,
+)
 from pulsar_advisor.model.load.resource_usage import MEMORY_RETIRED
 
 _BANDWIDTH: Final = (BANDWIDTH_IN, BANDWIDTH_OUT)
@@ -82,15 +89,36 @@ def direct_memory_does_not_decide(case: Case) -> Violation | None:
     A broker keeps the direct memory it once needed, so its use says little about the load, and unloading frees none.
     """
     weight = case.settings.load_balancer_direct_memory_resource_weight
-    if weight <= 0:
-        return None
-    share = case.percent[:, DIRECT_MEMORY] * weight / 100
+    return _decided_by(case, DIRECT_MEMORY, weight, "loadBalancerDirectMemoryResourceWeight")
+
+
+@rule(
+    severity="warning",
+    source="apache/pulsar#21168; BrokerLoadData.updateWeightedMaxEMA (3.0.7 to 5.0.1), LocalBrokerData (2.11.0)",
+    remedy="set loadBalancerMemoryResourceWeight=0, the default from 4.0 on",
+    load_managers=("modular", "extensible"),
+    brokers=1,
+)
+def heap_does_not_decide(case: Case) -> Violation | None:
+    """The heap doesn't decide how busy a broker is.
+
+    It fills up and empties with every garbage collection, whatever the load. The Extensible manager counts it in every
+    release, the Modular one up to 2.11.
+    """
+    weight = case.settings.load_balancer_memory_resource_weight
+    is_read = case.state.load_manager == "extensible" or case.settings.behaviour < MEMORY_RETIRED
+    return _decided_by(case, MEMORY, weight, "loadBalancerMemoryResourceWeight") if is_read else None
+
+
+def _decided_by(case: Case, resource: int, weight: float, key: str) -> Violation | None:
+    """The brokers whose usage is the share of one resource, which `key` gives its weight."""
+    share = case.percent[:, resource] * weight / 100
     decided = np.flatnonzero((share > 0) & np.isclose(share, case.usage, rtol=1e-6))
     if not len(decided):
         return None
     return Violation(
         f"it decides the usage of {len(decided)} of {len(case.rows)} brokers, {case.broker(int(decided[0]))} for one",
-        {"loadBalancerDirectMemoryResourceWeight": "0"},
+        {key: "0"},
     )
 
 

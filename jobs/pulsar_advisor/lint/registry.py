@@ -34,6 +34,7 @@ RULES: Final[tuple[Rule, ...]] = (
     load_reports.network_speed_is_plausible,
     load_reports.some_resource_counts,
     load_reports.direct_memory_does_not_decide,
+    load_reports.heap_does_not_decide,
     load_reports.heap_weight_has_effect,
     load_reports.bandwidth_weights_are_spelt_correctly,
     load_reports.statistics_keep_up_with_cycles,

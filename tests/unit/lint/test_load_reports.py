@@ -114,6 +114,19 @@ def test_direct_memory_that_decides_is_named() -> None:
     assert rule.find(case(50, settings={weight: "1"})) is None
 
 
+@pytest.mark.parametrize(
+    ("release", "load_manager", "counts"),
+    [("2.11.0", "modular", True), ("3.3.6", "modular", False), ("3.3.6", "extensible", True)],
+)
+def test_a_heap_that_decides_is_named_where_it_counts(release: str, load_manager: str, counts: bool) -> None:
+    full = BrokerRow("b:8080", cpu=(10, 100), memory=(90, 100))
+    of = {"brokers": [full], "pulsar_version": release, "load_manager": load_manager}
+    found = load_reports.heap_does_not_decide.find(case(50, **of))
+    assert (found is not None) is counts
+    if found is not None:
+        assert load_reports.heap_does_not_decide.find(case(50, settings=found.change, **of)) is None
+
+
 def test_releases_without_the_correct_spelling_are_left_alone() -> None:
     settings = {"loadBalancerBandwithInResourceWeight": "0.5"}
     rule = load_reports.bandwidth_weights_are_spelt_correctly
