@@ -1,9 +1,10 @@
 """Java's regular expressions, as policies contain them, matched against whole names in bounded time.
 
 Syntax that `regex` reads as Java does is supported, and `\\Q…\\E` is translated. Not supported, because `regex` reads
-it differently or not at all: classes within classes and `&&`; `\\p \\P \\h \\H \\R \\X \\G \\z \\v \\k \\c \\e \\N`;
-the flags `d`, `u`, `U`; and flags that start in the middle, except `(?i:…)`. Such an expression is unusable: it matches
-nothing, and the reason is reported. So is one that takes too long: a policy must not stall a run.
+it differently or not at all: classes within classes and `&&`; `\\p \\P \\h \\H \\R \\X \\G \\g \\z \\v \\k \\c \\e
+\\N` and `\\10` to `\\99`; the flags `d`, `u`, `U`; and flags that start in the middle, except `(?i:…)`. Such an
+expression is unusable: it matches nothing, and the reason is reported. So is one that takes too long: a policy must not
+stall a run.
 
 Source: `java.util.regex.Pattern` (Java 17 and 21).
 """
@@ -26,7 +27,7 @@ TIME_LIMIT_S: Final = 1.0
 _QUOTED: Final = regex.compile(r"(?<!\\)((?:\\\\)*)\\Q(.*?)(?:\\E|\Z)", regex.DOTALL)
 _UNESCAPED: Final = r"(?<!\\)(?:\\\\)*"
 _READ_DIFFERENTLY: Final = regex.compile(
-    rf"{_UNESCAPED}(?:\\[pPhHRXGkzecNmMKLv0]|\[[^\]]*\[|&&|\{{(?!\d+(?:,\d*)?\}})"
+    rf"{_UNESCAPED}(?:\\(?:[pPhHRXGkzecNmMKLv0g]|[1-9]\d)|\[[^\]]*\[|&&|\{{(?!\d+(?:,\d*)?\}})"
     r"|\(\?(?!<?[=!]|[:>]|<[A-Za-z]|[imsx]+:)(?!(?<=\A\(\?)[imsx]+\)))"
 )
 

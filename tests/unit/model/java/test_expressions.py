@@ -49,6 +49,8 @@ def test_syntax_that_is_read_alike_is_applied(expression: str, name: str) -> Non
         r"a\z",
         r"\v",
         r"\0101",
+        r"\141",
+        r"\g",
         r"\ma",
         "{",
         "a{,2}",
