@@ -42,7 +42,11 @@ def test_avg_shedder_needs_its_own_placement() -> None:
 
 @pytest.mark.parametrize(
     ("release", "what"),
-    [("3.0.7", "run the Simple load manager"), ("4.0.8", "run the Simple load manager"), ("4.2.4", "don't start")],
+    [
+        ("3.0.7", "runs the Simple load manager"),
+        ("4.0.8", "runs the Simple load manager"),
+        ("4.2.4", "no broker starts"),
+    ],
 )
 @pytest.mark.parametrize("load_manager", ["modular", "simple"])
 def test_avg_shedder_that_places_for_another_shedder_keeps_the_modular_manager_from_starting(
@@ -52,6 +56,14 @@ def test_avg_shedder_that_places_for_another_shedder_keeps_the_modular_manager_f
     found = strategies.modular_manager_starts.find(case(50, shedder="ThresholdShedder", **of))
     assert found is not None
     assert what in found.sentence
+
+
+def test_a_dynamic_shedder_keeps_the_modular_manager_from_starting_again_beside_avg_shedder_as_placement() -> None:
+    dynamic = {"loadBalancerLoadSheddingStrategy": PACKAGE + "ThresholdShedder"}
+    of = {"shedder": "AvgShedder", "placement": "AvgShedder", "pulsar_version": "4.2.4"}
+    found = strategies.modular_manager_starts.find(case(50, dynamic=dynamic, **of))
+    assert found is not None
+    assert strategies.modular_manager_starts.find(case(50, **of)) is None
 
 
 @pytest.mark.parametrize("release", ["4.0.8", "5.0.1"])

@@ -49,10 +49,12 @@ def pairing_key(behaviour: tuple[int, int, int]) -> str:
 def instead_of_modular(
     shedder_class: str, placement_class: str, paired_class: str, behaviour: tuple[int, int, int]
 ) -> str | None:
-    """What brokers do if AvgShedder is to place for another shedder, before 5.0.1; None if the Modular manager starts.
+    """What happens if AvgShedder is to place for another shedder, before 5.0.1; None if the Modular manager starts.
 
     `paired_class` is the value of `pairing_key`. Source: likewise, and `LoadManager.create`.
     """
     if behaviour >= _PLACES_FOR_ITSELF_SINCE or placement_class != _SHEDS_AND_PLACES or paired_class == shedder_class:
         return None
-    return "don't start" if behaviour >= _FAILS_SINCE else "run the Simple load manager instead"
+    if behaviour >= _FAILS_SINCE:
+        return "no broker starts with these"
+    return "a broker that starts with these runs the Simple load manager"

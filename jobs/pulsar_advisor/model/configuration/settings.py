@@ -281,7 +281,7 @@ def why_not_modular(values: LoadBalancerSettings) -> str | None:
         return None
     return (
         f"{simple_name(placement)} places only if {key} names the shedder, {simple_name(shedder)}, but it is "
-        f"{simple_name(paired)}: brokers {instead}"
+        f"{simple_name(paired)}: {instead}"
     )
 
 
