@@ -54,14 +54,15 @@ def _places_itself(case: Case) -> dict[str, str]:
 @rule(
     severity="warning",
     source="ModularLoadManagerImpl.initialize, LoadManager.create (3.0.7 to 5.0.0-M1); apache/pulsar#23156",
-    remedy="choose another placement strategy, or name the shedder's class in that key too, and restart the brokers",
+    remedy="choose strategies that fit, or name the shedder's class in that key too, and restart the brokers",
     load_managers=("modular", "simple"),
 )
 def modular_manager_starts(case: Case) -> Violation | None:
     """Brokers run the Modular load manager if it is configured.
 
-    Before 5.0.1 AvgShedder places for no other shedder: brokers up to 4.0 log a warning and run the Simple manager,
-    later ones don't start. Before 3.0.8 a key of the Simple manager has to name AvgShedder as well.
+    It uses no strategy of the Extensible manager, and before 5.0.1 AvgShedder places for no other shedder: brokers up
+    to 4.0 log a warning and run the Simple manager, later ones don't start. Before 3.0.8 a key of the Simple manager
+    has to name AvgShedder as well.
     """
     why = why_not_modular(case.settings)
     return None if why is None else Violation(why)

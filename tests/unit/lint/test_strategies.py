@@ -5,6 +5,8 @@ from pulsar_advisor.model.configuration.settings import resolve_settings, texts_
 from states import BundleRow
 from unit.lint.cases import PACKAGE, case
 
+EXTENSIONS = "org.apache.pulsar.broker.loadbalance.extensions."
+
 
 @pytest.mark.parametrize(
     ("shedder", "placement", "change"),
@@ -56,6 +58,17 @@ def test_avg_shedder_that_places_for_another_shedder_keeps_the_modular_manager_f
     found = strategies.modular_manager_starts.find(case(50, shedder="ThresholdShedder", **of))
     assert found is not None
     assert what in found.sentence
+
+
+def test_a_strategy_of_the_extensible_manager_keeps_the_modular_one_from_starting() -> None:
+    shedder = {"loadBalancerLoadSheddingStrategy": EXTENSIONS + "scheduler.TransferShedder"}
+    placement = {"loadBalancerLoadPlacementStrategy": EXTENSIONS + "strategy.LeastResourceUsageWithWeight"}
+    rule = strategies.modular_manager_starts
+    assert "TransferShedder is a strategy of the Extensible" in str(rule.find(case(50, settings=shedder)))
+    assert "LeastResourceUsageWithWeight is a strategy of the Ext" in str(rule.find(case(50, settings=placement)))
+    before = case(50, settings=shedder, pulsar_version="3.0.7")
+    assert rule.find(before) is None
+    assert before.own.shedder == "OverloadShedder"
 
 
 def test_a_dynamic_shedder_keeps_the_modular_manager_from_starting_again_beside_avg_shedder_as_placement() -> None:

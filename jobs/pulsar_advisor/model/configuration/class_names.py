@@ -23,6 +23,9 @@ def simple_name(class_name: str) -> str:
 _SHEDS_AND_PLACES: Final = "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"
 _PLACES_FOR_ITSELF_SINCE: Final = (5, 0, 1)
 _OWN_KEY_SINCE: Final = (3, 0, 8)
+SHEDDER_REFUSED_SINCE: Final = (4, 0, 0)
+"""Before, the Modular manager sheds with OverloadShedder if it can't use the configured class: `ModularLoadManagerImpl.
+createLoadSheddingStrategy` (2.11.0, 3.0.7; 4.0.8)."""
 _FAILS_SINCE: Final = (4, 2, 0)
 _FALLBACK_PLACEMENT: Final = "org.apache.pulsar.broker.loadbalance.impl.LeastLongTermMessageRate"
 
@@ -46,15 +49,22 @@ def pairing_key(behaviour: tuple[int, int, int]) -> str:
     return "loadBalancerLoadPlacementStrategy" if behaviour >= _OWN_KEY_SINCE else "loadBalancerPlacementStrategy"
 
 
-def instead_of_modular(
-    shedder_class: str, placement_class: str, paired_class: str, behaviour: tuple[int, int, int]
-) -> str | None:
-    """What happens if AvgShedder is to place for another shedder, before 5.0.1; None if the Modular manager starts.
+def is_unpaired(shedder_class: str, placement_class: str, paired_class: str, behaviour: tuple[int, int, int]) -> bool:
+    """Whether the Modular manager doesn't start because AvgShedder is to place for another shedder, before 5.0.1.
 
-    `paired_class` is the value of `pairing_key`. Source: likewise, and `LoadManager.create`.
+    `paired_class` is the value of `pairing_key`. Source: likewise.
     """
-    if behaviour >= _PLACES_FOR_ITSELF_SINCE or placement_class != _SHEDS_AND_PLACES or paired_class == shedder_class:
-        return None
-    if behaviour >= _FAILS_SINCE:
-        return "no broker starts with these"
-    return "a broker that starts with these runs the Simple load manager"
+    return (
+        behaviour < _PLACES_FOR_ITSELF_SINCE and placement_class == _SHEDS_AND_PLACES and paired_class != shedder_class
+    )
+
+
+def is_of_extensible(strategy_class: str) -> bool:
+    """Whether Pulsar's class is a strategy of the Extensible manager, which no other manager can use."""
+    return ".loadbalance.extensions." in strategy_class
+
+
+def without_modular(behaviour: tuple[int, int, int]) -> str:
+    """What becomes of a broker whose Modular manager doesn't start, a clause. Source: `LoadManager.create`."""
+    fails = behaviour >= _FAILS_SINCE
+    return "no broker starts with it" if fails else "a broker that starts with it runs the Simple load manager"

@@ -1,6 +1,7 @@
 """Which strategies a cluster itself uses.
 
-The Modular manager takes both classes from its settings. The Simple manager reads neither. The Extensible manager
+The Modular manager takes both classes from its settings; up to 3.3 it replaces a shedder of the Extensible manager
+with OverloadShedder, later it doesn't start. The Simple manager reads neither. The Extensible manager
 replaces a shedder that wasn't written for it (such as ThresholdShedder, the default) with TransferShedder, and has a
 single placement strategy. Source: `ModularLoadManagerImpl.createLoadSheddingStrategy`,
 `UnloadScheduler.createNamespaceUnloadStrategy`, `ExtensibleLoadManagerImpl` (3.0.7 to 5.0.1).
@@ -10,7 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pulsar_advisor.model.configuration.class_names import placement_in_force, simple_name
+from pulsar_advisor.model.configuration.class_names import (
+    SHEDDER_REFUSED_SINCE,
+    is_of_extensible,
+    placement_in_force,
+    simple_name,
+)
 from pulsar_advisor.model.configuration.kinds import LoadManagerKind
 from pulsar_advisor.shedding.registry import SHEDDERS
 
@@ -21,6 +27,7 @@ CONFIGURED: Final = "configured"
 """Requests the cluster's own strategy, in place of a strategy's name."""
 
 _EXTENSIBLE_DEFAULT: Final = "TransferShedder"
+_MODULAR_FALLBACK: Final = "OverloadShedder"
 
 
 class Configured(NamedTuple):
@@ -51,6 +58,8 @@ def configured_strategies(
         return Configured("SimpleLoadManagerImpl", "SimpleLoadManagerImpl")
     shedder = simple_name(shedder_class)
     if load_manager == "modular":
+        if is_of_extensible(shedder_class) and behaviour < SHEDDER_REFUSED_SINCE:
+            shedder = _MODULAR_FALLBACK
         return Configured(shedder, simple_name(placement_in_force(shedder_class, placement_class, behaviour)))
     of_other_managers = {entry.name for entry in SHEDDERS if "extensible" not in entry.load_managers}
     return Configured(
