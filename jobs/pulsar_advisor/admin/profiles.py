@@ -49,7 +49,7 @@ def read_profiles(config: Path | None) -> dict[str, Profile]:
         raise UsageError(f"--config: {error}") from error
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # the second one of a home such as /dev/null
         if config is None:
             return {}
         raise UsageError(f"there is no config file {file}") from None

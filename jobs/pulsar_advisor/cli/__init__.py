@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -42,6 +43,7 @@ from pulsar_advisor.model.errors import AdvisorError, UsageError
 INTERRUPTED: Final = 130
 UNREAD: Final = 141
 """As a shell reports a process that SIGPIPE ended."""
+_WIDTH: Final = re.compile("[1-9][0-9]{1,3}")
 _RARE_COLLECTIONS: Final = (50_000, 20, 100)
 """Python's own thresholds have it walk again and again over what libraries make once, when they are imported: a quarter
 of the import of Great Expectations."""
@@ -225,7 +227,13 @@ def _exit_code(arguments: Sequence[str]) -> int:
 
 
 def _open_streams() -> None:
-    """What the caller has closed leads nowhere, so that no file takes its number; all can show every character."""
+    """What the caller has closed leads nowhere, so that no file takes its number; all can show every character.
+
+    A width from the environment that holds no word, such as the 0 of a serial console, is none: rich would fill lines
+    with nothing, or never end.
+    """
+    if not _WIDTH.fullmatch(os.environ.get("COLUMNS", "")):
+        os.environ.pop("COLUMNS", None)
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(number, True)
     os.close(number)

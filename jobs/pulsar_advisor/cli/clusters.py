@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from pulsar_advisor.cli.options import Connection, Flag, Json, Place
+from pulsar_advisor.cli.options import Connection, Flag, Json, Place, whole_numbers
 from pulsar_advisor.cli.output import Ended, log, print_json
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.storage.root import LATEST
@@ -32,7 +32,7 @@ def brokers(
     snapshot: str | None = None,
     connection: Connection = Connection(),
     live: Annotated[bool, Flag] = False,
-    watch: Annotated[tuple[int, ...] | None, Parameter(consume_multiple=(0, 1))] = None,
+    watch: Annotated[tuple[int, ...] | None, Parameter(consume_multiple=(0, 1), converter=whole_numbers)] = None,
     json: Json = False,
 ) -> None:
     """The tables of `pulsar-perf monitor-brokers`, from a snapshot or from the cluster itself.
@@ -59,7 +59,7 @@ def brokers(
     asks = live or watch is not None or connection.is_given or (place.profile is not None and snapshot is None)
     if not asks:
         root = place.open()
-        loads = iter([load_in_snapshot(root, root.resolve(snapshot or LATEST))])
+        loads = iter([load_in_snapshot(root, root.resolve(LATEST if snapshot is None else snapshot))])
     else:
         options = connection.options(place)
         loads = watched(lambda: load_now(options), None if watch is None else next(iter(watch), 60), log)

@@ -47,12 +47,16 @@ DetailedExitCode = Annotated[
 Flag = Parameter(negative="")
 
 
-def _whole_number(_wanted: object, tokens: Sequence[Token]) -> int:
-    """The number as it is typed: cyclopts would round `1.5`, and take `0x10` for 16."""
-    (token,) = tokens
-    if not re.fullmatch(r"[+-]?\d{1,20}", token.value, re.ASCII):
+def whole_numbers(_wanted: object, tokens: Sequence[Token]) -> tuple[int, ...]:
+    """Numbers as they are typed: cyclopts would round `1.5`, and take `0x10` for 16."""
+    if not all(re.fullmatch(r"[+-]?\d{1,20}", token.value, re.ASCII) for token in tokens):
         raise ValueError
-    return int(token.value)
+    return tuple(int(token.value) for token in tokens)
+
+
+def _whole_number(wanted: object, tokens: Sequence[Token]) -> int:
+    (number,) = whole_numbers(wanted, tokens)
+    return number
 
 
 WholeNumber = Annotated[int, Parameter(converter=_whole_number)]

@@ -425,7 +425,7 @@ def verify(
             snapshot = capture_into(root, connection.options(place, listen_s=0))
             ledger.seal(place, snapshot, "capture")
         else:
-            snapshot = root.resolve(snapshot or LATEST)
+            snapshot = root.resolve(LATEST if snapshot is None else snapshot)
             check_snapshot(document, book, root, snapshot)
         with timed("normalize"), ledger.sealing(place, snapshot, "normalize"):
             make_tables(spark_for(master, "verify", root, snapshot), root, snapshot)

@@ -135,6 +135,7 @@ def continue_(
         Your name, for the ledger (with --restarted or --anew, and to lift a pause).
     """
     refuse_together({"--restarted": restarted is not None, "--anew": anew})
+    wait_s = seconds(wait)
     with reach.opened(plan) as (document, root, book), head_kept(book, heads.keepers(reach.place)):
         from pulsar_advisor.cli.signals import deferred_signals
         from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
@@ -144,14 +145,14 @@ def continue_(
         from pulsar_advisor.model.plans.plan import digest_of
 
         person = person_on_command_line(as_ or system_user())
-        if restarted is not None:
-            announce(book, document, restarted, person)
-        lift_pause_of_plan(book, digest_of(document), person)
         with (
             deferred_signals() as interruption,
             reach.roll(document, root, book, master, interruption) as roll,
         ):
-            result = go_on(roll, seconds(wait), person if anew else None)
+            if restarted is not None:
+                announce(book, document, restarted, person)
+            lift_pause_of_plan(book, digest_of(document), person)
+            result = go_on(roll, wait_s, person if anew else None)
         status = status_of(book, document)
     _show(status, json=json)
     if result is not None and result.outcome == "partial":

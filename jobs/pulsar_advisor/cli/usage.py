@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cyclopts import CoercionError, CycloptsError, MissingArgumentError, UnusedCliTokensError
 
@@ -13,6 +13,9 @@ from pulsar_advisor.model.errors import UsageError
 if TYPE_CHECKING:
     from cyclopts.help import HelpPanel
     from rich.console import Console, ConsoleOptions
+
+
+_WHOLE_NUMBERS: Final = (int, int | None, tuple[int, ...] | None)
 
 
 class PlainHelp:
@@ -65,7 +68,7 @@ def explained(error: CycloptsError) -> str:
                 return _without_a_value(keyword, error.root_input_tokens or ())
             name = argument.name if argument.name.startswith("-") else argument.name.upper()
             return f"{name} is missing"
-        case CoercionError(token=token, target_type=wanted) if token is not None and wanted in (int, int | None):
+        case CoercionError(token=token, target_type=wanted) if token is not None and wanted in _WHOLE_NUMBERS:
             return f"{token.keyword} '{token.value}' is not a whole number"
         case CoercionError(token=token, target_type=wanted) if token is not None and wanted is float:
             return f"{token.keyword} '{token.value}' is not a number"

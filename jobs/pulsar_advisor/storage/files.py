@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
@@ -88,7 +89,7 @@ def write_chunks(path: UPath, chunks: Iterable[bytes]) -> None:
                     file.writelines(chunks)
                     file.flush()
                     os.fsync(file.fileno())
-                temporary.replace(path)
+                Path(temporary.path).replace(path.path)  # a `file:` URL has no method for it
             except BaseException:
                 temporary.unlink(missing_ok=True)  # on a full disk, each try would leave another one
                 raise

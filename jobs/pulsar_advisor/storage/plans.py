@@ -90,12 +90,14 @@ def open_plan(root: Root, name: str) -> Plan:
     """The plan with this path, URL, or digest prefix.
 
     Hexadecimal digits, with or without `sha256:`, are a digest; anything else is a path. Raises `UsageError`, with the
-    candidates, unless the digits identify exactly one plan of the cluster; otherwise as `read_plan`.
+    candidates, unless the digits identify exactly one plan of the cluster; for a folder; otherwise as `read_plan`.
     """
     if _DIGEST.fullmatch(name) is not None:
         return find_plan(root, name).load(root)
-    if not UPath(name).exists():
-        raise UsageError(f"{name} does not exist, and no digest begins so (0 to 9, a to f): {reader().see_plans}")
+    path = UPath(name)
+    if path.is_dir() or not path.exists():
+        why = "is a folder" if path.is_dir() and name else "does not exist"
+        raise UsageError(f"{name or repr(name)} {why}, and no digest begins so (0 to 9, a to f): {reader().see_plans}")
     return read_plan(name)
 
 

@@ -54,7 +54,9 @@ class Root:
     cluster: str
 
     def __post_init__(self) -> None:
-        """Refuse a cluster name that can't be part of a path, and a URL with a password or that can't be opened."""
+        """Refuse a cluster name that can't be part of a path, and a URL without text, with a password, or of no use."""
+        if not self.url:
+            raise UsageError("the root's name is empty: give a path or an object-store URL")
         require_no_password(self.url)
         if not _CLUSTER.fullmatch(self.cluster):
             raise UsageError(
@@ -81,11 +83,13 @@ class Root:
 
     @cached_property
     def path(self) -> UPath:
-        """The root itself; a local path is made absolute, so that Spark and Python use the same folder."""
+        """The root itself; a local one is made an absolute path, so that Spark and Python use the same folder."""
         from upath import UPath
 
+        from pulsar_advisor.storage.files import is_local
+
         path = UPath(self.url)
-        return UPath(Path(self.url).absolute()) if path.protocol == "" else path
+        return UPath(Path(path.path).absolute()) if is_local(path) else path
 
     @property
     def own_ledger_url(self) -> str | None:

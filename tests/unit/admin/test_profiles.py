@@ -91,3 +91,5 @@ def test_a_user_without_a_home_has_no_profiles(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr("pwd.getpwuid", unknown)
     assert read_profiles(None) == {}
+    monkeypatch.setenv("HOME", "/dev/null")
+    assert read_profiles(None) == {}

@@ -55,6 +55,7 @@ def ends(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
         ),
         (["apply", "p", "--error-budget", "0.6"], 2, "--error-budget '0.6' is not a whole number"),
         (["snapshots", "prune", "--keep-days", "1.4"], 2, "--keep-days '1.4' is not a whole number"),
+        (["brokers", "--watch", "1.5"], 2, "--watch '1.5' is not a whole number"),
         (["trend", "--days", "0x10"], 2, "--days '0x10' is not a whole number"),
         (["simulate", "--load", "double"], 2, "--load 'double' is not a number"),
         (["apply", "p", "--pause-between", "-5s"], 2, "--pause-between requires a value, and '-5s' is not one"),
@@ -132,6 +133,13 @@ def test_a_stream_that_the_caller_closed_is_no_failure(closed: str, tmp_path: Pa
     assert subprocess.run(["bash", "-c", line, sys.executable, call, str(tmp_path)], check=False).returncode == 2
 
 
+@pytest.mark.parametrize("width", ["0", "1", "x"])
+def test_a_width_that_holds_no_word_is_none(width: str) -> None:
+    line = [sys.executable, "-c", "from pulsar_advisor.cli import main; main()", "audit", "--help"]
+    shown = subprocess.run(line, env={**os.environ, "COLUMNS": width}, capture_output=True, text=True, timeout=60)
+    assert "Usage: pulsar-advisor audit" in shown.stdout
+
+
 def test_a_terminal_that_can_not_show_a_character_shows_an_escape(tmp_path: Path) -> None:
     root, plan = Root(str(tmp_path), "demo"), make_plan([unload_step()])
     with closing(open_ledger(root.ledger_url)) as ledger:
@@ -181,7 +189,7 @@ def test_the_calls_of_a_capture_can_be_read_without_making_one(capsys: pytest.Ca
             2,
             "begins with c8b31b82: `pulsar-advisor plans` lists",
         ),
-        (["plans", "--ledger", "postgresql://me:secret@db/x"], 2, "--ledger shows a password to every user"),
+        (["plans", "--ledger", "postgresql://me:secret@db/x"], 2, "shows its password to others"),
         (["plans"], 2, "there is no ledger at sqlite:///"),
         (["history", "fold", "--day", "20261121", "--ledger", "sqlite:////no.where"], 2, "there is no ledger at"),
         (["history", "verify", "--ledger", "sqlite:////no.where"], 2, "there is no ledger at sqlite:////no.where"),
@@ -218,6 +226,11 @@ def test_the_calls_of_a_capture_can_be_read_without_making_one(capsys: pytest.Ca
         (["snapshots", "prune", "--raw", "3d", "--tables", "1d"], 2, "--tables of 1d is less than --raw of 3d"),
         (["brokers"], 2, "there is no snapshot of cluster 'c'"),
         (["brokers", "--watch"], 2, "no admin URL: give --admin-url"),
+        (["brokers", "--snapshot", ""], 2, "'' is not a snapshot id"),
+        (["history", "export", ""], 2, "the root's name is empty"),
+        (["plans", "--ledger", "sqlite:///"], 2, "ledger sqlite:/// names no file, so nothing would be kept"),
+        (["apply", ""], 2, "'' does not exist, and no digest begins so"),
+        (["apply", "/"], 2, "/ is a folder, and no digest begins so"),
         (
             ["brokers", "--admin-url", NOBODY_LISTENS, "--watch", "5"],
             1,

@@ -14,6 +14,7 @@ from pulsar_advisor.cli.rendering import roll_lines
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.rolls import recorded_roll
+from pulsar_advisor.execution.roll.conduct import pause
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import digest_of, short
@@ -22,7 +23,7 @@ from pulsar_advisor.planning.questions.roll_order import RollOrder
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import Root
-from unit.execution.actors import ALICE
+from unit.execution.actors import ALICE, BOB
 from unit.execution.doubles import make_plan, unload_step
 
 FIRST = Restart("b", 2, 9, {"a": 2}, will_move_again=2, stay=0, without_room=0, highest_usage_ratio=0.5)
@@ -101,6 +102,24 @@ def test_what_is_missing_or_contradicts_is_refused(
 ) -> None:
     assert exit_code([*line.split(), "--root", str(tmp_path), "--cluster", "demo"]) == code
     assert capsys.readouterr().err.startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    ("option", "says"), [("--wait=5", "'5' is not a duration"), ("--wait=5m", "no admin URL: give --admin-url")]
+)
+def test_a_call_that_can_not_carry_a_roll_on_lifts_no_pause(
+    option: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, plan = Root(str(tmp_path), "demo"), make_plan([unload_step()], shedder=ROLL)
+    write_plan(root, plan)
+    with closing(open_ledger(root.ledger_url)) as ledger:
+        propose(ledger, plan, ALICE)
+        pause(ledger, plan, BOB)
+    line = ["roll", "continue", short(digest_of(plan)), option, "--root", str(tmp_path), "--cluster", "demo"]
+    assert exit_code(line) == 2
+    assert says in capsys.readouterr().err
+    with closing(open_ledger(root.ledger_url)) as ledger:
+        assert recorded_roll(ledger, digest_of(plan)).pause is not None
 
 
 @pytest.mark.parametrize("line", ["status", "pause --as bob", "end --as bob", "continue --restarted b"])

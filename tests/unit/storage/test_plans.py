@@ -56,6 +56,12 @@ def test_what_is_neither_a_digest_nor_a_file_is_answered_with_where_to_look(root
         open_plan(root, name)
 
 
+@pytest.mark.parametrize("name", ["", ".", "/"])
+def test_a_folder_is_no_plan(root: Root, name: str) -> None:
+    with pytest.raises(UsageError, match="no digest begins so"):
+        open_plan(root, name)
+
+
 def test_digits_that_go_on_otherwise_than_the_digest_find_nothing(root: Root) -> None:
     plan = make_plan([unload_step()])
     write_plan(root, plan)

@@ -156,6 +156,13 @@ def test_the_default_ledger_of_a_root_of_any_name_lies_beside_it(tmp_path: Path,
     assert (url.database, url.query) == (f"{tmp_path}/{folder}/ledger.sqlite", {})
 
 
+def test_a_file_url_is_the_folder_it_names(tmp_path: Path) -> None:
+    root = Root(f"file://{tmp_path}", "demo")
+    assert (root.path, root.ledger_url) == (UPath(tmp_path), f"sqlite:///{tmp_path}/ledger.sqlite")
+    write_file(UPath(f"file://{tmp_path}/a/report.html"), b"whole")
+    assert (tmp_path / "a" / "report.html").read_bytes() == b"whole"
+
+
 def test_an_object_store_has_no_default_ledger() -> None:
     with pytest.raises(UsageError, match="name one with --ledger URL"):
         _ = Root("memory://bucket/advisor", "demo").ledger_url

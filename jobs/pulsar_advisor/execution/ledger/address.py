@@ -12,15 +12,21 @@ _FORMS = "expected sqlite:///FILE or postgresql://…, or env:NAME or file:PATH 
 
 
 def ledger_url(address: str) -> URL:
-    """The URL itself, or the one in `env:NAME` (an environment variable) or `file:PATH`. Raises `UsageError`."""
+    """The URL itself, or the one in `env:NAME` (an environment variable) or `file:PATH`.
+
+    Raises `UsageError`, also for SQLite without a file: in memory, all that is recorded would be lost at once.
+    """
     kind, _, place = address.partition(":")
     if kind in ("env", "file"):
         address = secret_at(address)
     try:
-        return make_url(address)
+        url = make_url(address)
     except (ArgumentError, ValueError):  # their texts contain parts of the URL, maybe the password
         shown = f"what {kind}:{place} holds" if kind in ("env", "file") else "what was given"
         raise UsageError(f"{shown} is not a ledger URL; {_FORMS}") from None
+    if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
+        raise UsageError(f"ledger {without_secrets(url)} names no file, so nothing would be kept; {_FORMS}")
+    return url
 
 
 def without_secrets(url: URL) -> str:
@@ -29,9 +35,9 @@ def without_secrets(url: URL) -> str:
 
 
 def shown_in_process_list(address: str) -> str:
-    """The address, for a command line. Raises `UsageError` if it would show a password to all users of the machine."""
+    """The address of an option or a profile. Raises `UsageError` if it would show a password to others."""
     url = ledger_url(address)
     kept_elsewhere = address.partition(":")[0] in ("env", "file")
     if not kept_elsewhere and (url.password is not None or any(name.endswith("password") for name in url.query)):
-        raise UsageError("--ledger shows a password to every user of this machine: give env:NAME or file:PATH instead")
+        raise UsageError("the ledger's address shows its password to others: give env:NAME or file:PATH instead")
     return address

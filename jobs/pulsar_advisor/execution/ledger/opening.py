@@ -108,7 +108,7 @@ def head_of(url: str | None) -> str | None:
 
 
 def _is_file(url: URL) -> bool:
-    return url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
+    return url.get_backend_name() == "sqlite"
 
 
 def _asked(engine: Engine) -> int:

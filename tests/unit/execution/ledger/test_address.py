@@ -27,6 +27,12 @@ def test_a_file_in_a_home_that_is_not_known_is_usage() -> None:
         ledger_url("file:~no-such-user/x")
 
 
+@pytest.mark.parametrize("address", ["sqlite://", "sqlite:///", "sqlite:///:memory:"])
+def test_a_ledger_in_memory_is_none(address: str) -> None:
+    with pytest.raises(UsageError, match="names no file, so nothing would be kept"):
+        ledger_url(address)
+
+
 def test_an_address_without_a_password_may_be_shown() -> None:
     assert shown_in_process_list("postgresql+psycopg://advisor@db/x") == "postgresql+psycopg://advisor@db/x"
 
