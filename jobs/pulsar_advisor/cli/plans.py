@@ -37,7 +37,7 @@ from pulsar_advisor.cli.rendering import apply_lines, plan_lines, verify_lines
 from pulsar_advisor.cli.stages import capture_into
 from pulsar_advisor.cli.starting import spark_for
 from pulsar_advisor.cli.usage import refuse_together
-from pulsar_advisor.model.bounds import next_time, seconds
+from pulsar_advisor.model.bounds import duration, next_time, seconds
 from pulsar_advisor.model.errors import AdvisorError, BalancerStillOff, Deviates, Refused, UsageError
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.text.some_of import count
@@ -138,7 +138,7 @@ def approve(
         if not_computed_here:
             say(f"- not computed here: {not_computed_here}")
         say_lines(f"- {limit}" for limit in approval.throttle.sentences())
-        say(f"approved by {approval.approver} for {valid_for_s / 3600:g} h: {approval.digest}")
+        say(f"approved by {approval.approver} for {duration(valid_for_s)}: {approval.digest}")
         digits = short(approval.digest)
         then = f"roll continue {digits}" if document.shedder == ROLL else f"apply {digits} --dry-run"
         if outdated and document.shedder != ROLL:  # the turns of a roll are planned anew

@@ -19,6 +19,7 @@ from pulsar_advisor.model.bounds import (
     PER_SOURCE,
     TOPICS_PER_MINUTE,
     Bounds,
+    duration,
 )
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.text.some_of import count
@@ -102,7 +103,7 @@ class ApplyThrottle:
 
     def sentences(self) -> Iterator[str]:
         """Each limit as a sentence, for a person to read before approving."""
-        yield f"nothing is sent once the snapshot is more than {_hours(self.max_age_s)} old"
+        yield f"nothing is sent once the snapshot is more than {duration(self.max_age_s)} old"
         yield f"{self.pause_s:g} s between two {'calls' if self.in_flight == 1 else 'waves of calls'}"
         yield f"the first step holds for {self.canary_hold_s:g} s before the second is sent"
         verb = "is" if self.error_budget == 1 else "are"
@@ -159,7 +160,3 @@ def _looser(throttle: ApplyThrottle, approved: ApplyThrottle) -> Iterator[str]:
             option = bounds.option if bounds else f"--{name.replace('_', '-')}"
             asked, allowed = (bounds.text(one) if bounds and one is not None else one for one in (value, before[name]))
             yield f"{option} {asked} was asked for, and {allowed} was approved"
-
-
-def _hours(seconds: int) -> str:
-    return f"{seconds / 3600:.3g} h" if seconds >= 3600 else f"{seconds} s"

@@ -42,7 +42,7 @@ def test_a_plan_is_approved_by_a_prefix_and_its_whole_digest_is_recorded(
     shown = capsys.readouterr().out
     assert f"digest: {digest_of(plan)}" in shown
     assert f"{plan.steps[0].namespace}/{plan.steps[0].bundle}" in shown
-    assert f"approved by bob for 4 h: {digest_of(plan)}\n" in shown
+    assert f"approved by bob for 4h: {digest_of(plan)}\n" in shown
     assert exit_code(["plans", "--json"]) == 0
     (listed,) = json.loads(capsys.readouterr().out)
     assert (listed["digest"], listed["state"]) == (digest_of(plan), "approved")
@@ -121,7 +121,7 @@ def test_who_is_alone_is_shown_the_policy_that_lets_one_person_do_both(
     )
     monkeypatch.setenv("PULSAR_ADVISOR_POLICY", written.stdout)
     assert exit_code(approve) == 0
-    assert f"approved by alicia for 4 h: {digest_of(plan)}" in capsys.readouterr().out.splitlines()
+    assert f"approved by alicia for 4h: {digest_of(plan)}" in capsys.readouterr().out.splitlines()
 
 
 def test_the_advised_plan_leads_and_those_that_do_the_same_share_a_line(

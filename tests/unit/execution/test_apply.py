@@ -173,7 +173,7 @@ def test_without_an_approval_nothing_is_sent_and_that_is_remembered(ledger: Ledg
 
 
 def test_an_old_snapshot_is_refused(ledger: Ledger, cluster: FakeCluster) -> None:
-    with pytest.raises(Refused, match=r"0\.2 h old, more than the 0\.1 h that are allowed"):
+    with pytest.raises(Refused, match=r"0\.2 h old, more than the 6m that are allowed"):
         carried_out(ledger, cluster, MOVE, max_age_s=360)
     assert cluster.writes == []
 

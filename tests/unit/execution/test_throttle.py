@@ -83,7 +83,14 @@ def test_a_guard_that_was_approved_can_not_be_left_out() -> None:
 def test_every_limit_is_said_to_the_approver() -> None:
     sentences = " ".join(APPROVED.sentences())
     assert len(list(APPROVED.sentences())) == len(fields(ApplyThrottle))
-    assert all(text in sentences for text in ("1 h", "5 s", "30 s", "2 failed", "is left out", "4 steps", "500"))
+    assert all(text in sentences for text in ("1h", "5 s", "30 s", "2 failed", "is left out", "4 steps", "500"))
+
+
+@pytest.mark.parametrize(("age_s", "text"), [(90 * 86_400, "90d"), (5_400, "90m"), (0, "0s")])
+def test_an_age_is_said_as_one_gives_it(age_s: int, text: str) -> None:
+    assert (
+        next(ApplyThrottle(max_age_s=age_s).sentences()) == f"nothing is sent once the snapshot is more than {text} old"
+    )
 
 
 def test_without_a_wish_one_step_goes_after_the_other() -> None:

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from pulsar_advisor.execution.cluster.cluster_port import Split, Unload
 from pulsar_advisor.execution.ledger.tables import Run, StepRecord
+from pulsar_advisor.model.bounds import duration
 from pulsar_advisor.model.cluster.bundle_range import format_range, parse_range
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.cluster.isolation_policies import broker_host, needs_secondaries
@@ -162,8 +163,8 @@ def stale(plan: Plan, now_ms: int, max_age_s: int) -> str | None:
     age_s = now_ms / 1000 - taken.timestamp()
     if age_s > max_age_s:
         return (
-            f"the snapshot {observed_at(plan)} is {age_s / 3600:.1f} h old, more than the {max_age_s / 3600:.3g} h "
-            "that are allowed: capture again and make a new plan"
+            f"the snapshot {observed_at(plan)} is {age_s / 3600:.1f} h old, more than the "
+            f"{duration(max_age_s)} that are allowed: capture again and make a new plan"
         )
     if age_s < -_CLOCK_TOLERANCE_S:
         return f"the snapshot {observed_at(plan)} lies {-age_s / 60:.0f} min in the future: check this machine's clock"
