@@ -171,15 +171,17 @@ def withdraw(
         from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.model.plans.plan import digest_of
 
-        _mind_the_guard(document, book)
         digest = digest_of(document)
         number = take_back(book, digest, person_on_command_line(as_), comment)
+        is_off = _mind_the_guard(document, book)  # a roll that goes on no more has left the balancer off
     if json:
         from pulsar_advisor.documents.receipts import Withdrawn
 
         print_json(Withdrawn(digest=digest, withdrawn=number))
     else:
         say(f"withdrawn: {count(number, 'approval')} of {digest}")
+    if is_off:
+        raise Ended(BalancerStillOff.exit_code)
 
 
 def apply(

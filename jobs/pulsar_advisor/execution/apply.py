@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Final
@@ -12,9 +12,10 @@ from pulsar_advisor.execution import telemetry
 from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.consent.approval import standing_approval
-from pulsar_advisor.execution.ledger.approvals import approvals_of_plan, record_refusal
+from pulsar_advisor.execution.ledger.approvals import record_refusal
 from pulsar_advisor.execution.ledger.held_run import LEASE_MS, LeaseLost, is_held, start_run, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.lists import undone
 from pulsar_advisor.execution.ledger.pauses import lift_pause, request_pause
 from pulsar_advisor.execution.ledger.rolls import roll_of_plan, roll_under_way
 from pulsar_advisor.execution.ledger.runs import abort_runs, end_parked_run, runs_of_plan
@@ -48,6 +49,7 @@ from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, goal_outcome
+from pulsar_advisor.planning.plans.consent import ConsentName
 
 HOLDER_POLL_S: Final = 5.0
 SETTLE_MARGIN_S: Final = 30
@@ -122,7 +124,7 @@ def _applied(
         restore_what_was_left(ledger, plan.identity.cluster_name, cluster, progress, clock)
     runs = runs_of_plan(ledger, digest)
     finished = next((run for run in runs if run.state == "done"), None)
-    if finished and _is_asked_as_what_it_is(plan, options):
+    if finished and _is_asked_as_what_it_is(plan, options) and digest not in undone(ledger, plan.cluster):
         sentence = f"{digest} was already carried out, in run {finished.id}: nothing to do"
         return _end("nothing_to_do", plan, finished.id, sentence, steps_of_run(ledger, finished.id))
     refusals = _refusals(plan, ledger, cluster, options, clock, runs)
@@ -294,6 +296,8 @@ def _refusals(
     if not plan.executable_steps:
         yield "the plan has no step that could be carried out"
     unfinished = _unfinished(runs)
+    if digest in undone(ledger, plan.cluster):
+        yield f"{digest} has been undone since: capture again and make a new plan"
     if any(run.state == "aborted" for run in runs):
         yield f"a run of {digest} was aborted: capture again and make a new plan"
     if unfinished and not options.resume:
@@ -301,7 +305,7 @@ def _refusals(
         yield f"run {unfinished.id} of {digest} is {what}: {reader().resume_run}, or {reader().end_run}"
     if not unfinished and options.resume:
         yield f"no run of {digest} is active or stopped: there is nothing to resume"
-    throttle, not_approved = _approved_throttle(plan, ledger, options)
+    throttle, _, not_approved = _approved(plan, ledger, options)
     if not_approved:
         yield not_approved
     if reason := stale(plan, clock.now_ms(), throttle.max_age_s):
@@ -318,13 +322,15 @@ def _refusals(
         yield f"the cluster's metadata store is being migrated ({phase}): apply when that is over"
 
 
-def _approved_throttle(plan: Plan, ledger: Ledger, options: ApplyOptions) -> tuple[ApplyThrottle, str | None]:
-    """The throttle a run would use. Without an approval that allows it: the requested throttle, and the refusal."""
+def _approved(
+    plan: Plan, ledger: Ledger, options: ApplyOptions
+) -> tuple[ApplyThrottle, Collection[ConsentName], str | None]:
+    """The throttle and consents of a run. Without an approval for it: the requested throttle, and the refusal."""
     try:
         approval = standing_approval(ledger, plan, options.policy)
-        return approval.throttle.with_changes(options.throttle_changes), None
+        return approval.throttle.with_changes(options.throttle_changes), approval.consents, None
     except Refused as refused:
-        return replace(DEFAULT_THROTTLE, **options.throttle_changes), str(refused)
+        return replace(DEFAULT_THROTTLE, **options.throttle_changes), (), str(refused)
 
 
 def _dry_run(
@@ -343,8 +349,7 @@ def _dry_run(
     changes: list[str] = []
     done: list[Step] = []
     owners: dict[str, str | None] = {}
-    throttle, _ = _approved_throttle(plan, ledger, options)
-    accepts_worse = any("worse" in approval.consents for approval in approvals_of_plan(ledger, digest_of(plan)))
+    throttle, consents, _ = _approved(plan, ledger, options)
     records = {} if unfinished is None else steps_of_run(ledger, unfinished.id)
     left_out = {name for name, record in records.items() if record.is_left_out}
     for step in () if any(malformed(plan)) else sent_in_order(plan.executable_steps, throttle):
@@ -366,7 +371,7 @@ def _dry_run(
             reasons.append(f"it comes after {', '.join(lost)}, which was not confirmed")
         elif state == "pending":
             reasons += differences(step, expected_boundaries(step, done), step.source, found)
-            if not accepts_worse:
+            if "worse" not in consents:
                 reasons += overload(plan, step, found.destination_usage_ratio, [earlier.id for earlier in done])
         changed = "; ".join(reasons)
         if changed and (lost or throttle.on_drift == "skip"):

@@ -42,6 +42,8 @@ class Present:
     at_ms: int
     boundaries: Mapping[str, tuple[str, ...]]
     """Namespace -> its boundaries; empty if it no longer exists."""
+    brokers: Collection[str]
+    """Ids of the active ones."""
     owners: Mapping[str, str | None]
     """`tenant/namespace/0x..._0x...` -> the broker that owns the bundle, or None."""
 
@@ -57,9 +59,10 @@ def propose_undo(plan: Plan, ledger: Ledger, cluster: ClusterPort) -> Plan:
     moved = _moved(plan, records)
     if not moved:
         raise Refused(f"no unload of {digest} was confirmed: there is nothing to undo")
-    if reason := foreign(plan, cluster.cluster_name(), cluster.active_brokers()):
+    active = cluster.active_brokers()
+    if reason := foreign(plan, cluster.cluster_name(), active):
         raise Refused(reason)
-    return undo_plan(plan, records, _look(cluster, moved, ledger.now_ms()))
+    return undo_plan(plan, records, _look(cluster, moved, active, ledger.now_ms()))
 
 
 def can_be_undone(plan: Plan, ledger: Ledger) -> bool:
@@ -75,12 +78,12 @@ def _moved(plan: Plan, records: Mapping[str, StepRecord]) -> list[Step]:
     return [step for step in plan.executable_steps if step.action == "unload" and _is_confirmed(records, step)]
 
 
-def _look(cluster: ClusterPort, moved: Sequence[Step], at_ms: int) -> Present:
+def _look(cluster: ClusterPort, moved: Sequence[Step], active: Collection[str], at_ms: int) -> Present:
     boundaries = {namespace: cluster.boundaries(namespace) for namespace in {step.namespace for step in moved}}
     likely = sorted({broker for step in moved for broker in (step.destination, step.source) if broker})
     bundles = {(step.namespace, part) for step in moved for part in _parts(step, boundaries[step.namespace])}
     owners = {f"{namespace}/{part}": find_owner(cluster, namespace, part, likely) for namespace, part in bundles}
-    return Present(at_ms, boundaries, owners)
+    return Present(at_ms, boundaries, active, owners)
 
 
 def undo_plan(plan: Plan, records: Mapping[str, StepRecord], now: Present) -> Plan:
@@ -183,17 +186,19 @@ def _moves_back(plan: Plan, step: Step, origin: str, now: Present) -> Iterator[S
                 ),
             }
         )
-        obstacle = _obstacle(plan, move, step.destination, at)
+        obstacle = _obstacle(plan, move, step.destination, at, now.brokers)
         yield move.model_copy(update={"executable": obstacle is None, "not_executable_because": obstacle})
 
 
-def _obstacle(plan: Plan, move: Step, brought_to: str | None, at: str | None) -> str | None:
+def _obstacle(plan: Plan, move: Step, brought_to: str | None, at: str | None, active: Collection[str]) -> str | None:
     if at is None:
         return "no broker owns the bundle now"
     if at == move.destination:
         return f"the bundle is on {at} already"
     if brought_to is not None and at != brought_to:
         return f"the bundle is on {at} now, and the run brought it to {brought_to}: it was moved since"
+    if move.destination not in active:
+        return f"{move.destination}, where the bundle was, is not an active broker"
     return next(malformed(plan.model_copy(update={"steps": (move,)})), None)
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from pulsar_advisor.cli import exit_code, goals
+from pulsar_advisor.cli.options import CLUSTER_VARIABLE, ROOT_VARIABLE
 from pulsar_advisor.cli.rendering import roll_lines
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.opening import open_ledger
-from pulsar_advisor.execution.ledger.rolls import recorded_roll
-from pulsar_advisor.execution.roll.conduct import pause
+from pulsar_advisor.execution.roll.conduct import Roll
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import digest_of, short
@@ -23,8 +23,9 @@ from pulsar_advisor.planning.questions.roll_order import RollOrder
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import Root
-from unit.execution.actors import ALICE, BOB
-from unit.execution.doubles import make_plan, unload_step
+from unit.execution.actors import ALICE
+from unit.execution.doubles import B1, make_plan, unload_step
+from unit.execution.roll.doubles import drained
 
 FIRST = Restart("b", 2, 9, {"a": 2}, will_move_again=2, stay=0, without_room=0, highest_usage_ratio=0.5)
 SECOND = Restart("a", 31, 20, {"b": 30, "c": 1}, will_move_again=0, stay=1, without_room=1, highest_usage_ratio=0.4)
@@ -104,24 +105,6 @@ def test_what_is_missing_or_contradicts_is_refused(
     assert capsys.readouterr().err.startswith("error: ")
 
 
-@pytest.mark.parametrize(
-    ("option", "says"), [("--wait=5", "'5' is not a duration"), ("--wait=5m", "no admin URL: give --admin-url")]
-)
-def test_a_call_that_can_not_carry_a_roll_on_lifts_no_pause(
-    option: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root, plan = Root(str(tmp_path), "demo"), make_plan([unload_step()], shedder=ROLL)
-    write_plan(root, plan)
-    with closing(open_ledger(root.ledger_url)) as ledger:
-        propose(ledger, plan, ALICE)
-        pause(ledger, plan, BOB)
-    line = ["roll", "continue", short(digest_of(plan)), option, "--root", str(tmp_path), "--cluster", "demo"]
-    assert exit_code(line) == 2
-    assert says in capsys.readouterr().err
-    with closing(open_ledger(root.ledger_url)) as ledger:
-        assert recorded_roll(ledger, digest_of(plan)).pause is not None
-
-
 @pytest.mark.parametrize("line", ["status", "pause --as bob", "end --as bob", "continue --restarted b"])
 def test_a_plan_that_is_no_roll_is_refused_and_nothing_is_recorded(
     line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -140,15 +123,38 @@ def test_a_plan_that_is_no_roll_is_refused_and_nothing_is_recorded(
         assert ledger.head() == before
 
 
-def test_a_roll_is_not_paused_by_a_call_that_reaches_no_cluster(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.fixture
+def waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Roll:
+    """A roll that waits for a restart, in the root that the environment names."""
+    root = Root(str(tmp_path), "demo")
+    with closing(open_ledger(root.ledger_url)) as ledger:
+        roll = drained(ledger, root.cluster)
+    write_plan(root, roll.plan)
+    monkeypatch.setenv(ROOT_VARIABLE, root.url)
+    monkeypatch.setenv(CLUSTER_VARIABLE, root.cluster)
+    return replace(roll, ledger=open_ledger(root.ledger_url))
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("pause --as bob", "no admin URL"),
+        (f"continue --restarted {B1}", "no admin URL"),
+        (f"continue --restarted {B1} --admin-url http://127.0.0.1:1 --wait soon", "'soon' is not a duration"),
+    ],
+)
+def test_a_call_that_can_not_be_carried_out_records_nothing(
+    line: str, why: str, waiting: Roll, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    root, plan = Root(str(tmp_path), "demo"), make_plan([unload_step()], shedder=ROLL)
-    write_plan(root, plan)
-    with closing(open_ledger(root.ledger_url)) as ledger:
-        propose(ledger, plan, ALICE)
-    line = ["roll", "pause", short(digest_of(plan)), "--as", "bob", "--root", str(tmp_path), "--cluster", "demo"]
-    assert exit_code(line) == 2
-    assert "no admin URL" in capsys.readouterr().err
-    with closing(open_ledger(root.ledger_url)) as ledger:
-        assert recorded_roll(ledger, digest_of(plan)).pause is None
+    before = waiting.ledger.head()
+    verb, *options = line.split()
+    assert exit_code(["roll", verb, short(waiting.digest), *options]) == 2
+    assert why in capsys.readouterr().err
+    assert waiting.ledger.head() == before
+
+
+def test_whoever_withdraws_a_roll_that_waits_reads_that_the_balancer_is_still_off(
+    waiting: Roll, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(["withdraw", short(waiting.digest), "--as", "bob"]) == 8
+    assert "loadBalancerSheddingEnabled of cluster 'live of demo' was switched off by run 1" in capsys.readouterr().err

@@ -9,7 +9,7 @@ import pytest
 
 from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.apply import apply_plan
-from pulsar_advisor.execution.consent.approval import approve, propose, standing_approval
+from pulsar_advisor.execution.consent.approval import VALID_FOR_S, approve, propose, standing_approval
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -39,11 +39,21 @@ ANY_THROTTLE = ApplyThrottle(
 EVERY_CONSENT = frozenset(consent.name for consent in CONSENTS)
 
 
-def approved(ledger: Ledger, plan: Plan, consents: Collection[ConsentName] = EVERY_CONSENT) -> Plan:
+def approved(
+    ledger: Ledger, plan: Plan, consents: Collection[ConsentName] = EVERY_CONSENT, valid_for_s: int = VALID_FOR_S
+) -> Plan:
     """Proposed by Alice and approved by Bob, with every consent unless said otherwise."""
     propose(ledger, plan, ALICE)
-    who = {"approver": BOB, "policy": FOUR_EYES}
-    approve(ledger, plan, digest=digest_of(plan), **who, consents=consents, throttle=ANY_THROTTLE)
+    approve(
+        ledger,
+        plan,
+        digest=digest_of(plan),
+        approver=BOB,
+        policy=FOUR_EYES,
+        consents=consents,
+        throttle=ANY_THROTTLE,
+        valid_for_s=valid_for_s,
+    )
     return plan
 
 

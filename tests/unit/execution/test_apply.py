@@ -442,6 +442,19 @@ def test_a_dry_run_shows_the_calls_and_leaves_cluster_and_ledger_alone(ledger: L
     assert (cluster.writes, kinds(ledger, plan), runs_of_plan(ledger, digest_of(plan))) == ([], events, [])
 
 
+def test_a_dry_run_accepts_nothing_that_only_a_withdrawn_approval_accepted(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    withdraw(ledger, digest_of(plan), BOB)
+    approved(ledger, plan, consents=())
+    cluster.usage = {B2: 0.8}
+    result = run(plan, ledger, cluster, dry_run=True)
+    assert [reason.partition(": ")[2] for reason in result.refusals] == [
+        f"the destination {B2} is at 80.0% now and would be at 110.0%; above 85% it is overloaded"
+    ]
+
+
 def test_a_dry_run_of_a_run_that_stopped_shows_what_is_left(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE, CUT]))
     cluster.owners[UPPER_BUNDLE] = B3

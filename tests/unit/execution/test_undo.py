@@ -222,3 +222,21 @@ def test_a_namespace_that_was_created_again_with_other_bundles_is_left_alone(
     assert left_out(propose_undo(plan, ledger, cluster)) == {
         "undo-step-001": "namespace shop/orders does not exist any more, but was created again, with other bundles"
     }
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_plan_that_was_undone_is_not_carried_out_any_more(ledger: Ledger, cluster: FakeCluster, resume: bool) -> None:
+    plan = make_plan([unload_step(1), unload_step(2, UPPER)] if resume else [unload_step(1)])
+    cluster.whenever("after the call", lambda: resume and cluster.brokers.discard(B3))
+    undo = undo_of_run(ledger, cluster, plan)
+    assert run(approved(ledger, undo), ledger, cluster).outcome == "done"
+    with pytest.raises(Refused, match=f"{digest_of(plan)} has been undone since"):
+        run(plan, ledger, cluster, resume=resume)
+
+
+def test_a_bundle_whose_broker_is_gone_is_left_out(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = make_plan([unload_step(1, LOWER, B1, B2)])
+    run(approved(ledger, plan), ledger, cluster)
+    cluster.brokers.discard(B1)
+    undo = propose_undo(plan, ledger, cluster)
+    assert left_out(undo) == {"undo-step-001": f"{B1}, where the bundle was, is not an active broker"}

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pulsar_advisor.execution.consent.approval import moves_of_a_bundle, standing_approval
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.approvals import add_approval
+from pulsar_advisor.execution.ledger.held_run import require_not_withdrawn
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.proposals import add_proposal, proposals_of_plan
 from pulsar_advisor.execution.ledger.rolls import RollTurn, active_run_of_roll, add_turn
@@ -46,9 +47,7 @@ def begin_turn(
         raise Refused(f"the plan of this turn, {digest}, was not computed here: {not_computed_here}")
     proposals = proposals_of_plan(ledger, first)
     with ledger.writing() as session:
-        # Nothing may come in between: whoever withdraws an approval withdraws those of the turns that there are.
-        if session.get_one(Approval, base.id).withdrawn_at_ms is not None:
-            raise Refused(f"the approval of {base.approver} was withdrawn")
+        require_not_withdrawn(session, base)
         if (run := active_run_of_roll(session, first)) is not None:
             raise Refused(f"a turn of the roll is under way in run {run}, by another process: wait for its end")
         if turn.plan is not None and digest != first:

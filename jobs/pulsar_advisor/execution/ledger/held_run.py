@@ -143,10 +143,12 @@ class HeldRun:
 def start_run(ledger: Ledger, plan: Plan, approval: Approval) -> HeldRun:
     """Start a run with all executable steps pending.
 
-    Raises `Refused` if the cluster has another active run, or if somebody else has begun one of this plan meanwhile.
+    Raises `Refused` if the cluster has another active run, or if meanwhile somebody else has begun one of this plan, or
+    the approval was withdrawn.
     """
     try:
         with ledger.writing() as session:
+            require_not_withdrawn(session, approval)
             record = record_plan(ledger, session, seal(plan))
             begun = select(Run).where(Run.digest == record.digest, Run.state.in_(("done", "stopped", "aborted")))
             if (other := session.scalars(begun.limit(1)).one_or_none()) is not None:
@@ -191,17 +193,18 @@ def take_over(ledger: Ledger, run: Run, approval: Approval, *, lifts_pause: bool
     """Continue a stopped or parked run, or one whose holder is gone; from now on, it relies on this approval.
 
     Somebody who resumes a run lifts its pause; the end of a wait does not. Raises `Refused` while its holder may be
-    alive, also if it has renewed its lease since `run` was read.
+    alive, also if it has renewed its lease since `run` was read, and if the approval was withdrawn meanwhile.
     """
     now_ms = ledger.now_ms()
     if is_held(ledger, run):
         raise Refused(
             f"run {run.id} is still held by process {run.pid} on {run.host}, last heard from "
-            f"{(now_ms - run.heartbeat_at_ms) // 1000} s ago: it can be resumed {LEASE_MS // 1000} s after the "
+            f"{max(0, now_ms - run.heartbeat_at_ms) // 1000} s ago: it can be resumed {LEASE_MS // 1000} s after the "
             f"last sign of life; or {reader().end_run}"
         )
     try:
         with ledger.writing() as session:
+            require_not_withdrawn(session, approval)
             taken = session.execute(
                 update(Run)
                 .where(
@@ -232,6 +235,12 @@ def take_over(ledger: Ledger, run: Run, approval: Approval, *, lifts_pause: bool
     return HeldRun(ledger, taken)
 
 
+def require_not_withdrawn(session: Session, approval: Approval) -> None:
+    """Raise `Refused` within a write transaction: who withdraws an approval later finds what relies on it by then."""
+    if session.get_one(Approval, approval.id).withdrawn_at_ms is not None:
+        raise Refused(f"the approval of {approval.approver} was withdrawn")
+
+
 def is_held(ledger: Ledger, run: Run) -> bool:
     """Whether the process that holds a run may still be working on it."""
     holder = Process(run.host, run.pid, run.process_namespace, run.process_began)
@@ -250,7 +259,7 @@ def _who_is_active(ledger: Ledger, cluster_name: str) -> str:
             f"run {run.id} of plan {run.digest} is parked on cluster '{cluster_name}': it goes on after its wait, "
             f"or once its pause is lifted. Wait for it, or {reader().end_run}"
         )
-    age_s = (ledger.now_ms() - run.heartbeat_at_ms) // 1000
+    age_s = max(0, ledger.now_ms() - run.heartbeat_at_ms) // 1000
     to_do = f"{reader().resume_run}, or {reader().end_run}"
     if plan is not None and plan.shedder == ROLL:
         to_do = f"{reader().go_on_with_roll}, or {reader().end_roll}"

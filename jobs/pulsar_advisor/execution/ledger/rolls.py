@@ -141,9 +141,10 @@ def record_announced(ledger: Ledger, roll: str, broker: str, person: Person) -> 
 
 
 def record_restarted(ledger: Ledger, roll: str, broker: str, how: str) -> None:
-    """Record that a broker whose turn it was has been restarted, and how that is known."""
+    """Record that a broker whose turn it was has been restarted, and how that is known; once, whoever waits for it."""
     with ledger.writing() as session:
-        ledger.add_event(session, roll, _RESTARTED, _detail({"broker": broker, "how": how}))
+        if broker not in _recorded(session, roll).restarted:
+            ledger.add_event(session, roll, _RESTARTED, _detail({"broker": broker, "how": how}))
 
 
 def record_end(ledger: Ledger, roll: str, why: str) -> None:

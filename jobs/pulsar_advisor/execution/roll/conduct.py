@@ -250,13 +250,14 @@ def _require_to_go_on(roll: Roll) -> None:
 
 
 def _confirm(roll: Roll, wait_s: float) -> None:
-    """Wait until the broker is back, and record that. Raises `NotBackYet` if it isn't in time."""
+    """Wait until the broker is back, and record that. Raises `NotBackYet` if it isn't in time, `Refused` at the end."""
     seen = roll.look()
     turn, person = seen.turn, seen.recorded.announced
     assert turn is not None and person is not None, "as it was announced in its turn"
     began_s, said, drained = roll.clock.monotonic_s(), "", _drained(roll, seen)
     deadline_s = began_s + wait_s
     while True:
+        _require_not_over(roll.look().recorded, roll.digest)
         waited_s = roll.clock.monotonic_s() - began_s
         now = replace(drained, since_s=drained.since_s + waited_s)
         if (why := not_yet(now, roll.brokers, roll.leaders_view)) is None:

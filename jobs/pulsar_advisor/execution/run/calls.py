@@ -14,6 +14,7 @@ from pulsar_advisor.execution import telemetry
 from pulsar_advisor.execution.cluster.cluster_port import Reply, Split, Unload
 from pulsar_advisor.execution.run.health import check_approval
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun, in_words
+from pulsar_advisor.execution.run.waiting import check_interruption
 from pulsar_advisor.model.plans.plan import Step
 
 T = TypeVar("T")
@@ -36,8 +37,9 @@ class Unread:
 def send(run: OngoingRun, step: Step, call: Unload | Split, topic: str | None) -> Reply:
     """Write a call to the ledger, then send it once. Whatever fails after that, it may have been carried out.
 
-    Raises `Stop` before that if the approval was withdrawn: looking and waiting may have taken minutes.
+    Raises `Stop` before that if it may not be sent any more, or `Parked`: looking and waiting may have taken minutes.
     """
+    check_interruption(run)
     check_approval(run)
     run.held.sent(step.id, str(call.request), topic)
     run.progress(f"{step.id}: {call.request}")

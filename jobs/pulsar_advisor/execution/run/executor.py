@@ -19,8 +19,8 @@ from pulsar_advisor.execution.run.parking import Parked, Parking
 from pulsar_advisor.execution.run.preconditions import differences, overload
 from pulsar_advisor.execution.run.split import settle_split, split
 from pulsar_advisor.execution.run.turns import Waits, take_turns
-from pulsar_advisor.execution.run.unload import HOLD_CUT_SHORT, hold_again, settle_unload, unload
-from pulsar_advisor.execution.run.waiting import check_interruption, parks, wait
+from pulsar_advisor.execution.run.unload import hold_again, settle_unload, unload
+from pulsar_advisor.execution.run.waiting import HOLD_CUT_SHORT, check_interruption, hold_left_s, parks, wait
 from pulsar_advisor.model.plans.plan import Step
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.kinds.arrivals import STATISTICS_S
@@ -73,7 +73,10 @@ def _let_the_first_hold(run: OngoingRun, steps: Iterable[Step]) -> None:
         return
     events = run.ledger.events(run.held.digest, run.held.id)
     if any(event.kind == HOLD_CUT_SHORT and event.step_id == tried[0].id for event in events):
-        take_turns(run, [hold_again(run, tried[0], records[tried[0].id])])
+        [step], record = tried, records[tried[0].id]
+        # The boundaries of a split are checked before each later step of its namespace.
+        again = hold_again(run, step, record) if step.action == "unload" else wait(run, hold_left_s(run, record))
+        take_turns(run, [again])
 
 
 def _pause_left(run: OngoingRun, steps: Iterable[Step]) -> float:

@@ -11,10 +11,6 @@ from pulsar_advisor.execution.run.preconditions import destinations_after, stale
 def check_health(run: OngoingRun, brokers: frozenset[str]) -> None:
     """Raises `Stop` unless the next wave may be sent; `brokers` are those that were active at first."""
     check_approval(run)
-    if run.ledger.now_ms() >= run.approval.expires_at_ms:
-        raise Stop(f"the approval of {run.approval.approver} expired while the run was under way")
-    if too_old := stale(run.plan, run.clock.now_ms(), run.throttle.max_age_s):
-        raise Stop(too_old)
     if gone := brokers - run.cluster.active_brokers():
         raise Stop(f"{', '.join(sorted(gone))} went away while the run was under way")
     if phase := run.cluster.migrating():
@@ -25,10 +21,14 @@ def check_health(run: OngoingRun, brokers: frozenset[str]) -> None:
 
 
 def check_approval(run: OngoingRun) -> None:
-    """Raises `Stop` if the approval that the run relies on was withdrawn."""
+    """Raises `Stop` unless the approval that the run relies on still allows a call, of a snapshot of this age."""
     approvals = approvals_of_plan(run.ledger, run.held.digest)
     if any(row.id == run.approval.id and row.withdrawn_at_ms is not None for row in approvals):
         raise Stop(f"the approval of {run.approval.approver} was withdrawn")
+    if run.ledger.now_ms() >= run.approval.expires_at_ms:
+        raise Stop(f"the approval of {run.approval.approver} expired while the run was under way")
+    if too_old := stale(run.plan, run.clock.now_ms(), run.throttle.max_age_s):
+        raise Stop(too_old)
 
 
 def check_guard(run: OngoingRun) -> None:

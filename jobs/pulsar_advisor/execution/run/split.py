@@ -11,7 +11,7 @@ from pulsar_advisor.execution.run.ongoing_run import OngoingRun
 from pulsar_advisor.execution.run.outcomes import confirmed, failed, unresolved
 from pulsar_advisor.execution.run.preconditions import call_of
 from pulsar_advisor.execution.run.turns import Waits
-from pulsar_advisor.execution.run.waiting import first_hold_s, wait
+from pulsar_advisor.execution.run.waiting import first_hold_s, note_cut_short, wait
 from pulsar_advisor.model.plans.plan import Step
 
 POLL_S: Final = 0.5
@@ -53,10 +53,13 @@ def _conclude_split(
 
 
 def _confirm_split(run: OngoingRun, step: Step) -> Waits[None]:
-    yield from wait(run, first_hold_s(run))
+    hold_s = first_hold_s(run)
+    end_s = run.clock.monotonic_s() + hold_s
+    yield from wait(run, hold_s)
     if not _is_split(step, run.cluster.boundaries(step.namespace)):
         return failed(run, step, "the new boundaries showed, but did not stay")
     owners = [find_owner(run.cluster, step.namespace, child, [step.source]) for child in step.children]
+    note_cut_short(run, step, end_s)
     at = ", ".join(f"{child} on {owner or 'no broker'}" for child, owner in zip(step.children, owners, strict=True))
     return confirmed(run, step, f"the namespace has the new boundaries; {at}")
 

@@ -18,7 +18,16 @@ from pulsar_advisor.execution.run.pace import Pace, pause_after
 from pulsar_advisor.execution.run.parking import Parked, Parking
 from pulsar_advisor.execution.run.preconditions import call_of, differences
 from pulsar_advisor.execution.run.turns import Waits
-from pulsar_advisor.execution.run.waiting import check_interruption, first_hold_s, has_held, interrupted, parks, wait
+from pulsar_advisor.execution.run.waiting import (
+    check_interruption,
+    first_hold_s,
+    has_held,
+    hold_left_s,
+    interrupted,
+    note_cut_short,
+    parks,
+    wait,
+)
 from pulsar_advisor.model.plans.plan import Step
 
 ATTEMPTS: Final = 3
@@ -33,9 +42,6 @@ _NOT_PERMITTED: Final = 401
 _NOTHING_HAPPENED: Final = frozenset({_NOT_PERMITTED, 409})
 """Answers that reject an unload before the leader stores its destination: no permission, broker not active. But the
 first one may also come from the owner, to which the leader has passed the call on."""
-
-HOLD_CUT_SHORT: Final = "hold cut short"
-"""Kind of the event of a first step that is confirmed before its time, as the run is to end."""
 
 Owner = str | None | Unread
 """Owner of a bundle: a broker, none, or currently unknown."""
@@ -130,8 +136,7 @@ def _confirm_unload(run: OngoingRun, step: Step, owner: str) -> Waits[None]:
     end_s = run.clock.monotonic_s() + hold_s
     if gone := (yield from _watch(run, step, owner, end_s)):
         return failed(run, step, gone)
-    if run.clock.monotonic_s() < end_s:
-        run.held.note(step.id, HOLD_CUT_SHORT, f"of {hold_s:g} s")
+    note_cut_short(run, step, end_s)
     return confirmed(run, step, f"{owner} owns the bundle")
 
 
@@ -140,7 +145,7 @@ def hold_again(run: OngoingRun, step: Step, record: StepRecord) -> Waits[None]:
 
     Raises `Stop` if it did not stay.
     """
-    left_s = run.throttle.canary_hold_s - max(0, run.ledger.now_ms() - (record.ended_at_ms or 0)) / 1000
+    left_s = hold_left_s(run, record)
     owner = _owner(run, step)
     if isinstance(owner, Unread):
         return (yield from wait(run, left_s))

@@ -6,9 +6,14 @@ from math import inf
 from typing import Final
 
 from pulsar_advisor.execution.ledger.pauses import pause_requested
+from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
 from pulsar_advisor.execution.run.parking import Parked, Parking
 from pulsar_advisor.execution.run.turns import Waits
+from pulsar_advisor.model.plans.plan import Step
+
+HOLD_CUT_SHORT: Final = "hold cut short"
+"""Kind of the event of a first step that is confirmed before its time, as the run is to end."""
 
 _WAIT_POLL_S: Final = 1.0
 """How quickly an interruption ends a wait with nothing in flight."""
@@ -25,6 +30,17 @@ def first_hold_s(run: OngoingRun) -> float:
     """How long the result of a step must last before it counts: the first one's only."""
     first = run.none_confirmed()
     return run.throttle.canary_hold_s if first and not has_held(run) else 0.0
+
+
+def hold_left_s(run: OngoingRun, record: StepRecord) -> float:
+    """How long the result of the run's first step, which was confirmed before its time, must still last."""
+    return run.throttle.canary_hold_s - max(0, run.ledger.now_ms() - (record.ended_at_ms or 0)) / 1000
+
+
+def note_cut_short(run: OngoingRun, step: Step, end_s: float) -> None:
+    """Record that a first step is confirmed before the end (monotonic) of its time, as the run is to end."""
+    if run.clock.monotonic_s() < end_s:
+        run.held.note(step.id, HOLD_CUT_SHORT, f"of {run.throttle.canary_hold_s:g} s")
 
 
 def has_held(run: OngoingRun) -> bool:

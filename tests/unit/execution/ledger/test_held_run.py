@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_advisor.execution.consent.approval import withdraw
 from pulsar_advisor.execution.ledger import held_run
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.held_run import LeaseLost, is_held, start_run, take_over
@@ -18,7 +19,7 @@ from pulsar_advisor.execution.ledger.tables import RunState
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.storage.process import Process, this_process
-from unit.execution.actors import approved, started
+from unit.execution.actors import BOB, approved, started
 from unit.execution.doubles import FakeTime, make_plan, unload_step
 
 PLAN = make_plan([unload_step()])
@@ -153,3 +154,14 @@ def test_a_stopped_run_can_not_go_on_while_another_is_active(ledger: Ledger) -> 
     started(ledger, make_plan([unload_step()], seed=1))
     with pytest.raises(Refused, match="run 2 of plan"):
         take_over(ledger, runs_of_plan(ledger, DIGEST)[0], approvals_of_plan(ledger, DIGEST)[0])
+
+
+def test_no_run_rests_on_an_approval_that_was_withdrawn_meanwhile(ledger: Ledger) -> None:
+    stopped = started(ledger, PLAN)
+    stopped.end("stopped", "")
+    approval = approvals_of_plan(ledger, DIGEST)[0]
+    withdraw(ledger, DIGEST, BOB)
+    with pytest.raises(Refused, match="the approval of bob was withdrawn"):
+        take_over(ledger, run_by_id(ledger, stopped.id), approval)
+    with pytest.raises(Refused, match="the approval of bob was withdrawn"):
+        start_run(ledger, make_plan([unload_step()], seed=1), approval)

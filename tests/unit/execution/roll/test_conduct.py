@@ -223,6 +223,35 @@ def test_the_next_turn_waits_until_the_broker_is_back_and_the_leader_knows_it(
     assert is_off(cluster) == [True, True], "it goes on as soon as somebody says it again"
 
 
+def test_no_restart_is_waited_for_once_the_roll_has_ended(
+    roll: Roll, ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    go_on(roll)
+    brokers.unhealthy[B1] = "HTTP 500"
+    cluster.later(10, lambda: end(ledger, roll.plan, OLIVE))
+    began_ms = cluster.time.ms
+    with pytest.raises(Refused, match="has ended: ended by olive"):
+        go_on_after(roll, B1, wait_s=1200)
+    assert cluster.time.ms - began_ms < 30_000
+
+
+def test_a_restart_that_two_hosts_wait_for_is_recorded_once(
+    roll: Roll, ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+) -> None:
+    go_on(roll)
+    brokers.unhealthy[B1] = "HTTP 500"
+    announce(ledger, roll.plan, B1, OLIVE)
+
+    def elsewhere() -> None:
+        brokers.unhealthy.clear()
+        brokers.restart(B1)
+        go_on(roll)
+
+    cluster.later(10, elsewhere)
+    go_on(roll, wait_s=1200)
+    assert roll.look().recorded.restarted == (B1,)
+
+
 def test_where_the_leaders_view_can_not_be_seen_brokers_get_the_time_to_publish(
     roll: Roll, cluster: FakeCluster, brokers: Brokers
 ) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.run.preconditions import destinations_after
-from unit.execution.actors import carried_out
+from unit.execution.actors import approved, carried_out, run
 from unit.execution.doubles import (
     B1,
     B2,
@@ -15,6 +17,7 @@ from unit.execution.doubles import (
     NAMESPACE,
     START_MS,
     FakeCluster,
+    make_plan,
     split_step,
     unload_step,
 )
@@ -76,3 +79,20 @@ def test_before_a_wave_each_destination_is_asked_once_however_many_bundles_it_go
         == "done"
     )
     assert asked[2] == asked[11]
+
+
+@pytest.mark.parametrize(
+    ("valid_for_s", "max_age_s", "why"),
+    [
+        (3600, 660, "the snapshot 20261121T083000Z is 0.2 h old, more than the 0.183 h that are allowed"),
+        (60, 3600, "the approval of bob expired while the run was under way"),
+    ],
+)
+def test_nor_is_a_call_repeated_after_that_time(
+    ledger: Ledger, cluster: FakeCluster, valid_for_s: int, max_age_s: int, why: str
+) -> None:
+    plan = approved(ledger, make_plan([MOVE]), valid_for_s=valid_for_s)
+    cluster.lands_on = lambda _unload: None
+    result = run(plan, ledger, cluster, pause_s=120.0, max_age_s=max_age_s)
+    assert (result.exit_code, len(cluster.writes)) == (5, 1)
+    assert why in result.sentence

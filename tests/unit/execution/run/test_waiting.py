@@ -8,6 +8,7 @@ import pytest
 
 from pulsar_advisor.execution.apply import pause
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
 from unit.execution.actors import ALICE, approved, run
@@ -39,6 +40,20 @@ def test_a_run_sends_nothing_after_its_time_of_day_and_can_be_resumed(ledger: Le
     assert (result.exit_code, [step.state for step in result.steps]) == (5, ["confirmed", "pending"])
     assert f"it may send nothing after {until:%H:%M} UTC" in result.sentence
     assert run(plan, ledger, cluster, resume=True).outcome == "done"
+
+
+def test_nor_does_it_after_looking_until_then(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    until = datetime.fromtimestamp(cluster.time.ms / 1000 + 5, UTC)
+
+    def slowly() -> tuple[IsolationPolicy, ...]:
+        cluster.time.pass_s(10)
+        return ()
+
+    cluster.isolation_policies = slowly  # type: ignore[method-assign]
+    with pytest.raises(Refused, match=f"it may send nothing after {until:%H:%M} UTC"):
+        run(plan, ledger, cluster, until=until)
+    assert cluster.writes == []
 
 
 def test_a_run_that_is_interrupted_before_its_first_call_sends_nothing(ledger: Ledger, cluster: FakeCluster) -> None:
@@ -77,6 +92,17 @@ def test_only_a_person_who_goes_on_lifts_a_pause(ledger: Ledger, cluster: FakeCl
     again = run(plan, ledger, cluster, resume=True, lifts_pause=False)
     assert again.sentence == "1 of 2 steps confirmed: paused by alice (airflow)"
     assert run(plan, ledger, cluster, resume=True).outcome == "done"
+
+
+def test_a_split_whose_hold_was_cut_short_holds_before_the_next_step_of_the_resumed_run(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = approved(ledger, make_plan([split_step(1), unload_step(2, after=("step-001",))]))
+    cluster.once("after the call", lambda: pause(ledger, plan, ALICE))
+    run(plan, ledger, cluster, canary_hold_s=60.0)
+    assert run(plan, ledger, cluster, resume=True, canary_hold_s=60.0, pause_s=0.0).outcome == "done"
+    first, second = sent_s(ledger, plan)
+    assert second - first >= 60
 
 
 def sent_s(ledger: Ledger, plan: Plan) -> list[float]:
