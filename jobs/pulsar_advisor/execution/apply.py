@@ -118,8 +118,9 @@ def _applied(
     digest = digest_of(plan)
     if options.wait_for_holder:
         _await_holder(ledger, digest, progress, clock)
-    # Another cluster would show settings that were never switched off: they would count as restored.
-    is_left_off = not options.dry_run and left_off(ledger, plan.identity.cluster_name)
+    # Another cluster would show settings that were never switched off: they would count as restored. A roll has looked.
+    may_restore = not options.dry_run and options.turns_before is None
+    is_left_off = may_restore and left_off(ledger, plan.identity.cluster_name)
     if is_left_off and foreign(plan, cluster.cluster_name(), cluster.active_brokers()) is None:
         restore_what_was_left(ledger, plan.identity.cluster_name, cluster, progress, clock)
     runs = runs_of_plan(ledger, digest)

@@ -78,18 +78,25 @@ IN_WAVES = Case(
 
 
 class Reaper:
-    """Counts the instants a process could die at (before and after each call and each commit) and kills at one."""
+    """Counts the instants a process could die at (before and after each call and each commit) and kills at one.
+
+    Nothing that would tidy up reaches the cluster any more.
+    """
 
     def __init__(self, kill_at: int | None) -> None:
+        self.cluster: FakeCluster | None = None
         self.kill_at = kill_at
         self.instants = 0
 
     def pass_by(self, *_: object) -> None:
         self.instants += 1
         if self.instants == self.kill_at:
+            assert self.cluster is not None
+            self.cluster.unreadable = True
             raise Killed
 
     def watch(self, ledger: Ledger, cluster: FakeCluster) -> None:
+        self.cluster, cluster.unreadable = cluster, False
         cluster.on_event = self.pass_by
         event.listen(ledger._engine, "commit", self.pass_by)
         event.listen(ledger._sessions, "after_commit", self.pass_by)

@@ -140,6 +140,7 @@ def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyR
     """
     with _balancer_minded(roll):
         _require_to_go_on(roll)
+        mind_the_balancer(roll)  # what a process that died left off: that gave the roll up
         take_up(roll.ledger, roll.digest)
         if roll.look().recorded.announced is not None:
             _confirm(roll, wait_s)

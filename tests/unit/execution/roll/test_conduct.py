@@ -557,6 +557,23 @@ def test_a_turn_that_stops_gives_the_balancer_back_and_is_resumed(
     assert conducted(roll, brokers)[-1] == B3
 
 
+def test_a_turn_whose_process_was_killed_under_its_guard_goes_on_and_keeps_the_balancer_off(
+    roll: Roll, ledger: Ledger, cluster: FakeCluster
+) -> None:
+    def die_at_once() -> None:
+        cluster.unreadable = True  # so that nothing is restored
+        raise Killed
+
+    cluster.once("the broker is at work", die_at_once)
+    with pytest.raises(Killed):
+        go_on(roll)
+    cluster.unreadable = False
+    assert is_off(cluster) == [True, True]
+    cluster.time.pass_s(200)
+    assert outcome(go_on(roll)) == "done"
+    assert (roll.look().state, is_off(cluster), left_off(ledger, "live")) == ("drained", [True, True], [])
+
+
 def test_a_turn_with_a_failed_step_within_its_budget_gives_the_balancer_back(roll: Roll, cluster: FakeCluster) -> None:
     cluster.replies, cluster.fails = [Reply(204, ""), Reply(401, "no longer a super-user")], True
     result = go_on(roll)
