@@ -18,7 +18,6 @@ from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.plans import plan_record
-from pulsar_advisor.execution.ledger.rolls import goes_on as is_going_on
 from pulsar_advisor.execution.ledger.switches import switched_off
 from pulsar_advisor.execution.roll.conduct import go_on
 from pulsar_advisor.execution.run.guard import GUARDED, OFF, left_off, restore_what_was_left
@@ -69,8 +68,7 @@ def live_once(url: str, world: World, reaper: Reaper) -> bool:
             reaper.watch(ledger, world.cluster)
             while (seen := roll.look()).recorded.ended is None:
                 if seen.state == "drained" and seen.turn is not None:
-                    if is_going_on(ledger, roll.digest):
-                        assert world.cluster.overrides[GUARDED[0]] == OFF
+                    assert world.cluster.overrides[GUARDED[0]] == OFF
                     world.restart(seen.turn.broker)
                     go_on_after(roll, seen.turn.broker, wait_s=5)
                 else:
