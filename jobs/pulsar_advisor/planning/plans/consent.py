@@ -103,7 +103,7 @@ def _worse(plan: Plan) -> Iterator[str]:
 def _highest_of_later_turns(plan: Plan) -> float:
     """The highest usage (0..1) that a roll expects once it goes on; 0 for other plans."""
     highest = plan.decision.figures.get("highest_usage_ratio") if plan.shedder == ROLL else None
-    return highest if isinstance(highest, float) else 0.0
+    return highest if isinstance(highest, int | float) else 0.0  # a plan's file has 1 for 1.0
 
 
 def _change(before: float, after: float) -> str:

@@ -491,6 +491,7 @@ WORSE = forecast({B1: 0.8, B2: 0.9, B3: 0.3})
         (lambda p: changed(p, steps=(p.steps[0].model_copy(update={"source": B3}),)), "is no unload from"),
         (lambda p: changed(p, predicted=p.predicted.model_copy(update={"after": WORSE})), "--accept-worse"),
         (lambda p: figures(p, highest_usage_ratio=0.9), "--accept-worse"),
+        (lambda p: figures(p, highest_usage_ratio=1), "--accept-worse"),  # 1.0, as a plan's file has it
         (lambda p: figures(p, moves=9), f"it doesn't empty {B2}"),
     ],
 )
