@@ -231,6 +231,17 @@ def _await_holder(ledger: Ledger, digest: str, progress: Progress, clock: Clock)
 
 
 def _carried_out(run: OngoingRun) -> _End:
+    """How the run ended, also if it was lost to somebody else at any write up to its last one."""
+    try:
+        return _ended(run)
+    except LeaseLost as lost:
+        records = steps_of_run(run.ledger, run.held.id)
+        if all(record.attempts == 0 for record in records.values()):
+            raise Refused(f"nothing was sent: {lost}") from lost
+        return _end("partial", run.plan, run.held.id, str(lost), records)
+
+
+def _ended(run: OngoingRun) -> _End:
     plan, ledger, held, guard = run.plan, run.ledger, run.held, run.guard
     why = ""
     cause: Exception | None = None
@@ -239,11 +250,8 @@ def _carried_out(run: OngoingRun) -> _End:
             carry_out(run)
             if guard is not None and run.options.turns_before is not None:
                 guard.is_handed_on = all(record.is_confirmed for record in held.steps().values())
-    except LeaseLost as lost:
-        records = steps_of_run(ledger, held.id)
-        if all(record.attempts == 0 for record in records.values()):
-            raise Refused(f"nothing was sent: {lost}") from lost
-        return _end("partial", plan, held.id, str(lost), records)
+    except LeaseLost:
+        raise
     except Parked as parked:
         held.park(parked.parking.sentence)
         run.progress(f"parked: {parked.parking.sentence}")

@@ -359,6 +359,25 @@ def test_a_withdrawn_approval_stops_a_run_before_its_next_call(ledger: Ledger, c
     assert "the approval of bob was withdrawn" in result.sentence
 
 
+def test_an_abort_after_the_last_step_ends_with_what_was_done(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    result = run(plan, ledger, cluster, progress=lambda line: "confirmed" in line and abort(ledger, plan, ALICE))
+    assert (result.exit_code, [step.state for step in result.steps]) == (5, ["confirmed"])
+
+
+def test_an_abort_after_the_last_step_was_left_out_is_a_refusal(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    cluster.owners[LOWER_BUNDLE] = B3
+    with pytest.raises(Refused, match="nothing was sent: run 1 was aborted"):
+        run(
+            plan,
+            ledger,
+            cluster,
+            on_drift="skip",
+            progress=lambda line: "skipped" in line and abort(ledger, plan, ALICE),
+        )
+
+
 def test_an_abort_from_elsewhere_stops_a_run_before_its_next_call(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE, CUT]))
     cluster.whenever("after the call", lambda: abort(ledger, plan, ALICE))

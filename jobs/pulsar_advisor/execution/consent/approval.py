@@ -68,7 +68,9 @@ def require_may_run(ledger: Ledger, digest: str, *, again: bool = False) -> None
     A run that was stopped may go on; so may a roll that isn't over, whose first turn may be such a run.
     """
     roll = recorded_roll(ledger, digest)
-    if roll.turns and roll.ended is None:
+    if roll.ended is not None:
+        raise Refused(f"{digest} is a roll that is over, {roll.ended}: capture again, and make a new plan")
+    if roll.turns:
         return
     for run in runs_of_plan(ledger, digest):
         if (why_not := _NOT_ANOTHER_RUN.get(run.state)) and not (again and run.state == "active"):

@@ -727,6 +727,12 @@ def test_a_broker_that_is_away_is_waited_for_by_a_person(roll: Roll, cluster: Fa
     assert outcome(go_on(roll)) == "done"
 
 
+def test_a_roll_that_was_ended_before_it_began_is_not_approved_again(roll: Roll) -> None:
+    ended(roll)
+    with pytest.raises(Refused, match=r"is a roll that is over, ended by olive .*: capture again, and make a new plan"):
+        approved(roll.ledger, roll.plan)
+
+
 def test_the_end_takes_everything_back_that_would_let_it_go_on(
     roll: Roll, ledger: Ledger, cluster: FakeCluster
 ) -> None:
