@@ -567,7 +567,7 @@ def test_a_run_whose_approval_expires_finishes_its_step_and_stops(ledger: Ledger
     cluster.whenever("after the call", lambda: cluster.time.pass_s(5 * 3600))
     result = run(plan, ledger, cluster)
     assert [step.state for step in result.steps] == ["confirmed", "pending"]
-    assert "the approval of bob expired while the run was under way" in result.sentence
+    assert "the approval of bob has expired" in result.sentence
 
 
 def test_a_new_owner_that_reports_no_topics_yet_is_waited_for(ledger: Ledger, cluster: FakeCluster) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 from pulsar_advisor.execution.ledger.steps import last_confirmed_at_ms
 from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run import pace
-from pulsar_advisor.execution.run.health import check_guard, check_health
+from pulsar_advisor.execution.run.health import check_approval, check_guard, check_health
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun
 from pulsar_advisor.execution.run.outcomes import drifted, leave_out
 from pulsar_advisor.execution.run.pace import Pace
@@ -49,6 +49,7 @@ def carry_out(run: OngoingRun) -> None:
         if not wave:
             return
         if any(record.attempts for record in records.values()) and not is_rested:
+            check_approval(run, pause_s)
             if parks(run, pause_s):
                 raise Parked(Parking("pause", pause_s, speed))
             take_turns(run, [wait(run, pause_s)])

@@ -20,15 +20,19 @@ def check_health(run: OngoingRun, brokers: frozenset[str]) -> None:
         raise Stop(f"the publish probe: {reason}")
 
 
-def check_approval(run: OngoingRun) -> None:
-    """Raises `Stop` unless the approval that the run relies on still allows a call, of a snapshot of this age."""
+def check_approval(run: OngoingRun, after_s: float = 0.0) -> None:
+    """Raises `Stop` unless the approval that the run relies on allows a call, of a snapshot of this age, after a pause.
+
+    One that outlasts the approval isn't waited for: it would keep the cluster's own balancer off for nothing.
+    """
+    pause_ms, by_then = round(1000 * after_s), f"the next call has to wait {after_s:g} s, by then " if after_s else ""
     approvals = approvals_of_plan(run.ledger, run.held.digest)
     if any(row.id == run.approval.id and row.withdrawn_at_ms is not None for row in approvals):
         raise Stop(f"the approval of {run.approval.approver} was withdrawn")
-    if run.ledger.now_ms() >= run.approval.expires_at_ms:
-        raise Stop(f"the approval of {run.approval.approver} expired while the run was under way")
-    if too_old := stale(run.plan, run.clock.now_ms(), run.throttle.max_age_s):
-        raise Stop(too_old)
+    if run.ledger.now_ms() + pause_ms >= run.approval.expires_at_ms:
+        raise Stop(f"{by_then}the approval of {run.approval.approver} has expired")
+    if too_old := stale(run.plan, run.clock.now_ms() + pause_ms, run.throttle.max_age_s):
+        raise Stop(f"{by_then}{too_old}")
 
 
 def check_guard(run: OngoingRun) -> None:

@@ -10,7 +10,7 @@ from pulsar_advisor.execution import telemetry
 from pulsar_advisor.execution.cluster.cluster_port import NO_CONTENT, OK, Reply
 from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run.calls import Unread, deadline_of, reply_of, seen_by, send
-from pulsar_advisor.execution.run.health import check_guard
+from pulsar_advisor.execution.run.health import check_approval, check_guard
 from pulsar_advisor.execution.run.observe import find_owner
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
 from pulsar_advisor.execution.run.outcomes import confirmed, failed, unresolved
@@ -55,7 +55,9 @@ def unload(run: OngoingRun, step: Step, record: StepRecord, boundaries: tuple[st
     is_open = record.state != "pending"  # whether a call so far may still act, or its destination wait on the leader
     for attempt in range(1, ATTEMPTS + 1):
         if attempt > 1:
-            yield from wait(run, pause_after([step], run.throttle, Pace()))
+            pause_s = pause_after([step], run.throttle, Pace())
+            check_approval(run, pause_s)
+            yield from wait(run, pause_s)
             check_interruption(run)
             found, _ = run.look(step)
             if _arrived(found.owner, step):

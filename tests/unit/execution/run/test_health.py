@@ -85,7 +85,7 @@ def test_before_a_wave_each_destination_is_asked_once_however_many_bundles_it_go
     ("valid_for_s", "max_age_s", "why"),
     [
         (3600, 660, "the snapshot 20261121T083000Z is 0.2 h old, more than the 0.183 h that are allowed"),
-        (60, 3600, "the approval of bob expired while the run was under way"),
+        (60, 3600, "the approval of bob has expired"),
     ],
 )
 def test_nor_is_a_call_repeated_after_that_time(

@@ -127,6 +127,18 @@ def test_a_resumed_run_waits_for_the_topics_that_were_unloaded_before(ledger: Le
     assert sent_s(ledger, plan) == [0, 600]
 
 
+@pytest.mark.parametrize("arrives", [True, False])
+def test_a_pause_that_outlasts_the_approval_is_not_waited_for(
+    ledger: Ledger, cluster: FakeCluster, arrives: bool
+) -> None:
+    plan = approved(ledger, LARGE)
+    cluster.lands_on = lambda unload: unload.destination if arrives else None
+    began_ms = cluster.time.ms
+    result = run(plan, ledger, cluster, **{**LIMITED, "topics_per_minute": 2})
+    assert (result.exit_code, cluster.time.ms - began_ms < 60_000) == (5, True)
+    assert "the next call has to wait 30000 s, by then the approval of bob has expired" in result.sentence
+
+
 def test_each_attempt_of_an_unload_waits_for_the_topics_of_the_one_before(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, LARGE)
     cluster.lands_on = lambda _unload: None
