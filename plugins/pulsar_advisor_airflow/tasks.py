@@ -82,7 +82,8 @@ def lint(cluster: str, snapshot: str) -> list[Json]:
     from pulsar_advisor.stages.lint import run
 
     with as_airflow_errors():
-        return [as_json(finding) for finding in run(_root(cluster), snapshot)]
+        findings, _ = run(_root(cluster), snapshot)
+    return [as_json(finding) for finding in findings]
 
 
 def restart_order(cluster: str, snapshot: str, ceiling_ratio: float | None = None) -> Json:

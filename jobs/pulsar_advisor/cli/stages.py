@@ -288,15 +288,14 @@ def _recommend(
 def lint(*, place: Place = Place(), snapshot: str = LATEST, json: Json = False) -> None:
     """Say which load balancing settings can't work on this cluster, hide an imbalance or change nothing, and why."""
     from pulsar_advisor.stages.lint import run as judge
-    from pulsar_advisor.stages.lint import too_little
 
     root = place.open()
     snapshot = root.resolve(snapshot)
-    found = judge(root, snapshot)
-    if why := too_little(root, snapshot):
-        log(why)
+    found, too_little = judge(root, snapshot)
+    if too_little:
+        log(too_little)
     print_json(list(found)) if json else say_lines(lint_lines(found))
-    if why:
+    if too_little:
         raise Ended(DataNotFit.exit_code)
 
 

@@ -38,5 +38,5 @@ def run(root: Root, snapshot: str) -> ClusterLoad:
     load = load_in_snapshot(root.cluster, manifest, content)
     if not root.is_written(snapshot, "normalize"):
         return load
-    planned = planned_usage(cluster_state(root, snapshot), settings_of(root, snapshot, {}).values)
+    planned = planned_usage(cluster_state(root, snapshot, with_topics=False), settings_of(root, snapshot, {}).values)
     return replace(load, planned=planned)

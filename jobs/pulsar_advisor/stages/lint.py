@@ -12,14 +12,10 @@ from pulsar_advisor.tables.settings_inputs import settings_inputs
 from pulsar_advisor.tables.state import cluster_state
 
 
-def too_little(root: Root, snapshot: str) -> str:
-    """What has to be said before the findings if too little of the cluster could be judged; otherwise empty."""
-    settings = resolve_settings(*settings_inputs(root, snapshot)).values
-    return coverage_of(root, cluster_state(root, snapshot), settings).why
-
-
-def run(root: Root, snapshot: str) -> tuple[FindingWithEffect, ...]:
+def run(root: Root, snapshot: str) -> tuple[tuple[FindingWithEffect, ...], str]:
     """The rules that the cluster of a normalized snapshot violates, warnings first, and what comes of their changes.
+
+    Then what has to be said before them if too little of the cluster could be judged; otherwise empty.
 
     Rules see what validation found fit; before a validation, everything. A change is proposed only if it was found
     better than today in a simulation, or was not simulated, as where too little could be judged. Raises `UsageError` if
@@ -27,9 +23,10 @@ def run(root: Root, snapshot: str) -> tuple[FindingWithEffect, ...]:
     """
     state, inputs = cluster_state(root, snapshot), settings_inputs(root, snapshot)
     findings = judge(lint_case(root, state, inputs))
+    too_little = coverage_of(root, state, resolve_settings(*inputs).values).why
     tried = trials(
-        () if too_little(root, snapshot) else [finding.change for finding in findings],
+        () if too_little else [finding.change for finding in findings],
         fit_part(state),
         lambda what_if: resolve_settings(*inputs, what_if).values,
     )
-    return proposals(findings, tried)
+    return proposals(findings, tried), too_little

@@ -94,7 +94,8 @@ def state_of(
 
 def require_coverage(root: Root, snapshot: str, view: WantedView, settings: LoadBalancerSettings) -> None:
     """Raise `DataNotFit` if too little of a validated snapshot could be judged for an answer about the cluster."""
-    if why := coverage_of(root, state_of(root, snapshot, view, {}), settings).why:
+    state = _read_once(root.url, root.cluster, snapshot, view, inputs_of(root, snapshot).validation_sha256)
+    if why := coverage_of(root, state, settings).why:
         raise DataNotFit(f"{why} Look at `validate`, then capture again.")
 
 
@@ -170,9 +171,9 @@ def judged_state(
 ) -> ClusterState:
     """The fit part of a snapshot under a what-if, which makes its `settings`, as that validation judged it.
 
-    A process reads only the last one that it was asked for: a Python worker of Spark's serves one task after the other.
+    A process keeps only the last one that it was asked for: a Python worker of Spark's serves one task after the other.
     """
-    read = _read_once(root.url, root.cluster, snapshot, view, validation_sha256)
+    read = fit_part(_read_once(root.url, root.cluster, snapshot, view, validation_sha256))
     if not what_if:
         return read
     return with_what_if(read, settings_of(root, snapshot, {}).values, settings, what_if)
@@ -180,7 +181,7 @@ def judged_state(
 
 @lru_cache(maxsize=1)
 def _read_once(url: str, cluster: str, snapshot: str, view: WantedView, _validation_sha256: str) -> ClusterState:
-    return fit_part(state_of(Root(url, cluster), snapshot, view, {}))
+    return state_of(Root(url, cluster), snapshot, view, {})
 
 
 def earlier_states(

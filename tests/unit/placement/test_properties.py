@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.strategy.memory import NoMemory
 from pulsar_advisor.placement.registry import PLACEMENTS, load
 from states import cluster_state
 from unit.any_cluster import Rows, rows
@@ -34,3 +35,15 @@ def test_somebody_among_the_candidates_is_eligible_and_explained_as_such(
         chosen = answers.chosen()
         assert sorted(decision.eligible.tolist()) == sorted(candidates[chosen].tolist()) != []
         assert all(answers.explain(row) for row in range(len(answers)))
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in PLACEMENTS if load(entry.name).Memory is NoMemory])
+@given(of=rows().filter(lambda of: len(of[1]) > 1), release=releases)
+@examples(60)
+def test_a_strategy_that_remembers_nothing_answers_alike_for_every_bundle(name: str, of: Rows, release: str) -> None:
+    state, placement, of_release = cluster_state(*of), load(name), resolve_settings(release).values
+    view, candidates = placement.observe(state, of_release, state.captured_at_ms), np.arange(len(state.brokers))
+    first, *others = (
+        placement.choose(view, candidates, bundle, of_release, NoMemory())[0] for bundle in range(len(state.bundles))
+    )
+    assert all(other.eligible.tolist() == first.eligible.tolist() for other in others)

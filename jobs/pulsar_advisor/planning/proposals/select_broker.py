@@ -25,6 +25,8 @@ from pulsar_advisor.model.java.maps import Hashes, hash_map_order, name_hashes
 from pulsar_advisor.model.load.averages import DEFAULT_FIGURES
 from pulsar_advisor.model.load.load_data import LoadData, load_data
 from pulsar_advisor.model.load.resource_usage import overload_usage
+from pulsar_advisor.model.strategy.decision import PlacementDecision
+from pulsar_advisor.model.strategy.memory import NoMemory
 from pulsar_advisor.model.strategy.outcomes import Outcomes
 from pulsar_advisor.placement import round_robin_broker_selector
 from pulsar_advisor.placement.anti_affinity import NO_GROUP
@@ -160,6 +162,8 @@ class BrokerSelection:
     """Bundle row -> the brokers (rows) where Pulsar may put it."""
     explained: list[tuple[int, Outcomes]] = field(default_factory=list)
     """Bundle row and the answer about each broker: first the filters' answer, then the strategy's."""
+    _answers: dict[bytes, PlacementDecision] = field(default_factory=dict)
+    """Candidates -> the answer of a strategy that remembers nothing: to every bundle the same, until loads change."""
 
     def select(self, bundle: int, source: int) -> int:
         """The broker for a bundle at `source` (rows), NO_ROW if no broker qualifies."""
@@ -196,6 +200,7 @@ class BrokerSelection:
         facts = facts_after_moves(facts, state) if moved else replace(facts, state=state)
         self.candidates = self.candidates.after_moves(facts)
         if isinstance(self.view, LoadData):
+            self._answers.clear()
             figures = bundles.long_term[bundle]
             rate = rate_per_s(np.where(np.isfinite(figures), figures, DEFAULT_FIGURES))
             of_brokers = self.view.brokers
@@ -219,9 +224,7 @@ class BrokerSelection:
     def _choose(self, bundle: int, source: int, candidates: Candidates) -> int:
         if not len(candidates.brokers):
             return NO_ROW
-        in_order = self.candidates.in_java_order(candidates.brokers)
-        settings = self.candidates.facts.settings
-        decision, self.memory = self.strategy.choose(self.view, in_order, bundle, settings, self.memory)
+        decision = self._decision(bundle, self.candidates.in_java_order(candidates.brokers))
         # The Simple manager's leader ranks by quotas that it smooths in its memory, not by the reports' figures.
         anyone = candidates.brokers if self.candidates.state.load_manager == "simple" else decision.otherwise
         self.possible[bundle] = tuple((decision.eligible if anyone is None else anyone).tolist())
@@ -234,6 +237,16 @@ class BrokerSelection:
             return int(eligible[0]) if len(eligible) else NO_ROW
         draw = random.Random(f"{self.seed}/{self.name}/{self.candidates.state.bundle_name(bundle)}")
         return int(eligible[draw.randrange(len(eligible))])
+
+    def _decision(self, bundle: int, in_order: Indices) -> PlacementDecision:
+        settings = self.candidates.facts.settings
+        if isinstance(self.memory, NoMemory):
+            key = in_order.tobytes()
+            if key not in self._answers:
+                self._answers[key], _ = self.strategy.choose(self.view, in_order, bundle, settings, self.memory)
+            return self._answers[key]
+        decision, self.memory = self.strategy.choose(self.view, in_order, bundle, settings, self.memory)
+        return decision
 
 
 def _with(values: npt.NDArray[Any], row: int, value: Any) -> npt.NDArray[Any]:

@@ -11,6 +11,7 @@ import pytest
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, Indices, IsolationPolicy, LoadManagerKind
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.model.strategy.decision import PlacementDecision
+from pulsar_advisor.model.strategy.memory import NoMemory
 from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, yes
 from pulsar_advisor.placement.filters import placement_facts
 from pulsar_advisor.planning.proposals.select_broker import BUNDLES_EXPLAINED, BrokerSelection, CandidateSets
@@ -67,6 +68,22 @@ A, B, C = range(3)
 
 def test_the_one_broker_that_the_strategy_leaves_is_taken() -> None:
     assert selection(cluster(), Takes(((C,),))).select(0, A) == C
+
+
+def test_a_strategy_that_remembers_nothing_is_asked_once_for_all_bundles_with_the_same_candidates() -> None:
+    class Forgetful(Takes):
+        asked = 0
+
+        def choose(
+            self, view: Any, candidates: Indices, bundle: int, settings: LoadBalancerSettings, memory: Any
+        ) -> tuple[PlacementDecision, Any]:
+            self.asked += 1
+            return super().choose(view, candidates, bundle, settings, 0)[0], memory
+
+    strategy = Forgetful(((C,),))
+    select = replace(selection(cluster(), strategy), memory=NoMemory()).select
+    assert [select(bundle, A) for bundle in range(4)] == [C] * 4
+    assert strategy.asked == 1
 
 
 def test_a_choice_above_the_overload_threshold_is_made_again() -> None:
