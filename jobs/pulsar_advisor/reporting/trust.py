@@ -7,12 +7,11 @@ from typing import Final
 
 from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.documents.validation import CheckResult, Validation
+from pulsar_advisor.planning.advice.coverage import LEAST_SHOWN
 from pulsar_advisor.planning.advice.coverage import Coverage as JudgedCoverage
 from pulsar_advisor.reporting.figures import count, percent
 
 EXAMPLES_SHOWN: Final = 5
-_LEAST_SHOWN: Final = 0.0005
-"""The least share that isn't written as zero."""
 _SEVERITIES: Final = ("critical", "warning", "info")
 
 
@@ -109,7 +108,7 @@ def _coverage(judged: JudgedCoverage) -> Coverage:
         sentence = "All of the load could be judged."
     else:
         sentence = (
-            f"{percent(1 - ratio) if ratio < 1 - _LEAST_SHOWN else 'Less than 0.1%'} of the load could not be judged."
+            f"{percent(1 - ratio) if ratio < 1 - LEAST_SHOWN else 'Less than 0.1%'} of the load could not be judged."
         )
     if left_out:
         sentence += f" Left out: {', '.join(left_out)}."

@@ -24,6 +24,8 @@ from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.proposals.fitness import judged_bundles
 
+LEAST_SHOWN: Final = 0.0005
+"""The least share that isn't written as zero."""
 _MOST_UNJUDGED_RATIO: Final = 0.1
 """An answer about a cluster needs at least the rest of its load."""
 
@@ -59,12 +61,6 @@ class Coverage:
     why: str = ""
     """What has to be said before any answer: what can't be judged, and why; empty unless it decides."""
 
-    @property
-    def is_partial(self) -> bool:
-        """Whether anything could not be judged."""
-        shares = (self.judged_ratio, self.judged_msg_rate_ratio)
-        return bool(self.unmeasured_bundles) or any(share is not None and share < 1.0 for share in shares)
-
     def headline(self, answer: str, *, claims_enough: bool) -> str:
         """An answer about the cluster, behind what can't be judged if that decides.
 
@@ -79,10 +75,12 @@ class Coverage:
 
 def _sentence(shares: tuple[float, float], unmeasured_bundles: int) -> str:
     """`shares` are those of the bytes and of the messages that could be judged."""
-    parts = []
-    if min(shares) < 1.0:
-        parts.append(f"{1.0 - shares[1]:.1%} of the messages")
-        parts.append(f"{1.0 - shares[0]:.1%} of the bytes")
+    lost = (("messages", 1.0 - shares[1]), ("bytes", 1.0 - shares[0]))
+    parts = [
+        f"{f'{ratio:.1%}' if ratio >= LEAST_SHOWN else 'less than 0.1%'} of the {what}"
+        for what, ratio in lost
+        if ratio > 0
+    ]
     if unmeasured_bundles:
         parts.append(f"the load of {count(unmeasured_bundles, 'bundle')} without figures")
     if not parts:

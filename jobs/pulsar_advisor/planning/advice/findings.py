@@ -53,7 +53,7 @@ def findings(
     judged: Coverage,
     earlier: Sequence[ClusterState] = (),
 ) -> tuple[Finding, ...]:
-    """What matters besides the advice, most important first; at least one if the cluster has a fit broker.
+    """What matters besides the advice and the coverage, most important first; at least one if a broker is fit.
 
     `plans` are those of the cluster's own strategies, for unloads and for splits, or of the goal; they start from what
     the fit part of `earlier` states shows of the usage, too.
@@ -82,8 +82,6 @@ def findings(
         found.append(split)
     if (averages := _averages(fit)) is not None:
         found.append(averages)
-    if judged.is_partial and judged.sentence:
-        found.append(Finding("warning", judged.sentence))
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate
 from typing import ClassVar, Final
 
 import numpy as np
@@ -22,6 +22,8 @@ from pulsar_advisor.planning.kinds.room import Room
 
 CANDIDATES: Final = 20
 """Brokers tried for the next place in the order, unless an earlier one fits whole into restarted brokers."""
+BUNDLES_TRIED: Final = 1000
+"""Bundles placed for the next place in the order, but for one broker: more would take minutes, and gain a few moves."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,11 @@ def _rank(candidate: _Candidate) -> tuple[int, int]:
 def _candidates(
     room: Room, waiting: Sequence[int], bundles: Mapping[int, int], restarted: Sequence[int]
 ) -> Sequence[int]:
-    if not restarted:
-        return sorted(waiting, key=lambda broker: (bundles[broker], broker))[:CANDIDATES]
-    usage = room.usage_of(list(waiting))
-    return list(islice((waiting[row] for row in np.argsort(-usage, kind="stable")), CANDIDATES))
+    if restarted:
+        usage = room.usage_of(list(waiting))
+        ranked = [waiting[row] for row in np.argsort(-usage, kind="stable")]
+    else:
+        ranked = sorted(waiting, key=lambda broker: (bundles[broker], broker))
+    placed = accumulate(bundles[broker] for broker in ranked)
+    affordable = sum(1 for number in placed if number <= BUNDLES_TRIED)
+    return ranked[: min(max(affordable, 1), CANDIDATES)]

@@ -9,6 +9,7 @@ from pulsar_advisor.model.cluster.cluster_state import CPU, NO_ROW, ClusterState
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.planning.advice.coverage import coverage
 from unit.planning.advice.zookeeper_alone import of_extensible_zookeeper_alone
+from unit.planning.conftest import MIB
 
 A, B, C = 0, 1, 2
 DEFAULTS = resolve_settings("4.0.8").values
@@ -30,6 +31,15 @@ def test_a_share_is_of_messages_and_of_bytes(state: ClusterState) -> None:
     judged = coverage(state, DEFAULTS)
     assert round(judged.judged_msg_rate_ratio, 3) == round(1400 / 2400, 3)
     assert judged.sentence == "41.7% of the messages and 58.1% of the bytes could not be judged."
+
+
+@pytest.mark.parametrize(
+    ("rate", "said"), [(0.0, "1.6% of the bytes"), (0.01, "Less than 0.1% of the messages and 1.6% of the bytes")]
+)
+def test_a_share_is_never_written_as_zero(state: ClusterState, rate: float, said: str) -> None:
+    state.bundles.usable[3] = False
+    state.bundles.traffic[3] = (rate, 0.0, 1.4 * MIB, 0.0)
+    assert coverage(state, DEFAULTS).sentence.startswith(f"{said} could not be judged.")
 
 
 def test_load_that_nobody_measured_is_counted_in_bundles(state: ClusterState) -> None:

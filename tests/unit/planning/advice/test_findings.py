@@ -33,7 +33,6 @@ def test_where_nobody_tells_of_load_nothing_is_said_about_busy_brokers_and_small
         "No broker was read, and none has published fit figures.",
         "DefaultNamespaceBundleSplitStrategyImpl can't be judged: it reads bundle_traffic, which is missing "
         "(no bundle has fit figures).",
-        "The load of 6 bundles without figures could not be judged.",
     ]
 
 
@@ -43,7 +42,7 @@ def test_a_broker_whose_figures_fail_is_not_called_the_busiest(state: ClusterSta
     assert sentences[0].startswith(
         "Of the brokers that could be judged, c:8080 is the busiest broker at 20.0% (CPU); the mean is 15.0%."
     )
-    assert sentences[-1] == "75.0% of the messages and 93.0% of the bytes could not be judged."
+    assert not [sentence for sentence in sentences if "could not be judged" in sentence], "the coverage says so"
 
 
 def test_a_release_newer_than_the_newest_known_comes_first(state: ClusterState) -> None:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
+from pulsar_advisor.planning.kinds.restarting import Turn, turn
+from pulsar_advisor.planning.kinds.room import Room
+from pulsar_advisor.planning.questions import restart_order as module
 from pulsar_advisor.planning.questions.restart_order import restart_order
 from unit.planning.kinds.clusters import cluster, host, room
 from unit.properties import examples
@@ -30,6 +37,22 @@ def test_without_room_bundles_move_again_or_stay() -> None:
     order = restart_order(room(cluster({"a": [70], "b": [70]})))
     assert [restart.stay for restart in order.restarts] == [1, 1]
     assert order.moves == 0
+
+
+@pytest.mark.parametrize(("bundles_tried", "tried"), [(12, 3), (9, 2), (1, 1)])
+def test_the_more_bundles_the_fewer_brokers_are_tried_for_the_first_place(
+    monkeypatch: pytest.MonkeyPatch, bundles_tried: int, tried: int
+) -> None:
+    monkeypatch.setattr(module, "BUNDLES_TRIED", bundles_tried)
+    turns = Counter[int]()
+
+    def counted(room: Room, broker: int, restarted: Sequence[int]) -> Turn:
+        turns[len(restarted)] += 1
+        return turn(room, broker, restarted)
+
+    monkeypatch.setattr(module, "turn", counted)
+    restart_order(room(cluster({"a": [10] * 4, "b": [10] * 4, "c": [10] * 4})))
+    assert turns[0] == tried
 
 
 def test_a_bundle_that_may_go_nowhere_stays_until_its_broker_stops() -> None:
