@@ -645,6 +645,17 @@ def report_before_the_first_statistics_pass(capture: Capture) -> str:
     return broker
 
 
+@corruption(STARTED, "brokers.serves_its_bundles")
+def report_of_nothing_but_zeros_beside_topics_with_traffic(capture: Capture) -> str:
+    broker = capture.broker()
+    nothing = dict.fromkeys((*RATES, "numTopics", "numProducers", "numConsumers"), 0)
+    for source in ("rest", "zookeeper"):
+        report = capture.report(broker, source)
+        report.update(nothing, lastStats={name: dict.fromkeys(of, 0) for name, of in report["lastStats"].items()})
+        report["cpu"]["usage"] = 0.0
+    return broker
+
+
 @corruption(TOPICLESS, "brokers.serves_its_bundles")
 def statistics_empty_before_their_first_pass(capture: Capture) -> str:
     capture.raw.lines[capture.topic_file(_EXTENSIBLE_BROKERS[2])].clear()

@@ -93,7 +93,7 @@ class Grading:
             *(
                 Doubt(
                     confidence="medium" if check.severity == "info" else "low",
-                    sentence=f"Failed check {check.name}: {check.title}",
+                    sentence=f"By check {check.name} this does not hold: {check.title}",
                 )
                 for check in failed
             ),

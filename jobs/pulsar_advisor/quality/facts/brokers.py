@@ -135,25 +135,31 @@ def facts_of_brokers(
 
 
 def with_served(rows: DataFrame, topics: DataFrame) -> DataFrame:
-    """Fact: whether a broker serves the kinds of topics that are loaded there, apart from Pulsar's own; null for those
-    that serve both. Topics are read only if there is a broker that doesn't.
+    """Facts: whether a broker serves the kinds of topics that are loaded there, apart from Pulsar's own (null for those
+    that serve both); and that one whose report has no topics doesn't serve what it owns, if topics there have traffic.
+    Topics are read only if there is a broker to ask about.
     """
     serves_both = "coalesce(persistent_topics_enabled, true) and coalesce(non_persistent_topics_enabled, true)"
-    if rows.where(f"not ({serves_both})").isEmpty():
-        return rows.withColumn("serves_what_is_loaded", sf.lit(None).cast("boolean"))
+    reports_none = "coalesce(report_source = 'load_report' and bundles_of_users > 0 and topics = 0, false)"
+    rows = rows.withColumn("serves_what_is_loaded", sf.lit(None).cast("boolean"))
+    if rows.where(f"not ({serves_both}) or {reports_none}").isEmpty():
+        return rows
     loaded = (
         topics.where("loaded and namespace not like 'pulsar/%'")
         .groupBy("broker")
         .agg(
             sf.expr("bool_or(topic like 'persistent://%') as has_persistent"),
             sf.expr("bool_or(topic like 'non-persistent://%') as has_non_persistent"),
+            sf.expr(f"bool_or({' or '.join(f'{figure} > 0' for figure in FIGURES)}) as has_traffic"),
         )
     )
-    return rows.join(in_session(few_rows(loaded), rows.sparkSession), "broker", "left").withColumn(
-        "serves_what_is_loaded",
-        sf.expr(
-            f"if({serves_both}, null, not ("
-            "(has_persistent and not coalesce(persistent_topics_enabled, true)) "
-            "or (has_non_persistent and not coalesce(non_persistent_topics_enabled, true))))"
-        ),
+    return rows.join(in_session(few_rows(loaded), rows.sparkSession), "broker", "left").withColumns(
+        {
+            "serves_what_is_loaded": sf.expr(
+                f"if({serves_both}, null, not ("
+                "(has_persistent and not coalesce(persistent_topics_enabled, true)) "
+                "or (has_non_persistent and not coalesce(non_persistent_topics_enabled, true))))"
+            ),
+            "serves_its_bundles": sf.expr(f"if({reports_none} and has_traffic, false, serves_its_bundles)"),
+        }
     )

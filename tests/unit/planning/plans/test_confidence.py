@@ -72,7 +72,7 @@ def test_a_check_failed_for_a_step_if_it_failed_for_a_row_the_step_touches(
 def test_an_information_that_names_nobody_may_concern_any_step(state: ClusterState) -> None:
     found = grade(state, check("c", failing=None))
     assert (found.confidence, found.failed_checks) == ("medium", ("c",))
-    assert [doubt.sentence for doubt in found.doubts] == ["Failed check c: It holds."]
+    assert [doubt.sentence for doubt in found.doubts] == ["By check c this does not hold: It holds."]
 
 
 def test_a_failed_warning_about_what_a_step_touches_leaves_little(state: ClusterState) -> None:
