@@ -83,8 +83,6 @@ def keep_head(ledger: Ledger) -> None:
         log.error(failure)
 
 
-def ledger_head(root: Root) -> str | None:
-    """The head of the configured ledger; None without a ledger."""
-    from pulsar_advisor.execution.ledger.opening import head_of
-
-    return head_of(option("ledger") or root.own_ledger_url)
+def ledger_url_if_any(root: Root) -> str | None:
+    """The address of the configured ledger, else of the one beside a local root."""
+    return option("ledger") or root.own_ledger_url

@@ -301,13 +301,13 @@ def report(cluster: str, snapshot: str) -> str:
     from pulsar_advisor.stages.report import run
     from pulsar_advisor.storage.plans import read_recommendation
     from pulsar_advisor_airflow.clusters import clusters, labelled
-    from pulsar_advisor_airflow.ledger import ledger_head
+    from pulsar_advisor_airflow.ledger import ledger_url_if_any
 
     root = _root(cluster)
     with as_airflow_errors():
         registered = clusters().get(cluster)
         dag = labelled("pulsar_rebalance", registered) if registered else None
-        _, path = run(root, snapshot, ledger_head=ledger_head(root), dag=dag)
+        _, path = run(root, snapshot, ledger_url=ledger_url_if_any(root), dag=dag)
         made = read_recommendation(root, snapshot)
         is_newest = _is_newest(root, snapshot)
     if made.imbalance_ratio is not None and is_newest:

@@ -143,7 +143,7 @@ class Stages:
         document = documents.recommendation(combination, **advice)
         write_file(self.root.folder("plans", snapshot) / "recommendation.json", document.content())
 
-    def report(self, root: Root, _snapshot: str, ledger_head: str | None, dag: str | None) -> tuple[None, str]:
+    def report(self, root: Root, _snapshot: str, ledger_url: str | None, dag: str | None) -> tuple[None, str]:
         self.calls.append("report")
         return None, f"{root.url}/report.html"
 

@@ -91,7 +91,9 @@ def test_a_step_rests_on_the_checks_about_what_it_reads(with_a_liar: tuple[Advis
     assert "brokers.bandwidth_in_limit" in unload.failed_checks
     assert "brokers.cpu_usage" not in unload.failed_checks
     assert unload.confidence == "medium"
-    unknown = "By check brokers.bandwidth_in_limit this does not hold: The speed of the network card is known (incoming)."
+    unknown = (
+        "By check brokers.bandwidth_in_limit this does not hold: The speed of the network card is known (incoming)."
+    )
     assert unknown in {doubt.sentence for doubt in unload.doubts}
 
 

@@ -98,6 +98,12 @@ def test_a_report_can_be_made_again(root: Root) -> None:
     assert "broker-3:8080" in Path(str(path)).read_text()
 
 
+def test_its_report_says_that_the_plan_was_carried_out(root: Root, ledger: Ledger, tmp_path: Path) -> None:
+    page, _ = report(root, SNAPSHOT, ledger_url=f"sqlite:///{tmp_path}/ledger.sqlite")
+    assert "run 1 is done: 5 of 5 steps confirmed" in page.verdict.commands[-1].purpose
+    assert page.verdict.commands[-1].continued == "pulsar-advisor runs 82dfc837"
+
+
 def test_its_plans_are_listed(ledger: Ledger) -> None:
     [state] = [one for one in states_of(ledger, "live", summaries(ledger, "live")) if one.digest == DIGEST]
     assert (state.state, state.problem, state.executable_steps > 0) == ("applied", "", True)

@@ -147,11 +147,9 @@ class LedgerPlace:
 
         return self.given(place) or place.open().ledger_url
 
-    def head(self, place: Place) -> str | None:
-        """The ledger's last event; None without a ledger."""
-        from pulsar_advisor.execution.ledger.opening import head_of
-
-        return head_of(self.given(place) or place.open().own_ledger_url)
+    def url_if_any(self, place: Place) -> str | None:
+        """The same; None beside an object store."""
+        return self.given(place) or place.open().own_ledger_url
 
     def sealing(self, place: Place, snapshot: str, *stages: str) -> AbstractContextManager[None]:
         """Record what stages write about a snapshot within the block; see `stages.seal`."""

@@ -321,7 +321,7 @@ def report(
 
     root = place.open()
     snapshot = root.resolve(snapshot)
-    page, path = make_report(root, snapshot, format, output, ledger.head(place))
+    page, path = make_report(root, snapshot, format, output, ledger.url_if_any(place))
     if json:
         from pulsar_advisor.reporting.json import json_chunks
 
@@ -406,7 +406,7 @@ def run(
     with timed("report"):
         from pulsar_advisor.stages.report import run as make_report
 
-        page, path = make_report(root, snapshot, ledger_head=ledger.head(place))
+        page, path = make_report(root, snapshot, ledger_url=ledger.url_if_any(place))
     if json:
         from pulsar_advisor.documents.run_result import RunResult
 

@@ -162,6 +162,7 @@ def build_page(
     root_url: str,
     tool_version: str,
     ledger_head: str | None = None,
+    carried_out: str = "",
     drift: Sequence[str] | None = None,
     lint: Sequence[LintFinding] = (),
     takes_s: TakesS | None = None,
@@ -170,6 +171,7 @@ def build_page(
 ) -> ReportPage:
     """The report of a recommendation (documents as in `docs/formats.md`).
 
+    `carried_out` says which run keeps its plan from being approved again.
     `plan` is the one of `shown_combination`, `root_url` the root, for use in the commands; `dag` is what readers in
     Airflow use instead. The same inputs give the same page. Raises `StorageError` if the plan is not the advised one.
     """
@@ -188,7 +190,7 @@ def build_page(
         pulsar_version=state.pulsar_version or "of an unknown release",
         load_manager=state.load_manager,
         view=state.view,
-        verdict=verdict_of(advised, reference, recommendation, trust, root_url, dag),
+        verdict=verdict_of(advised, reference, recommendation, trust, root_url, dag, carried_out),
         findings=_by_severity(recommendation.findings),
         brokers=broker_table(
             rows, reference, thresholds_of(reference, settings) if reference else (), is_advised=advised is not None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from pulsar_advisor.documents.recommendation import Recommendation
-from pulsar_advisor.model.plans.plan import CONFIDENCES, Confidence, Plan, Step, short
+from pulsar_advisor.model.plans.plan import CONFIDENCES, Confidence, Plan, Step, digest_of, short
 from pulsar_advisor.planning.advice.headline import none_judged, plan_sentence
 from pulsar_advisor.planning.kinds.goal_outcome import outcome_sentence
 from pulsar_advisor.planning.plans.consent import ALONE, NeededConsent, needed_consents
@@ -80,10 +80,12 @@ def verdict_of(
     trust: Trust,
     root_url: str,
     dag: str | None = None,
+    carried_out: str = "",
 ) -> Verdict:
     """The verdict on a recommendation; `reference` is the plan whose wording is used if none is advised.
 
-    `dag` is the Airflow DAG that carries plans out, if the report is for its readers.
+    `dag` is the Airflow DAG that carries plans out, if the report is for its readers; `carried_out` says which run
+    keeps the plan from being approved again.
     """
     plan = advised or reference
     steps = plan.steps if plan else ()
@@ -109,6 +111,8 @@ def verdict_of(
         warnings=tuple(sentence(why) for each in needed if each.consent.name == "worse" for why in each.reasons),
         commands=()
         if acting is None
+        else _afterwards(acting, carried_out, root_url, dag)
+        if carried_out
         else _in_airflow(dag, str(recommendation.advice.digest), needed)
         if dag
         else _commands(acting, str(recommendation.advice.digest), needed, root_url, recommendation.proposer),
@@ -170,6 +174,21 @@ def _headline(
     return rest + plan_sentence(plan, recommendation.noise_floor.ratio)
 
 
+def _afterwards(plan: Plan, carried_out: str, root_url: str, dag: str | None) -> tuple[Command, ...]:
+    """What is left to ask of a plan that can't be approved again."""
+    what = f"This plan can't be approved again ({carried_out})"
+    if dag:
+        return (Command(f"{what}: its page shows what happened", ()),)
+    verb = ("pulsar-advisor", "runs", short(digest_of(plan)))
+    return (_place(plan, root_url), Command(f"{what}. What happened", (shlex.join(verb),)))
+
+
+def _place(plan: Plan, root_url: str) -> Command:
+    place = {"PULSAR_ADVISOR_ROOT": root_url, "PULSAR_ADVISOR_CLUSTER": plan.cluster}
+    export = " ".join(f"{name}={shlex.quote(value)}" for name, value in place.items())
+    return Command("Once in a shell, unless a profile names the cluster", (f"export {export}",))
+
+
 def _in_airflow(dag: str, digest: str, needed: Sequence[NeededConsent]) -> tuple[Command, ...]:
     ticks = " and ".join(each.consent.title for each in needed)
     return (
@@ -186,11 +205,9 @@ def _commands(
     def line(verb: str, *options: str) -> tuple[str, ...]:
         return (shlex.join(("pulsar-advisor", verb, short(digest), *options)),)
 
-    place = {"PULSAR_ADVISOR_ROOT": root_url, "PULSAR_ADVISOR_CLUSTER": plan.cluster}
     reach = ", with a profile or --admin-url"
-    export = " ".join(f"{name}={shlex.quote(value)}" for name, value in place.items())
     return (
-        Command("Once in a shell, unless a profile names the cluster", (f"export {export}",)),
+        _place(plan, root_url),
         Command(
             f"Approve exactly this plan: somebody other than {proposer or 'its proposer'}, from another account",
             line("approve", "--as", "NAME", *consent),

@@ -37,19 +37,19 @@ def run(
     snapshot: str,
     form: Form = "html",
     output: str | None = None,
-    ledger_head: str | None = None,
+    ledger_url: str | None = None,
     dag: str | None = None,
 ) -> tuple[ReportPage, str]:
     """Write the report of a snapshot's last recommendation; returns page and location. Raises as `report_page`."""
-    page = report_page(root, snapshot, ledger_head, dag)
+    page = report_page(root, snapshot, ledger_url, dag)
     return page, write_report(page, root, form, output)
 
 
-def report_page(root: Root, snapshot: str, ledger_head: str | None = None, dag: str | None = None) -> ReportPage:
+def report_page(root: Root, snapshot: str, ledger_url: str | None = None, dag: str | None = None) -> ReportPage:
     """The report of the last recommendation of a snapshot. Raises `UsageError` if there is none.
 
-    `ledger_head` is the ledger's last event, as `audit verify --head` takes it; `dag` the DAG of Airflow that carries
-    plans out, named in place of commands.
+    The ledger, if there is one, says its last event, as `audit verify --head` takes it, and whether the plan was
+    carried out; `dag` is the DAG of Airflow that carries plans out, named in place of commands.
     """
     folder = root.folder(PLANS, snapshot)
     recommendation = read_recommendation(root, snapshot)
@@ -62,6 +62,7 @@ def report_page(root: Root, snapshot: str, ledger_head: str | None = None, dag: 
     }
     state = cluster_state(root, snapshot, recommendation.view)
     shown = shown_combination(recommendation, state, settings)
+    head, carried_out = _recorded(ledger_url, recommendation.advice.digest)
     return build_page(
         state,
         recommendation,
@@ -71,13 +72,33 @@ def report_page(root: Root, snapshot: str, ledger_head: str | None = None, dag: 
         settings,
         root_url=str(root.location),
         tool_version=running_release(),
-        ledger_head=ledger_head,
+        ledger_head=head,
+        carried_out=carried_out,
         drift=drift_since_the_last_good_snapshot(root, snapshot),
         lint=judge(lint_case(root, state, inputs)),
         takes_s=DEFAULT_THROTTLE.takes_s,
         upgrade=preview_if_any(root, snapshot, recommendation.manifest_sha256),
         dag=dag,
     )
+
+
+def _recorded(ledger_url: str | None, digest: str | None) -> tuple[str | None, str]:
+    """The ledger's last event, None without one, and which run keeps the plan from being approved again, if any."""
+    # Opens databases, which a report without a ledger does without.
+    from pulsar_advisor.execution.consent.approval import NOT_ANOTHER_RUN
+    from pulsar_advisor.execution.ledger.lists import runs_of
+    from pulsar_advisor.execution.ledger.opening import ledger_if_any
+
+    with ledger_if_any(ledger_url) as ledger:
+        if ledger is None:
+            return None, ""
+        runs = runs_of(ledger, [digest]).get(digest, ()) if digest else ()
+        said = [
+            f"run {run.id} is {run.state}" + (f": {run.sentence}" if run.sentence else "")
+            for run in runs
+            if run.state in NOT_ANOTHER_RUN
+        ]
+        return str(ledger.head()), said[-1] if said else ""
 
 
 def _settings_seen(recommendation: Recommendation, folder: UPath) -> dict[str, PlannedSetting]:

@@ -331,7 +331,14 @@ class Inputs:
     settings: Mapping[str, PlannedSetting]
     lint: tuple[LintFinding, ...] = ()
 
-    def page(self, *, root_url: str = "data", ledger_head: str | None = None, dag: str | None = None) -> ReportPage:
+    def page(
+        self,
+        *,
+        root_url: str = "data",
+        ledger_head: str | None = None,
+        carried_out: str = "",
+        dag: str | None = None,
+    ) -> ReportPage:
         shown = shown_combination(self.recommendation, self.state, self.settings)
         plans = {digest_of(plan): plan for plan in self.plans}
         return build_page(
@@ -344,6 +351,7 @@ class Inputs:
             root_url=root_url,
             tool_version="0.1.0",
             ledger_head=ledger_head,
+            carried_out=carried_out,
             lint=self.lint,
             dag=dag,
         )

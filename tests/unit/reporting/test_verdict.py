@@ -107,6 +107,12 @@ def test_a_command_survives_any_root() -> None:
     assert words == ["export", "PULSAR_ADVISOR_ROOT=it's here; rm", "PULSAR_ADVISOR_CLUSTER=test"]
 
 
+def test_a_plan_that_was_carried_out_is_not_offered_for_approval_again() -> None:
+    said = skewed_inputs().page(carried_out="run 3 is done: 2 of 2 steps confirmed").verdict.commands
+    assert [command.lines[0].split()[:2] for command in said][1:] == [["pulsar-advisor", "runs"]]
+    assert said[1].purpose.startswith("This plan can't be approved again (run 3 is done: 2 of 2 steps confirmed)")
+
+
 def test_commands_name_the_plan_by_the_first_digits_of_its_digest() -> None:
     plan = plan_of(move(f"shop/orders/{QUARTERS[0]}", 0, 3))
     verdict = verdict_on(plan)
@@ -162,7 +168,7 @@ def test_reasons_for_doubt_are_sorted_gravest_first() -> None:
     verdict = verdict_on(make_plan(state, settings, moves=moves, checks=failing))
     assert [(doubt.text, doubt.number) for doubt in verdict.doubts] == [
         ("A near-tie decided.", 1),
-        ("Failed check brokers.bandwidth_in_limit: Its limit is known.", 2),
+        ("By check brokers.bandwidth_in_limit this does not hold: Its limit is known.", 2),
     ]
 
 

@@ -29,11 +29,12 @@ VALID_FOR_S: Final = 4 * 3600
 ROLL_VALID_FOR_S: Final = 24 * 3600
 """The same for a roll, which waits for a restart after each of its turns."""
 
-_NOT_ANOTHER_RUN: Final[Mapping[RunState, str]] = {
+NOT_ANOTHER_RUN: Final[Mapping[RunState, str]] = {
     "done": "was already carried out, in run {run}: capture again, and make a new plan",
     "aborted": "was ended for good, in run {run}: capture again, and make a new plan",
     "active": "is being carried out, in run {run}: wait for it, or {end_run}",
 }
+"""State of a plan's run -> why the plan can't be approved again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +74,7 @@ def require_may_run(ledger: Ledger, digest: str, *, again: bool = False) -> None
     if roll.turns:
         return
     for run in runs_of_plan(ledger, digest):
-        if (why_not := _NOT_ANOTHER_RUN.get(run.state)) and not (again and run.state == "active"):
+        if (why_not := NOT_ANOTHER_RUN.get(run.state)) and not (again and run.state == "active"):
             raise Refused(f"{digest} {why_not.format(run=run.id, end_run=reader().end_run)}")
 
 

@@ -101,12 +101,6 @@ def ledger_if_any(url: str | None) -> Iterator[Ledger | None]:
         yield ledger
 
 
-def head_of(url: str | None) -> str | None:
-    """The last event of the ledger at an address, as `NUMBER:HASH`; None if there is no ledger."""
-    with ledger_if_any(url) as ledger:
-        return None if ledger is None else str(ledger.head())
-
-
 def _is_file(url: URL) -> bool:
     return url.get_backend_name() == "sqlite"
 
