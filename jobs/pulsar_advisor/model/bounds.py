@@ -84,6 +84,8 @@ MAX_MEGABYTES: Final = Bounds("--max-megabytes-per-s", 1, 10_000_000)
 HISTORY: Final = Bounds("--history", 0, 1_000)
 SEED: Final = Bounds("--seed", 0, 2**53 - 1)  # the greatest whole number that canonical JSON writes exactly
 EXPIRES: Final = Bounds("--expires", 1, 3 * 86_400, is_duration=True)
+VALID_FOR_S: Final = 4 * 3600
+"""How long an approval is valid by default."""
 MAX_AGE: Final = Bounds("--max-age", 0, 3_650 * 86_400, is_duration=True)
 PAUSE_BETWEEN: Final = Bounds("--pause-between", 0, 3_600, is_duration=True)
 CANARY_HOLD: Final = Bounds("--canary-hold", 0, 3_600, is_duration=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pulsar_advisor.model.bounds import VALID_FOR_S
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, Floats, rate_per_s, throughput_bytes_per_s
 from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.planning.advice.compare import clients_of
@@ -43,6 +44,11 @@ class Disturbance:
                 f"Applying takes at least {_duration(self.least_duration_s)}: "
                 f"{count(self.calls, 'call')} at the default pace."
             )
+            if self.least_duration_s > VALID_FOR_S:
+                yield (
+                    f"An approval ends after {VALID_FOR_S // 3600} h by default: allow more calls in flight, or limit "
+                    "the unloads of the plan."
+                )
         if self.largest_step:
             close, connect = (
                 ("closes" if self.topics == 1 else "close"),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from pulsar_advisor.model.bounds import VALID_FOR_S
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.reporting.disturbance import Disturbance, disturbance_of, tenants_of
 from unit.reporting.scores import plain
@@ -34,6 +37,14 @@ def test_duration_and_impact_are_said() -> None:
     duration, impact = (plain(sentence) for sentence in advised()[1].sentences)
     assert duration.startswith("Applying takes at least ")
     assert " close, one bundle after the other, and " in impact
+
+
+def test_a_run_that_outlasts_its_approval_says_so_and_what_helps() -> None:
+    _, longer, _ = replace(advised()[1], least_duration_s=VALID_FOR_S + 1.0).sentences
+    assert longer == (
+        "An approval ends after 4 h by default: allow more calls in flight, or limit the unloads of the plan."
+    )
+    assert len(replace(advised()[1], least_duration_s=float(VALID_FOR_S)).sentences) == 2
 
 
 def test_it_takes_as_long_as_its_unloads_and_splits() -> None:

@@ -17,15 +17,13 @@ from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.tables import Approval, RunState
 from pulsar_advisor.execution.person import Person, account, is_authenticated, same_person
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
-from pulsar_advisor.model.bounds import EXPIRES
+from pulsar_advisor.model.bounds import EXPIRES, VALID_FOR_S
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, digest_of, seal
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.planning.plans.consent import ALONE, ConsentName, NeededConsent, needed_consents
 
-VALID_FOR_S: Final = 4 * 3600
-"""How long an approval is valid by default."""
 ROLL_VALID_FOR_S: Final = 24 * 3600
 """The same for a roll, which waits for a restart after each of its turns."""
 
