@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 
 import pytest
 from pyspark.sql import SparkSession
@@ -23,12 +23,14 @@ _KNOWN = [one for one in corruptions() if key_of(one) in _REVIEWED]
 
 
 def _sample() -> set[Corruption]:
-    """One in the middle of those of each load manager, and of each verdict."""
-    groups = defaultdict[str, list[Corruption]](list)
-    for one in _KNOWN:
-        groups[one.load_manager].append(one)
-        groups[_REVIEWED[key_of(one)].verdict].append(one)
-    return {group[len(group) // 2] for group in groups.values()}
+    """As few as it takes for each load manager and each verdict to have one."""
+    covers = {one: {one.load_manager, _REVIEWED[key_of(one)].verdict} for one in _KNOWN}
+    sample, missing = set[Corruption](), set[str]().union(*covers.values())
+    while missing:
+        best = max(_KNOWN, key=lambda one: len(covers[one] & missing))
+        sample.add(best)
+        missing -= covers[best]
+    return sample
 
 
 _SAMPLE = _sample()

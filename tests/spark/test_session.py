@@ -80,7 +80,8 @@ def test_under_spark_submit_a_local_master_has_the_same_settings_but_for_what_wa
     )
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     command = [str(submit), "--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=3", str(job)]
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    quick = {"JDK_JAVA_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
+    environment = {**os.environ, **quick, "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == str(["127.0.0.1", "false", "3"]), done.stderr
 
