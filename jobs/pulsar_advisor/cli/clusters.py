@@ -14,7 +14,7 @@ from pulsar_advisor.storage.root import LATEST
 
 
 def doctor(*, place: Place = Place(), connection: Connection = Connection(), json: Json = False) -> None:
-    """Say whether a capture would be fit: what can be reached and read, with which role, and what can't be computed."""
+    """Say whether a capture would work: what can be reached and read, with which role, and what can't be computed."""
     from rich.console import Console
 
     from pulsar_advisor.cli.screens import print_diagnosis
@@ -35,14 +35,14 @@ def brokers(
     watch: Annotated[tuple[int, ...] | None, Parameter(consume_multiple=(0, 1), converter=whole_numbers)] = None,
     json: Json = False,
 ) -> None:
-    """The tables of `pulsar-perf monitor-brokers`, from a snapshot or from the cluster itself.
+    """Show the tables of `pulsar-perf monitor-brokers`, from a snapshot or from the cluster itself.
 
     Parameters
     ----------
     snapshot
-        Its id; the latest unless said otherwise.
+        A snapshot's id; by default the latest.
     live
-        Ask the cluster now; --admin-url, --watch, or --profile without --snapshot mean it too.
+        Ask the cluster now; implied by --admin-url, by --watch, and by --profile without --snapshot.
     watch
         Repeat every N seconds (60 without a number), until interrupted.
     """

@@ -30,9 +30,9 @@ def explain(
     seed: WholeNumber = 0,
     json: Json = False,
 ) -> None:
-    """Say why a bundle, a broker or a namespace is balanced or left alone, and the smallest setting that changes it.
+    """Say why a bundle, a broker or a namespace is moved or left alone, and which smallest change would alter that.
 
-    Without any of them, the question is about the whole cluster: why does Pulsar do anything, or nothing?
+    Without any of them, the question is about the whole cluster: why does Pulsar do something, or nothing?
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def explain(
     set
         What-if value for a Pulsar setting: KEY=VALUE; repeatable.
     view
-        The view that is explained, as for `recommend`.
+        Which figures to explain, as for `recommend`.
     history
         How many earlier snapshots the shedder learns from; by default those within the grace period of unloads.
     seed

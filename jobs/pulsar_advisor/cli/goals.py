@@ -26,7 +26,7 @@ Ceiling = Annotated[
 ]
 
 Highest = Annotated[
-    str | None, Parameter(help="Usage that no broker is to be above; by default 1.10 times the mean usage.")
+    str | None, Parameter(help="Usage that no broker is to exceed; by default 1.10 times the mean usage.")
 ]
 
 

@@ -19,9 +19,9 @@ Who = Annotated[str | None, Parameter(name="--as")]
 
 
 def show(*, place: Place = Place(), ledger: LedgerPlace = LedgerPlace(), json: Json = False) -> None:
-    """Show what runs switched off on a cluster and could not restore, by the ledger; ends with exit code 8 if anything.
+    """Show what runs switched off on a cluster and could not restore; ends with exit code 8 if there is anything.
 
-    Sends nothing.
+    Reads only the ledger.
     """
     with _opened(place, ledger) as (book, names):
         _say_what_is_off(book, names, json=json)
@@ -42,7 +42,7 @@ def restore(
     Parameters
     ----------
     as_
-        Your name: you decide that a `false` which an earlier release may have written, or somebody else, is put back.
+        Your name, if a plain `false`, written by an earlier release or by somebody else, is to be removed too.
     """
     with _opened(place, ledger) as (book, names):
         from pulsar_advisor.execution.person import person_on_command_line
@@ -67,7 +67,7 @@ def leave(
     ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
-    """Leave a cluster's own balancer as it is: nothing will restore what runs left off so far. Sends nothing.
+    """Leave a cluster's own balancer as it is: nothing will restore what runs have left off so far. Sends nothing.
 
     Parameters
     ----------

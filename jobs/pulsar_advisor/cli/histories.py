@@ -25,12 +25,12 @@ def fold(
     ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
-    """Fold the normalized snapshots of a day into tables that last; folding it again adds those that came since.
+    """Fold the normalized snapshots of a day into tables that last; folding it again adds later snapshots.
 
     Parameters
     ----------
     day
-        UTC, as 20261121; by default that of the newest snapshot.
+        The day (UTC), such as 20261121; by default that of the newest snapshot.
     all
         Fold every day that has a snapshot, or was folded by an earlier release.
     """
@@ -52,7 +52,7 @@ def fold(
 
 
 def show_days(*, place: Place = Place(), json: Json = False) -> None:
-    """The folded days of a cluster, oldest first."""
+    """List the folded days of a cluster, oldest first."""
     from pulsar_advisor.storage.history import folded_days
 
     root = place.open()
@@ -64,7 +64,7 @@ def show_days(*, place: Place = Place(), json: Json = False) -> None:
 
 
 def verify_days(*, place: Place = Place(), ledger: LedgerPlace = LedgerPlace()) -> None:
-    """Compare all folded days with their hashes, in the ledger too; ends with exit code 3 unless all are as written."""
+    """Compare all folded days with their hashes, also in the ledger; ends with exit code 3 if one differs."""
     from pulsar_advisor.stages.verify_history import run as verify
 
     root = place.open()
@@ -93,7 +93,7 @@ def export_days(
 
 
 def trend(*, place: Place = Place(), days: WholeNumber = _DAYS, json: Json = False) -> None:
-    """How evenly the load lay over the last folded days, how that develops, and what moved.
+    """Show how evenly the load was spread over the last folded days, how that is changing, and what moved.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def trend(*, place: Place = Place(), days: WholeNumber = _DAYS, json: Json = Fal
 
 
 def diff(earlier: str, later: str = LATEST, /, *, place: Place = Place(), json: Json = False) -> None:
-    """What differs between two snapshots: who grew, what moved and why, which settings changed.
+    """Show what differs between two snapshots: who grew, what moved and why, which settings changed.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def index(*, place: Place = Place(), days: WholeNumber = _DAYS) -> None:
     Parameters
     ----------
     days
-        The number of folded days of each.
+        The number of folded days per cluster.
     """
     from pulsar_advisor.stages.index import run as write_index
 

@@ -47,7 +47,7 @@ def import_days(
     ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
-    """Fold days of the past from a Prometheus that scraped the brokers; started again, it goes on where it was.
+    """Import past days from a Prometheus that scraped the brokers; started again, it goes on where it was.
 
     Parameters
     ----------
@@ -55,12 +55,12 @@ def import_days(
         Address of a Prometheus, or of a server with its API (Thanos, Mimir, VictoriaMetrics), with the path before
         /api/v1.
     days
-        The number of days, today's among them.
+        The number of days, including today.
     step
-        Between two moments: 1m, 5m, 15m. Not less than the interval of the scrapes.
+        Interval between two moments: 1m, 5m, 15m; not shorter than the scrape interval.
     label
         A label that has another name there: OURS=THEIRS, with ours one of cluster, namespace, topic, partition, bundle,
-        instance; repeatable. Those named exported_… are found.
+        instance; repeatable. Names with exported_ in front are found without it.
     """
     from pydantic import ValidationError
 

@@ -21,8 +21,8 @@ def verify_ledger(
     Parameters
     ----------
     head
-        A head of this ledger that was written down earlier (NUMBER:HASH); those in a folder of --heads are found by
-        themselves. They show also that everything was wiped, an older copy put back, or the whole chain written anew.
+        An earlier head of this ledger (NUMBER:HASH); those in a folder of --heads are found automatically. Only a head
+        shows that everything was wiped, an older copy restored, or the whole chain rewritten.
     """
     from pulsar_advisor.execution.ledger.address import ledger_url, without_secrets
     from pulsar_advisor.execution.ledger.audit import audit

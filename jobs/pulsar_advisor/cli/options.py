@@ -72,9 +72,9 @@ class Place:
     """Where a cluster's files are: by options, else by environment variables, else by a profile of the config file."""
 
     root: str | None = None
-    """Root of all files: a path or an object-store URL. Else PULSAR_ADVISOR_ROOT, else the profile's."""
+    """Root of all files: a path or an object-store URL. By default PULSAR_ADVISOR_ROOT, else the profile's."""
     cluster: str | None = None
-    """Your name for the cluster; part of every path. Else PULSAR_ADVISOR_CLUSTER, else the profile's."""
+    """Your name for the cluster; part of every path. By default PULSAR_ADVISOR_CLUSTER, else the profile's."""
     profile: str | None = None
     """Profile of the config file; by default that of the cluster, or the only one."""
     config: Path | None = None
@@ -182,9 +182,9 @@ class HeadsPlaces:
     """Where heads of the ledger are kept."""
 
     heads: str | None = None
-    """Where the ledger's owner can't reach, separated by commas: a folder for this ledger alone (path or object-store
-    URL), `log`, a webhook's https address (or env:NAME or file:PATH where it is kept). Else PULSAR_ADVISOR_HEADS, else
-    the profile's."""
+    """Places for heads of the ledger, out of its owner's reach, separated by commas: a folder for this ledger alone
+    (path or object-store URL), `log`, a webhook's https address (or env:NAME or file:PATH where it is kept). By default
+    PULSAR_ADVISOR_HEADS, else the profile's."""
 
     def keepers(self, place: Place) -> tuple[Keeper, ...]:
         """The places. Raises `UsageError` for one that is none."""
@@ -208,7 +208,7 @@ class Connection:
     metadata_store: str | None = None
     """The brokers' metadataStoreUrl: zk:host:port,host:port[/chroot], or oxia://host:port/namespace."""
     configuration_metadata_store: str | None = None
-    """The brokers' configurationMetadataStoreUrl, if it is another; only read without an admin URL."""
+    """The brokers' configurationMetadataStoreUrl, if it differs; only read without an admin URL."""
     service_url: str | None = None
     """Binary address, pulsar://broker:6650: reads what Extensible brokers publish to their leader."""
     token_file: Path | None = None
@@ -368,26 +368,26 @@ class Throttle:
     """How carefully a plan is carried out: approved with the plan; `apply` may only make it stricter."""
 
     max_age: str | None = None
-    """Maximum age of the plan's snapshot: 90s, 30m, 6h, 1d. Approved unless said otherwise: 6h."""
+    """Maximum age of the plan's snapshot: 90s, 30m, 6h, 1d. By default 6h is approved."""
     pause_between: str | None = None
-    """Between two calls, or waves of calls. Approved unless said otherwise: 10s."""
+    """Pause between two calls, or waves of calls. By default 10s is approved."""
     canary_hold: str | None = None
-    """How long the first step must hold before the second one is sent. Approved unless said otherwise: 60s."""
+    """How long the first step must hold before the second one is sent. By default 60s is approved."""
     error_budget: WholeNumberIfAny = None
-    """Number of failed steps tolerated; one more stops the run. The first step must not fail. Approved unless said
-    otherwise: 1."""
+    """Number of failed steps tolerated; one more stops the run. The first step must not fail. By default 1 is
+    approved."""
     on_drift: Literal["stop", "skip"] | None = None
-    """What to do if the cluster no longer matches a step. Approved unless said otherwise: stop."""
+    """What to do if the cluster no longer matches a step. By default stop is approved."""
     in_flight: WholeNumberIfAny = None
-    """Maximum number of steps in flight. Approved unless said otherwise: 1."""
+    """Maximum number of steps in flight. By default 1 is approved."""
     per_source: WholeNumberIfAny = None
-    """How many steps in flight may leave the same broker. Approved unless said otherwise: 2."""
+    """How many steps in flight may leave the same broker. By default 2 is approved."""
     per_destination: WholeNumberIfAny = None
-    """How many steps in flight may go to the same broker. Approved unless said otherwise: 2."""
+    """How many steps in flight may go to the same broker. By default 2 is approved."""
     per_namespace: WholeNumberIfAny = None
-    """How many steps in flight may be of the same namespace. Approved unless said otherwise: 2."""
+    """How many steps in flight may be of the same namespace. By default 2 is approved."""
     topics_per_minute: WholeNumberIfAny = None
-    """How many topics may be unloaded per minute. Approved unless said otherwise: no limit."""
+    """How many topics may be unloaded per minute. By default there is no limit."""
     guard: Annotated[bool, Flag] = False
     """Switch the cluster's own shedding and automatic splits off during the run, then restore what was there."""
 

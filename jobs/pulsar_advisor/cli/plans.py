@@ -78,7 +78,7 @@ def approve(
     as_
         Your name, for the ledger.
     automatic
-        Approve it in the name of the policy, if it meets every criterion there; if not, say which it doesn't meet.
+        Approve it in the policy's name if it meets every criterion of the policy; if not, say which ones it fails.
     splits
         Approve its splits too: they can't be undone.
     accept_worse
@@ -157,7 +157,7 @@ def withdraw(
     ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
-    """Take the approval of a plan back; a run that is under way stops before its next call.
+    """Withdraw the approval of a plan; a run that is under way stops before its next call.
 
     Parameters
     ----------
@@ -354,15 +354,15 @@ def undo(
     ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
-    """Propose to move back what a run of a plan moved: writes a plan for somebody else to approve, and sends nothing.
+    """Write a plan that moves back what a run of this plan moved, for somebody else to approve. Sends nothing.
 
-    It is made from the steps that the ledger shows confirmed, and from owners and boundaries as the brokers show them
-    now, so it works after a run that ended half-way.
+    It is made from the steps that the ledger shows as confirmed and from the owners and boundaries that the brokers
+    show now, so it also works after a run that ended half-way.
 
     Parameters
     ----------
     as_
-        Your name: the ledger keeps it as the proposer's.
+        Your name, recorded in the ledger as proposer.
     """
     with opened_plan(plan, place, ledger) as (document, root, book):
         from pulsar_advisor.execution.consent.approval import propose
@@ -402,13 +402,13 @@ def verify(
     master: Master = "local[*]",
     json: Json = False,
 ) -> None:
-    """Compare a plan that was carried out with the cluster; ends with exit code 5 when it deviates.
+    """Compare the cluster with a plan that was carried out; ends with exit code 5 if they differ.
 
     Parameters
     ----------
     snapshot
-        A snapshot taken since; the latest unless said otherwise. With --admin-url, or --profile and no --snapshot, one
-        is taken now instead.
+        A snapshot taken since; by default the latest. With --admin-url, or --profile and no --snapshot, one is taken
+        now instead.
     """
     refuse_together({"--snapshot": snapshot is not None, "a connection (--admin-url)": connection.is_given})
     captures = connection.is_given or (place.profile is not None and snapshot is None)

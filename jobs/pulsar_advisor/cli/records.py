@@ -25,7 +25,7 @@ def plans(
 ) -> None:
     """List plans with their state: those of the last recommendation, and all that were ever approved.
 
-    The advised one comes first, then those that somebody acted on, then by effect. Plans that do the same are one line.
+    The advised plan comes first, then those somebody acted on, then by effect. Plans that do the same share a line.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def runs(
 ) -> None:
     """List the runs of plans, the newest first: when, by which approval, and how they ended.
 
-    With a plan, list all that happened with it, from its proposal on: approvals, runs, steps, verification.
+    With a plan, list all that happened to it, from its proposal on: approvals, runs, steps, verification.
     """
     from pulsar_advisor.documents.runs import RecordedEvent, RecordedRun
     from pulsar_advisor.execution.ledger.approvals import approvals_of_plan

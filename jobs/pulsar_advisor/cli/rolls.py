@@ -126,9 +126,10 @@ def continue_(
     Parameters
     ----------
     restarted
-        The drained broker, once it was restarted. The roll goes on when it is healthy, listed, and known to the leader.
+        The drained broker, once you have restarted it. The roll goes on when it is healthy, listed, and known to the
+        leader.
     wait
-        How long to wait for that, then or with the next command.
+        How long this command waits for that.
     anew
         End a turn that stopped half-way, and plan it again.
     as_
@@ -178,9 +179,9 @@ def pause(
     reach: Reach = Reach(),
     json: Json = False,
 ) -> None:
-    """Have a roll stop after its moves in flight, and begin no turn, until `roll continue`.
+    """Stop a roll after its moves in flight; no turn begins until `roll continue`.
 
-    The cluster's own balancer comes back meanwhile.
+    The cluster's own balancer is switched on meanwhile.
 
     Parameters
     ----------
@@ -210,7 +211,7 @@ def end(
     heads: HeadsPlaces = HeadsPlaces(),
     json: Json = False,
 ) -> None:
-    """End a roll for good, wherever it is: its approval is withdrawn, and the cluster's own balancer comes back.
+    """End a roll for good, wherever it is: withdraw its approval, and switch the cluster's own balancer on again.
 
     Parameters
     ----------

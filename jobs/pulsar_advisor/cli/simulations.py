@@ -33,7 +33,7 @@ class SimulationOptions:
     grid: tuple[str, ...] = ()
     """Several values for a Pulsar setting: KEY=A,B,C; repeatable. Every combination of values is simulated."""
     view: Literal["judged", "fresh", "published"] = "judged"
-    """The view that the simulation starts from, as for `recommend`."""
+    """Which figures the simulation starts from, as for `recommend`."""
     history: WholeNumberIfAny = None
     """How many earlier snapshots the shedder learns from; by default those within the grace period of unloads."""
     cycles: WholeNumber = 120
@@ -43,7 +43,7 @@ class SimulationOptions:
     noise: float = 0.0
     """How much the load of a bundle varies from cycle to cycle: 0.1 is about 10 %."""
     replay: WholeNumber = 0
-    """How many earlier snapshots give the load, at their own distances in time, before it is that of the snapshot."""
+    """How many earlier snapshots to replay the load of, spaced as they were, before it is the snapshot's."""
     seed: WholeNumber = 0
     """Seed of random destinations, of the moments at which brokers measure, and of the noise."""
     seeds: WholeNumber = 1
@@ -82,7 +82,7 @@ def simulate(
     master: Master = "local[*]",
     json: Json = False,
 ) -> None:
-    """Let the cluster evolve cycle by cycle under Pulsar's strategies: does it settle, and at what cost?"""
+    """Simulate the cluster cycle by cycle under Pulsar's strategies: does it settle, and at what cost?"""
     root = place.open()
     request = options.request()
     snapshot = root.resolve(snapshot)

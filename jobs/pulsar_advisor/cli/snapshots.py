@@ -12,7 +12,7 @@ from pulsar_advisor.storage.root import LATEST
 
 
 def list_snapshots(*, place: Place = Place(), json: Json = False) -> None:
-    """The snapshots of a cluster, oldest first."""
+    """List the snapshots of a cluster, oldest first."""
     root = place.open()
     ids = root.snapshots()
     if not ids:
@@ -22,7 +22,7 @@ def list_snapshots(*, place: Place = Place(), json: Json = False) -> None:
 
 
 def show_snapshot(snapshot: str = LATEST, /, *, place: Place = Place(), json: Json = False) -> None:
-    """What a snapshot holds, what it lacks, and which stages have worked on it.
+    """Show what a snapshot holds, what it lacks, and which stages have processed it.
 
     Parameters
     ----------
@@ -50,10 +50,10 @@ def prune_snapshots(
     ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
-    """Remove old snapshots and all that was made of them; the newest stays, and every one a plan refers to.
+    """Remove old snapshots and all that was made from them; the newest stays, and every one that a plan refers to.
 
-    By age and number; or, where snapshots are folded into days, by what lasts how long: then nothing goes before its
-    day is over and holds it, and snapshots that an event refers to stay as long as their day.
+    Choose by age and number; or, where snapshots are folded into days, by how long each form of them lasts: then no
+    snapshot goes before its day is over and holds it, and those that an event refers to stay as long as their day.
 
     Parameters
     ----------
@@ -62,13 +62,13 @@ def prune_snapshots(
     keep_count
         Keep this many of the newest snapshots.
     raw
-        Keep what snapshots were normalized from this long, as 3d.
+        Keep the files that snapshots were normalized from for this long, such as 3d.
     tables
-        Keep every snapshot this long, as 14d.
+        Keep every snapshot for this long, such as 14d.
     thin
-        Of older ones keep one an interval until an age, as 1h:30d,1d:1y.
+        Of older snapshots, keep one per interval up to an age, such as 1h:30d,1d:1y.
     history
-        Keep folded days this long, as 400d.
+        Keep folded days for this long, such as 400d.
     dry_run
         Say what would be removed; remove nothing.
     """
@@ -113,7 +113,7 @@ def export(file: Path, /, *, place: Place = Place(), snapshot: str = LATEST, jso
 
 
 def import_(file: Path, /, *, place: Place = Place(), json: Json = False) -> None:
-    """Take a raw snapshot out of an archive; prints its id.
+    """Import a raw snapshot from an archive; prints its id.
 
     Parameters
     ----------

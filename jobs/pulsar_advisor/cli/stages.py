@@ -70,14 +70,13 @@ def capture(
     Parameters
     ----------
     listen
-        How long Extensible brokers have to publish what their leader sees, 0s to 15m; by default 65s. It ends once all
-        have.
+        How long to wait until all Extensible brokers have published what their leader sees, 0s to 15m; by default 65s.
     max_requests
         Maximum number of requests; the manifest lists what was not read.
     second_pass
-        Read brokers between which bundles moved once more, after their next pass of statistics.
+        Where bundles moved meanwhile, read the brokers again after their next statistics pass.
     explain
-        Say which calls would be made, and make none.
+        List the calls that a capture would make, and make none.
     """
     manners = {"listen_s": _seconds(listen), "max_requests": max_requests, "second_pass": second_pass}
     if explain:
@@ -119,7 +118,7 @@ def normalize(
     master: Master = "local[*]",
     json: Json = False,
 ) -> None:
-    """Make tables of a raw snapshot."""
+    """Build the tables of a raw snapshot."""
     from pulsar_advisor.stages.normalize import run as make_tables
 
     root = place.open()
@@ -152,11 +151,11 @@ def validate(
     fail_on
         The least severity that ends with exit code 3.
     explain
-        A check by its name: say what it holds, why and what to do, and judge nothing.
+        Name of a check: say what it expects, why, and what to do if it fails. Validates nothing.
     trend
-        A check by its name, or `all`: say how it went in the last validated snapshots, and judge nothing.
+        Name of a check, or `all`: show its results in the last validated snapshots. Validates nothing.
     data_docs
-        A folder for the result as Great Expectations' Data Docs, a page each suite; they fetch nothing.
+        Folder for the result as Great Expectations Data Docs, one page per suite; they load nothing from the network.
     """
     from pulsar_advisor.quality.explain import explain as explained
     from pulsar_advisor.quality.explain import named
@@ -364,14 +363,14 @@ def run(
     detailed_exitcode: DetailedExitCode = False,
     json: Json = False,
 ) -> None:
-    """Capture to report in one go, in one Spark session; says how long each stage took.
+    """Run everything from capture to report in one Spark session; says how long each stage took.
 
     Parameters
     ----------
     from_archive
         Take the snapshot from an exported archive instead of a cluster.
     listen
-        As `capture` takes it.
+        As for `capture`.
     """
     if from_archive is not None and (connection.is_given or listen is not None):
         raise UsageError("--from-archive takes the snapshot from a file: omit the connection options and --listen")
