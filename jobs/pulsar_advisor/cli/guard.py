@@ -42,7 +42,7 @@ def restore(
     Parameters
     ----------
     as_
-        Your name, if a plain `false`, written by an earlier release or by somebody else, is to be removed too.
+        Your name, if a plain `false`, which an earlier release or somebody else may have written, is to be undone too.
     """
     with _opened(place, ledger) as (book, names):
         from pulsar_advisor.execution.person import person_on_command_line
