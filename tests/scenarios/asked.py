@@ -97,7 +97,8 @@ class Recommended:
     @property
     def words(self) -> str:
         """All sentences of an operator's page."""
-        return " ".join((self.headline, *(one.sentence for one in self.document.findings)))
+        findings = (one.sentence for one in self.document.findings)
+        return " ".join((self.headline, self.document.coverage.sentence, *findings))
 
 
 class Asked:
