@@ -37,7 +37,7 @@ CLUSTERS: Final = 50
 
 
 def bundle_names(number: int) -> list[str]:
-    """As many bundles of 500 namespaces."""
+    """Names of this many bundles in 500 namespaces."""
     return [f"tenant/ns-{place % 500}/{format_range(place, place + 1)}" for place in range(number)]
 
 

@@ -127,7 +127,7 @@ def main(events: int, plans: int) -> None:
     """Print one table."""
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/ledger.sqlite"
-        # In a process of its own: the memory of the one that starts another counts as the other's, too.
+        # In a separate process: the memory of a process that starts another is counted as the other's, too.
         filling = get_context("spawn").Process(target=fill, args=(url, events, plans))
         filling.start()
         filling.join()

@@ -1,7 +1,7 @@
 """Time and memory of the Airflow pages: `bench_pages.py [CLUSTERS SNAPSHOTS PLANS]`.
 
-Airflow's web server with our plugin, in a process of its own, over a root of so many clusters with so many snapshots
-each, and a ledger of so many plans of each cluster. The first cluster is the large one: every snapshot of it was
+Airflow's web server with our plugin, in a separate process, over a root of CLUSTERS clusters with SNAPSHOTS snapshots
+each, and a ledger of PLANS plans for each cluster. The first cluster is the large one: every snapshot of it was
 processed, its plans have 600 steps, and it has runs of 600 steps; of the others, the newest snapshots were processed.
 Each page is asked for alone, then by 16 viewers at the same time. The goals: 300 ms for any page that is asked for
 alone, and 150 MB more for 16 viewers than the idle server has. Ends with exit code 1 if one is missed.
@@ -256,7 +256,7 @@ def write_root(folder: Path, names: list[str], snapshots: int) -> list[str]:
 
 
 def write_ledger(root: Root, names: list[str], ids: list[str], plans: int) -> str:
-    """The rows that proposals and runs of so many plans leave; returns the digest of a plan of the first cluster."""
+    """The rows that proposals and runs of this many plans leave; returns the digest of a plan of the first cluster."""
     url = root.ledger_url
     with closing(open_ledger(url)):
         pass

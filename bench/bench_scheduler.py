@@ -1,13 +1,13 @@
 """Whether an operator's run waits behind those of all clusters: `bench_scheduler.py [CLUSTERS QUARTERS]`.
 
-Airflow's own scheduler, with a database of its own (SQLite) and our DAGs of so many clusters, which are all captured at
+Airflow's own scheduler, with its own database (SQLite) and our DAGs for CLUSTERS clusters, which are all captured at
 the same minutes, every quarter of an hour; 96 quarters are a day. Only the work of the tasks is doubled: each takes the
 seconds of `SECONDS`. In the middle of each quarter somebody starts `pulsar_rebalance` for one of the clusters.
 
 The clock is the processor time of this process, scheduler and database together, so other work on the machine doesn't
 matter. Where the scheduler would sleep, it is advanced instead, and to the next quarter once nothing is left to do. A
-wait is what passes between the end of what a task comes after and its own start. Ends with exit code 1 if a task of an
-operator waits longer than the goal.
+wait is the time between the end of the last task upstream of a task and its start. Ends with exit code 1 if a task of
+an operator waits longer than the goal.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Line:
 
 @dataclass
 class Day:
-    """So many quarters of an hour, each with a run of an operator."""
+    """A number of quarters of an hour, each with a run of an operator."""
 
     names: list[str]
     quarters: int

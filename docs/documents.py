@@ -1,6 +1,6 @@
-"""The documents of the advisor, of whose types `docs/generate.py` writes JSON Schemas to docs/schemas/.
+"""The documents of the advisor. `docs/generate.py` writes the JSON Schema of each type to docs/schemas/.
 
-Tests hold real documents to them.
+Tests check real documents against them.
 """
 
 # ruff: noqa: E402

@@ -1,4 +1,4 @@
-"""Writes what the documentation takes from the code: `make docs`; with `--check`, fails where that is not what it says.
+"""Writes what the documentation takes from the code (`make docs`); with `--check`, fails if any of it is out of date.
 
 Whole pages are made from the checks and the tables' schemas, tables within pages from the registries and from the
 results in docs/results/, and the JSON Schemas of the documents from their types.
@@ -153,7 +153,7 @@ _VERDICTS = ("refused", "confined", "noticed", "harmless")
 
 
 def _impossible_values() -> str:
-    """What happens to values that can't be, by field, and to documents that can't be true together."""
+    """What happens to impossible values, by field, and to documents that contradict each other."""
     with OUTCOMES.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))[1:]
     fields: dict[str, dict[str, dict[str, list[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))

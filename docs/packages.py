@@ -45,7 +45,7 @@ def table() -> str:
 
 
 def picture() -> str:
-    """An SVG: a line down from each package to those that it imports, unless a longer way leads there too."""
+    """An SVG: a line down from each package to those that it imports, unless a longer path leads there as well."""
     layers = [[_short(package) for package in layer] for layer in _layers()]
     at = {package: Place(package, number) for number, layer in enumerate(layers) for package in layer}
     lines = [
@@ -145,7 +145,7 @@ def _imports() -> Mapping[str, frozenset[str]]:
 
 
 def _direct(imports: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
-    """The imports that no longer way leads to."""
+    """The imports that no longer path leads to as well."""
     return {package: imported - _reached(imports, imported) for package, imported in imports.items()}
 
 

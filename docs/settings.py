@@ -1,4 +1,4 @@
-"""What the pages of strategies say of the settings they read: the defaults by release, and what takes a restart."""
+"""What the pages of strategies say about the settings they read: the defaults by release, and what takes a restart."""
 
 from __future__ import annotations
 

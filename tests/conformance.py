@@ -1,4 +1,4 @@
-"""What every strategy on offer keeps to, whatever it does; and its fixtures, found by its name."""
+"""Rules that every strategy on offer keeps, whatever it does; and its fixtures, found by its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds of every level."""
+"""What applies to every test level."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import gc
 
 
 def pytest_collection_finish() -> None:
-    """Set aside what collecting made: it lasts until the end, and each collection of garbage would look through it."""
+    """Freeze what collecting tests created: it lives to the end, and every garbage collection would scan it."""
     gc.freeze()

@@ -1,4 +1,4 @@
-"""Documents that stages read, whole, with nothing in them: tests say what they are about."""
+"""Complete documents that stages read, with as little in them as possible: tests add what they are about."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lasts of a snapshot, in a few words."""
+"""The part of a snapshot that is kept for good, written in a few words."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -53,6 +53,6 @@ def moment(
 
 
 def with_set_aside(seen: Moment, *brokers: str) -> Moment:
-    """The same, but that validation set brokers aside."""
+    """The same, with brokers that validation set aside."""
     rows = [row | {"complete": row["id"] not in brokers} for row in seen.hosts.to_pylist()]
     return replace(seen, hosts=pa.Table.from_pylist(rows, OF_HOST))

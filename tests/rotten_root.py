@@ -124,7 +124,7 @@ def add_strange_folders(folder: Path) -> None:
 
 
 def spoil_plan_in_ledger(folder: Path) -> None:
-    """As who owns the database can: the document of the rotten cluster's plan, and its summary, hold something else."""
+    """Spoil the document of the rotten cluster's plan and remove its summary, as the database's owner can."""
     with closing(sqlite3.connect(folder / "ledger.sqlite")) as connection:
         connection.executescript(
             "DROP TRIGGER plans_fixed;"

@@ -1,4 +1,4 @@
-"""Cluster states for tests, written down as a few words a broker and a bundle."""
+"""Cluster states for tests, written in a few words per broker and bundle."""
 
 from __future__ import annotations
 

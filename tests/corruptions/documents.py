@@ -185,7 +185,7 @@ def recorded(load_manager: str) -> Documents:
 
 
 def captured(documents: Documents, root: Root) -> str:
-    """Capture the cluster that answers so; the id of the snapshot. Nothing of it depends on the time of day."""
+    """Capture the cluster that gives these answers; the snapshot's id. Nothing in it depends on the time of day."""
     options = CaptureOptions(
         admin=AdminConnection(admin_urls=tuple(f"http://{broker}" for broker in documents.brokers)),
         zookeeper=ZooKeeperConnection(hosts="zk1:2181"),
@@ -222,7 +222,7 @@ _MISSING: Final = object()
 
 @contextmanager
 def _answering(documents: Documents) -> Iterator[None]:
-    """The capture's ways out lead to these documents, and its clock doesn't move."""
+    """Everything that the capture reads comes from these documents, and its clock doesn't move."""
     written = Stat(ctime=documents.now_ms - 86_400_000, mtime=documents.now_ms - 500)
     kazoo = FakeKazoo({path: _encoded(node) for path, node in documents.nodes.items()}, stat=written)
 

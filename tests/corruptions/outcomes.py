@@ -79,7 +79,7 @@ class Taken:
     root: Root
     snapshot: str
     content: str
-    """What the tables can read of it: of snapshots with the same content one is judged."""
+    """What the tables can read of it; of snapshots with the same content, only one is judged."""
 
 
 class Judge:
@@ -130,7 +130,7 @@ class Judge:
     def _answer(self, taken: Taken) -> Answer:
         with self._beginning:
             judging = self._judging.setdefault(taken.content, threading.Lock())
-        with judging:  # who comes second waits for the first
+        with judging:  # a second thread waits for the first
             if taken.content not in self._answers:
                 self._answers[taken.content] = self._advised(taken.root, taken.snapshot)
         self._forget(taken.root)
@@ -167,7 +167,7 @@ class Judge:
 
 
 def compared(clean: Answer, answer: Answer) -> Outcome:
-    """The outcome of a snapshot beside that of the clean one."""
+    """The outcome of a snapshot, compared with the clean one."""
     failing = {check: names for check, names in answer.failing.items() if clean.failing.get(check) != names}
     named = ", ".join(sorted(failing))
     if answer.refusal is not None:
@@ -190,14 +190,14 @@ def _content(root: Root, snapshot: str) -> str:
         path: [_as_read(json.loads(line), _read_of(path)) for line in (lines if path in _IN_ORDER else sorted(lines))]
         for path, lines in lines_of(folder).items()
     }
-    return json.dumps([files, *_told(manifest)], sort_keys=True)
+    return json.dumps([files, *_manifest_parts(manifest)], sort_keys=True)
 
 
 def _tables(root: Root, snapshot: str) -> str:
     """What the tables of a snapshot hold, with the parts of the manifest that are read beside them."""
     manifest = json.loads((Path(str(root.folder("raw", snapshot))) / MANIFEST).read_bytes())
     rows = {one.name: sorted(map(repr, _rows(root, snapshot, one.name))) for one in TABLES if one is not DOCUMENTS}
-    return json.dumps([rows, *_told(manifest)], sort_keys=True)
+    return json.dumps([rows, *_manifest_parts(manifest)], sort_keys=True)
 
 
 def _rows(root: Root, snapshot: str, table: str) -> list[dict[str, Any]]:
@@ -206,7 +206,7 @@ def _rows(root: Root, snapshot: str, table: str) -> list[dict[str, Any]]:
     return (rows.drop_columns("detail") if table == PROBLEMS.name else rows).to_pylist()
 
 
-def _told(manifest: Mapping[str, Any]) -> list[Any]:
+def _manifest_parts(manifest: Mapping[str, Any]) -> list[Any]:
     """The parts of a manifest that an answer may depend on."""
     gaps = [
         sorted(f"{one['surface']} {one['broker']} {one.get('namespace')}" for one in manifest[part])

@@ -67,7 +67,7 @@ def record(minutes: float) -> None:
 
 
 def _in_turn(groups: Sequence[list[tuple[Key, Taken]]]) -> list[list[tuple[Key, Taken]]]:
-    """The largest first, and of those as large one of each surface after the other."""
+    """The largest groups first; among equal ones, one of each surface in turn."""
     by_surface: dict[tuple[str, ...], list[list[tuple[Key, Taken]]]] = {}
     for group in groups:
         by_surface.setdefault(group[0][0][:2], []).append(group)

@@ -1,5 +1,4 @@
-"""What axe, the checker for screen readers and keyboards, finds wrong with a page; and whether a telephone has to
-scroll it sideways."""
+"""What axe, the checker for screen readers and keyboards, finds wrong with a page, and whether it fits a phone."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def logged_in_page(browser: Browser, airflow: Airflow, name: str) -> Page:
 
 
 def leave(page: Page) -> None:
-    """Open nothing: the pages of an Airflow that works keep a processor busy."""
+    """Open an empty page: while Airflow works, its pages keep a processor busy."""
     page.goto("about:blank")
 
 
@@ -46,7 +46,7 @@ def read_again_until(page: Page, path: str, shown: Locator) -> None:
 
 
 def toggle_schedule(page: Page, dag: str, *, on: bool) -> None:
-    """Switch a DAG on or off, which it is not yet."""
+    """Switch a DAG on that is off, or off that is on."""
     before, after = ("unchecked", "checked") if on else ("checked", "unchecked")
     page.goto(f"/dags/{dag}")
     switch = page.get_by_test_id("toggle-pause").first

@@ -1,8 +1,8 @@
 """Records what the brokers of a live cluster decide by themselves: every shedding cycle, and the snapshot before it.
 
 A capture is taken every few seconds while the cluster balances itself under a load that changes every few cycles. The
-last capture before each cycle is kept with what the leader then logged. Of a crowded cluster, all of whose load is on
-one broker above its limit, the first minutes are recorded.
+last capture before each cycle is kept with what the leader then logged. A crowded cluster, with all load on one broker
+above its limit, is recorded in its first minutes.
 """
 
 from __future__ import annotations

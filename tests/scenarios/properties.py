@@ -18,8 +18,8 @@ Property = Callable[[Asked, BruteForce], Complaints]
 
 SAME: Final = 0.0006
 """Usages that read the same when written with a decimal."""
-_MUCH: Final = 0.1
-"""A fall of the busiest broker that nobody leaves lying."""
+_WORTHWHILE_FALL: Final = 0.1
+"""A fall of the busiest broker's usage that no operator would pass up."""
 
 
 def goals_of(brute: BruteForce) -> tuple[str, ...]:
@@ -277,7 +277,7 @@ def the_bound_is_a_bound(asked: Asked, brute: BruteForce) -> Complaints:
 
 
 def no_option_is_dominated(asked: Asked, brute: BruteForce) -> Complaints:
-    """No option costs no less and brings no more than one that is no more work.
+    """No option is worse in usage or cost, and better in neither, than one that is no more work.
 
     A plan is somebody's work, and so is a setting; to wait is none.
     """
@@ -299,7 +299,7 @@ def _worth(option: Option) -> tuple[float, ...]:
 
 
 def no_option_is_impossible(asked: Asked, brute: BruteForce) -> Complaints:
-    """Nobody is told to wait for a balancer that is switched off."""
+    """No option is to wait for a balancer that is switched off."""
     values = asked.values
     if values.load_balancer_enabled and values.load_balancer_shedding_enabled:
         return
@@ -331,7 +331,7 @@ def nothing_is_never_the_answer_to_a_crisis(asked: Asked, brute: BruteForce) -> 
     busiest = max(now, key=lambda host: now[host])
     if now[busiest] < asked.overloaded_ratio or asked.scenario.load_manager == "simple":
         return
-    wanted = now[busiest] - _MUCH
+    wanted = now[busiest] - _WORTHWHILE_FALL
     if wanted > 0 and isinstance(relief := brute.relief(busiest, wanted, asked.overloaded_ratio), Relief):
         possible = f"moving {relief.bundles} of its bundles would bring it to {_percent(wanted)}"
         yield f"{busiest} is at {_percent(now[busiest])}, and {possible}: {headline}"
@@ -391,7 +391,7 @@ _UNREADABLE: Final = re.compile(
 
 
 def sentences_can_be_read(asked: Asked, brute: BruteForce) -> Complaints:
-    """No sentence holds what isn't a number, a word of Python's, or a plural of one."""
+    """No sentence contains NaN or infinity, Python's None, or a plural after 1."""
     found = asked.recommendation
     sentences = [found.headline, *(one.sentence for one in (*found.document.findings, *found.options))]
     for _, answer in _answers(asked, brute):

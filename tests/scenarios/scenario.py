@@ -116,7 +116,7 @@ class Bundle:
 
 @dataclass(frozen=True)
 class Earlier:
-    """An hour before the next one, or before the snapshot: the load as a part of that of now, and CPU in percent."""
+    """An hour before the next one, or before the snapshot: the load as a share of today's, and CPU in percent."""
 
     load: float
     cpu: Mapping[str, float]

@@ -45,8 +45,8 @@ class ApplyResult(Document):
     ledger_head: str = ""
     """The ledger's last event after the run, `NUMBER:HASH`."""
     goal_outcome: GoalOutcome | None = None
-    """How far the plan's executable steps get with its goal; null for a plan without one. Of drained brokers that
-    clients use nevertheless, in part: `sentence` says what."""
+    """How far the plan's executable steps get towards its goal; null for a plan without one. In part if clients still
+    use drained brokers: `sentence` says what."""
 
     @property
     def exit_code(self) -> int:

@@ -35,11 +35,11 @@ class DaySummary(Part):
     busiest: float | None
     """0..1; the median, over the fit snapshots, of the busiest broker's usage; None without one."""
     busiest_last: float | None
-    """The same of the last fit snapshot."""
+    """The same in the last fit snapshot."""
     excess: float | None
-    """0..1; the median of what the busiest broker had above the mean."""
+    """0..1; the median, over the fit snapshots, of how far the busiest broker was above the mean."""
     brokers: Count
-    """Available ones, at last."""
+    """Available ones in the last snapshot."""
     bundles: Count
     moves: Mapping[str, Count]
     """Cause -> how many bundles moved for it."""
@@ -50,14 +50,14 @@ class DaySummary(Part):
 
 
 class Gap(Part):
-    """A time of which there are no figures; both ends (epoch ms) belong to it."""
+    """A period without figures, both ends (epoch ms) included."""
 
     from_ms: Count
     to_ms: Count
 
 
 class Imported(Part):
-    """How a day was had from a monitoring system that scraped the brokers, and what that leaves out."""
+    """How a day was taken from a monitoring system that scraped the brokers, and what that leaves out."""
 
     server: str
     """Its address."""
@@ -66,23 +66,23 @@ class Imported(Part):
     step_s: Count
     """Seconds between two moments."""
     moments: Count
-    """That were asked for, those without figures among them."""
+    """How many were asked for, those without figures included."""
     points_per_question: Count
-    """At most so many samples were asked for at once."""
+    """At most this many samples were asked for at once."""
     clock_ahead_s: int
-    """Of its clock before ours; 0 for less than two seconds."""
+    """How far its clock is ahead of ours; 0 for less than two seconds."""
     snapshot: str
-    """The one whose bundle boundaries, broker ids and settings stand for those of the time."""
+    """The snapshot whose bundle boundaries, broker ids and settings are taken for those of the time."""
     gaps: tuple[Gap, ...]
     """When no broker's figures were scraped."""
     unusable_samples: Count
-    """Of the load: not a number, infinite or negative."""
+    """Samples of the load that aren't a number, or are infinite or negative."""
     unknown_brokers: tuple[str, ...]
     """Instances that are no broker of that snapshot, under their own names."""
     unbounded_namespaces: tuple[str, ...]
     """Namespaces that the snapshot lacks, each taken as one bundle."""
     missing: tuple[str, ...]
-    """What can't be had this way."""
+    """What a day can't have this way."""
     confidence: str
     """`medium`, or `low` where owners or bundles are guesses."""
 
@@ -111,7 +111,7 @@ class HistoryDay(Document):
     """None in days of earlier releases."""
     tables: Mapping[str, FoldedTable]
     imported: Imported | None = None
-    """Of a day, or the part of it before its first snapshot, that comes from a monitoring system."""
+    """For a day, or the part of it before its first snapshot, that comes from a monitoring system."""
     is_sealed: bool = False
     """Whether a ledger has its hash; days of earlier releases don't say."""
 

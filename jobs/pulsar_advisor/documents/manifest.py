@@ -80,7 +80,7 @@ class Manifest(Document):
     started_at_ms: Count
     finished_at_ms: Count
     skew_ms: int
-    """Between the first and the last read; listening to what brokers publish is no part of it."""
+    """Between the first and the last read; listening to what brokers publish doesn't count."""
     identity: Identity
     sources: Sources
     pulsar_version: str | None
@@ -102,7 +102,7 @@ class Manifest(Document):
 
     @property
     def accounted_surfaces(self) -> frozenset[str]:
-        """The surfaces that were read, or of which it is known why not."""
+        """The surfaces that were read, or whose absence is explained."""
         return frozenset(
             chain(
                 (one.surface for one in self.files),

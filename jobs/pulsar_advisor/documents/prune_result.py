@@ -33,7 +33,7 @@ class Pruned(Document):
     unfolded: tuple[str, ...] = ()
     """Outdated, but their day isn't over, wasn't folded with them as they are now, or is damaged."""
     raw_of_days: tuple[str, ...] = ()
-    """Days (`YYYYMMDD`) of whose snapshots the raw files were removed."""
+    """Days (`YYYYMMDD`) whose raw files were removed."""
     days: tuple[str, ...] = ()
     """Folded days that were removed."""
 

@@ -1,4 +1,4 @@
-"""What commands print that answer in a line: what was done, and to what."""
+"""What commands with a one-line answer print: what was done, and to what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `recommend` says of a snapshot: every combination with its plan's score, the advice, and what speaks for it."""
+"""What `recommend` says about a snapshot: every combination with its plan's score, the advice, and its reasons."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class RollStatus(Document):
     moves_take_s: float
     """About how long those take at the approved pace; restarts come on top."""
     approved_until_ms: int | None
-    """Until when the approval holds; null without one that does."""
+    """Until when the approval holds; null without a valid one."""
     balancer_off: tuple[str, ...]
     """Settings that the roll keeps off until it ends."""
     still_off: tuple[str, ...]
@@ -51,10 +51,10 @@ class RollStatus(Document):
     ended: str | None
     """Why it ended; null while it hasn't."""
     announced: str | None = None
-    """Who says that the drained broker was restarted; null without such a word."""
+    """Who reported that the drained broker was restarted; null before that."""
     paused: str | None = None
     """Who asked for a pause that is in force; null without one."""
     given_up: bool = False
-    """Whether what carried it on, such as a task, is over, and nothing has taken it up since."""
+    """Whether the process or task that carried it on has ended, and no other has taken over since."""
     ledger_head: str = ""
     """The ledger's last event, `NUMBER:HASH`."""

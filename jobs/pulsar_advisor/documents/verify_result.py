@@ -44,7 +44,7 @@ class VerifyResult(Document):
     bundles: tuple[BundleCheck, ...]
     brokers: tuple[UsageCheck, ...]
     segment_changes: tuple[str, ...] = ()
-    """What controllers of scalable topics split or merged since the plan's snapshot, and where load went by that."""
+    """What controllers of scalable topics split or merged since the plan's snapshot, and where that moved load."""
     ledger_head: str = ""
     """The ledger's last event, `NUMBER:HASH`; this result is in it."""
 

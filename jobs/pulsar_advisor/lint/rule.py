@@ -167,10 +167,10 @@ def rule(
     shedder: str | None = None,
     brokers: int = 0,
 ) -> Callable[[Find], Rule]:
-    """Makes a rule of a function: its name, and from its docstring the title (first line) and why it matters.
+    """Makes a function into a rule of its name; the docstring gives the title (first line) and why it matters.
 
-    It is asked about clusters with at least as many `brokers` in `Case.rows`; if it is about one `shedder`, which the
-    Modular manager has, about those that shed with it.
+    The rule applies to clusters with at least this many `brokers` in `Case.rows`; one about a `shedder` of the Modular
+    manager, only to those that shed with it.
     """
 
     def made(find: Find) -> Rule:

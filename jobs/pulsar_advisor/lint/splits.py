@@ -24,7 +24,7 @@ def _above_limits(case: Case) -> Booleans:
 
 
 def _limits(case: Case) -> SplitLimits:
-    """The limits as they are meant: a bandwidth of 2048 MiB/s or more that wraps in `_above_limits` doesn't here."""
+    """The limits as they are meant: a bandwidth of 2048 MiB/s or more, which wraps in `_above_limits`, doesn't here."""
     return SplitLimits.from_settings(case.settings, bandwidth_bits=64)
 
 

@@ -42,12 +42,12 @@ def shedder_and_placement_agree(case: Case) -> Violation | None:
         return None
     return Violation(
         f"{shedder} judges by {figures[0]}, {placement} by {figures[1]}",
-        _places_itself(case) if shedder == "AvgShedder" else {_PLACEMENT: f"{_PACKAGE}{change}"},
+        _avg_shedder_places(case) if shedder == "AvgShedder" else {_PLACEMENT: f"{_PACKAGE}{change}"},
     )
 
 
-def _places_itself(case: Case) -> dict[str, str]:
-    """What makes AvgShedder, which sheds, place too."""
+def _avg_shedder_places(case: Case) -> dict[str, str]:
+    """The settings with which AvgShedder not only sheds, but places too."""
     return dict.fromkeys((_PLACEMENT, pairing_key(case.settings.behaviour)), f"{_PACKAGE}AvgShedder")
 
 
@@ -82,7 +82,7 @@ def avg_shedder_places_too(case: Case) -> Violation | None:
     """
     if case.own.placement == "AvgShedder":
         return None
-    return Violation(f"AvgShedder's destinations are lost: {case.own.placement} places", _places_itself(case))
+    return Violation(f"AvgShedder's destinations are lost: {case.own.placement} places", _avg_shedder_places(case))
 
 
 @rule(

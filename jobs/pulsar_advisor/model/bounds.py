@@ -14,7 +14,7 @@ from pulsar_advisor.model.errors import UsageError
 
 _SECONDS_OF: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "y": 365 * 86_400}
 _WHOLE_NUMBER: Final = re.compile(r"\d{1,15}", re.ASCII)
-"""Longer ones are refused as such: Python can't convert every one of them."""
+"""Longer digit strings are refused: Python can't convert every one of them."""
 
 
 def seconds(text: str) -> int:
@@ -28,7 +28,7 @@ def seconds(text: str) -> int:
 def next_time(text: str, now: datetime) -> datetime:
     """The next moment after `now` at a time of day such as 06:00, in the time zone of `now`. Raises `UsageError`.
 
-    A local `now` has no zone: one with an offset would keep it over a change of the clocks.
+    Pass a local `now` without a zone: a fixed offset would be wrong after a change of the clocks.
     """
     try:
         time = datetime.strptime(text, "%H:%M").time()  # a time of day has no date
@@ -72,7 +72,7 @@ class Bounds:
         )
 
     def text(self, value: float) -> str:
-        """A value as one gives it."""
+        """A value as a user types it."""
         return duration(value) if self.is_duration else f"{value:,}"
 
 

@@ -58,6 +58,6 @@ class Deviates(AdvisorError):
 
 
 class BalancerStillOff(AdvisorError):
-    """A run ended, however it did, and the cluster's own balancer, which it had switched off, is still off."""
+    """A run switched off the cluster's own balancer and ended, in whatever way, without switching it on again."""
 
     exit_code = 8

@@ -89,7 +89,7 @@ def semantic_version(text: str) -> Version | None:
 
 
 def _identifier(part: str) -> tuple[bool, int, str]:
-    """A pre-release part to be ordered; a number longer than Java's are is compared as the text it is."""
+    """A pre-release part in a form that can be ordered; a number too long for Java is compared as text."""
     is_number = part.isdigit() and len(part) <= 10
     return not is_number, int(part) if is_number else 0, part
 

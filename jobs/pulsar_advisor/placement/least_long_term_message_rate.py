@@ -68,14 +68,14 @@ def choose(
     left = np.where(by_usage, usage, rate)
     right = np.where(by_usage, threshold, np.where(best, next_lowest, lowest))
     outcomes = about_brokers(candidates, BrokerOutcome, code, left, right)
-    return PlacementDecision(candidates[best], outcomes, _otherwise(brokers, candidates, score, best)), memory
+    return PlacementDecision(candidates[best], outcomes, _perhaps_lowest(brokers, candidates, score, best)), memory
 
 
-def _otherwise(brokers: BrokerLoad, candidates: Indices, score: Floats, best: Booleans) -> Indices | None:
-    """Every candidate whose score may be the lowest: of an average that isn't stored, only a sample is known.
+def _perhaps_lowest(brokers: BrokerLoad, candidates: Indices, score: Floats, best: Booleans) -> Indices | None:
+    """Every candidate whose score may be the lowest, since only a sample is known of an average that isn't stored.
 
-    The leader starts an average anew when the bundle moves. Its first samples are of a broker where the clients are
-    just arriving, so it lies between nothing and the present rate.
+    The leader starts an average anew when the bundle moves. Clients are still arriving when it takes the first samples,
+    so the average lies between zero and the present rate.
     """
     if brokers.unstored_rate_per_s is None:
         return None

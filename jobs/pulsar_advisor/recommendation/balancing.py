@@ -14,7 +14,7 @@ from pulsar_advisor.simulation.trials import Trial
 
 
 def balancing(foresight: Foresight, tried: Sequence[Trial], release: str) -> list[Balancing]:
-    """What each comes to; shedding that is switched off is part of the change, as true. `release` is Pulsar's."""
+    """How each simulation ends; a change also switches on shedding that is off. `release` is Pulsar's."""
     found: list[tuple[Mapping[str, str], Sequence[str], Ending]] = []
     if foresight.own is not None:
         found.append(({}, foresight.switched_off_by, foresight.own))

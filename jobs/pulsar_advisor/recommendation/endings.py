@@ -26,8 +26,8 @@ _MAY: Final = {"repeats": "go round", "unfinished": "not settle"}
 
 
 def may(score: Ending) -> str:
-    """What it may do at the worst of what is known of the base loads, though it is likely to settle; empty without
-    that doubt: `go round`, `not settle`."""
+    """What it may do at the worst possible base loads although it will probably settle: `go round`, `not settle`; empty
+    without that doubt."""
     return _MAY[score.worst] if score.ended == "settled" != score.worst else ""
 
 
@@ -51,7 +51,7 @@ def by_itself(foresight: Foresight) -> ByItself:
 
 
 def sheds_nothing(switched_off_by: Iterable[str]) -> str:
-    """That Pulsar itself doesn't shed, and why, without full stop; empty if it does."""
+    """A sentence without full stop if Pulsar itself doesn't shed, with the reason; empty if it does."""
     off = ", ".join(f"{key}=false" for key in switched_off_by)
     return f"Pulsar itself sheds no load: {off}" if off else ""
 

@@ -1,4 +1,4 @@
-"""A cluster, and what would become of it without a plan: by its own strategies, and by lint's changes of settings."""
+"""A cluster and what becomes of it without a plan: under its own strategies, and with lint's changes of settings."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ PlanIn = Callable[[str], Plan]
 def recommendation(
     alone: LeftAlone, scores: Sequence[Score], request: Request, plan_in: PlanIn, manifest_sha256: str
 ) -> Recommendation:
-    """What is recommended of a request's plans, given what becomes of the cluster without one."""
+    """The recommendation for a request's plans, given what becomes of the cluster without one."""
     state, fit, settings, earlier = alone.state, alone.fit, alone.settings, alone.earlier
     planned = [row for row in scores if row.plan is not None]
     floor = noise_floor([*earlier, fit], settings.values)
@@ -100,7 +100,7 @@ def recommendation(
 
 
 def _advised(scores: Sequence[Score], request: Request, alone: LeftAlone, floor_ratio: float) -> Score | None:
-    """The plan that is advised; of a goal the one that has steps."""
+    """The plan that is advised; for a goal, the first that has steps."""
     if request.goal is None:
         return advise(scores, alone.configured, floor_ratio)
     return next((row for row in scores if row.steps), None)
@@ -121,7 +121,7 @@ def _refusals(state: ClusterState, settings: ResolvedSettings, request: Request)
 def _findings(
     alone: LeftAlone, planned: Sequence[Score], advised: Score | None, plan_in: PlanIn, judged: Coverage
 ) -> tuple[Finding, ...]:
-    """What the plans of the cluster's own strategies show, or all where it has none among them; and the advised one."""
+    """Findings from the plans of the cluster's own strategies (from all if there are none), and the advised plan."""
     own = [row for row in planned if (row.shedder, row.placement) == alone.configured] or planned
     splitter = decider_of(alone.state.load_manager).name
     others = [row for row in planned if row not in own and (row == advised or row.shedder == splitter)]

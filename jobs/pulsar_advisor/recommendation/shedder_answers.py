@@ -20,7 +20,7 @@ from pulsar_advisor.planning.requests.request import Request
 
 @dataclass(frozen=True)
 class ShedderAnswers:
-    """The answers of one shedder, and, with one of a request's shedders, those about splits, which depend on none."""
+    """The answers of one shedder. Those about splits, which depend on no shedder, come with one of a request's only."""
 
     combinations: Sequence[tuple[str, Proposal | AdvisorError]]
     """Each placement strategy, and what is proposed with it; the error that keeps the shedder from judging."""
@@ -58,9 +58,9 @@ class ShedderAnswers:
         inputs: PlanInputs,
         checks: Sequence[StepCheck],
     ) -> Iterator[Plan | Score]:
-        """A plan for each proposal but for no split, one at a time as it takes many megabytes of a large cluster.
+        """A plan for each proposal, unless it is for no split; one at a time, since a large one takes many megabytes.
 
-        For an error it is the score of a combination without a plan.
+        In place of an error, the score of a combination without a plan.
         """
         for placement, proposal in self.proposals:
             if isinstance(proposal, AdvisorError):

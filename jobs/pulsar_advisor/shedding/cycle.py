@@ -78,7 +78,7 @@ class Surroundings:
     places_first: bool = True
     """Whether the bundle is placed before it is unloaded, and stays if that selects its source.
 
-    Others than the Modular leader, and that one up to 3.0.0, unload it, and whoever looks it up next has it placed.
+    Other leaders, and the Modular one up to 3.0.0, unload the bundle, and the next look-up has it placed.
     """
 
 

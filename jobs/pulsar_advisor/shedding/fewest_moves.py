@@ -77,7 +77,7 @@ class Balancing:
     arriving: Floats
     """(m, 5): what a destination must have room for, at least that."""
     dearer: Floats
-    """(n, n), at least 1: by what factor that is more CPU at a destination (the column) than at a source."""
+    """(n, n), at least 1: the factor by which it takes more CPU at a destination (the column) than at a source."""
     ppm_per_unit: Floats
     """(n, 5): the share that one unit of the resource takes at the broker."""
     cost: Integers

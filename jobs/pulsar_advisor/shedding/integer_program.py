@@ -40,7 +40,7 @@ class Answer:
 def cheapest(costs: Floats, constraints: Sequence[Rows], nodes: int) -> Answer:
     """The cheapest choice of columns. `nodes`: of the branch-and-bound tree, after which the search stops.
 
-    Of numbers that the solver can't compute with, nothing is found and nothing proven.
+    With numbers that the solver can't compute with, nothing is found and nothing proven.
     """
     solver = Highs()  # type: ignore[no-untyped-call]
     for option, value in _OPTIONS.items():

@@ -131,7 +131,7 @@ def decide(load: SimpleLoad, settings: LoadBalancerSettings, memory: Memory) -> 
 
 
 def _bottleneck(shares: np.ndarray[tuple[int], np.dtype[np.float32]]) -> int:
-    """Position in BOTTLENECKS of the greatest share; CPU, where that isn't a number, for nothing compares with it."""
+    """Position in BOTTLENECKS of the greatest share; CPU if its share isn't a number, because nothing is above that."""
     return 0 if np.isnan(shares[CPU]) else int(np.nanargmax(shares[list(BOTTLENECKS)]))
 
 

@@ -151,7 +151,7 @@ def decide(load: ExtensibleLoad, settings: LoadBalancerSettings, memory: Memory)
     figures: dict[str, Figure] = {}
 
     def passes(counter: str, answer: BrokerOutcome, *sides: npt.ArrayLike) -> tuple[SheddingDecision, Memory]:
-        """Nothing is done, for a reason that is every broker's."""
+        """Nothing is done, for a reason that applies to every broker."""
         answers = _Answers(Record.of(len(load.broker_ids), answer, *sides))
         return _decision(load, answers, figures), _counted(memory, counter)
 

@@ -76,7 +76,7 @@ class SimulatedCluster:
         parent, bundles = division.parent, division.state.bundles
         traffic, usage = self.traffic[parent] * division.shares, self.usage[parent]
         children = np.flatnonzero(division.is_child)
-        # A child needs as much of what its parent needed as a bundle needs of what its broker uses.
+        # A child takes a share of its parent's needs, as a bundle takes a share of its broker's usage.
         usage[children] = usage_of(traffic[children], self.traffic[parent[children]], usage[children])
         counts = self.counts[parent]
         has_figures = bundles.reported[children] & (counts[children, BUNDLES] > 0)

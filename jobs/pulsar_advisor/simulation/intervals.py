@@ -33,7 +33,7 @@ NEVER_MS: Final = 1 << 62
 
 _MINUTE_MS: Final = 60_000
 _SHORTEST_MS: Final = 1_000
-"""Pulsar refuses an interval of zero, or never gets to anything else."""
+"""Pulsar refuses an interval of zero, or would do nothing else."""
 
 
 @dataclass(frozen=True)

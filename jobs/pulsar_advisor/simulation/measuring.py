@@ -1,4 +1,4 @@
-"""What brokers measure: each samples its host and passes through its statistics at its own moments."""
+"""What brokers measure: each samples its host and makes its statistics passes at its own moments."""
 
 from __future__ import annotations
 

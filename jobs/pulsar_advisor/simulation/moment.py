@@ -115,7 +115,7 @@ class Moment:
         return in_grace
 
     def circumstances(self, settings: LoadBalancerSettings, intervals: Intervals) -> bytes:
-        """What the leader's next decisions depend on but for its memory: owners, grace periods, the usage it sees."""
+        """What the leader's next decisions depend on besides its memory: owners, grace periods, the usage it sees."""
         ages = np.where(self.in_grace(intervals), self.reports.now_ms - self.unloaded_at_ms, -1)
         usage = weighted_maximum(self.reports.published.usage, self.state.brokers.limit, settings).round(_SEEN_DIGITS)
         return self.steady.owner.tobytes() + ages.tobytes() + usage.tobytes()

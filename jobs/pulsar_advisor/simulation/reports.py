@@ -1,6 +1,6 @@
 """What brokers measure, when they publish it, and what the leader has received: the published view as it lags.
 
-Each broker samples its host and passes through its statistics at its own moments. Every few seconds it compares what it
+Each broker samples its host and makes its statistics passes at its own moments. Every few seconds it compares what it
 has measured with what it last published, and publishes if a figure changed by more than
 `loadBalancerReportUpdateThresholdPercentage` or the last report is too old. Under Modular every publication by any
 broker adds one sample to the averages of every reported bundle. Under Extensible a broker smooths its load at every
@@ -72,7 +72,7 @@ class Reports:
     passed_at_ms: Integers
     """Per broker: its last statistics pass."""
     changed_at_ms: int
-    """When the cluster last changed: a broker that has passed through its statistics since then knows everything."""
+    """When the cluster last changed: a broker that has made a statistics pass since then knows everything."""
     short_term: Floats
     """(m, 4), order of FIGURES, as are the long-term averages."""
     short_term_samples: Integers

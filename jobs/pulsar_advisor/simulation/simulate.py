@@ -31,7 +31,7 @@ _CYCLES_COUNTED: Final[Mapping[str, int]] = {
     "loadBalancerAvgShedderHitCountLowThreshold": 0,
     "loadBalancerAvgShedderHitCountHighThreshold": 0,
 }
-"""Keys of how many cycles in a row a shedder counts before it acts, and how many more it takes."""
+"""Keys that say how many cycles in a row a shedder counts before it acts -> how many more it takes."""
 
 Ended = Literal["settled", "repeats", "unfinished"]
 """Nothing happens any more · every bundle is back where it was, under equal circumstances · the last cycle came before
@@ -110,8 +110,8 @@ def simulate(
     `history` are earlier states, oldest first, for the shedder's memory and the brokers' base load. `after` is what
     someone else carries out first: the leader hears of it from reports only, so no grace period protects these bundles.
 
-    How much CPU usage moves with a bundle is known within two ends only. With `both_ends` the cluster evolves at each
-    of them as well: the leader sees other figures there, and may decide otherwise.
+    How much CPU usage moves with a bundle is known only as a range. With `both_ends` the cluster evolves at each end of
+    it as well: the leader sees other figures there, and may decide otherwise.
 
     Raises `AdvisorError` if a strategy can't judge the cluster.
     """

@@ -24,7 +24,7 @@ MOST_TRIED: Final = 5
 _BUNDLES_TRIED: Final = 50_000
 """Bundles in all trials together, though at least one change is tried: 100,000 bundles take most of a minute."""
 _BUNDLES_AT_BOTH_ENDS: Final = 10_000
-"""Of a larger cluster only the likely base loads are simulated."""
+"""In a larger cluster, only the likely base loads are simulated."""
 SAME_RATIO: Final = 0.01
 """A difference in usage that decides nothing."""
 
@@ -43,7 +43,7 @@ class Trial:
     """Without the change, with the same seed."""
     score: Ending | None
     verdict: Comparison | None = "better"
-    """Beside today; null if one of both can't be simulated. Earlier releases compared nothing and proposed all."""
+    """Beside today; null if either can't be simulated. Earlier releases compared nothing and proposed all."""
     switched_off_by: tuple[str, ...] = ()
     """Switches that keep Pulsar from shedding even then; taken as on."""
 
@@ -61,8 +61,8 @@ class Trial:
 def compared(today: Ending, changed: Ending) -> Comparison:
     """How a cluster ends with a change, beside how it ends today: the worst ending and the busiest broker decide.
 
-    Better is what settles where today doesn't, or lowers the busiest broker, or evens out the others, or gets there
-    with fewer unloads; and is worse in none of the first two, at neither end of the base loads.
+    A change is better if it settles where today doesn't, or lowers the busiest broker, or evens out the others, or gets
+    there with fewer unloads, and is worse in neither of the first two, at either end of the base loads.
     """
     endings = ((today.ended, changed.ended), (today.worst_ended, changed.worst_ended))
     rises = [after - before for before, after in zip(_maxima(today), _maxima(changed), strict=True)]

@@ -34,7 +34,7 @@ SETTING_KEYS: Final = (
 def splits_by_itself(state: ClusterState, settings: LoadBalancerSettings) -> Booleans:
     """Per segment of `state.topics.segments`, whether its topic's controller splits it at its present load.
 
-    That is the load which the controller knows, else that of the topic statistics.
+    That load is the one that the controller knows, else the one in the topic statistics.
     """
     topics, segments = state.topics, state.topics.segments
     if not settings.scalable_topic_auto_scale_enabled:

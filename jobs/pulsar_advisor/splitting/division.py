@@ -51,7 +51,7 @@ class _Part(NamedTuple):
     shares: Floats
     """(children, 4), order of FIGURES."""
     otherwise: Floats
-    """Shares of what isn't counted for each topic."""
+    """Shares of what isn't counted by topic."""
     topics: Integers
     """Loaded ones."""
 

@@ -58,13 +58,13 @@ HIGHEST_FIGURE: Final = 1e15
 
 
 def possible(figures: Floats, lowest: Floats | float = 0.0) -> Booleans:
-    """Per row, whether each of its figures can be: a number, not below `lowest` (of all, or of each column), not beyond
-    any machine."""
+    """Per row, whether every figure is possible: a number, at least `lowest` (for all, or for each column), and no more
+    than any machine reaches."""
     return np.asarray(((figures >= lowest) & (figures <= HIGHEST_FIGURE)).all(axis=1))
 
 
 NO_ROW: Final = -1
-"""Index for none: the owner of an unowned bundle, the bundle of a topic whose hash is in no range."""
+"""The index that means "none": the owner of an unowned bundle, the bundle of a topic whose hash is in no range."""
 
 AVERAGES_ORIGINS: Final = ("bundle_data", "folded", "one_sample", "default")
 """Origin of a bundle's short-term and long-term averages: the leader's stored node, earlier snapshots, this snapshot as
@@ -134,7 +134,7 @@ class Namespaces:
 
     @property
     def in_groups(self) -> Booleans:
-        """Those that are in an anti-affinity group; a blank one is none."""
+        """Per namespace, whether it is in an anti-affinity group; a blank name doesn't count."""
         return np.array([bool(group and group.strip()) for group in self.anti_affinity_groups], dtype=np.bool_)
 
 
@@ -298,7 +298,7 @@ class ClusterState:
     bundles: Bundles
     topics: Topics
     missing: Mapping[Input, str]
-    """Inputs that the snapshot lacks, entirely or in part if a part is useless, each with the reason."""
+    """Inputs that the snapshot lacks, wholly or in a part without which the rest is useless, each with the reason."""
     isolation_policies: tuple[IsolationPolicy, ...]
     failure_domains: tuple[str | None, ...]
     """Failure domain of each broker, None where it has none."""

@@ -1,4 +1,4 @@
-"""What strategies read of a snapshot, by name: strategies declare their inputs, and checks their subjects, in these.
+"""What strategies read from a snapshot, by name: strategies declare what they read, and checks what they are about.
 
 A strategy that reads a missing input is refused unless a substitute replaces it. A step rests on the checks about the
 inputs that its strategies read.

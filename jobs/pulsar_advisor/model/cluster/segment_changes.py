@@ -1,7 +1,7 @@
-"""What controllers of scalable topics did between two snapshots: which segments took over the keys of which.
+"""What the controllers of scalable topics did between two snapshots: which segments took over whose keys.
 
-At any moment the active segments of a topic share its key hashes among them. So two snapshots are joined by key range,
-which also holds where segments that came and went in between have left the topic's layout.
+At any moment a topic's active segments divide its key hashes among them. So two snapshots are joined by key range,
+which works even if segments that came and went in between have left the topic's layout.
 Source: Pulsar `SegmentTopicName`, `HashRange` (5.0.0-M1).
 """
 
@@ -24,7 +24,7 @@ _KEYS: Final = re.compile(r"segment://.+/([0-9a-f]{4})-[0-9a-f]{4}-[0-9]+")
 
 @dataclass(frozen=True)
 class SegmentChange:
-    """The segments that had some of a topic's keys, and those that have the same keys now; of each, its bundle."""
+    """The segments that had some of a topic's keys, and those that have these keys now, each with its bundle."""
 
     scalable_topic: str
     before: Mapping[str, str | None]
@@ -39,7 +39,7 @@ class SegmentChange:
 
 
 def segment_changes(before: ClusterState, after: ClusterState) -> tuple[SegmentChange, ...]:
-    """The splits and merges of segments between two states, by topic and key; a topic that one lacks has none."""
+    """The splits and merges of segments between two states, by topic and key; only of topics that both have."""
     then, now = _active(before), _active(after)
     return tuple(change for topic in sorted(then.keys() & now.keys()) for change in _of(topic, then[topic], now[topic]))
 
@@ -60,7 +60,7 @@ def _starts(segments: Iterable[str]) -> set[int]:
 
 
 def _start(name: str) -> int:
-    """The first key hash of a segment; one that still has an ordinary topic's name counts from the beginning."""
+    """The first key hash of a segment; 0 for one that still has an ordinary topic's name."""
     found = _KEYS.fullmatch(name)
     return int(found[1], 16) if found else 0
 

@@ -43,7 +43,7 @@ def require_day(text: str) -> str:
 
 
 def is_snapshot_id(text: str) -> bool:
-    """Whether a text is an id: of the right form, and a time that there is."""
+    """Whether a text is an id: of the right form, with a date and time that exist."""
     try:
         snapshot_moment(text)
     except ValueError:

@@ -31,9 +31,9 @@ _FALLBACK_PLACEMENT: Final = "org.apache.pulsar.broker.loadbalance.impl.LeastLon
 
 
 def placement_in_force(shedder_class: str, placement_class: str, behaviour: tuple[int, int, int]) -> str:
-    """The class that places under the Modular manager of a release that decides as `behaviour`.
+    """The class that the Modular manager places with, in a release that decides like `behaviour`.
 
-    From 5.0.1 on, a class that sheds too places for itself only; elsewhere LeastLongTermMessageRate takes its place.
+    From 5.0.1 on, AvgShedder places only if it also sheds; otherwise LeastLongTermMessageRate replaces it.
     Source: `ModularLoadManagerImpl.createLoadBalanceStrategies` (5.0.1; 5.0.0-M1 has no such rule).
     """
     if behaviour >= _PLACES_FOR_ITSELF_SINCE and placement_class == _SHEDS_AND_PLACES != shedder_class:
@@ -42,7 +42,7 @@ def placement_in_force(shedder_class: str, placement_class: str, behaviour: tupl
 
 
 def pairing_key(behaviour: tuple[int, int, int]) -> str:
-    """The key that must name the shedder if AvgShedder places: before 3.0.8, by mistake, one of the Simple manager.
+    """The key that must name the shedder if AvgShedder places: before 3.0.8, by mistake, a key of the Simple manager.
 
     Source: `ModularLoadManagerImpl.initialize` (3.0.7 to 5.0.1), apache/pulsar#23156.
     """
@@ -50,9 +50,9 @@ def pairing_key(behaviour: tuple[int, int, int]) -> str:
 
 
 def is_unpaired(shedder_class: str, placement_class: str, paired_class: str, behaviour: tuple[int, int, int]) -> bool:
-    """Whether the Modular manager doesn't start because AvgShedder is to place for another shedder, before 5.0.1.
+    """Whether, before 5.0.1, the Modular manager doesn't start because AvgShedder would place for another shedder.
 
-    `paired_class` is the value of `pairing_key`. Source: likewise.
+    `paired_class` is the value of the `pairing_key`, whose source applies here too.
     """
     return (
         behaviour < _PLACES_FOR_ITSELF_SINCE and placement_class == _SHEDS_AND_PLACES and paired_class != shedder_class
@@ -65,6 +65,6 @@ def is_of_extensible(strategy_class: str) -> bool:
 
 
 def without_modular(behaviour: tuple[int, int, int]) -> str:
-    """What becomes of a broker whose Modular manager doesn't start, a clause. Source: `LoadManager.create`."""
+    """A clause: what happens to a broker whose Modular manager doesn't start. Source: `LoadManager.create`."""
     fails = behaviour >= _FAILS_SINCE
     return "no broker starts with it" if fails else "a broker that starts with it runs the Simple load manager"

@@ -39,7 +39,7 @@ Scalar = bool | int | float | str | list[str] | None
 
 @dataclass(frozen=True)
 class Range:
-    """The values that make sense, both ends included: a what-if outside is refused, a cluster's own value noted."""
+    """The values that make sense, ends included: a what-if outside is refused, a cluster's own value used and noted."""
 
     low: float
     high: float
@@ -66,7 +66,7 @@ class LoadBalancerSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
 
     behaviour: tuple[int, int, int]
-    """The release whose decisions are modelled, such as (4, 0, 8); strategies compare it with those of a change."""
+    """The release whose decisions are modelled, such as (4, 0, 8); strategies compare it with releases of changes."""
 
     load_manager_class_name: Text
     load_balancer_enabled: Flag
@@ -194,12 +194,12 @@ def resolve_settings(
     """The settings of a cluster of this version; the mappings are Pulsar's keys with their text values.
 
     Dynamic values that are blank, or of keys that the release doesn't have, are ignored, as Pulsar ignores them
-    (`BrokerService.configValueChanged`, 3.0.7 to 5.0.1); a what-if may set such keys. A broker has every key that its
-    runtime configuration holds, whatever the listed release nearest to it has: 4.0.11 got one of 4.2. A value out of
-    range is used, as Pulsar uses it, and noted.
+    (`BrokerService.configValueChanged`, 3.0.7 to 5.0.1); a what-if may set such keys. A broker has every key in its
+    runtime configuration, even if the nearest listed release lacks it: 4.0.11 got a key of 4.2. A value out of range
+    is used, as Pulsar uses it, and noted.
 
     Raises `UsageError` for a what-if that is unknown, unreadable or out of range, and `DataNotFit` for a release that
-    is unknown or below 2.11, for a runtime value that no broker can have, and for a number that isn't one.
+    is unknown or below 2.11, for a runtime value that no broker can have, and for NaN or an infinite number.
     """
     behaviour = behaviour_of(pulsar_version)
     number, release = _release_number(pulsar_version), _listed_release(str(pulsar_version))
@@ -248,7 +248,7 @@ def resolve_settings(
 
 
 def newer_than_known(pulsar_version: str) -> list[str]:
-    """The sentence about a release newer than those listed. Raises `DataNotFit` for what is no release."""
+    """A sentence if the release is newer than all listed ones. Raises `DataNotFit` for a text that isn't a release."""
     if _release_number(pulsar_version) <= _release_number(NEWEST):
         return []
     return [
@@ -258,7 +258,7 @@ def newer_than_known(pulsar_version: str) -> list[str]:
 
 
 def _documented(release: str, texts: Mapping[str, Scalar], origins: Mapping[str, str]) -> list[str]:
-    """The defaults in force that were not read from a class."""
+    """A sentence if defaults that were not read from a class are in force."""
     found = [
         f"{key}={simple_name(text) if isinstance(text := texts[key], str) else json.dumps(text)}"
         for key, origin in origins.items()
@@ -291,7 +291,7 @@ def why_not_modular(values: LoadBalancerSettings) -> str | None:
 
 
 def _not_as_configured(values: LoadBalancerSettings) -> list[str]:
-    """What of the Modular manager and its placement strategy is configured, but not in force."""
+    """A sentence if the Modular manager or its placement strategy is configured, but not in force."""
     if why := why_not_modular(values):
         return [why]
     shedder, placement = values.load_balancer_load_shedding_strategy, values.load_balancer_load_placement_strategy
@@ -347,7 +347,7 @@ def _release_number(text: str | None) -> tuple[int, int, int]:
 def is_later(pulsar_version: str | None, than: str | None) -> bool:
     """Whether one release comes after another; a milestone comes before its release.
 
-    Raises `DataNotFit` for what is no release.
+    Raises `DataNotFit` for a text that isn't a release.
     """
     return _place(pulsar_version) > _place(than)
 
@@ -494,7 +494,7 @@ def field_of(key: str) -> str:
 
 
 def range_of(key: str) -> tuple[float, float]:
-    """The lowest and the highest number that a what-if may set for a key with a number."""
+    """The lowest and the highest number that a what-if may set for a numeric key."""
     allowed = _range(key)
     assert allowed is not None
     return allowed.low, allowed.high
@@ -550,7 +550,7 @@ _LEAST_PERIODS: Final = {
 
 
 def _captured_value(key: str, text: str, origin: str) -> tuple[Scalar, list[str]]:
-    """A value as a broker has it, and what is odd about it: a flag that is none is false. Raises `_Unparsable`."""
+    """A value as a broker has it, and what is odd about it: an invalid flag is false. Raises `_Unparsable`."""
     if _is_flag(key) and text.lower() not in ("true", "false"):
         return False, [f"{origin} {key}='{text}' is not a flag: Pulsar reads it as false"]
     value = _parse(key, text)
@@ -558,7 +558,7 @@ def _captured_value(key: str, text: str, origin: str) -> tuple[Scalar, list[str]
 
 
 def _runtime_value(key: str, text: str) -> tuple[Scalar, list[str]]:
-    """The same of a running broker's configuration. Raises `DataNotFit` if no broker can have it."""
+    """The same for a running broker's configuration. Raises `DataNotFit` if no broker can have it."""
     try:
         value, notes = _captured_value(key, text, "runtime")
     except _Unparsable as expected:
@@ -577,7 +577,7 @@ def _is_flag(key: str) -> bool:
 
 
 def _out_of_range(key: str, value: Scalar, origin: str) -> list[str]:
-    """What a reader should know of a number that makes no sense. Raises `DataNotFit` if it isn't a number at all."""
+    """A note if a number is outside the range that makes sense. Raises `DataNotFit` if it isn't finite."""
     allowed = _range(key)
     if allowed is None or not isinstance(value, int | float) or allowed.low <= value <= allowed.high:
         return []

@@ -1,7 +1,7 @@
-"""What an upgrade makes of the load balancer's settings: what was set stays, what never was takes the new default.
+"""What an upgrade does to the load balancer's settings: those that were set stay, the others take the new default.
 
 A broker's runtime configuration holds every value, set or not, so a value that equals the default counts as never set.
-A file that is carried over and names it sets it all the same: then the new default doesn't count.
+If a carried-over file names it all the same, it stays set, and the new default doesn't apply.
 Source: Pulsar's documentation, "Configuration default changes from Pulsar 4.x to 5.0.x".
 """
 
@@ -57,7 +57,7 @@ class SettingsUpgrade:
     settings: tuple[UpgradedSetting, ...]
     """By key, those that change first."""
     in_files: Mapping[str, str]
-    """What the brokers' configuration sets, as far as it shows: what differs from today's defaults."""
+    """What the brokers' configuration visibly sets: the values that differ from today's defaults."""
 
     @cached_property
     def pins(self) -> Mapping[str, str]:

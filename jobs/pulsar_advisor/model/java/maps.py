@@ -55,7 +55,7 @@ def string_hashes(texts: Sequence[str]) -> Hashes:
 
 @lru_cache(maxsize=_REMEMBERED)
 def name_hashes(names: tuple[str, ...]) -> Hashes:
-    """`string_hashes` of a cluster's names, which a simulation asks for in every cycle; not to be changed."""
+    """`string_hashes` of a cluster's names, cached because a simulation asks for them in every cycle; read-only."""
     hashes = string_hashes(names)
     hashes.flags.writeable = False
     return hashes
@@ -123,7 +123,7 @@ def concurrent_map_order(hashes: Hashes) -> Permutation:
 def copied_map_buckets(sizes: Sizes, java: int) -> Sizes:
     """Buckets of `HashMap`s that were made from maps of these sizes, on this version of Java.
 
-    Before 19 they can be more than put after put would make: 32 for 12 entries.
+    Before Java 19 a copy can have more than one `put` after another would make: 32 for 12 entries.
     """
     return _table_sizes(sizes, java)
 

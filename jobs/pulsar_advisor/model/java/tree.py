@@ -1,6 +1,6 @@
 """The first entry of a `TreeMap` whose comparison is not transitive, which depends on the shape of the tree.
 
-Source: `java.util.TreeMap.put` (JDK 17): a red-black tree that compares a new key with those on its way down only.
+Source: `java.util.TreeMap.put` (JDK 17): a red-black tree that compares a new key only with those on its way down.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ _NO_KEY = -1
 
 
 class _Tree:
-    """Keys are numbered as they come; a key's links and colour have its number."""
+    """Keys are numbered in the order of arrival; the lists of links and colours are indexed by that number."""
 
     def __init__(self) -> None:
         self.root = _NO_KEY

@@ -36,7 +36,7 @@ class Averages(TypedDict):
 def with_samples(bundles: Any, rows: npt.NDArray[np.intp], sample: Floats, number: Integers | int) -> Averages:
     """The fields of averages after some rows got `number` (at least one) more samples, each equal to its `sample`.
 
-    `bundles`: anything that has the averages of `MAX_SAMPLES` by these names.
+    `bundles`: anything with the fields that `MAX_SAMPLES` names.
     """
 
     def after(term: str) -> tuple[Floats, Integers]:
@@ -61,6 +61,6 @@ def folded(
     weight = np.divide(samples, counted, out=np.zeros(len(samples)), where=counted > 0)
     kept = (weight * (1 - 1 / max_samples) ** (number - in_mean))[:, None]
     with np.errstate(invalid="ignore", over="ignore"):
-        # A first sample replaces whatever default was there, which may be no number.
+        # A first sample replaces whatever default was there, even NaN.
         moved = np.where(kept == 0, sample, sample + (average - sample) * kept)
     return moved, counted

@@ -1,13 +1,13 @@
 """The `base_load` model: the part of a broker's CPU usage that doesn't move with messages.
 
-A broker uses CPU when it serves nothing: for its statistics, its sessions, garbage collection. So its usage is a base
-and a share for each message, and only the share moves with a bundle. One snapshot can't separate the two: all of the
-usage may be base (compaction, functions, a noisy neighbour), or none. The base is therefore a range between these two
-ends, which evidence narrows:
+A broker uses CPU even if it serves nothing: for its statistics, its sessions, garbage collection. So its usage is a
+base plus a share for each message, and only the shares move with a bundle. One snapshot can't separate the two: all of
+the usage may be base (compaction, functions, a noisy neighbour), or none. The base is therefore a range between these
+two ends, which evidence narrows:
 
 * A broker's own reports at different message rates show both ends.
 * Other brokers with the same CPU limit show how much base such a machine has at most, if their usage follows their
-  message rates. They show no least base: what they have in common may still go with the messages.
+  message rates. They don't show a minimum: what they have in common may still follow the messages.
 
 Within the range, the likely base is that of the line through these reports, else what an idle broker uses.
 """
@@ -33,15 +33,15 @@ from pulsar_advisor.model.load.proportional import usage_of
 Origin = Literal["history", "peers", "default"]
 
 FEWEST_SAMPLES: Final = 4
-"""Samples of one broker, or of brokers with one limit, that a base can be computed from."""
+"""How many samples of one broker, or of brokers with the same limit, it takes to compute a base."""
 LEAST_SPREAD: Final = 1.25
-"""Ratio of the message rates (highest to lowest) at which two of them say something about the base."""
+"""Ratio of the highest to the lowest message rate from which they say something about the base."""
 STEADY_RATIO: Final = 0.1
-"""Change of the message rate since the report before, up to which a report's CPU usage belongs to its rate."""
+"""A report's CPU usage belongs to its message rate if that has changed by no more than this since the report before."""
 SHORTLY_MS: Final = 150_000
-"""Time within which a change between two reports can be one that the CPU sample doesn't show yet: two samples."""
+"""The CPU sample may not show yet that the rate has changed since a report this long ago or less: two samples."""
 DEFAULT_RATIO: Final = 0.05
-"""Base of a broker of which nothing else is known, as a share of its CPU: what an idle broker of 4.0.8 used."""
+"""Base of a broker about which nothing is known, as a share of its CPU: what an idle broker of 4.0.8 used."""
 _STUDENT_T: Final = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
 """Student's t by degrees of freedom from 1 on: 95 % of all estimates are within as many standard errors. The last one
 counts for more degrees, too."""
@@ -91,9 +91,9 @@ def with_usage_of_rates(state: ClusterState, history: Sequence[ClusterState], ba
     """The state with the CPU usage that each broker's message rate will show as soon as it is sampled.
 
     A broker's CPU usage is the mean over the time between its last two samples
-    (`LinuxBrokerHostUsageImpl.calculateBrokerHostUsage`, 4.0.8). Where the rate changed since then, it is partly that
-    of the former rate. What counts there is the broker's last sample whose figures belong together, at the new rate:
-    the likely `base`, and the same share for each message. Without such a sample the usage stays as it is.
+    (`LinuxBrokerHostUsageImpl.calculateBrokerHostUsage`, 4.0.8). If the rate has changed meanwhile, part of the usage
+    is due to the old rate. Then the broker's last sample whose figures belong together is scaled to the new rate: the
+    likely `base`, plus the same share for each message. Without such a sample the usage stays as it is.
     """
     brokers = state.brokers
     samples = steady_samples([*history, state])
@@ -110,7 +110,7 @@ def with_usage_of_rates(state: ClusterState, history: Sequence[ClusterState], ba
 
 
 def varied(rates: Floats) -> bool:
-    """Whether these message rates say enough about a broker to fit a line to its usage."""
+    """Whether these message rates vary enough to fit a line to a broker's usage."""
     return len(rates) >= FEWEST_SAMPLES and float(rates.max()) >= LEAST_SPREAD * max(float(rates.min()), 1.0)
 
 
@@ -142,7 +142,7 @@ def usage_that_moves(state: ClusterState, base_cpu: Floats | float, traffic: Flo
 def non_negative_line(rates: Floats, usages: Floats) -> tuple[tuple[float, float], float]:
     """(intercept, slope), both at least 0, with the least squared error, and by how much the intercept may be wrong.
 
-    That is its standard error times Student's t: it holds for 95 % of all lines.
+    The latter is its standard error times Student's t, which covers 95 % of all lines.
 
     With two coefficients, non-negative least squares is the free solution, or the better one of those with one of the
     coefficients at zero. There must be at least three samples, not all with the same rate.

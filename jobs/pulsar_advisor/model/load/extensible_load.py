@@ -77,7 +77,7 @@ class ExtensibleLoad:
 
 @np.errstate(all="ignore")
 def extensible_load(state: ClusterState, settings: LoadBalancerSettings, now_ms: int) -> ExtensibleLoad:
-    """The view of a cluster state: the figures published by the next cycle, else each broker's taken as first samples.
+    """The view of a cluster state: what is published by the next cycle, else each broker's figures as a first sample.
 
     Top bundles that weren't published are derived by Pulsar's rule, bundles in the order of the map of their names.
     Namespaces under an isolation policy or in an anti-affinity group are left out unless

@@ -212,7 +212,7 @@ def assemble(
 def _ranks(hashes: bytes, known: bytes, service: bytes) -> Integers:
     """Each bundle's place in the iteration order of `bundlesForShedding`, the last for those not in it.
 
-    A simulation asks for the same ones in most of its cycles; not to be changed.
+    Cached, because a simulation asks for the same ones in most of its cycles; read-only.
     """
     bundle_hashes = np.frombuffer(hashes, dtype=np.uint32)
     for_shedding = _concurrent_rows(bundle_hashes, np.frombuffer(known, dtype=np.bool_))
@@ -231,5 +231,5 @@ def _concurrent_rows(hashes: Hashes, present: Booleans) -> Indices:
 
 
 def _memberships(broker: npt.NDArray[np.signedinteger], bundle: Indices, brokers: int) -> Memberships:
-    """`broker` ascending."""
+    """`broker` must be ascending."""
     return Memberships(np.searchsorted(broker, np.arange(brokers + 1)).astype(np.int64), bundle)

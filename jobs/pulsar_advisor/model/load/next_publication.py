@@ -5,11 +5,11 @@ more than `loadBalancerReportUpdateThresholdPercentage`, and one after `loadBala
 The changes of the next minute are unknown; but how often a broker has published lately shows whether it will do so
 again before the next cycle, and with every sample its smoothed load approaches its usage.
 
-A Modular broker checks its report at that same pace, and writes it for the same two reasons, with the figures that it
-answers itself: answers that differ by more than the threshold are in a report after one check. Every report, and the
-storing of averages every `loadBalancerResourceQuotaUpdateIntervalMinutes`, adds a sample to them.
+A Modular broker checks its report at the same pace, and writes it for the same two reasons, with the figures that it
+answers when asked: if these differ by more than the threshold, the next check writes them. Every report adds a sample
+to the averages, as does storing them every `loadBalancerResourceQuotaUpdateIntervalMinutes`.
 
-Cycles start at a fixed rate, and a cycle unloads at once: its unloads show when the next one comes.
+Cycles start at a fixed rate and unload at once, so the unloads of one show when the next one starts.
 
 Source: `BrokerLoadDataReporter`, `BrokerLoadData`, `UnloadScheduler` of `loadbalance.extensions` (3.0.7 to 5.0.1);
 `ModularLoadManagerImpl.needBrokerDataUpdate`, `writeBrokerDataOnZooKeeper`, `writeBundleDataOnZooKeeper` (2.11.0 to
@@ -57,7 +57,7 @@ def next_cycle_at_ms(state: ClusterState, settings: LoadBalancerSettings) -> int
 
 @np.errstate(all="ignore")
 def at_next_cycle(published: PublishedLoad, state: ClusterState, settings: LoadBalancerSettings) -> PublishedLoad:
-    """What is published then, with the usage and traffic of the last samples; as it is if the topic was not read."""
+    """What is published by then, given the last samples of usage and traffic; unchanged if the topic was not read."""
     if published.publishes_every_ms is None:
         return published
     brokers = state.brokers
@@ -92,10 +92,10 @@ def unprompted_report_ms(longest_ms: int, check_ms: int) -> int:
 def with_due_reports(published: ClusterState, fresh: ClusterState, settings: LoadBalancerSettings) -> ClusterState:
     """The published view of a Modular cluster with what is bound to happen before the next cycle.
 
-    Brokers write reports, whose figures are those of `fresh`, the same snapshot's answers of the brokers, unless
-    validation set these aside; and the leader stores its averages. Each of these adds a sample to the averages of all
-    bundles. Without an unload that shows when the next cycle comes, only what is overdue counts, and what changed: one
-    check is short beside an interval.
+    Brokers write reports with the figures of `fresh`, which they answered in the same snapshot, unless validation set
+    these aside; and the leader stores its averages. Each of these adds a sample to the averages of all bundles. If no
+    unload shows when the next cycle starts, only what is overdue or has changed counts: a check takes far less time
+    than an interval.
     """
     brokers, answered = published.brokers, fresh.brokers
     fit = answered.complete & (answered.report_updated_at_ms > 0)
@@ -118,7 +118,7 @@ def with_due_reports(published: ClusterState, fresh: ClusterState, settings: Loa
     stores = published.captured_at_ms < stored_at_ms <= at_ms
     if not (stores or len(due)):
         return published
-    # The number of samples before each broker's report, and before that of no broker.
+    # How many samples come before each due report; all of them for the other brokers, and for NO_ROW (the last entry).
     turn = np.full(len(brokers) + 1, len(due) + stores)
     turn[due] = np.arange(len(due)) + (stores & (due_at_ms[due] > stored_at_ms))
 
@@ -137,7 +137,7 @@ def with_due_reports(published: ClusterState, fresh: ClusterState, settings: Loa
 def _differ(
     published: ClusterState, fresh: ClusterState, rows: npt.NDArray[np.intp], settings: LoadBalancerSettings
 ) -> Booleans:
-    """Whether each broker answers (rows of `fresh`) what is more than the threshold from its report."""
+    """Per broker, whether what it answers (`rows` of `fresh`) differs from its report by more than the threshold."""
     before, now = published.brokers, fresh.brokers
     greatest = change_percent(
         (before.traffic, now.traffic[rows]),
@@ -177,7 +177,7 @@ def _percent_change(before: Floats | Integers, now: Floats | Integers) -> Floats
 def _bundles_then(published: ClusterState, fresh: ClusterState, turn: npt.NDArray[np.intp]) -> Bundles:
     """The published bundles after as many samples as the last `turn` says.
 
-    Before their broker's turn, they are of the bundles' last figures, and of the answered ones from then on.
+    Up to its broker's turn, a bundle's samples are its last published figures; from then on, the answered ones.
     """
     bundles, number = published.bundles, int(turn[NO_ROW])
     past = turn[bundles.owner]
@@ -192,7 +192,7 @@ def _bundles_then(published: ClusterState, fresh: ClusterState, turn: npt.NDArra
 
 
 def _answered(published: ClusterState, fresh: ClusterState, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """The fresh rows of these published bundles; NO_ROW where no broker answered with figures of it."""
+    """The fresh rows of these published bundles; NO_ROW where no broker answered with figures for one."""
     fit = fresh.bundles.reported & fresh.bundles.usable
     row_of = {fresh.bundle_name(row): row for row in np.flatnonzero(fit).tolist()}
     return np.array([row_of.get(published.bundle_name(row), NO_ROW) for row in rows.tolist()], dtype=np.intp)

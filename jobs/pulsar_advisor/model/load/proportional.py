@@ -25,8 +25,8 @@ def usage_of(bundles: Floats, brokers: Floats, usage: Floats) -> Floats:
     """(…, m, 5): the usage that moves with m bundles, shape, columns and units as in `usage`.
 
     `bundles` is their traffic and `brokers` that of the broker each is on, (m, 4), order of FIGURES; `usage` is that
-    broker's, order of RESOURCES, any number of times. A share is at most one. Nothing moves where a broker reports no
-    such figure, or a negative one.
+    broker's, order of RESOURCES, with any leading dimensions. A share is at most one. Nothing moves where a broker
+    reports no such figure, or a negative one.
     """
     return np.where(np.isfinite(usage), np.maximum(usage, 0.0), 0.0) * shares_of(bundles, brokers)
 

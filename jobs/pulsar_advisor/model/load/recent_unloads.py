@@ -1,10 +1,10 @@
 """Which bundles the leader still leaves alone because it unloaded them within the grace period.
 
-Pulsar unloads in its shedding cycles, so what lies between an unload and a later cycle are whole intervals. The last
-unload of any bundle shows the phase: the next cycle comes whole intervals after it, the first after the snapshot.
-Modular and Simple leaders wait an interval after the end of each cycle, so cycles drift: what lies between an unload
-and the last one is rounded down. A bundle may go again after exactly the grace period under these two, whose cycles
-start a little more than an interval apart; the Extensible manager's don't.
+Pulsar unloads in its shedding cycles, so an unload and a later cycle are whole intervals apart. The last unload of any
+bundle therefore dates the next cycle: it is the first after the snapshot at a whole number of intervals. Modular and
+Simple leaders wait an interval after the end of each cycle, so their cycles drift, starting a little more than an
+interval apart: the time between an unload and the last one is rounded down, and a bundle may go again after exactly
+the grace period. The Extensible manager's cycles don't drift.
 
 Source: `LoadSheddingTask`, `ModularLoadManagerImpl.doLoadShedding`, `SimpleLoadManagerImpl`, `UnloadScheduler` (4.0.8);
 recorded decisions of live brokers.
@@ -21,13 +21,13 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 
 _MINUTE_MS = 60_000
 _ACQUISITION_MS = 2_000
-"""How long another broker takes at most to acquire a bundle, which is what dates its unload: 0.1 to 1.7 s, recorded."""
+"""How long another broker takes at most to acquire a bundle, which dates its unload: recordings show 0.1 to 1.7 s."""
 
 
 def as_the_leader_remembers(state: ClusterState, settings: LoadBalancerSettings) -> ClusterState:
-    """The state with the unloads that a leader with these settings can have made: none if it doesn't shed or never has.
+    """The state with the unloads that a leader with these settings may have made: none if it doesn't shed or never did.
 
-    A snapshot shows that a bundle changed its owner, not who wanted it; the leader's memory has its own unloads only.
+    A snapshot shows that a bundle changed its owner, not who wanted it; the leader remembers only its own unloads.
     """
     sheds = settings.load_balancer_enabled and settings.load_balancer_shedding_enabled
     if sheds and state.leader_unloads != 0:

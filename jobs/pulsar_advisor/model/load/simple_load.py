@@ -148,7 +148,7 @@ def _in_sets(bundles: Bundles, reports: ReportedBundles, settings: LoadBalancerS
 
 
 def _java(settings: LoadBalancerSettings) -> int:
-    """The version of Java that the brokers are taken to run on: the lowest one on which their release runs."""
+    """The version of Java that brokers are assumed to run on: the lowest that their release supports."""
     return 21 if settings.behaviour >= _ON_JAVA_21_SINCE else 17
 
 

@@ -65,14 +65,14 @@ class _Criterion:
     figure: Callable[[NamespaceBundleStats], float]
     step: int
     is_count: bool = False
-    """Whether it is rounded down, to the nearest step otherwise."""
+    """Whether it is rounded down; otherwise to the nearest step."""
 
     def in_steps(self, figure: float) -> float:
         """A figure in whole steps."""
         return figure // self.step if self.is_count else _rounded(figure / self.step)
 
     def comparison(self, rounded: bool) -> Comparison:
-        """Of the figures in whole steps; unless these are `rounded`, of those that are more than a step apart."""
+        """Compares figures in whole steps if `rounded`; otherwise figures no more than a step apart are equal."""
 
         def compare(one: NamespaceBundleStats, other: NamespaceBundleStats) -> int:
             left, right = self.figure(one), self.figure(other)

@@ -1,1 +1,1 @@
-"""A plan, the goal behind it, and the canonical form that its digest is taken of."""
+"""A plan, the goal behind it, and the canonical form from which its digest is computed."""

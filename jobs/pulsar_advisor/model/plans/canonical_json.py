@@ -1,4 +1,4 @@
-"""Canonical JSON (RFC 8785): one text for each value, which is what digests are taken of."""
+"""Canonical JSON (RFC 8785): exactly one text for each value, from which digests are computed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _text(value: Any) -> str:
 
 
 def _plain_texts(values: list[Any]) -> str | None:
-    """The form of a list of texts without anything to escape; None if it is another list."""
+    """The canonical form of a list of texts that need no escaping; None for any other list."""
     try:
         inside = '","'.join(values)
     except TypeError:
@@ -74,7 +74,7 @@ def _plain_texts(values: list[Any]) -> str | None:
 
 @lru_cache(1024)
 def _names(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """An object's names in canonical order, each with how its member begins."""
+    """An object's names in canonical order, each with the text that its member begins with."""
     return tuple((name, f"{encode_basestring(name)}:") for name in sorted(names, key=_utf16))
 
 

@@ -1,4 +1,4 @@
-"""What an operator wants of a cluster, where it isn't what strategies of Pulsar's would do."""
+"""What an operator wants for a cluster, beyond what Pulsar's strategies would do."""
 
 from __future__ import annotations
 

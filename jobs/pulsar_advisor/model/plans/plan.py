@@ -84,7 +84,7 @@ class StepPrediction(_Part):
 
 
 class Doubt(_Part):
-    """Why a step is not surer, and the highest grade that this leaves."""
+    """Why a step is less sure, and the highest confidence that this leaves."""
 
     confidence: Literal["medium", "low"]
     sentence: str
@@ -101,7 +101,7 @@ class Step(_Part):
     """Range text of the bundle."""
     source: str
     destination: str | None
-    """None of a split, and where the cluster keeps none: the Simple load manager, Pulsar below 3.0."""
+    """None for a split, and where the cluster keeps no destination: the Simple load manager, Pulsar below 3.0."""
     algorithm: str | None
     boundaries: tuple[str, ...]
     children: tuple[str, ...]
@@ -127,10 +127,10 @@ class BrokerForecast(_Part):
 
     usage_ratio: float | None
     lowest_usage_ratio: float | None = None
-    """Of the range in which the usage is expected; None in plans of the first schema, too."""
+    """Low end of the range in which the usage is expected; None in plans of the first schema, too."""
     highest_usage_ratio: float | None = None
     resource: str | None = None
-    """Whose weighted share `usage_ratio` is, by Pulsar's name; None in plans of earlier schemas, too."""
+    """The resource whose weighted share `usage_ratio` is, by Pulsar's name; None in plans of earlier schemas, too."""
     msg_rate_per_s: float | None
     throughput_bytes_per_s: float | None
     bundles: int
@@ -142,7 +142,7 @@ class Forecast(_Part):
     brokers: Mapping[str, BrokerForecast]
     maximum_ratio: float | None
     lowest_maximum_ratio: float | None = None
-    """Of the range in which the busiest broker's usage is expected; None in plans of earlier schemas, too."""
+    """Low end of the range in which the busiest broker's usage is expected; None in plans of earlier schemas, too."""
     highest_maximum_ratio: float | None = None
     mean_ratio: float | None
     standard_deviation_ratio: float | None
@@ -177,7 +177,7 @@ class PlanDecision(_Part):
     figures: Mapping[str, int | float | str | None] = {}
     """Intermediate results of the shedder, by name: thresholds, means, bounds; null where not finite."""
     caveats: tuple[str, ...] = ()
-    """What of the goal isn't reached and what would help, or what is no longer safe afterwards; a sentence each."""
+    """A sentence each: what of the goal isn't reached and what would help, or what is no longer safe afterwards."""
 
 
 class Plan(_Part):
@@ -213,7 +213,7 @@ class Plan(_Part):
     rests_on: Mapping[Action, tuple[str, ...]] = {}
     """The checks that every step of an action rests on, by name, sorted: those about the inputs of its decision."""
     goal: Goal | None = None
-    """What an operator wanted, where the plan isn't what strategies of Pulsar's would do."""
+    """What an operator wanted; None in a plan without a goal."""
 
     @property
     def remembered(self) -> tuple[str, ...]:
@@ -260,7 +260,7 @@ class _ExpectDocument(TypedDict):
 
 
 class _StepDocument(TypedDict):
-    """Of the JSON of a step, what is written in another form."""
+    """The part of a step's JSON that is written in another form."""
 
     expect: _ExpectDocument
 
@@ -274,7 +274,7 @@ def _document(plan: Plan) -> Json:
 
 
 def _boundaries_taken_out(steps: Sequence[_StepDocument]) -> list[list[str]]:
-    """The distinct lists of boundaries that the steps expect; each step is left with the position of its own.
+    """The distinct lists of boundaries that the steps expect; each step keeps only the position of its list.
 
     A namespace has hundreds of boundaries, and a large plan thousands of steps.
     """
@@ -287,7 +287,7 @@ def _boundaries_taken_out(steps: Sequence[_StepDocument]) -> list[list[str]]:
 
 
 def _boundaries_put_back(steps: Sequence[_StepDocument], lists: Sequence[list[str]]) -> list[_StepDocument]:
-    """The opposite. Raises `LookupError` or `TypeError` if a step has none there."""
+    """The reverse. Raises `LookupError` or `TypeError` if a step's position isn't that of a list."""
 
     def own(position: list[str] | int) -> list[str]:
         if not isinstance(position, int):
@@ -309,7 +309,7 @@ def _sealed(document: Mapping[str, JsonValue]) -> tuple[bytes, str]:
 
 
 def seal(plan: Plan) -> Sealed:
-    """What is written of a plan. A plan of a thousand steps takes a tenth of a second."""
+    """The plan as it is written. A thousand steps take a tenth of a second."""
     return Sealed(*_sealed(_document(plan)), plan.cluster, plan.identity.cluster_name, plan.snapshot)
 
 

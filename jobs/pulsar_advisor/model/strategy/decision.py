@@ -9,7 +9,7 @@ from pulsar_advisor.model.cluster.cluster_state import Indices
 from pulsar_advisor.model.strategy.outcomes import Outcomes
 
 Figure = int | float | str | tuple[str, ...] | Mapping[str, float] | None
-"""An intermediate result of a decision; of several brokers by their ids."""
+"""An intermediate result of a decision; a mapping holds one for each broker id."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class PlacementDecision:
     """Brokers that Pulsar draws from; a single one if the choice is not random; empty without a candidate."""
     brokers: Outcomes
     otherwise: Indices | None = None
-    """All brokers that it may draw from, where what decides is in the leader's memory only; None where nothing is."""
+    """All brokers that it may draw from, if the figures that decide are only in the leader's memory; else None."""
 
 
 @dataclass(frozen=True)

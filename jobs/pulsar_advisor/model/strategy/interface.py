@@ -25,7 +25,7 @@ class Reading(Protocol):
 
 
 class Remembering(Reading, Protocol):
-    """One whose answer also depends on those before."""
+    """A strategy whose answer also depends on its earlier ones."""
 
     @property
     def Memory(self) -> type[Any]:  # noqa: N802

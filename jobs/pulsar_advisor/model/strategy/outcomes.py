@@ -24,8 +24,8 @@ NEAR_TIE: Final = 1e-9
 class Outcome(IntEnum):
     """The answers of a strategy about one broker or bundle; a subclass lists them in the order of the questions.
 
-    A member is `yes` if the strategy acts and `no` if it doesn't; its value is its position. Where a column of codes is
-    made or compared, the value is meant: numpy reads a plain integer ten times faster than a member.
+    A member is `yes` if the strategy acts and `no` if it doesn't; its value is its position. Columns of codes are made
+    from, and compared with, values, not members: numpy reads a plain integer ten times faster.
 
         class BrokerOutcome(Outcome):
             BELOW_THRESHOLD = no("usage {left:.2%} is below the overload threshold {right:.2%}", "<")
@@ -40,7 +40,7 @@ class Outcome(IntEnum):
     question: int
     """The position of the first member that answers the same question, about another figure."""
     counted: bool
-    """Whether the sides are counts: they have no last digit that could be another one elsewhere."""
+    """Whether the sides are counts, which are exact: computed elsewhere, they don't differ in the last digit."""
 
     def __new__(cls, sentence: str, relation: str, chosen: bool, same_question: bool) -> Self:
         """The next member; its value is its position."""
@@ -70,7 +70,7 @@ def yes(sentence: str, relation: str = "") -> tuple[str, str, bool, bool]:
 
 
 def no(sentence: str, relation: str = "", *, same_question: bool = False) -> tuple[str, str, bool, bool]:
-    """The same of something left alone; `same_question` as the member before, about another figure."""
+    """The same for something left alone; `same_question`: as in the member before, about another figure."""
     return sentence, relation, False, same_question
 
 
@@ -104,7 +104,7 @@ class Outcomes:
         return int(self.nearest_first(np.arange(len(self)))[0])
 
     def nearest_first(self, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.integer[Any]]:
-        """These rows: what was chosen, then what got furthest through the questions, of these the smallest margin."""
+        """These rows: chosen ones first, then those that got furthest through the questions, by ascending margin."""
         question = np.array([outcome.question for outcome in self.vocabulary], dtype=np.int64)
         # Classes of a vocabulary are asked one after the other.
         starts = np.array([row - outcome for row, outcome in enumerate(self.vocabulary)], dtype=np.int64)
@@ -120,7 +120,7 @@ class Outcomes:
     def margin(self) -> Floats:
         """Per row, how far apart the two sides of its inequality are, relative to the greater: 0 is a tie.
 
-        Infinite where nothing was compared, or something that is no number.
+        Infinite where nothing was compared, or a side isn't a number.
         """
         scale = np.maximum(np.abs(self.left), np.abs(self.right))
         compared = np.array([bool(outcome.relation) for outcome in self.vocabulary], dtype=np.bool_)[self.code]

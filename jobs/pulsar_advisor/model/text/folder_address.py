@@ -1,4 +1,4 @@
-"""The address of a folder, which messages, logs and reports show: none may hold a password."""
+"""The address of a folder. Messages, logs and reports show it, so it must not hold a password."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PASSWORD: Final = re.compile(r"://[^/]*:[^/]*@")
 
 
 def require_no_password(url: str) -> None:
-    """Raise `UsageError`, which doesn't repeat it, for a URL that holds a password."""
+    """Raise `UsageError` for a URL that holds a password, without repeating it."""
     if _PASSWORD.search(url):
         raise UsageError(
             f"the address of a root or folder holds a password: {url.partition(':')[0]}://…; leave it out, and have "

@@ -36,7 +36,7 @@ def plain(text: str, keep: str = "") -> str:
 
 
 def printed(value: Any) -> Any:
-    """What a template outputs of a value: text as `plain` makes it; markup is left alone."""
+    """What a template prints for a value: text as `plain` makes it; markup is left alone."""
     return plain(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 

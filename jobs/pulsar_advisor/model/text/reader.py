@@ -1,4 +1,4 @@
-"""Who reads a message: what to do next is a command for somebody in a shell, and something to press in Airflow."""
+"""Who reads a message: the next step is a command for somebody in a shell, and something to press in Airflow."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Reader:
     """Fold all days of a cluster."""
     see_plans: str
     see_snapshots: str
-    """Find out which there are."""
+    """Find out which snapshots there are."""
     knows_consents_by: Literal["flag", "title"]
 
 
@@ -71,13 +71,13 @@ _reader: ContextVar[Reader] = ContextVar("reader", default=IN_A_SHELL)
 
 
 def reader() -> Reader:
-    """Whoever reads what is said now: somebody in a shell, unless `read_by` says otherwise."""
+    """Who reads messages now: somebody in a shell, unless `read_by` says otherwise."""
     return _reader.get()
 
 
 @contextmanager
 def read_by(somebody: Reader) -> Iterator[None]:
-    """What is said within the block is for this reader."""
+    """Messages made within the block are for this reader."""
     token = _reader.set(somebody)
     try:
         yield

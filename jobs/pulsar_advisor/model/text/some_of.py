@@ -20,5 +20,5 @@ def count(number: int, noun: str) -> str:
 
 
 def points(ratio: float) -> str:
-    """A difference of two usages (ratios), which is no share of either: `3.0 points`."""
+    """A difference of two usages (ratios), in percentage points: `3.0 points`."""
     return f"{100 * ratio:.1f} points"

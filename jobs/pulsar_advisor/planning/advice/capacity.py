@@ -14,11 +14,10 @@ from pulsar_advisor.planning.proposals.executable import why_no_destination
 
 
 def only_more_brokers(usage: Floats, settings: LoadBalancerSettings) -> str | None:
-    """Why no move can relieve brokers of this usage (ratios), a part of a sentence; None where one might.
+    """A clause: why no move can relieve brokers with these usages (ratios); None where one might.
 
-    Bundles need a second broker, and one below `loadBalancerBrokerOverloadedThresholdPercentage`: what a broker above
-    it takes makes it worse. However the load is divided otherwise, brokers of several sizes included, some move may
-    help.
+    A move needs a second broker, and one at or below `loadBalancerBrokerOverloadedThresholdPercentage`: a broker above
+    it would only get worse. In any other case some move may help, also between brokers of different sizes.
     """
     known = usage[np.isfinite(usage)]
     threshold = settings.overloaded_ratio
@@ -32,11 +31,11 @@ def only_more_brokers(usage: Floats, settings: LoadBalancerSettings) -> str | No
 
 
 def uneven_sentence(state: ClusterState, settings: LoadBalancerSettings, excluded: Collection[str] = ()) -> str | None:
-    """What can be done about the busiest available broker where no strategy acts, unless the operator `excluded` it
-    (ids); None where the load lies evenly.
+    """What can be done about the busiest available broker if no strategy acts; None if the load is even.
 
-    It doesn't if the broker is overloaded, or above the mean by more than
-    `loadBalancerBrokerThresholdShedderPercentage`, what Pulsar's own default up to 5.0 holds for uneven.
+    It is uneven if that broker is overloaded, or above the mean by more than
+    `loadBalancerBrokerThresholdShedderPercentage`, as Pulsar's default shedder up to 5.0 has it. Nothing can be done
+    about a broker that the operator `excluded` (ids).
     """
     rows = np.flatnonzero(state.brokers.available)
     usage = usage_ratios(state.brokers, settings)[rows]

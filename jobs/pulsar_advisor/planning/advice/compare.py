@@ -20,7 +20,7 @@ _SAME_RATIO: Final = 0.0005
 
 @dataclass(frozen=True)
 class Cost:
-    """What an option disturbs. Of a simulated one: once for each unload."""
+    """What an option disturbs; in a simulation, once for each unload."""
 
     unloads: int = 0
     splits: int = 0
@@ -37,7 +37,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Merit:
-    """What speaks for something to do: the usage that it reaches (ratios), and what it costs."""
+    """What an option is worth: the usage that it reaches (ratios), and what it costs."""
 
     maximum_ratio: float
     highest_maximum_ratio: float | None
@@ -46,7 +46,7 @@ class Merit:
     cost: Cost
 
     def is_as_good(self, other: Merit, floor_ratio: float) -> bool:
-        """Whether it reaches as much as the other, at the worse end too, but for the noise floor, and costs no more in
+        """Whether it reaches as much as the other to within the noise floor, at the worse end too, and costs no more in
         any respect."""
         noise = max(floor_ratio, _SAME_RATIO)
         worst, allowed = self.highest_maximum_ratio, other.highest_maximum_ratio
@@ -89,7 +89,7 @@ class Score:
     steps_sha256: str | None = None
     """The same for plans whose steps do the same, whatever strategy made them; None without a step."""
     lowest_maximum_after: float | None = None
-    """Of the range in which the busiest broker's usage is expected; None in plans of earlier releases, too."""
+    """Low end of the range in which the busiest broker's usage is expected; None in plans of earlier releases, too."""
     highest_maximum_after: float | None = None
 
     @property
@@ -155,8 +155,8 @@ def score(plan: Plan, state: ClusterState, *, file: str, digest: str) -> Score:
 def clients_of(plan: Plan, state: ClusterState) -> Mapping[str, tuple[int, int]]:
     """Step id -> the producers and consumers of its bundle, of each executable unload.
 
-    A part of a bundle that the plan splits has as large a share of them as of the bundle's loaded topics: no topic's
-    clients are known here.
+    A child of a bundle that the plan splits gets the same share of them as of the bundle's loaded topics: the clients
+    of single topics aren't known here.
     """
     wholes = {
         (step.namespace, child): step.bundle
@@ -201,10 +201,10 @@ def no_score(shedder: str, placement: str, error: str) -> Score:
 def advise(scores: Sequence[Score], configured: tuple[str, str], floor_ratio: float = 0.0) -> Score | None:
     """The combination to advise; None if nothing is worth doing.
 
-    Plans count that lower the busiest broker by at least the noise floor. Of those that come within that floor of the
-    best one, the one with the fewest splits is advised, then the one that disturbs the fewest topics and clients, then
-    the lowest spread, then the cluster's own choice (`configured`: shedder, placement), then by name. If no plan
-    counts, one that splits and makes nothing worse.
+    Only plans that lower the busiest broker by at least the noise floor count. Among those within that floor of the
+    best, the fewest splits decide, then the fewest disturbed topics and clients, the fewest unloads, the lowest spread,
+    the cluster's own choice (`configured`: shedder, placement), and the name. If no plan counts, one that splits and
+    makes nothing worse is advised.
     """
     done = [row for row in scores if row.plan is not None and row.steps > 0]
     ranked = ranked_by_effect([row for row in done if is_worthwhile(row, floor_ratio)], configured, floor_ratio)
@@ -222,9 +222,8 @@ def is_harmless_split(row: Score) -> bool:
 
 
 def ranked_by_effect(rows: Iterable[Score], configured: tuple[str, str], floor_ratio: float) -> list[Score]:
-    """The best first: those that differ from the best one by less than the noise floor, then the next best with those
-    like it. Of them those that differ at the worse end of their ranges by as little from the best there, then the
-    others; within these, the cheapest first."""
+    """The best first, in groups of plans within the noise floor of the group's best; each group in such groups by the
+    worse end of the plans' ranges, and in each of these the cheapest first."""
 
     def cost(row: Score) -> tuple[Any, ...]:
         spread = row.standard_deviation_after if row.standard_deviation_after is not None else float("inf")
@@ -257,9 +256,9 @@ def _at_worst(row: Score) -> float:
 
 
 def dominating(row: Score, ranked: Iterable[Score], floor_ratio: float) -> Score | None:
-    """The first of those ranked before `row` that reaches as much, but for noise, and costs no more; None without one.
+    """The first plan ranked before `row` that reaches as much, to within noise, and costs no more; None without one.
 
-    What does the same steps is no other plan.
+    A plan with the same steps doesn't count as another one.
     """
     if row.merit is None:
         return None

@@ -35,7 +35,7 @@ class Coverage:
     """How much of the load could be judged, and what was set aside, in numbers and in words; shares are 0..1, and 1
     where there is no traffic.
 
-    The defaults are what earlier releases didn't say.
+    Fields with a default may be missing in files of earlier releases.
     """
 
     judged_ratio: float | None = None
@@ -57,14 +57,14 @@ class Coverage:
     sentence: str | None = None
     """What could not be judged, for an operator."""
     decides: bool = False
-    """Whether too little could be judged to say that nothing is to be done, that something fits, or is enough."""
+    """Whether too little could be judged to say that nothing needs doing, or that something fits or is enough."""
     why: str = ""
     """What has to be said before any answer: what can't be judged, and why; empty unless it decides."""
 
     def headline(self, answer: str, *, claims_enough: bool) -> str:
-        """An answer about the cluster, behind what can't be judged if that decides.
+        """An answer about the cluster, after what can't be judged if that decides.
 
-        `claims_enough`: it says that nothing is to be done, which only a judgement of all could show; it isn't said.
+        `claims_enough`: it says that nothing needs doing. Only a judgement of everything shows that, so it is dropped.
         """
         if not self.decides:
             return answer
@@ -90,7 +90,7 @@ def _sentence(shares: tuple[float, float], unmeasured_bundles: int) -> str:
 
 
 def _why(sentence: str, busiest: str, set_aside_by: Sequence[str], *, all_of_it: bool) -> str:
-    """Of a cluster of which too little could be judged; `all_of_it`: but for what can't be weighed."""
+    """Why too little of a cluster could be judged; `all_of_it`: all of the load could be, as far as it was measured."""
     because = f" (see {some_of(set_aside_by)})" if set_aside_by else ""
     if busiest and all_of_it:
         return f"Too little can be judged: {busiest}{because}."
@@ -106,11 +106,11 @@ def coverage(
 ) -> Coverage:
     """How much of the load of a whole state, unfit parts included, could be judged.
 
-    `published` is what the leader sees, which may show how busy a broker is that itself didn't answer; `set_aside_by`
-    names the failed checks that set something aside.
+    `published` is what the leader sees, which may show how busy a broker is that didn't answer; `set_aside_by` names
+    the failed checks that set something aside.
     """
     bundles = state.bundles
-    # Of a bundle with figures but no known owner, it isn't known which broker has its load: strategies leave it out.
+    # Strategies leave out bundles with figures but no known owner: nothing says which broker has their load.
     judged = judged_bundles(state) & ~(bundles.reported & (bundles.owner == NO_ROW))
     measured = possible(bundles.traffic)
     traffic = np.where(measured[:, None], bundles.traffic, 0.0)
@@ -144,9 +144,8 @@ def coverage(
 
 
 def _busiest_unjudged(state: ClusterState, settings: LoadBalancerSettings, published: ClusterState | None) -> str:
-    """Of the registered brokers with bundles that were set aside, or whose usage has no limit to compare it with, the
-    first that is, or may be, the busiest of all.
-    """
+    """The broker that is, or may be, the busiest of all, among those with bundles that were set aside or have no limit
+    to compare their usage with; empty without one."""
     brokers = state.brokers
     owns = np.bincount(state.bundles.owner[state.bundles.owner != NO_ROW], minlength=len(brokers)) > 0
     usage, shown = _known_usage(brokers, settings), _by_broker(published, settings)
@@ -175,7 +174,7 @@ def _by_broker(published: ClusterState | None, settings: LoadBalancerSettings) -
 
 
 def _known_usage(brokers: Brokers, settings: LoadBalancerSettings) -> Floats:
-    """The usage of each broker; NaN without a report, or with figures that can't be."""
+    """The usage of each broker; NaN without a report, or with impossible figures."""
     known = (brokers.report_updated_at_ms > 0) & possible(brokers.usage, lowest=-1.0)
     return np.where(known, usage_ratios(brokers, settings), np.nan)
 

@@ -55,8 +55,8 @@ def findings(
 ) -> tuple[Finding, ...]:
     """What matters besides the advice and the coverage, most important first; at least one if a broker is fit.
 
-    `plans` are those of the cluster's own strategies, for unloads and for splits, or of the goal; they start from what
-    the fit part of `earlier` states shows of the usage, too.
+    `plans` are those of the cluster's own strategies, for unloads and for splits, or of the goal. `earlier` are the fit
+    parts of earlier states: what they show of the usage counts here as it does in plans.
     """
     settings = resolved.values
     of_plans = dict.fromkeys(caveat for plan in plans for caveat in plan.decision.caveats)
@@ -122,7 +122,7 @@ def _busiest_broker(state: ClusterState, settings: LoadBalancerSettings, *, of_a
 
 
 def _above_limits(state: ClusterState) -> Finding | None:
-    """The brokers that use more than there is, by what they report: their limit is wrong."""
+    """The brokers that report more usage than their limit, which must therefore be wrong."""
     brokers = state.brokers
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(brokers.fit[:, None] & (brokers.limit > 0), brokers.usage / brokers.limit, 0.0)
@@ -138,7 +138,7 @@ def _above_limits(state: ClusterState) -> Finding | None:
 
 
 def _forbidden(state: ClusterState, settings: LoadBalancerSettings) -> Finding | None:
-    """The users' bundles that are where isolation policies forbid them."""
+    """The users' bundles on brokers where isolation policies forbid them."""
     if not state.isolation_policies:
         return None
     facts = placement_facts(state, settings)

@@ -76,7 +76,7 @@ def none_judged(scores: Collection[Score], refused: Collection[str]) -> bool:
 
 
 def plan_sentence(plan: Plan, floor_ratio: float = DEFAULT_RATIO) -> str:
-    """What the executable steps of a plan do and bring; a gain below the noise floor is none."""
+    """What the executable steps of a plan do and gain; less than the noise floor doesn't count as a gain."""
     steps = plan.executable_steps
     unloads = [step for step in steps if step.action == "unload"]
     splits = [step for step in steps if step.action == "split"]
@@ -93,10 +93,10 @@ def plan_sentence(plan: Plan, floor_ratio: float = DEFAULT_RATIO) -> str:
 
 
 def _effect(what: str, before: Forecast, after: Forecast, floor_ratio: float, *, several: bool) -> str:
-    """What is done, and how the busiest broker's usage changes by it: with the resources that decide it, and with the
-    worse end of its range, if that differs by more than noise; first of all if it is a loss.
+    """What is done, and how that changes the busiest broker's usage, with the resources that decide it.
 
-    If that end is no gain, one of `several` unloads shows on the cluster which end is true.
+    The worse end of the range is named if it differs by more than noise, and comes first if it is a loss. If it is no
+    gain, one of `several` unloads shows on the cluster which end is true.
     """
     busiest, expected = busiest_of(before), busiest_of(after)
     now, then, worst = before.maximum_ratio, after.maximum_ratio, after.highest_maximum_ratio

@@ -118,8 +118,8 @@ def ranked_options(
 
 
 def _best(tried: Sequence[Balancing], floor_ratio: float) -> Balancing | None:
-    """Of those that lower the busiest broker by the noise floor, and are within that floor of the best, the one that
-    changes the fewest settings, then disturbs the least; None without one."""
+    """The one that changes the fewest settings, then disturbs the least, of those that lower the busiest broker by the
+    noise floor and are within that floor of the best; None without one."""
     worthwhile = [one for one in tried if one.gain_ratio >= max(floor_ratio, _LEAST_GAIN)]
     lowest = min((one.maximum_ratio for one in worthwhile), default=0.0)
 

@@ -1,1 +1,1 @@
-"""Plan kinds: what an operator wants of a cluster that no strategy of Pulsar's does by itself."""
+"""Plan kinds: what an operator may want for a cluster and no Pulsar strategy does by itself."""

@@ -98,7 +98,7 @@ def placed(room: Room, bundle: int, *, among: Rows | None = None, fullest: bool 
 
 
 def any_stays(answers: Sequence[Answer]) -> bool:
-    """Whether any bundle stays that clients use, and that isn't one of Pulsar's own."""
+    """Whether any bundle stays that clients use and that isn't Pulsar's own."""
     return any(answer.outcome not in (BundleOutcome.NO_TOPICS, BundleOutcome.PULSARS_OWN) for answer in answers)
 
 
@@ -182,7 +182,7 @@ def _obstructed(goal: Goal, room: Room, answer: Answer) -> Move:
 
 
 def why_nowhere(room: Room, bundle: int) -> str:
-    """Why each broker but its own is out of the question for a bundle (a row): the first few, and a number."""
+    """Why a bundle (a row) can't go to any other broker: a reason for the first few, and the number of the rest."""
     found, brokers = room.candidates(bundle).outcomes, room.state.brokers.ids
     others = [row for row in range(len(brokers)) if row != room.owner[bundle]]
     passes = found.chosen()

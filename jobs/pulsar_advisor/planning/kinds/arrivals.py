@@ -1,4 +1,4 @@
-"""Bundles that clients may use, unreported so far: they may have come since the last statistics pass."""
+"""Bundles that clients may use though no report shows it: they may have arrived since the last statistics pass."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STATISTICS_S: Final = 75
 def may_have_arrived(state: ClusterState, history: Sequence[ClusterState]) -> Booleans:
     """Per bundle, whether it has topics, its owner reports none of them, and no earlier state shows that it is idle.
 
-    Idle is what the same owner had a whole statistics pass before, with no topic loaded then either.
+    A bundle is idle if the same owner had it a whole statistics pass earlier, with no topic loaded then either.
     """
     may = _quiet(state) & _has_topics(state)
     owners = {state.bundle_name(row): _owner(state, row) for row in np.flatnonzero(may).tolist()}
@@ -36,7 +36,7 @@ def _quiet(state: ClusterState) -> Booleans:
 
 
 def _has_topics(state: ClusterState) -> Booleans:
-    """Whether names of a bundle's topics are known, or not all names of its namespace are."""
+    """Per bundle, whether it may have topics: some are known by name, or the list of its namespace is incomplete."""
     of: Integers = state.topics.bundle[state.topics.bundle != NO_ROW]
     listed = np.array([state.lists_topics(row) for row in range(len(state.namespaces))], dtype=np.bool_)
     has: Booleans = (np.bincount(of, minlength=len(state.bundles)) > 0) | ~listed[state.bundles.namespace]

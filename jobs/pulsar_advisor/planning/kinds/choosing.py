@@ -28,7 +28,7 @@ _FINENESS_PPM: Final = 5_000
 """Differences of a destination's usage that are not worth another search: half a point."""
 
 _EXACT_PAIRS: Final = 200
-"""Most pairs of bundle and destination for which the exact search, several times, is worth a lower destination."""
+"""Most pairs of bundle and destination for which a less busy destination is worth several exact searches."""
 
 _ROUNDING_PPM: Final = 10
 """Kept free below a ceiling: the sums of whole numbers and those of the forecast may differ by this."""
@@ -48,7 +48,7 @@ class Choice:
 
 
 def target_of(goal: Goal, room: Room) -> float:
-    """The usage (ratio) that a goal wants no broker to be above: by default 1.10 times the mean, within the ceiling."""
+    """The usage (ratio) that no broker may exceed under a goal: by default 1.10 times the mean, within the ceiling."""
     wanted = TARGET_OF_MEAN * room.mean_ratio() if goal.target_ratio is None else goal.target_ratio
     return min(wanted, float(room.ceiling.max()))
 
@@ -65,9 +65,9 @@ def fewest_within(room: Room, bundles: Sequence[int], target_ratio: float) -> Ch
 
 
 def why_stays(room: Room, bundles: Sequence[int], broker: int, target_ratio: float) -> str | None:
-    """Why a broker (a row) stays above a usage though all of its bundles that may move (rows) go; None if it doesn't.
+    """Why a broker (a row) stays above a usage even if all of its movable bundles (rows) go; None if it doesn't.
 
-    The usages are likely ones, and the least that they may be.
+    Judged by its likely usage then, and by the least that it may be.
     """
 
     def without(moved: Floats) -> float:
@@ -87,8 +87,8 @@ def why_stays(room: Room, bundles: Sequence[int], broker: int, target_ratio: flo
 def choose(room: Room, bundles: Sequence[int], within_ratio: Floats, cost: Integers) -> Choice:
     """The cheapest moves of these bundles (rows) after which no broker is above its usage in `within_ratio`.
 
-    A broker that is above it and has none of the bundles counts as within; it takes nothing. `cost` is that of each
-    bundle, above 0.
+    A broker above its usage that has none of these bundles counts as within it, and takes nothing. `cost` is that of
+    each bundle, above 0.
     """
     problem = _problem(room, bundles, within_ratio, cost)
     moves = _lowest(problem, fewest_moves(problem))
@@ -105,7 +105,7 @@ def choose(room: Room, bundles: Sequence[int], within_ratio: Floats, cost: Integ
 def _problem(room: Room, bundles: Sequence[int], within_ratio: Floats, cost: Integers) -> Balancing:
     """The choice among these bundles; loads in parts per million, as whole numbers.
 
-    Brokers that give are looked at by their likely usage, those that take by the most that they may use.
+    Brokers that give are judged by their likely usage, those that take by the most that they may use.
     """
     per_unit = ppm_per_unit(room.state.brokers.limit, room.settings)
     source = room.owner[list(bundles)].astype(np.int32)
@@ -136,7 +136,7 @@ def _problem(room: Room, bundles: Sequence[int], within_ratio: Floats, cost: Int
 
 
 def _lowest(problem: Balancing, moves: Moves) -> Moves:
-    """Of moves that cost no more, those after which the busiest destination is used least, as far as a search finds."""
+    """Moves that cost no more and leave the busiest destination least used, as far as a search finds."""
     if not moves.reached or not moves.cost:
         return moves
     before = problem.load.max(axis=1)

@@ -50,7 +50,7 @@ def _why_nothing(answers: Sequence[Answer], arrived: Sequence[int]) -> str:
 
 
 def _unreported(room: Room, arrived: Sequence[int]) -> Iterator[str]:
-    """A sentence about bundles (rows) that clients may use, unreported so far."""
+    """A sentence about bundles (rows) that clients may use though no report shows it."""
     if arrived:
         bundles = some_of([room.state.bundle_name(row) for row in arrived])
         yield (

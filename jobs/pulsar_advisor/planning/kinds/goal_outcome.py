@@ -24,7 +24,7 @@ _ROUNDING: Final = 1e-5
 
 
 def goal_outcome(plan: Plan) -> GoalOutcome | None:
-    """How far the executable steps of a plan get with its goal, of a roll with its first turn; None without a goal.
+    """How far the executable steps of a plan get towards its goal; of a roll, its first turn's. None without a goal.
 
     The goal is missed if it isn't reached and nothing is done for it.
     """
@@ -36,13 +36,13 @@ def goal_outcome(plan: Plan) -> GoalOutcome | None:
 
 
 def foretold_outcome(plan: Plan) -> GoalOutcome | None:
-    """The same, of a roll with every turn: one that leaves bundles behind on these figures ends the roll before it."""
+    """The same, with every turn of a roll: one that would leave bundles behind on these figures ends the roll first."""
     outcome, left = goal_outcome(plan), plan.decision.figures.get("left_behind_in_all")
     return "in part" if left and outcome in ("reached", "perhaps") else outcome
 
 
 def _may_miss(plan: Plan) -> bool:
-    """Whether a usage that is reached at the likely base load isn't at every possible one."""
+    """Whether a usage that is reached at the likely base load is missed at another possible one."""
     figures = plan.decision.figures
     most, target = figures.get("usage_ratio_after_at_most"), figures.get("target_ratio")
     return isinstance(most, int | float) and isinstance(target, int | float) and most > target + _ROUNDING

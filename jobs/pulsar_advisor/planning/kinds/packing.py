@@ -1,4 +1,4 @@
-"""Packs bundles that have to leave into the room of other brokers; what finds none, and what would help."""
+"""Packs bundles that have to leave into the room of other brokers; says what finds none, and what would help."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _what_helps(room: Room, answers: Sequence[Answer], left: Sequence[int]) -> s
 
 
 def _brokers_needed(room: Room, bundles: Sequence[int]) -> int | None:
-    """How many empty brokers, like the one that has the first of these bundles, take them; None if one needs more."""
+    """How many empty brokers, like that of the first bundle, take these bundles; None if one bundle fits into none."""
     limit, ceiling = room.state.brokers.limit[[room.owner[bundles[0]]]], float(room.ceiling.max())
     empty = np.zeros((1, len(RESOURCES)))
     empty[0, CPU] = float(np.median(room.base.likely))

@@ -30,9 +30,9 @@ class Restart:
     onto: Mapping[str, int]
     """Bundles by destination."""
     will_move_again: int
-    """Those that find room only on brokers whose turn is yet to come."""
+    """Bundles that find room only on brokers whose turn is yet to come."""
     stay: int
-    """Those that find no room at all, or may go nowhere: Pulsar assigns them when the broker stops."""
+    """Bundles that find no room at all, or may go nowhere: Pulsar assigns them when the broker stops."""
     without_room: int
     """Of these, the ones that other brokers may take but have no room for."""
     highest_usage_ratio: float

@@ -1,8 +1,8 @@
-"""roll: a rolling restart, begun: drains the first of the brokers that are to be restarted, in the order of the goal.
+"""roll: the beginning of a rolling restart: drains the first of the brokers to be restarted, in the goal's order.
 
-The plan's steps are the first broker's turn. What the other turns look like, on the same figures, it says in figures
-and sentences: before each of them the plan is made anew on fresh ones, for the brokers that are left. A broker that
-isn't in the order is spare, or was restarted already: it takes bundles first, as they needn't leave it.
+The plan's steps are the first broker's turn. Its figures and sentences show the other turns on the same snapshot;
+before each of them the plan is made anew on a fresh one, for the brokers that are left. A broker that isn't in the
+order is spare, or was restarted already: it takes bundles first, because they needn't leave it again.
 """
 
 from __future__ import annotations

@@ -60,9 +60,9 @@ ROOM_KEYS: Final = (
 
 @dataclass(frozen=True)
 class Place:
-    """The broker for one bundle (a row), NO_ROW if there is none, and its usage (ratio) with the bundle at most.
+    """The broker for one bundle (a row), NO_ROW if there is none, and the most (ratio) that it may use with the bundle.
 
-    Without a broker the usage is that of the allowed one that would reach least, NaN if none is allowed.
+    Without a broker, that of the allowed broker that would use least; NaN if none is allowed.
     """
 
     broker: int
@@ -72,13 +72,13 @@ class Place:
 NOWHERE: Final = Place(NO_ROW, float("nan"))
 
 
-class _Kind(NamedTuple):
+class _FilterKey(NamedTuple):
     """What the candidates for a bundle depend on."""
 
     namespace: int
     """A row."""
     persistent: bool
-    """Whether it is known to hold such topics; likewise the next one."""
+    """Whether the bundle is known to hold persistent topics; likewise the next one."""
     non_persistent: bool
 
 
@@ -93,7 +93,7 @@ class Room:
         ceiling_ratio: float,
         most_usage: Floats | None = None,
     ) -> None:
-        """`most_usage`, (n, 5), is what brokers may use as found; None: what the state says they use."""
+        """`most_usage`, (n, 5), is the most that brokers may use as found; None: what the state says they use."""
         brokers, bundles = state.brokers, state.bundles
         self.state, self.settings, self.base = state, settings, base
         self.ceiling = np.full(len(brokers), ceiling_ratio)
@@ -110,17 +110,17 @@ class Room:
         self.moved = _moved(state, base.likely)
         self._moved_at_least, self.arriving = _moved(state, base.greatest), _moved(state, base.least)
         each = np.arange(len(brokers))
-        # (n, n): by what factor the CPU of what arrives may be more at a broker (the column) than at its source.
+        # (n, n): the factor by which an arriving bundle may cost a broker (the column) more CPU than its source.
         self.dearer = np.maximum(loads_of(state, base.least).relative_cost(each[:, None], each), 1.0)
         self._facts = placement_facts(state, settings)
-        self._by_namespace: dict[_Kind, Candidates] = {}
+        self._by_namespace: dict[_FilterKey, Candidates] = {}
         self._by_policy: dict[tuple[int, bool], Booleans] = {}
         self._forget_groups()
 
     def _forget_groups(self) -> None:
-        """Start anew with what holds only until a bundle of an anti-affinity group moves."""
+        """Forget what holds only until a bundle of an anti-affinity group moves."""
         self._facts_now: PlacementFacts | None = None
-        self._by_grouped_namespace: dict[_Kind, Candidates] = {}
+        self._by_grouped_namespace: dict[_FilterKey, Candidates] = {}
         self._peers_by_namespace: dict[int, Integers] = {}
 
     @classmethod
@@ -227,7 +227,7 @@ class Room:
         return float(self.usage_at_first[self.fit].mean()) if self.fit.any() else 0.0
 
     def staying(self, brokers: Rows, base_cpu: Floats) -> tuple[Floats, Floats]:
-        """(k, 5) each: the usage of brokers (rows), unknown parts as zero, and what of it no bundle takes along.
+        """(k, 5) each: the usage of brokers (rows), unknown parts as zero, and the part that no bundle takes along.
 
         `base_cpu` is the base of all brokers.
         """
@@ -239,15 +239,15 @@ class Room:
 
     def candidates(self, bundle: int) -> Candidates:
         """The brokers that Pulsar's filters leave for a bundle (a row), and the answer about each broker."""
-        kind = self._kind(bundle)
-        in_group = self._group(kind.namespace) != NO_GROUP  # the only filter whose answer depends on the moves so far
+        key = self._filter_key(bundle)
+        in_group = self._group(key.namespace) != NO_GROUP  # the only filter whose answer depends on the moves so far
         found = self._by_grouped_namespace if in_group else self._by_namespace
-        if kind not in found:
+        if key not in found:
             facts = self._facts_after_moves() if in_group else self._facts
-            found[kind] = destinations(
-                facts, kind.namespace, self.leaving, persistent=kind.persistent, non_persistent=kind.non_persistent
+            found[key] = destinations(
+                facts, key.namespace, self.leaving, persistent=key.persistent, non_persistent=key.non_persistent
             )
-        return found[kind]
+        return found[key]
 
     def _facts_after_moves(self) -> PlacementFacts:
         if self._facts_now is None:
@@ -268,7 +268,7 @@ class Room:
 
     def policies_allow(self, bundle: int) -> bool:
         """Whether the isolation policies allow a bundle (a row) where it is."""
-        namespace, _, non_persistent = self._kind(bundle)
+        namespace, _, non_persistent = self._filter_key(bundle)
         if (namespace, non_persistent) not in self._by_policy:
             allowed = policy_candidates(self._facts, namespace, non_persistent=non_persistent)
             self._by_policy[namespace, non_persistent] = allowed
@@ -299,11 +299,11 @@ class Room:
         return Place(int(rows[best]), float(usage[best]))
 
     def wave_numbers(self, moves: Sequence[tuple[int, int]]) -> list[int]:
-        """For each move of a bundle (rows) from where it was found to a broker, its wave; each wave brings a broker one
-        bundle at most.
+        """The wave of each move of a bundle (rows) from where it was found to a broker; in a wave, a broker gets at
+        most one bundle.
 
-        No move comes before one that it counts on: an earlier one that takes a bundle from its broker, or is of its
-        anti-affinity group.
+        No move comes before one that it depends on: an earlier move that takes a bundle off its destination, or one of
+        its anti-affinity group.
         """
         full = dict[int, int]()
         relieved = dict[int, int]()
@@ -341,10 +341,10 @@ class Room:
         brings[brokers == source] = self._moved_at_least[bundle]
         return brings
 
-    def _kind(self, bundle: int) -> _Kind:
+    def _filter_key(self, bundle: int) -> _FilterKey:
         state = self.state
         namespace = int(state.bundles.namespace[bundle])
-        return _Kind(namespace, bool(state.holds_persistent[bundle]), bool(state.holds_non_persistent[bundle]))
+        return _FilterKey(namespace, bool(state.holds_persistent[bundle]), bool(state.holds_non_persistent[bundle]))
 
     def _group(self, namespace: int) -> int:
         return int(self._facts.anti_affinity.group_of_namespace[namespace])

@@ -111,7 +111,7 @@ def _left_out(
 ) -> Iterator[str]:
     """A clause each about the unloads and splits that an operator's limits leave out, by option.
 
-    Nothing is said of the number of splits that is the default: the next plan has those that follow.
+    The default number of splits isn't mentioned: the next plan has the splits that follow.
     """
     if not request.limits.are_given:
         return
@@ -149,7 +149,7 @@ def _samples(state: ClusterState) -> dict[str, int]:
 def _changes(state: ClusterState, settings: ResolvedSettings, history: Sequence[ClusterState]) -> Floats:
     """Per broker, by how much (relative) its throughput may differ from what it last published.
 
-    The change since the last snapshot, but at most what it needn't publish; that much without such a snapshot.
+    The change since the last snapshot, capped at the change that it needn't publish; without a snapshot, the cap.
     """
     most = settings.values.load_balancer_report_update_threshold_percentage / 100
     changes = np.full(len(state.brokers), most)

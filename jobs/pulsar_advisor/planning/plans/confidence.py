@@ -1,9 +1,9 @@
 """How sure a step is: the checks it rests on, and the rule that turns them into a grade.
 
 **low**: the decision depends on the last digits, or a failed warning casts doubt on what the step reads: on the rows
-that the step touches, or on some that can't be named. **medium**: a failed check of severity info does, or a substitute
-replaces a measurement, or the leader's averages have samples that no snapshot shows.
-**high**: neither. A check that sets its failing rows aside leaves no step to grade.
+that the step touches, or on some that can't be named. **medium**: a failed check of severity info casts such doubt, or
+a substitute replaces a measurement, or the leader's averages have samples that no snapshot shows. **high**: all other
+steps. A check that sets its failing rows aside leaves no step to grade.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Grading:
     def __init__(
         self, state: ClusterState, checks: Iterable[StepCheck], reads: frozenset[Input], derived: str = ""
     ) -> None:
-        """`derived` names the strategy whose figures another load manager doesn't report; empty if it does."""
+        """`derived` names a strategy whose figures the cluster's load manager doesn't report; empty if it does."""
         self._state = state
         about = sorted((check for check in checks if check.about is None or check.about & reads), key=lambda c: c.name)
         self.rests_on = tuple(check.name for check in about)

@@ -72,7 +72,7 @@ def needed_consents(plan: Plan) -> tuple[NeededConsent, ...]:
 def overloaded_ratio(plan: Plan) -> float:
     """Usage (0..1) above which a broker is overloaded: as the plan's settings say, else the release's default.
 
-    What a proposer only assumed of the settings makes no consent unnecessary.
+    A setting that a proposer only assumed doesn't make any consent unnecessary.
     """
     planned = {key: setting.value for key, setting in plan.settings.items() if key not in plan.what_if}
     return float(setting_value(OVERLOADED_KEY, plan.pulsar_version, planned)) / 100

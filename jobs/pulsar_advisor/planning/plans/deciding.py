@@ -20,7 +20,7 @@ _ROLES: Final[tuple[Role, ...]] = ("shedder", "placement")
 def deciding(shedder: str, placement: str) -> tuple[Strategy, ...]:
     """The registry entries of these names; a plan kind has no placement strategy, nor have splits whose children stay.
 
-    Raises `UsageError` for others.
+    Raises `UsageError` for unknown names.
     """
     # SimpleLoadManagerImpl both sheds and splits: of entries with one name, the last counts.
     first = find((*SPLIT_DECIDERS, *KINDS, *SHEDDERS), shedder, "shedder")

@@ -27,7 +27,7 @@ def above_capacity(broker: str, likely: float, highest: float) -> tuple[Doubt, .
 
 
 def may_not_fall(broker: str, above_likely_ratio: float, noise_ratio: float) -> tuple[Doubt, ...]:
-    """A doubt if the source may be used more afterwards than is likely, by more than two snapshots differ."""
+    """A doubt if the source may end above its likely usage by more than two snapshots differ."""
     if not above_likely_ratio > noise_ratio + _ROUNDING:
         return ()
     sentence = (
@@ -45,10 +45,10 @@ def places_it_later(broker: str, why_no_destination: str | None) -> tuple[Doubt,
 
 
 def _unpublished(state: ClusterState, move: Move, change: float) -> Iterator[str]:
-    """Said if the decision depends on less than what may have changed since the leader was last informed.
+    """A doubt if the deciding margin is smaller than what may have changed since the leader was last informed.
 
-    Extensible brokers publish changes of more than `loadBalancerReportUpdateThresholdPercentage`; smaller ones the
-    leader doesn't see. Without what they published, the figures are those of now.
+    Extensible brokers publish changes of more than `loadBalancerReportUpdateThresholdPercentage`; the leader doesn't
+    see smaller ones. If what they published was not read, the decision is based on their present figures.
     """
     if move.awaits:
         yield (
@@ -64,7 +64,7 @@ def _unpublished(state: ClusterState, move: Move, change: float) -> Iterator[str
 
 
 def _may_stay(state: ClusterState, move: Move) -> Iterator[str]:
-    """Said if a Modular leader may draw the bundle's own broker: then it doesn't unload it."""
+    """A doubt if a Modular leader may draw the bundle's own broker: then it doesn't unload the bundle."""
     if state.load_manager == "modular" and move.source in move.possible:
         yield (
             f"Pulsar may draw its destination among {len(move.possible)} brokers, and leaves it where it is if it "
@@ -73,7 +73,7 @@ def _may_stay(state: ClusterState, move: Move) -> Iterator[str]:
 
 
 def _may_go_elsewhere(state: ClusterState, move: Move) -> Iterator[str]:
-    """Said if an Extensible leader may choose another destination on what brokers publish by its next cycle."""
+    """A doubt if what brokers publish by its next cycle may make an Extensible leader choose another destination."""
     others = [state.brokers.ids[row] for row in move.possible if row != move.destination]
     if state.published_load is not None and others:
         yield f"Pulsar may choose {' or '.join(others)} instead, on what brokers publish before the next cycle."

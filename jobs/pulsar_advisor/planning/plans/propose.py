@@ -84,7 +84,7 @@ class _Published:
     """What the shedder would do if brokers published otherwise than predicted before the next cycle."""
 
     brokers: tuple[str, ...] = ()
-    """Ids of those that probably will."""
+    """Ids of those that will probably publish."""
     if_silent: Mapping[int, int] = field(default_factory=dict)
     """Bundle row -> destination row of what it would unload on what they published last; empty if none will publish."""
     if_approached: Mapping[int, int] = field(default_factory=dict)
@@ -159,12 +159,12 @@ def _combine(
         acts_in_cycle=steady.acts_in_cycle,
         figures=chosen.figures,
         why_nothing=None if moves else _why_nothing(request.shedder, state, chosen, wrapper),
-        caveats=_hanging(request.shedder, state, chosen, published),
+        caveats=_caveats(request.shedder, state, chosen, published),
     )
 
 
-def _hanging(shedder: str, state: ClusterState, chosen: SheddingDecision, published: _Published) -> tuple[str, ...]:
-    """A sentence if more bundles would go on what the brokers published last."""
+def _caveats(shedder: str, state: ClusterState, chosen: SheddingDecision, published: _Published) -> tuple[str, ...]:
+    """A sentence if the shedder would unload more bundles on what the brokers published last."""
     more = published.if_silent.keys() - chosen.bundle.tolist()
     if not more:
         return ()
@@ -183,8 +183,8 @@ def _without_unloads(shedder: str, placement: str, why: str) -> Proposal:
 def propose_splits(request: Request, state: ClusterState, settings: LoadBalancerSettings) -> Proposal | None:
     """What the cluster's own decider would split; None if that isn't requested, or can't be judged.
 
-    Pulsar decides about splits without regard to shedding, and they can't be undone: so they are a proposal of their
-    own, in the decider's name. The placement strategy is the cluster's, for the children, if these are to be unloaded.
+    Pulsar decides about splits without regard to shedding, and they can't be undone. So they are a separate proposal in
+    the decider's name. Children that are to be unloaded go where the cluster's own placement strategy puts them.
     """
     if request.goal is not None or not request.splits or split_refusals(state, settings):
         return None

@@ -162,7 +162,7 @@ class Steps:
         )
 
     def _fates(self, state: ClusterState, moves: Sequence[Move]) -> list[_Fate]:
-        """What becomes of moves that follow one another; of all at once, since a large plan has thousands."""
+        """What becomes of moves that follow one another, computed all at once: a large plan has thousands."""
         obstacles = [move.obstacle or why_move_not(state, move) for move in moves]
         arrive = [
             obstacle is None and move.destination != NO_ROW for move, obstacle in zip(moves, obstacles, strict=True)

@@ -1,6 +1,6 @@
-"""Which wishes may become calls: the rules of `apply` that are known when the plan is made.
+"""Which proposed unloads and splits may become calls: the rules of `apply` that are known when the plan is made.
 
-Wishes that they exclude stay in the plan, marked, because Pulsar itself would carry them out.
+What they exclude stays in the plan, marked, because Pulsar itself would carry it out.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SPECIFIED_POSITIONS: Final = "specified_positions_divide"
 
 
 def why_no_destination(state: ClusterState, settings: LoadBalancerSettings) -> str | None:
-    """Why the cluster doesn't put an unloaded bundle where it is told to, a sentence; None if it does."""
+    """A sentence: why the cluster doesn't keep the destination of an unloaded bundle; None if it does."""
     if state.load_manager != "simple" and settings.behaviour >= _DESTINATIONS_SINCE:
         return None
     who = "the Simple load manager" if state.load_manager == "simple" else f"Pulsar {state.pulsar_version}"
@@ -74,7 +74,7 @@ def _why_topics_not(state: ClusterState, bundle: int, broker: int) -> str | None
 
 
 def why_never_split(state: ClusterState, settings: LoadBalancerSettings, bundle: int) -> str | None:
-    """Why a bundle can be split nowhere, whatever is asked; None if it may.
+    """Why a bundle can't be split at any position; None if it can.
 
     `apply` names the positions, so brokers have to accept that algorithm.
     Source: `NamespacesBase.internalSplitNamespaceBundleAsync`.

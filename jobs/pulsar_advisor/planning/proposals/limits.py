@@ -44,7 +44,7 @@ class Limits:
     first_brokers: tuple[str, ...] = ()
     """Their unloads count first against the limits. Ids, once the request is resolved."""
     first_namespaces: tuple[str, ...] = ()
-    """So do those of their bundles."""
+    """Unloads of their bundles count first, too."""
 
     def __post_init__(self) -> None:
         """Refuse numbers out of bounds."""
@@ -56,7 +56,7 @@ class Limits:
 
     @property
     def are_given(self) -> bool:
-        """Whether they may leave out other steps than the limits of a request that names none."""
+        """Whether they may leave out steps that the default limits wouldn't."""
         return replace(self, first_brokers=(), first_namespaces=()) != Limits()
 
     def as_mapping(self) -> dict[str, int | float | tuple[str, ...] | None]:
@@ -104,7 +104,7 @@ class Budgets:
             self._spent[option, of] += cost
 
     def _costs(self, move: Move, state: ClusterState) -> Iterator[tuple[str, int, int | None, float]]:
-        """Of each limit that is set: its option, itself, the source that it is about (None: all), and the cost."""
+        """For each limit that is set: its option, its value, the source it applies to (None: all), and the cost."""
         # It loads numpy: refusals do without.
         from pulsar_advisor.model.cluster.cluster_state import throughput_bytes_per_s
 
@@ -123,8 +123,8 @@ class Budgets:
 def unloads_within(moves: Sequence[Move], state: ClusterState, budgets: Budgets) -> tuple[list[Move], Counter[str]]:
     """The moves that the limits leave, and how many each of the others (its option) leaves out.
 
-    Moves that can't be carried out anyway count against no limit. To a broker that a limit leaves a bundle on, no later
-    one goes: there may be no room for both.
+    Moves that can't be carried out anyway count against no limit. Once a limit leaves a bundle on a broker, no later
+    move goes to that broker: there may be no room for both bundles.
     """
     from pulsar_advisor.planning.proposals.executable import why_move_not  # loads numpy: refusals do without
 

@@ -26,7 +26,7 @@ class Move:
     awaits: tuple[str, ...] = ()
     """Ids of brokers that must publish their load again before the next cycle, or the bundle stays."""
     possible: tuple[int, ...] = ()
-    """Rows of all brokers where Pulsar may put the bundle: it draws among them, or asks one that isn't known."""
+    """Rows of all brokers where Pulsar may put the bundle: it draws among them, or decides by figures unknown here."""
     obstacle: str | None = None
     """Why it can't be carried out, if whoever proposes it knows; it stays in the plan, marked."""
 
@@ -63,4 +63,4 @@ class Proposal:
     figures: Mapping[str, Figure] = field(default_factory=dict)
     """Intermediate results of the shedder, by name."""
     caveats: tuple[str, ...] = ()
-    """What of a goal isn't reached, or no longer safe afterwards, a sentence each."""
+    """A sentence each: what of a goal isn't reached, or what is no longer safe afterwards."""

@@ -4,10 +4,10 @@ Source: `ModularLoadManagerImpl.selectBroker`, `ExtensibleLoadManagerImpl.select
 `SimpleLoadManagerImpl.getFinalCandidates` (2.11.0 to 5.0.1). Where Pulsar draws at random, the draw here depends only
 on the seed, the strategy and the bundle's name.
 
-Brokers take bundles of namespaces excluded from shedding in turn, except under Simple, which doesn't read that setting.
+Bundles of namespaces excluded from shedding go to the brokers in turn, except under Simple, which ignores that setting.
 
-A draw of the bundle's own broker makes the Modular manager leave the bundle where it is. Of k brokers it draws the
-source once in k times, so that the bundle goes is at least as likely: a prediction names it.
+If the Modular manager draws a bundle's own broker, it leaves the bundle where it is. Among k brokers that happens once
+in k times, so the bundle is at least as likely to go: a prediction lets it go.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class BrokerSelection:
     seed: int | str
     """What a draw depends on besides the strategy and the bundle."""
     likeliest: bool = False
-    """Whether a draw leaves out the bundle's source, where it is one of several: see above."""
+    """Whether a draw leaves out the bundle's source if it is one of several (see the module's docstring)."""
     turns: round_robin_broker_selector.Memory = field(default_factory=round_robin_broker_selector.Memory)
     """Of the brokers that take the bundles of excluded namespaces; replaced with every choice."""
     possible: dict[int, tuple[int, ...]] = field(default_factory=dict)

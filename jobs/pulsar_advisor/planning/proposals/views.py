@@ -24,7 +24,7 @@ Observe = Callable[[ClusterState, LoadBalancerSettings, int], Any]
 
 
 def observed(observe: Observe, facts: PlacementFacts) -> Any:
-    """What is observed of the cluster of these facts.
+    """What a strategy observes of the cluster that these facts describe.
 
     An Extensible or Simple view applies the filters, which strategies can't import.
     Source: `TransferShedder.isTransferable`, `SimpleLoadManagerImpl.doLoadShedding` (4.0.8).

@@ -23,7 +23,7 @@ from pulsar_advisor.planning.kinds.room import Room
 CANDIDATES: Final = 20
 """Brokers tried for the next place in the order, unless an earlier one fits whole into restarted brokers."""
 BUNDLES_TRIED: Final = 1000
-"""Bundles placed for the next place in the order, but for one broker: more would take minutes, and gain a few moves."""
+"""Bundles placed, besides one broker's, to find the next in the order: more would take minutes and gain few moves."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class RestartOrder:
     restarts: tuple[Restart, ...]
     moves: int
     moves_bound: int
-    """No order in which every bundle leaves its broker needs fewer, as those of the first one leave it twice."""
+    """No order in which every bundle leaves its broker needs fewer: the first broker's bundles move twice."""
 
 
 def restart_order(room: Room, spare: Sequence[int] = (), last: int | None = None) -> RestartOrder:

@@ -30,13 +30,13 @@ class RollOrder:
     balance_first: str | None
     """Why not to begin yet, and what to do before; None if the brokers have room for one another."""
     why_none: str | None = None
-    """Why no broker can be drained, in any order: then the turns are none that a plan could make."""
+    """Why no broker can be drained, in any order: then no plan can make these turns."""
 
 
 def roll_order(room: Room, leader: str | None, names: Sequence[str] = (), spare: Sequence[str] = ()) -> RollOrder:
     """The order of all fit brokers but the `spare` ones, or of those that are named, in that order; `leader` is an id.
 
-    Raises `UsageError` for a broker that can't be restarted so, and if no broker has a bundle to move.
+    Raises `UsageError` for a broker that can't be restarted this way, and if no broker has a bundle to move.
     """
     ids = room.state.brokers.ids
     fit = {ids[row] for row in np.flatnonzero(room.fit).tolist()}

@@ -89,7 +89,7 @@ class Scale:
     """The most of the CPU usage that may not follow the messages."""
     largest_bundle: str
     largest_bundle_ratio: float
-    """The share that it needs at most of the machine that feels it most, without anything else."""
+    """The most that it needs, alone, of a machine of the type on which it weighs most."""
     losses_that_do_not_fit: tuple[str, ...]
     """Brokers whose bundles find no room on the others under the ceiling, should they fail."""
 
@@ -145,7 +145,7 @@ class _Load:
 
     @property
     def ends(self) -> tuple[_End, _End, _End]:
-        """All three."""
+        """With the least, the likely and the greatest base."""
         return self.least, self.likely, self.greatest
 
 
@@ -265,7 +265,7 @@ def _confidence(room: Room, rows: Rows, now: Size, base_ratio: float) -> Confide
 
 
 def _largest_bundle(room: Room, limits: Floats) -> tuple[str, float]:
-    """The bundle that takes the largest share of the machine that feels it most, and that share."""
+    """The bundle that takes the largest share of the machine type on which it weighs most, and that share."""
     if not len(room.arriving):
         return "", 0.0
     shares = [

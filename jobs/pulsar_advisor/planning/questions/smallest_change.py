@@ -57,7 +57,7 @@ _SENSIBLE: Final[Mapping[str, tuple[float, float]]] = {
     "loadBalancerMaxNumberOfBrokerSheddingPerCycle": _AT_LEAST_ONE,
     "loadBalancerMaxNumberOfBundlesInBundleLoadReport": _AT_LEAST_ONE,
     "loadBalancerBrokerMaxTopics": _AT_LEAST_ONE,
-    # With more, it would act all the same, but later than is looked here.
+    # With more it would still act, but after more cycles than are looked at here.
     "loadBalancerAvgShedderHitCountHighThreshold": (1, MOST_CYCLES),
     "loadBalancerAvgShedderHitCountLowThreshold": (1, MOST_CYCLES),
     "loadBalancerSheddingConditionHitCountThreshold": (0, MOST_CYCLES - 1),
@@ -65,7 +65,7 @@ _SENSIBLE: Final[Mapping[str, tuple[float, float]]] = {
 
 
 def sensible_range(key: str, settings: LoadBalancerSettings) -> tuple[float, float]:
-    """The lowest and the highest number worth setting for a key, beside the other settings as they are.
+    """The lowest and the highest number worth setting for a key, given the other settings as they are.
 
     Not all that Pulsar accepts: `lint` would call the rest a mistake. The cluster's own value may lie outside.
     """

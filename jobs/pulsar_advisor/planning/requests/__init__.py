@@ -1,1 +1,1 @@
-"""What is asked for: strategies, a goal, limits, and settings to suppose."""
+"""What is asked for: strategies, a goal, limits, and settings to assume."""

@@ -120,7 +120,7 @@ def _slowdown(own: LoadBalancerSettings, settings: LoadBalancerSettings) -> floa
 def _cards(limit: float, own: LoadBalancerSettings) -> int:
     """How many network cards a broker has: its limit is the sum of their speeds, known only if configured.
 
-    One, if the limit is no number: a what-if is asked before what validation found unfit is left out.
+    One, if the limit isn't a number: a what-if is applied before what validation found unfit is left out.
     """
     speed_gbps = own.load_balancer_override_broker_nic_speed_gbps
     return max(round(limit / (speed_gbps * 1_000_000)), 1) if speed_gbps and math.isfinite(limit) else 1

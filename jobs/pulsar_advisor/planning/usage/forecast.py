@@ -57,7 +57,7 @@ class BrokerLoads:
     def relative_cost(self, source: Rows, to: Rows) -> Floats:
         """What a message costs at destinations, as a multiple of what it costs at its source (rows): CPU beyond base.
 
-        1 between machines with one CPU limit, which are taken for alike, and where figures don't show it.
+        1 between machines with the same CPU limit, which are assumed to be alike, and where figures don't show it.
         """
         rates, limit = rate_per_s(self.traffic), self.limit[:, CPU]
         cost = np.maximum(self.usage[:, CPU] - self.base_cpu, 0.0) / rates
@@ -77,22 +77,22 @@ def loads_of(state: ClusterState, base_cpu: Floats) -> BrokerLoads:
 class Outlook:
     """The loads at one point of a plan: the likely ones, and each broker's lowest and highest usage.
 
-    A broker's usage is highest if its own base is the greatest, so that what leaves takes least along, and those of the
-    brokers whose bundles arrive are the least. What arrives then costs what it does at its source or, if that is more,
-    what messages cost here.
+    A broker's usage is highest if its own base is the greatest, so that what leaves takes least along, and if the bases
+    of the brokers whose bundles arrive are the least. What arrives then costs what it does at its source or, if that is
+    more, what messages cost here.
     """
 
     lowest: BrokerLoads
-    """With the base of which most leaves."""
+    """With the base at which most leaves."""
     likely: BrokerLoads
     highest: BrokerLoads
-    """With the base of which least leaves."""
+    """With the base at which least leaves."""
 
     @classmethod
     def of(cls, state: ClusterState, base: BaseLoad, settled: ClusterState | None = None) -> Outlook:
         """The loads of a snapshot as taken; the likely ones are those of `settled`, if that is given.
 
-        Then the range holds both what brokers report and what their message rates let expect.
+        Then the range covers both what brokers report and what their message rates suggest.
         """
         likely = loads_of(settled or state, base.likely)
         return cls(loads_of(state, base.least), likely, loads_of(state, base.greatest))
@@ -169,7 +169,7 @@ def forecast(
 ) -> Forecast:
     """All brokers at one point of a plan, with the spread over the available ones.
 
-    The range of each holds at least what two snapshots differ by although nothing is moved, `noise_ratio`.
+    Each range covers at least `noise_ratio`, by which two snapshots differ although nothing was moved.
     """
     loads, available = outlook.likely, state.brokers.available
     ratios = usage_ratios(loads, settings)

@@ -1,8 +1,8 @@
-"""Load that no unload and no split can balance: topics that take any broker above its fair share alone.
+"""Load that no unload and no split can balance: topics that alone take any broker above its fair share.
 
 A topic is served by one broker at a time, so the busiest broker can't get below what the hottest topic needs. The
 certificate is proven for the model: the topic has the broker with the highest limits and the lowest base load, and
-nothing else. Where it doesn't hold with the greatest base load, that CPU follows messages is said as its condition.
+nothing else. If it doesn't hold with the greatest base load, it names its condition: that CPU follows messages.
 What helps is more partitions or segments: each is served on its own.
 """
 

@@ -1,4 +1,4 @@
-"""How far off models of a broker's CPU usage are: each fitted to all its reports but one, and asked about that one.
+"""How far off models of a broker's CPU usage are: each is fitted to all of its reports but one, and predicts that one.
 
 `proportional` takes all of it to follow the messages, `base_load` leaves out a base, and `calibrated` gives a message
 and a byte a price each, on top of a base, by non-negative least squares. Plans are predicted by `base_load`.
@@ -41,7 +41,7 @@ def model_errors(moments: Sequence[ClusterState]) -> ModelErrors | None:
 
 
 def _errors(samples: Floats) -> Floats:
-    """(k, 3): the error of each model about each sample (rate, throughput, usage) that the others allow to fit."""
+    """(k, 3): the error of each model for each sample (rate, throughput, usage) that a fit to the others predicts."""
     errors = []
     for one in range(len(samples)):
         others = np.delete(samples, one, axis=0)

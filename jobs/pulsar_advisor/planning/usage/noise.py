@@ -73,9 +73,9 @@ class _Seen:
 
 
 def _differences(earlier: _Seen, later: _Seen) -> Iterator[float]:
-    """By how much (ratio) the usage of each broker differs that reported anew and served the same bundles both times.
+    """Differences in usage (ratio), one for each broker that reported anew and served the same bundles both times.
 
-    None of them if the two are too far apart.
+    Empty if the two snapshots are too far apart.
     """
     if not 0 < later.at_ms - earlier.at_ms <= _NEAR_MS:
         return

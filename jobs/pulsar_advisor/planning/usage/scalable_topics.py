@@ -1,4 +1,4 @@
-"""Scalable topics in advice: another actor, their controllers, splits and merges their segments meanwhile."""
+"""Scalable topics in advice: meanwhile their controllers split and merge segments by themselves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pulsar_advisor.splitting.auto_scale_policy_evaluator import splits_by_itsel
 from pulsar_advisor.splitting.even_cut import load_shares
 
 SCALABLE_SINCE: Final = (5, 0)
-_MOST: Final = 0.5
+_DOMINANT_SHARE: Final = 0.5
 """The share of a bundle's load from which on it is hot because of one topic."""
 
 
@@ -28,7 +28,7 @@ def awaited_split(state: ClusterState, settings: LoadBalancerSettings, bundle: i
     shares = np.array([share_of.get(row, 0.0) for row in segments.row[due].tolist()])
     by_topic = np.bincount(segments.scalable_topic[due], weights=shares, minlength=len(segments.names))
     topic = int(by_topic.argmax())
-    if by_topic[topic] <= _MOST:
+    if by_topic[topic] <= _DOMINANT_SHARE:
         return None
     return (
         f"{by_topic[topic]:.0%} of its load is from {segments.names[topic]}, whose controller is about to split it by "
@@ -37,7 +37,7 @@ def awaited_split(state: ClusterState, settings: LoadBalancerSettings, bundle: i
 
 
 def cure(state: ClusterState, settings: LoadBalancerSettings, topic: int, parts: int | None) -> str:
-    """What helps against a topic (row) that is too much for one broker; `parts`: in how many it wouldn't be."""
+    """What helps against a topic (row) that is too much for one broker; `parts`: in how many parts it wouldn't be."""
     segments = state.topics.segments
     found = np.flatnonzero(segments.row == topic)
     if not len(found):
