@@ -2,7 +2,7 @@
 
 Ten cycles of every shedder with every placement strategy; then a grid of a thousand what-ifs of ThresholdShedder, on a
 local Spark and on a standalone cluster with one worker, of two cores each. Processor seconds cover Python, Java and
-every child process of the command; those of the standalone worker are counted apart.
+every child process of the command; those of the standalone worker are counted separately.
 """
 
 from __future__ import annotations

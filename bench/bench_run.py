@@ -5,7 +5,7 @@ and placement strategies from a cold process, and a second `recommend` and `repo
 recorded snapshot, small 30 brokers × 1,000 bundles × 20,000 topics (both by default), medium 100 × 65,000 × 650,000,
 large 1,000 × 100,000 × 1,000,000, growth 10² to 10⁵ bundles with ten topics each (10⁶ with a million topics) and the
 slope between them: the exponent of the bundles with which processor seconds grow. Synthetic clusters
-(`large_cluster.py`) are captured beforehand; a word that ends in `.tar` is an archive of a snapshot, which isn't.
+(`large_cluster.py`) are captured beforehand; a word that ends in `.tar` is an archive of a snapshot, captured already.
 
 Every snapshot's rows, each with its goal, and breakdown are printed as soon as they are known. A command that takes
 longer than `BENCH_LIMIT_S` (by default 600) is ended, and its row says so. Processor seconds cover Python, Java and

@@ -76,7 +76,7 @@ def database() -> None:
 
 @pytest.fixture
 def never_run_before(database: None) -> None:
-    """What runs of other tests have kept belongs to other ledgers and clusters."""
+    """Delete what other tests' runs kept: it belongs to other ledgers and clusters."""
     from airflow.models.asset_state_store import AssetStateStoreModel
     from airflow.utils.session import create_session
     from sqlalchemy import delete
@@ -100,7 +100,7 @@ class Stages:
     nothing_to_do: bool = False
     applied_with: ApplyOptions | None = None
     not_computed_here: str | Refused | None = None
-    """What comes of computing a plan again."""
+    """The answer when a plan is computed again."""
 
     def capture(self, options: Any, root: Root, earlier: Any = None) -> str:
         assert options.admin.authorization() == "Bearer eyJ.a.b"

@@ -38,7 +38,7 @@ def environment() -> dict[str, str]:
 
 
 def stop(process: subprocess.Popen[bytes], limit_s: float) -> None:
-    """Ask a child to end, and wait for that for a while."""
+    """Ask a child to end, and wait for it at most this long."""
     process.terminate()
     with suppress(subprocess.TimeoutExpired):
         process.wait(limit_s)

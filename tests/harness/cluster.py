@@ -78,7 +78,7 @@ class Tokens:
 class LiveBroker:
     """One broker process and where it listens. `broker_id` is `host:port` of its web service, as Pulsar has it.
 
-    The TLS addresses are answered in a cluster with TLS only.
+    Only a cluster with TLS answers at the TLS addresses.
     """
 
     name: str
@@ -164,8 +164,8 @@ class LiveCluster:
     def write_requests(self) -> list[str]:
         """Every PUT, POST, DELETE and PATCH that the brokers' web services answered so far, oldest first.
 
-        One line each, `METHOD path?query status broker-id`; a redirect counts once per hop. What was answered before
-        this call is in.
+        One line each, `METHOD path?query status broker-id`; a redirect counts once per hop. Includes all that was
+        answered before this call.
         """
         writes: list[tuple[int, str]] = []
         for broker in self.brokers:

@@ -42,13 +42,13 @@ def create(workload: Workload, admin: AdminApi) -> None:
 
 
 def place(workload: Workload, admin: AdminApi) -> list[str]:
-    """Bring each bundle to its broker; those that would not go within the time limit.
+    """Bring each bundle to its broker; returns those that did not get there within the time limit.
 
-    By unloading with a destination, again and again: the destination is a wish under the Modular load manager, and
-    nothing at all under the Simple one. Where no client is connected yet, the one look-up made here uses the wish;
-    reconnecting clients look up in parallel, and one that lost the wish may win the bundle.
+    Unloads with a destination, again and again: the Modular load manager takes the destination as a wish, and the
+    Simple one ignores it. Where no client is connected yet, the one look-up made here uses the wish; reconnecting
+    clients look up in parallel, and one without the wish may win the bundle.
 
-    A bundle isn't assigned anywhere else before: a Modular leader that gets a bundle soon after it assigned it to
+    No bundle is assigned anywhere else first: a Modular leader that acquires a bundle soon after it assigned it to
     another broker counts it there for as long as it owns it (`BrokerData.preallocatedBundleData`), and places others
     accordingly.
     """

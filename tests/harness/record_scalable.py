@@ -104,8 +104,7 @@ def loaded_segments(cluster: LiveCluster) -> set[str]:
 def watch_controllers(cluster: LiveCluster, root: Root) -> Changed:
     """Let the controllers split the hot segment and merge cold ones, with a snapshot before and one after.
 
-    Afterwards they leave all segments as they are: what a plan is about doesn't go away.
-
+    Afterwards they leave all segments as they are, so what a plan is about stays.
 
     Raises:
         HarnessError: they had changed something before the first snapshot was over.

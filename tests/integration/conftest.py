@@ -23,7 +23,7 @@ NewLedger = Callable[[], str]
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def new_ledger(request: pytest.FixtureRequest, tmp_path: Path) -> NewLedger:
-    """Ledgers on each database that holds them."""
+    """Ledgers on each kind of database."""
     if request.param == "sqlite":
         return lambda: f"sqlite:///{tmp_path}/{uuid4().hex}.sqlite"
     new_database: NewLedger = request.getfixturevalue("new_postgresql_database")

@@ -27,7 +27,7 @@ RECORDED = Path(__file__).parents[1] / "data/recorded/modular-4.0.8.tar"
 def _trust_the_machine(connection: object, _record: object) -> None:
     """No test outlives its machine: what it writes to a ledger needn't reach the disk."""
     if isinstance(connection, sqlite3.Connection):
-        with suppress(sqlite3.Error):  # what is no database is for the test to find out
+        with suppress(sqlite3.Error):  # a test may open a file that isn't a database on purpose
             connection.execute("PRAGMA synchronous = OFF")
 
 

@@ -75,7 +75,7 @@ def _assigned(
     """Where the bundles of a broker that stops are assigned, one after another, and what the placement remembers."""
     available = seen.brokers.available.copy()
     available[broker] = False
-    # The broker that is down counts as the owner until a bundle is assigned. It is no candidate, so nothing changes.
+    # Until a bundle is assigned, the broker that is down counts as its owner: harmless, since it is no candidate.
     state = replace(seen, brokers=replace(seen.brokers, available=available))
     facts = facts_after_moves(facts, state)
     strategy = placements.load(placement)

@@ -24,7 +24,7 @@ _ROUNDING: Final = 1e-5
 
 
 def goal_outcome(plan: Plan) -> GoalOutcome | None:
-    """How far the executable steps of a plan get towards its goal; of a roll, its first turn's. None without a goal.
+    """How far the executable steps of a plan get towards its goal, for a roll its first turn; None without a goal.
 
     The goal is missed if it isn't reached and nothing is done for it.
     """
