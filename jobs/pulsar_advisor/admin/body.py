@@ -11,7 +11,7 @@ import requests
 from pulsar_advisor.model.errors import ClusterUnreachable
 
 BODY_TIMEOUT_S: Final = 600.0
-"""For one whole document, even one that trickles in steadily; a broker's topic document can reach 100 MB."""
+"""For a whole document, however steadily it trickles in; a broker's topic document can reach 100 MB."""
 
 _CHUNK_BYTES: Final = 1 << 16
 

@@ -1,4 +1,4 @@
-"""What the cluster keeps in its metadata store: ownership, boundaries, the leader's averages, topic names. Read-only.
+"""Reads what Pulsar keeps in its metadata store: ownership, boundaries, the leader's averages, topic names.
 
 The store is ZooKeeper or Oxia; paths and contents are the same in both.
 Source of paths and contents: Pulsar `MetadataStoreCacheLoader`, `OwnershipCache`, `ModularLoadManagerImpl`,
@@ -43,7 +43,7 @@ class Node:
 
 
 class MetadataStore(Protocol):
-    """One session with a store. Nodes that don't exist, or vanish before they are read, are skipped, or childless.
+    """One session with a store. Nodes that don't exist, or vanish before they are read, are skipped or childless.
 
     Both methods answer in the order of the paths, ask for at most `PATHS_AT_A_TIME` ahead, and raise
     `ClusterUnreachable` when the session is lost or a read takes too long.
@@ -67,7 +67,7 @@ def segment_load_path(topic: str, segment: int) -> str:
 
 
 def in_batches(paths: Iterable[str]) -> Iterator[list[str]]:
-    """The paths, as many as are asked for at a time."""
+    """The paths, in batches that are requested together."""
     rest = iter(paths)
     while some := list(islice(rest, PATHS_AT_A_TIME)):
         yield some
@@ -81,7 +81,7 @@ class StoreConnection(Protocol):
 
     @property
     def name(self) -> str:
-        """The store for a reader of messages, as `ZooKeeper zk1:2181`."""
+        """The store as named in messages, such as `ZooKeeper zk1:2181`."""
         ...
 
     def session(self) -> AbstractContextManager[MetadataStore]:
@@ -99,8 +99,8 @@ def connected(
 ) -> Iterator[MetadataReader]:
     """A session that ends with the block; its reads count as requests.
 
-    `configuration`: the store of the cluster's configuration, if it is another one. Raises `ClusterUnreachable` if
-    there is no Pulsar metadata to read, `UsageError` if a file can't be read.
+    `configuration`: the store of the cluster's configuration, if that is a different one. Raises `ClusterUnreachable`
+    if there is no Pulsar metadata to read, `UsageError` if a file can't be read.
     """
     with ExitStack() as stack:
         store = stack.enter_context(connection.session())
@@ -117,9 +117,9 @@ def connected(
 class MetadataReader:
     """Reads what Pulsar keeps, by its paths.
 
-    `configuration` holds what several clusters may share, clusters, tenants, policies and partitioned topics (Pulsar
-    `PulsarResources`); by default the same store does. Every method raises `ClusterUnreachable` as the stores do,
-    `NotAsked` when the budget is spent.
+    `configuration`, by default the same store, holds what several clusters may share: clusters, tenants, policies and
+    partitioned topics (Pulsar `PulsarResources`). Every method raises `ClusterUnreachable` as the stores do, `NotAsked`
+    when the budget is spent.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class MetadataReader:
         return self._nodes(["/loadbalance/extension/leader", "/loadbalance/leader"])
 
     def tenants(self) -> list[str]:
-        """Names of all tenants; none if the configuration is kept in another store than the one at hand."""
+        """Names of all tenants; none if the configuration is kept in another store."""
         return self._configuration.children("/admin/policies")
 
     def policies(self) -> Iterator[tuple[str, Node]]:
@@ -221,7 +221,7 @@ class MetadataReader:
             yield f"topic://{namespace}/{unquote_plus(topic)}", node
 
     def segment_loads(self, topics: Iterable[tuple[str, Sequence[int]]]) -> Iterator[tuple[str, Node]]:
-        """(path, load as the topic's controller knows it) of the segments whose load it knows.
+        """(path, load) of the segments whose load their topic's controller knows.
 
         `topics`: (path of a scalable topic, ids of its segments).
         """

@@ -196,7 +196,7 @@ class _TryAgain(NoToken):
 
 
 def _keeps_secrets(url: str) -> bool:
-    """Whether a secret sent there is safe from eavesdroppers."""
+    """Whether a secret can be sent there without eavesdroppers."""
     try:
         address = WebAddress.parse(url)
     except ValueError:
@@ -205,7 +205,7 @@ def _keeps_secrets(url: str) -> bool:
 
 
 def _decoded(kind: type[T], body: bytes | bytearray) -> T | None:
-    """None if the body is something else; it is not shown then, as it may hold a secret.
+    """The decoded body; None if it is something else, which is not shown, since it may hold a secret.
 
     Some issuers write numbers as text, which Pulsar's own client reads too.
     """

@@ -46,7 +46,7 @@ Store = Annotated[
 class CaptureOptions(BaseModel):
     """What a capture needs to know."""
 
-    # It is validated with all its parts by this model alone, so theirs can't keep a secret out of a stack trace.
+    # This model alone validates all its parts, so their own settings can't keep a secret out of a stack trace.
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     admin: AdminConnection | None = None
@@ -57,7 +57,7 @@ class CaptureOptions(BaseModel):
     oxia: OxiaConnection | None = None
     """The metadata store, in place of `zookeeper`."""
     configuration_store: Store | None = None
-    """Where the cluster's configuration is kept, if not there; read if no broker can be asked for it."""
+    """Where the cluster's configuration is kept, if elsewhere; read if no broker can be asked for it."""
     service_url: str | None = None
     """`pulsar(+ssl)://host:port[,host:port…]`: where Extensible brokers publish ownership and load."""
     listen_s: int = Field(default=65, ge=LISTEN.least, le=LISTEN.greatest)
@@ -68,7 +68,7 @@ class CaptureOptions(BaseModel):
     max_requests: int | None = Field(default=None, ge=MAX_REQUESTS.least, le=MAX_REQUESTS.greatest)
     """Total number of requests, including ZooKeeper reads, redirects and retries; after that nothing more is sent."""
     second_pass: bool = False
-    """Whether brokers between which bundles moved are read again, after their next statistics update."""
+    """Whether brokers that bundles moved to or from are read again, after their next statistics update."""
 
     @model_validator(mode="after")
     def _has_a_way_in(self) -> Self:
@@ -131,11 +131,11 @@ def capture_options(
 ) -> CaptureOptions:
     """Options from a profile, overridden by those given explicitly.
 
-    `admin` holds fields of `AdminConnection`; None and empty values count as not given. An authentication
-    method replaces the profile's. `zookeeper` is the hosts, or fields of `ZooKeeperConnection`, `oxia` those of
-    `OxiaConnection`; `metadata_store` is `zk:HOSTS` or `oxia://HOST:PORT/NAMESPACE`, and replaces the profile's of
-    the other kind, as `configuration_metadata_store` does with its own. Raises `UsageError` naming the field that
-    can't be used.
+    `admin` holds fields of `AdminConnection`; None and empty values count as not given. An authentication method
+    replaces the profile's. `zookeeper` is the hosts, or fields of `ZooKeeperConnection`; `oxia` has fields of
+    `OxiaConnection`. `metadata_store` is `zk:HOSTS` or `oxia://HOST:PORT/NAMESPACE`, and replaces the profile's store
+    if that is of the other kind; so does `configuration_metadata_store` for the configuration. Raises `UsageError`
+    naming the field that can't be used.
     """
     MAX_REQUESTS.check(max_requests)
     LISTEN.check(listen_s)
@@ -186,7 +186,7 @@ def _no_admin_url() -> str:
 
 
 _ADDRESS_OF: Final = {"zookeeper": "hosts", "oxia": "url"}
-"""The fields of options that are metadata stores, and the one of each that says where it is."""
+"""The options that are metadata stores, and the field of each that holds its address."""
 
 
 def _table(fields: Fields, name: str) -> Fields:

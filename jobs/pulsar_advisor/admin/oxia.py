@@ -1,4 +1,4 @@
-"""A metadata store that is Oxia: where it is, and a session with it.
+"""Oxia as a metadata store: its address, and a session with it.
 
 Source: Pulsar `OxiaMetadataStoreProvider`, Oxia's Java client 0.8.0 (`TokenAuthentication`), both of 5.0.0-M1.
 """
@@ -22,9 +22,9 @@ _URL: Final = re.compile(rf"oxia://(?P<address>{_ADDRESS})(/(?P<namespace>[\w.-]
 
 
 def grpc_target(address: str | bytes) -> str | None:
-    """What gRPC connects to for a server's `host:port`; None if it is none.
+    """The gRPC target for a server's `host:port`; None if the text isn't one.
 
-    gRPC would take `unix:1` for a socket in a file and `dns:1` for a host named 1, so the kind of address is named.
+    gRPC would take `unix:1` for a socket file and `dns:1` for a host named 1, so the target names the kind of address.
     """
     match = re.fullmatch(_ADDRESS, address, re.ASCII) if isinstance(address, str) else None
     if match is None or not 1 <= int(match["port"]) <= 65_535:
@@ -91,7 +91,7 @@ class OxiaConnection(BaseModel):
 
     @property
     def name(self) -> str:
-        """The store for a reader of messages."""
+        """The store as named in messages."""
         return f"{self.kind} {self.address}/{self.namespace}"
 
     @contextmanager

@@ -1,9 +1,9 @@
-"""The messages that reads from Oxia need: names, numbers and types of its published protocol.
+"""The messages that reads from Oxia need: names, numbers and types from its published protocol.
 
-Oxia's Python client has them all, but brings a compiler and a linter along. Read as protocol buffers of version 2,
-whose bytes are the same, a shard's number is sent even if it is 0, as the protocol asks for, and text that isn't UTF-8
-arrives as bytes. An entry of the map of namespaces is a message of a key and a value on the wire; times are signed, so
-that each fits a table.
+Oxia's Python client has them all, but depends on a compiler and a linter. They are declared as protocol buffers 2,
+which has the same bytes: so a shard's number is sent even if it is 0, as the protocol demands, and text that isn't
+UTF-8 arrives as bytes. On the wire, an entry of the map of namespaces is a message with a key and a value. Times are
+signed, so that each fits a table.
 Source: `client.proto` of Oxia, in its Python client 0.2.1.
 """
 
@@ -56,7 +56,7 @@ def _classes() -> Mapping[str, Any]:
                 added.type, added.type_name = FieldDescriptorProto.TYPE_MESSAGE, f".{PACKAGE}.{kind}"
             else:
                 added.type = FieldDescriptorProto.Type.Value(f"TYPE_{kind.upper()}")
-    pool = DescriptorPool()  # of its own: another client in the process may have the whole protocol
+    pool = DescriptorPool()  # a separate pool: another client in the process may have registered the whole protocol
     pool.Add(file)
     found = GetMessageClassesForFiles([file.name], pool)
     return {name.removeprefix(f"{PACKAGE}."): kind for name, kind in found.items()}

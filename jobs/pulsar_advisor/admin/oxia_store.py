@@ -1,4 +1,4 @@
-"""Reads from Oxia, by three calls of its published protocol.
+"""Reads from Oxia with three calls of its published protocol.
 
 Its Python client is not used: it has neither TLS nor tokens nor time limits, and 0.2.1 looks for a key where XXH64 puts
 it, though the protocol (and the Java client) say XXH3. Not yet run against a real Oxia.
@@ -39,8 +39,8 @@ class _Shard(NamedTuple):
 class OxiaStore:
     """A `MetadataStore` over the shards of one namespace.
 
-    A record written with a partition key is kept in another shard than its own key's. Children are listed in all
-    shards, and what isn't where its key belongs is asked of the others, so it is found without knowing that key.
+    A record written with a partition key is in a different shard from that of its own key. So children are listed in
+    all shards, and a record that isn't in its key's shard is requested from the others.
     """
 
     def __init__(self, connection: OxiaConnection, authorization: tuple[tuple[str, str], ...]) -> None:
@@ -51,7 +51,7 @@ class OxiaStore:
         self._shards: tuple[_Shard, ...] = ()
 
     def look_around(self) -> None:
-        """Ask which server leads which shard. Raises `ClusterUnreachable`."""
+        """Find out which server leads each shard. Raises `ClusterUnreachable`."""
         namespace = self._connection.namespace
         request = proto.ShardAssignmentsRequest(namespace=namespace)
         answers = self._ask(self._connection.address, "GetShardAssignments", request, proto.ShardAssignments)
@@ -88,11 +88,11 @@ class OxiaStore:
         """See `MetadataStore`."""
         for some in in_batches(paths):
             asked = [(path, self._listings(path)) for path in some]
-            # All are read before the first is handed on: the time limits run while others work with it.
+            # All are read before the first is yielded: the time limits go on while the caller works with it.
             yield from [(path, self._names(path, listings)) for path, listings in asked]
 
     def _names(self, path: str, listings: list[Any]) -> list[str]:
-        """Of the children of a path, sorted, from what each shard answers."""
+        """The names of a path's children, sorted, from every shard's answer."""
         names = set()
         for answers in listings:
             for answer in self._each(path, answers):
@@ -112,7 +112,7 @@ class OxiaStore:
             yield from (found[path] for path in some if path in found)
 
     def _listings(self, path: str) -> list[Any]:
-        """The keys below a path, of every shard: in Oxia's order they lie between these two."""
+        """The keys below a path in every shard: in Oxia's order they lie between these two."""
         return [
             self._ask(
                 shard.leader,
@@ -124,7 +124,7 @@ class OxiaStore:
         ]
 
     def _read(self, paths: list[str]) -> dict[str, Node]:
-        """The records that exist: each asked of the shard of its key, then of the others."""
+        """The existing records, each requested from its key's shard and then from the others."""
         own = {path: self._shard_of(path).number for path in paths}
         found = self._read_at({shard: [path for path in paths if own[path] == shard.number] for shard in self._shards})
         missing = [path for path in paths if path not in found]
@@ -160,7 +160,7 @@ class OxiaStore:
         return next((shard for shard in self._shards if shard.first <= hashed <= shard.last), self._shards[0])
 
     def _ask(self, server: str, method: str, request: Any, answer: Any) -> Any:
-        """A call that is under way: an iterator over its answers."""
+        """Begin a call; returns an iterator over its answers."""
         if server not in self._channels:
             target = grpc_target(server)
             assert target is not None
@@ -206,7 +206,7 @@ def _exists(record: Any) -> bool:
 
 
 def _node(path: str, record: Any) -> Node:
-    """Oxia counts the modifications of a record as ZooKeeper its versions: from 0 on, each time it is written."""
+    """A node. Oxia counts a record's modifications as ZooKeeper counts versions: from 0, one per write."""
     version = record.version
     return Node(
         path=path,

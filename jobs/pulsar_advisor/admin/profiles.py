@@ -49,7 +49,7 @@ def read_profiles(config: Path | None) -> dict[str, Profile]:
         raise UsageError(f"--config: {error}") from error
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):  # the second one of a home such as /dev/null
+    except (FileNotFoundError, NotADirectoryError):  # the second is raised for a home such as /dev/null
         if config is None:
             return {}
         raise UsageError(f"there is no config file {file}") from None
@@ -78,7 +78,7 @@ def _profile(file: Path, name: str, fields: Fields) -> Profile:
 
 
 def choose_profile(profiles: Mapping[str, Profile], name: str | None, cluster: str | None) -> Profile | None:
-    """The profile with that name; else the cluster's; without either, the only one there is, if any.
+    """The profile with that name, else the cluster's; without either, the only profile, if there is just one.
 
     Raises `UsageError` for an unknown name.
     """

@@ -1,4 +1,4 @@
-"""Reading a Prometheus, or a server with its HTTP API (Thanos, Mimir, VictoriaMetrics): one question in flight.
+"""Queries a Prometheus, or a server with its HTTP API (Thanos, Mimir, VictoriaMetrics), one query at a time.
 
 Source: Prometheus HTTP API v1, `query_range`, and `query` for its clock (2.42).
 """
@@ -27,19 +27,19 @@ from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import some_of
 
 POINTS: Final = 1_000_000
-"""Samples that a question may ask for: 25 MB of text, about 0.3 s of one core of a Prometheus."""
+"""Maximum number of samples per query: 25 MB of text, about 0.3 s of one core of a Prometheus."""
 LARGEST_ANSWER_BYTES: Final = 128 << 20
 MOST_FIGURES: Final = 8 * POINTS
-"""A series without a sample is a few bytes of an answer, and a figure for each moment in memory."""
+"""A series without samples takes a few bytes in an answer, but a figure for each moment in memory."""
 READ_TIMEOUT_S: Final = 150.0
-"""Prometheus itself gives up a question after two minutes."""
+"""Prometheus itself gives up on a query after two minutes."""
 
 _LARGEST_CLOCK_BYTES: Final = 1 << 16
 _RANGE: Final = "/api/v1/query_range"
 _INSTANT: Final = "/api/v1/query"
 _WHITE_SPACE: Final = b" \t\r\n"
 _TOLERANCE: Final = 1e-3
-"""Of a step: how far a sample's time may be from one that was asked for."""
+"""How far a sample's time may be from a requested one, as a ratio of the step."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,14 @@ class Window:
         return self.start_s + (self.number - 1) * self.step_s
 
     def parts(self, number: int) -> Iterator[tuple[int, Window]]:
-        """The moments in parts of at most `number`, each with the position of its first."""
+        """The window in parts of at most `number` moments, each with the position of its first."""
         for first in range(0, self.number, number):
             yield first, Window(self.start_s + first * self.step_s, self.step_s, min(number, self.number - first))
 
 
 @dataclass(frozen=True)
 class Question:
-    """A PromQL expression over moments, and the labels that are wanted of each series."""
+    """A PromQL expression over a window, and the labels wanted from each series."""
 
     query: str
     window: Window
@@ -71,10 +71,10 @@ class Question:
 
     @property
     def parameters(self) -> Parameters:
-        """Of `query_range`."""
+        """The parameters of `query_range`."""
         window = self.window
         times = {"start": window.start_s, "end": window.end_s, "step": window.step_s}
-        # VictoriaMetrics would round times of long ranges, as its cache has them; others don't know the name.
+        # Without this, VictoriaMetrics would round the times of long ranges to fit its cache; other servers ignore it.
         return {"query": self.query, "nocache": "1", **{name: str(value) for name, value in times.items()}}
 
 
@@ -83,7 +83,7 @@ class Samples:
     """The answer to a question."""
 
     labels: Sequence[tuple[str, ...]]
-    """Of each series, in the order in which they were wanted; empty for one that it lacks."""
+    """The wanted labels of each series, in order; empty for a label that it lacks."""
     figures: Floats
     """(series, moments); NaN: no sample, or one that is no figure."""
     unusable: int
@@ -106,9 +106,9 @@ class _Matrix(msgspec.Struct):
 class _Range(msgspec.Struct, rename="camel"):
     data: _Matrix
     warnings: list[str] = msgspec.field(default_factory=list)
-    """What of the answer can't be relied on, as where a store of Thanos is down; or remarks about the query."""
+    """Why the answer is unreliable, for instance because a Thanos store is down; or remarks about the query."""
     is_partial: bool = False
-    """Of VictoriaMetrics: a part of its storage didn't answer."""
+    """VictoriaMetrics: a part of its storage didn't answer."""
 
 
 class _Scalar(msgspec.Struct):
@@ -127,9 +127,9 @@ _ADVICE: Final = {
     404: "give --prometheus the path before /api/v1, too",
     422: "choose a greater --step, or raise the server's limits",
 }
-"""By the status of an answer."""
+"""Advice by the status of an answer."""
 _OF_QUERY: Final = "PromQL"
-"""How warnings begin that are about the query alone."""
+"""Prefix of warnings that are only about the query."""
 _SUCCESS: Final = msgspec.json.Decoder(_Success)
 _RANGE_OF: Final = msgspec.json.Decoder(_Range)
 _SCALAR: Final = msgspec.json.Decoder(_Scalar)
@@ -145,13 +145,13 @@ class Prometheus:
         self._now = now
 
     def clock_s(self) -> float:
-        """The time (epoch) that the server has now."""
+        """The server's present time (epoch)."""
         answer = self._get(_INSTANT, {"query": "time()"}, _LARGEST_CLOCK_BYTES)
         document = Document(answer.url, answer.body)
         return decode(document, _SCALAR, decode(document, _SUCCESS).data).result[0]
 
     def clock_ahead_s(self) -> int:
-        """Whole seconds by which its clock is ahead of ours; 0 for less than two."""
+        """Whole seconds by which its clock is ahead of this machine's; 0 for less than two."""
         ahead = round(self.clock_s() - self._now())
         return ahead if abs(ahead) >= 2 else 0
 
@@ -160,7 +160,8 @@ class Prometheus:
         return samples_of(self._ask(question), question)
 
     def answers(self, questions: Iterable[Question]) -> Iterator[Samples]:
-        """The answers, in order. The next question is in flight while the last answer is read: never more than one."""
+        """The answers, in order. The next query runs while the last answer is decoded; never more than one at a
+        time."""
         with ThreadPoolExecutor(1, "prometheus") as pool:
             before: tuple[Future[Answer], Question] | None = None
             for question in chain(questions, [None]):
@@ -191,10 +192,10 @@ class Prometheus:
 def samples_of(answer: Answer, question: Question) -> Samples:
     """Decode an answer of `query_range`. Raises `UnreadableAnswer` for anything else, `DataNotFit` for too much.
 
-    Values are read from the text of all series at once: a tenth of the time that a Python object each takes.
+    Values are parsed from the text of all series at once, in a tenth of the time that one Python object each takes.
     """
     document = Document(answer.url, answer.body)
-    if (found := answer.body.count(b'"values"')) > POINTS:  # before each of them becomes an object
+    if (found := answer.body.count(b'"values"')) > POINTS:  # before each series becomes an object
         raise DataNotFit(f"{answer.url} has {found:,} series, more than was asked for: {question.query}")
     decoded = decode(document, _RANGE_OF)
     warnings = [one for one in decoded.warnings if not one.startswith(_OF_QUERY)]
@@ -228,7 +229,7 @@ def samples_of(answer: Answer, question: Question) -> Samples:
 
 
 def _pairs(series: Sequence[bytes]) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
-    """How many pairs each of these arrays has, `[[1700000000,"1.5"],[1700000300,"2"]]`, their times and figures.
+    """The number of pairs in each array, such as `[[1700000000,"1.5"],[1700000300,"2"]]`, and their times and figures.
 
     Raises `ValueError` and Arrow's errors for anything else.
     """
@@ -261,7 +262,7 @@ def _pairs(series: Sequence[bytes]) -> tuple[npt.NDArray[np.int64], Floats, Floa
 
 
 def _quotes(characters: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Where quotes open and close."""
+    """The positions of opening and of closing quotes."""
     quotes = np.flatnonzero(characters == ord('"'))
     if len(quotes) % 2:
         raise ValueError("a quote isn't closed")
@@ -269,7 +270,7 @@ def _quotes(characters: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.int64], n
 
 
 def _numbers(text: bytes, begin: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> Floats:
-    """The numbers that are written at these places: for Arrow strings, and what is between them nulls."""
+    """The numbers written at these places: to Arrow they are strings, and what is between them nulls."""
     ends = np.zeros(2 * len(begin) + 1, np.int32)
     ends[1::2], ends[2::2] = begin, end
     every_other = np.full(-(-len(ends) // 8), 0b10101010, np.uint8)
@@ -280,7 +281,7 @@ def _numbers(text: bytes, begin: npt.NDArray[np.int64], end: npt.NDArray[np.int6
 
 
 def _said(answer: Answer) -> str:
-    """What the server gives as reason, in brackets; empty if it gives none."""
+    """The server's reason, in brackets; empty without one."""
     try:
         error = _FAILURE.decode(answer.body).error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""Reading the admin API: one typed method per surface, and no way to send anything but GET.
+"""Reads the admin API: one typed method per surface, and no way to send anything but GET.
 
 Left out on purpose: topic statistics and lookups (they assign unowned bundles) and `brokers/health` (it writes).
 Source of paths and responses: Pulsar `org.apache.pulsar.broker.admin.v2` (2.10 to 4.2).
@@ -76,9 +76,9 @@ def decode(document: Document, decoder: msgspec.json.Decoder[T], part: msgspec.R
 
 
 def decode_once(document: Document, decoder: msgspec.json.Decoder[T]) -> T:
-    """The same of a document in which no object may have a key twice: which of the two values counts would be a guess.
+    """As `decode`, but refuses an object with a duplicate key: which of the values counts would be a guess.
 
-    It takes several times as long, so it is for documents on whose every figure advice rests.
+    It takes several times as long, so it is for documents whose every figure matters to the advice.
     """
     value = decode(document, decoder)
     try:
@@ -118,7 +118,7 @@ class _Leader(msgspec.Struct, rename="camel"):
 
 
 class Migration(msgspec.Struct, frozen=True, rename="camel"):
-    """How far a live migration of the metadata store is, and to which (PIP-454)."""
+    """The progress and target of a live migration of the metadata store (PIP-454)."""
 
     phase: str
     """NOT_STARTED, PREPARATION, COPYING, COMPLETED or FAILED."""
@@ -126,12 +126,12 @@ class Migration(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def is_under_way(self) -> bool:
-        """Whether metadata can't be written meanwhile, and Pulsar defers what balances load; so in unknown phases."""
+        """Whether metadata can't be written now, and Pulsar defers load balancing; true for unknown phases."""
         return self.phase not in ("NOT_STARTED", "COMPLETED", "FAILED")
 
     @property
     def has_half_a_copy(self) -> bool:
-        """Whether it was begun, and the cluster still uses the store that it is migrated from."""
+        """Whether it was begun while the cluster still uses the old store."""
         return self.phase not in ("NOT_STARTED", "COMPLETED")
 
 
@@ -215,7 +215,7 @@ class ReadClient:
         """
         answer = self._owned(cluster_name, broker, broker if self._web_address(broker) else None)
         if self._web_address(broker) is None and (other := self._another_broker(broker)) is not None:
-            # It answered itself, under a load balancer's name or an alias. Another broker redirects to its own.
+            # The broker answered itself, under a load balancer's name or an alias; any other would have redirected.
             with suppress(ClusterUnreachable):
                 if self._web_address(other) is None:
                     self._owned(cluster_name, other)
@@ -225,7 +225,7 @@ class ReadClient:
         return {bundle: ownership.is_active for bundle, ownership in owned.items()}
 
     def _owned(self, cluster_name: str, broker: str, asked: str | None = None) -> Answer:
-        """What a broker owns, by the broker that is `asked` for it or any one: they redirect to it."""
+        """What a broker owns, from the broker that is `asked`, or from any: they redirect to the right one."""
         path = f"/admin/v2/brokers/{escaped(cluster_name)}/{escaped(broker)}/ownedNamespaces"
         answer = self._get(path, asked, limit_bytes=LARGEST_REPORT_BYTES)
         self._learn_web_address(broker, answer.url)
@@ -293,13 +293,13 @@ class ReadClient:
         return self._names(f"/admin/v2/scalable/{escaped(namespace)}")
 
     def scalable_topic(self, topic: str) -> Document | None:
-        """The segments of a scalable topic, by its full name; None if it no longer exists. Its statistics aren't asked:
-        they would load segments."""
+        """The segments of a scalable topic, by its full name; None if it no longer exists. Its statistics would load
+        segments."""
         path = topic_path(topic).removeprefix("topic/")
         return self._document_if_any(f"/admin/v2/scalable/{path}", LARGEST_REPORT_BYTES)
 
     def migration(self) -> Migration | None:
-        """A live migration of the metadata store; None where there is no such thing. Super-user; 4.2 and later."""
+        """A live migration of the metadata store; None if the release has none. Super-user; 4.2 and later."""
         answer = self._get("/admin/v2/metadata/migration/status", accepted=(200, 404))
         return None if answer.status == 404 else decode(Document(answer.url, answer.body), _MIGRATION)
 
@@ -363,8 +363,8 @@ def escaped(name: str) -> str:
 def topic_path(topic: str) -> str:
     """A topic's full name in the path of a request: `persistent/tenant/namespace/…`, its own part escaped whole.
 
-    The own part of a segment (`segment://tenant/namespace/name/0000-7fff-1`), and of a topic of a namespace of three
-    parts, has a slash.
+    A segment's own part (`segment://tenant/namespace/name/0000-7fff-1`) has a slash, as has a topic's in a three-part
+    namespace.
     """
     domain, _, name = topic.partition("://")
     tenant, _, in_tenant = name.partition("/")

@@ -1,4 +1,4 @@
-"""YAML that an operator writes: a key that appears twice is an error, where the last one would win."""
+"""YAML that an operator writes: a duplicate key is an error, where otherwise the last one would win."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 import yaml
 
 NOT_YAML: Final = (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError)
-"""What the library raises for a text that is no YAML, and for a value that isn't one of its tag."""
+"""What the library raises for a text that isn't YAML, and for a value that doesn't fit its tag."""
 
 
 _MERGE: Final = "tag:yaml.org,2002:merge"
@@ -29,4 +29,4 @@ class StrictLoader(_UniqueKeys, yaml.SafeLoader):
 
 
 class FastStrictLoader(_UniqueKeys, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """The same by libyaml where there is one; of too many levels it ends the process."""
+    """The same with libyaml, if available; a document nested too deeply crashes the process."""

@@ -47,12 +47,12 @@ LARGEST_ERROR_BYTES: Final = 1 << 20
 """Decompressed, for an error response: a reason, or the page of some web server."""
 
 _REDIRECTS: Final = frozenset({307, 308})
-"""Those of brokers, which keep method and body."""
+"""Redirects by brokers, which keep method and body."""
 _REDIRECTS_OF_PROXIES: Final = frozenset({301, 302, 303})
-"""For example from http to https, or to a login page."""
+"""Redirects by proxies, for example from http to https, or to a login page."""
 _SUCCESS: Final = range(200, 300)
 TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
-"""Another try, or another broker, may answer."""
+"""Statuses after which another try, or another broker, may answer."""
 
 Parameters = Mapping[str, str]
 
@@ -169,7 +169,7 @@ class Answer:
     clock: ClockDifference | None = None
     """The clock of the server that answered; None without a usable `Date`."""
     redirects: int = 0
-    """How many brokers have seen the call before."""
+    """How many brokers saw the call before this one."""
 
     @property
     def text(self) -> str:
@@ -219,7 +219,7 @@ class AdminTransport:
     ) -> None:
         """`arrive` gets the size of every piece of a body, in the thread that reads it, and may block that thread.
 
-        `compressed`: whether bodies may come so, which is less to send but more work for the server.
+        `compressed`: whether bodies may be compressed, which is less to send but more work for the server.
         """
         self.connection = connection
         self._budget = budget or RequestBudget()
@@ -277,7 +277,7 @@ class AdminTransport:
                 if method != "GET" and not error.unsent:
                     break
             else:
-                # A broker that is shutting down, or a proxy without one, says so: direct the next call to another.
+                # A broker that is shutting down, or a proxy without a broker, says so: send the next call elsewhere.
                 self._first = (index + 1) % len(urls) if answer.status in TRANSIENT else index
                 return answer
         raise NoAnswer(

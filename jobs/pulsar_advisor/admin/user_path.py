@@ -1,4 +1,4 @@
-"""A path in a connection's fields, as people write it; apart from `home`, since it loads pydantic."""
+"""A path in a connection's fields, as people write it; separate from `home` because it loads pydantic."""
 
 from __future__ import annotations
 

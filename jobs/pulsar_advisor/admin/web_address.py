@@ -1,8 +1,8 @@
 """Web addresses of a cluster: parsed once, by a grammar so narrow that every parser reads the same host from them.
 
-The check that decides whether a host may get our credentials and the client that connects must read an address alike.
-So an address is split into its parts here, judged by them, and rebuilt from them. Source of the grammar: RFC 3986,
-without user information, fragments, zone ids and percent-encoded hosts.
+The check whether a host may get our credentials and the client that connects must read an address alike. So an address
+is split into its parts here, judged by them, and rebuilt from them. Source of the grammar: RFC 3986, without user
+information, fragments, zone ids and percent-encoded hosts.
 """
 
 from __future__ import annotations

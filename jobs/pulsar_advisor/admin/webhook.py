@@ -1,7 +1,7 @@
 """Webhooks: a message, signed on request, to the one address that the operator chose.
 
-The host is resolved once; what it resolves to is checked and then connected to, so that a name can't point elsewhere in
-between. Redirects are not followed, and the answer's body is not read.
+The host is resolved once, and the checked address is the one connected to, so that a name can't change in between.
+Redirects are not followed, and the answer's body is not read.
 
 Source of the message, its headers and its signature: Standard Webhooks 1.0, which has libraries for receivers.
 """
@@ -38,7 +38,7 @@ from pulsar_advisor.model.text.plain_text import plain
 
 ATTEMPTS: Final = 3
 TIMEOUT_S: Final = 10.0
-"""For one attempt once the name is resolved, however slowly the answer arrives; its status line decides."""
+"""For one attempt after the name is resolved, however slowly the answer arrives; only its status line counts."""
 
 _KEY: Final = re.compile(r"whsec_([A-Za-z0-9+/]+={0,2})")
 _KEY_BYTES: Final = range(24, 65)
@@ -73,7 +73,7 @@ class _TryAgain(NotDelivered):
 
 @dataclass(frozen=True)
 class Webhook:
-    """Where messages go, and what signs them. Raises `UsageError` if that can't be read or used."""
+    """Where messages go, and the key that signs them. Raises `UsageError` if either can't be read or used."""
 
     address: str = field(repr=False)
     """An https URL, or `env:NAME` or `file:PATH` where it is kept: often its path is the receiver's password. Plain
@@ -95,7 +95,7 @@ class Webhook:
     def send(self, kind: str, data: Mapping[str, str | int | bool | None]) -> None:
         """Send `{type, timestamp, data}`; again, with the same id, if the receiver wasn't reached or is overloaded.
 
-        Raises `NotDelivered`, `UsageError`. Takes at most half a minute, and what the system allows a name server.
+        Raises `NotDelivered`, `UsageError`. Takes at most half a minute, plus the system's time limit for name servers.
         """
         shown = {name: plain(value) if isinstance(value, str) else value for name, value in data.items()}
         body = canonical_json({"type": kind, "timestamp": datetime.now(UTC).isoformat(), "data": shown})
@@ -166,7 +166,7 @@ def signature(key: bytes, identifier: str, seconds: int, body: bytes) -> str:
 
 
 def _post(address: WebAddress, headers: Mapping[str, str], body: bytes, tls_ca_file: Path | None) -> int:
-    """The status of the answer. Raises `NotDelivered` for a place that gets nothing, `OSError`, `HTTPException`."""
+    """The status of the answer. Raises `NotDelivered` for a forbidden place, `OSError`, `HTTPException`."""
     places = _allowed_places(address)
     deadline = time.monotonic() + TIMEOUT_S
     with _connected(places, deadline) as plain_socket:
@@ -182,11 +182,11 @@ def _post(address: WebAddress, headers: Mapping[str, str], body: bytes, tls_ca_f
 
 
 def _allowed_places(address: WebAddress) -> list[_Place]:
-    """What the host resolves to, once; refused as a whole if any of it is a place that gets nothing."""
+    """What the host resolves to, once; refused as a whole if any address is forbidden."""
     port = address.port or (443 if address.scheme == "https" else 80)
     try:
         found = socket.getaddrinfo(address.host.strip("[]"), port, type=socket.SOCK_STREAM)
-    except UnicodeError as error:  # a label that is empty or too long
+    except UnicodeError as error:  # for a label that is empty or too long
         raise NotDelivered(f"webhook {address.origin}: no host has this name: check the address") from error
     for *_, place in found:
         ip = _as_reached(ip_address(str(place[0])))
@@ -237,10 +237,10 @@ def _trusting(tls_ca_file: Path | None) -> ssl.SSLContext:
 
 @contextmanager
 def _ended_at(deadline: float, sock: socket.socket) -> Iterator[None]:
-    """Shuts the connection down at the deadline: a time limit of the socket would hold for each piece of an answer."""
+    """Shuts the connection down at the deadline: the socket's own time limit would apply to each piece of an answer."""
 
     def end() -> None:
-        with suppress(OSError):  # it is closed
+        with suppress(OSError):  # it is closed already
             socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
     timer = threading.Timer(max(deadline - time.monotonic(), 0.0), end)

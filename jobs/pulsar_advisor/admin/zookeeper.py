@@ -1,4 +1,4 @@
-"""A metadata store that is ZooKeeper: where it is, and a session with it."""
+"""ZooKeeper as a metadata store: its address, and a session with it."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class ZooKeeperConnection(BaseModel):
 
     @property
     def name(self) -> str:
-        """The store for a reader of messages."""
+        """The store as named in messages."""
         return f"{self.kind} {self.hosts}"
 
     @contextmanager
@@ -104,7 +104,7 @@ class ZooKeeperConnection(BaseModel):
         try:
             try:
                 with warnings.catch_warnings():
-                    # It asks to create a chroot that is missing, most likely a misspelt one; our own error names it.
+                    # kazoo suggests to create a missing chroot, which is most likely misspelt; our own error names it.
                     warnings.filterwarnings("ignore", "No chroot path exists")
                     client.start(timeout=self.timeout_s)
             except (KazooTimeoutError, KazooException, OSError) as error:
@@ -138,7 +138,7 @@ class ZooKeeperStore:
             yield Node(path, data, stat.ctime, stat.mtime, stat.version)
 
     def _each(self, read: Any, paths: Iterable[str]) -> Iterator[tuple[str, Any]]:
-        """The result of a read for every path that exists, in order."""
+        """The result of a read for each path that exists, in order."""
         for some in in_batches(paths):
             yield from self._results([(path, read(path)) for path in some])
 

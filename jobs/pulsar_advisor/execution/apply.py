@@ -58,7 +58,7 @@ SETTLE_MARGIN_S: Final = 30
 
 @dataclass(frozen=True)
 class _End:
-    """How it ended: all of the result but what the plan says, and what the ledger says afterwards."""
+    """How a run ended: the part of the result that neither the plan nor, afterwards, the ledger holds."""
 
     outcome: Outcome
     run: int | None
@@ -118,7 +118,8 @@ def _applied(
     digest = digest_of(plan)
     if options.wait_for_holder:
         _await_holder(ledger, digest, progress, clock)
-    # Another cluster would show settings that were never switched off: they would count as restored. A roll has looked.
+    # On another cluster these settings were never off, so they would count as restored. A roll has already checked
+    # this.
     may_restore = not options.dry_run and options.turns_before is None
     is_left_off = may_restore and left_off(ledger, plan.identity.cluster_name)
     if is_left_off and foreign(plan, cluster.cluster_name(), cluster.active_brokers()) is None:
@@ -162,11 +163,11 @@ def _not_drained(plan: Plan, cluster: ClusterPort, progress: Progress, clock: Cl
         return ""
     progress(f"looking whether clients use anything on {some_of(plan.goal.brokers)}")
     try:
-        # A plan that has been carried out is not refused: this may be any cluster, on which those brokers own nothing.
+        # A finished plan is not refused, so this may be another cluster, on which those brokers own nothing.
         unknown = foreign(plan, cluster.cluster_name(), cluster.active_brokers())
         if unknown is None:
             return left_on(cluster, plan.goal.brokers, clock, interruption).sentence
-    except AdvisorError as error:  # the steps are done, whatever this is
+    except AdvisorError as error:  # the steps are done, whatever fails here
         unknown = str(error)
     return f"whether clients use anything there isn't known: {unknown}"
 
@@ -183,7 +184,7 @@ def abort(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
 
 
 def left_open(ledger: Ledger, ended: Iterable[Run]) -> Iterator[str]:
-    """What to mind after the end of runs: each call whose outcome is unknown, and which no run settles any more."""
+    """What to check after runs have ended: each call whose outcome is unknown and which no run will settle."""
     for record in (record for run in ended for record in steps_of_run(ledger, run.id).values()):
         if record.is_open:
             yield (
@@ -231,7 +232,7 @@ def _await_holder(ledger: Ledger, digest: str, progress: Progress, clock: Clock)
 
 
 def _carried_out(run: OngoingRun) -> _End:
-    """How the run ended, also if it was lost to somebody else at any write up to its last one."""
+    """Carry the run out; return how it ended, even if another process took it over before its last write."""
     try:
         return _ended(run)
     except LeaseLost as lost:
@@ -286,7 +287,7 @@ def _unfinished(runs: Sequence[Run]) -> Run | None:
 
 
 def _is_asked_as_what_it_is(plan: Plan, options: ApplyOptions) -> bool:
-    """Whether a roll goes on turn by turn, and any other plan at once: the first turn of a roll isn't all of it."""
+    """Whether a roll is applied turn by turn, and any other plan as a whole: a roll's plan is only its first turn."""
     return (plan.shedder == ROLL) == (options.turns_before is not None)
 
 
@@ -350,9 +351,9 @@ def _dry_run(
     refusals: tuple[str, ...],
     unfinished: Run | None,
 ) -> _End:
-    """The calls a run would send, in that order, and the objections. Each is checked as if those before it were done.
+    """The calls a run would send, in order, with objections; each is checked as if the ones before it were done.
 
-    Those of an `unfinished` run that have ended are left out.
+    Steps of an `unfinished` run that have ended are left out.
     """
     results: list[AppliedStep] = []
     changes: list[str] = []

@@ -1,8 +1,8 @@
 """A plan as a script or a list of calls that an operator reads and runs without the advisor, its executor or its token.
 
-The calls are those of `apply`, in the order of the plan; what can't be undone comes last, and only if it is asked for.
-A script asks the cluster who owns the bundle before each call and where it went afterwards, and ends at the first
-answer that it doesn't expect. It keeps no record: the ledger knows nothing of it.
+The calls are those of `apply`, in the order of the plan; calls that can't be undone come last, and only on request. A
+script asks the cluster which broker owns the bundle before and after each call, and stops at the first unexpected
+answer. Nothing is recorded in the ledger.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MISSED: Final = {
 
 
 def exported(plan: Plan, form: Form) -> str:
-    """The plan in this form. Raises `Refused` for one that must not be carried out, or has nothing to carry out."""
+    """The plan in this form. Raises `Refused` if it must not be carried out, or has nothing to carry out."""
     if objections := list(malformed(plan)):
         raise Refused(f"this plan must not be carried out: {'; '.join(objections)}")
     if not plan.executable_steps:
@@ -60,7 +60,7 @@ def _parts(plan: Plan) -> tuple[list[Step], list[Step]]:
 
 
 def _to_mind(plan: Plan) -> Iterator[str]:
-    """What an approver would be shown."""
+    """The warnings an approver would see."""
     yield from plan.decision.caveats
     for needed in needed_consents(plan):
         yield f"{needed.sentence}."
@@ -141,7 +141,7 @@ def _head(plan: Plan, unloads: int, splits: list[Step]) -> Iterator[str]:
 
 
 def _one_line(text: str) -> str:
-    """A text that can't leave its comment."""
+    """A text that can't break out of its comment."""
     return plain(text).rstrip()
 
 

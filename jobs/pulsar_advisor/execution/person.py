@@ -18,7 +18,7 @@ from pulsar_advisor.model.text.plain_text import INVISIBLE
 UNAUTHENTICATED: Final = "unauthenticated:"
 
 _LONGEST_NAME: Final = 200
-"""Of a name in the ledger's tables."""
+"""Maximum length of a name in the ledger's tables."""
 
 _REFUSED: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Control and format characters, surrogates, private-use and unassigned code points, line and paragraph separators;
@@ -33,7 +33,7 @@ _WRITTEN_TOGETHER: Final = (
 """Scripts that one name may mix: those of Japanese, Korean and Chinese (UTS 39, "highly restrictive")."""
 
 _ANY_SCRIPT: Final = frozenset({"COMMON", "INHERITED"})
-"""Of digits, spaces and punctuation, and of marks that combine with letters of every script."""
+"""The "scripts" of digits, spaces and punctuation, and of marks that combine with letters of any script."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class Person:
 
 
 def same_person(one: str, other: str) -> bool:
-    """Whether two names look alike, so that they belong to one person; also for names of earlier releases, as typed.
+    """Whether two names look alike and so belong to one person; earlier releases stored names as typed.
 
-    Neither case, width, combining marks nor characters that can't be seen make a difference.
+    Case, width, combining marks and invisible characters make no difference.
     """
     return not _looks(one).isdisjoint(_looks(other))
 
@@ -90,7 +90,7 @@ def account(name: str, source: str) -> str:
 
 
 def _looks(name: str) -> frozenset[str]:
-    """What a name looks like as it is and in small letters: a capital I is like l, and a small one isn't."""
+    """What a name looks like, as it is and in lower case: a capital I looks like l, a small one doesn't."""
     visible = "".join(
         character
         for character in unicodedata.normalize("NFKD", name)
@@ -105,7 +105,7 @@ def _skeleton(text: str) -> str:
     prototypes = _prototypes()
     replaced = "".join(prototypes.get(character, character) for character in unicodedata.normalize("NFD", text))
     decomposed = unicodedata.normalize("NFD", replaced)
-    # The marks of one script, such as the vowels of Devanagari, are letters to those who read it.
+    # Marks of a single script, such as the vowels of Devanagari, are letters to its readers.
     return "".join(one for one in decomposed if not unicodedata.combining(one) or _script_of(one) not in _ANY_SCRIPT)
 
 
@@ -113,7 +113,7 @@ def _skeleton(text: str) -> str:
 def _prototypes() -> dict[str, str]:
     """Each character that looks like others -> their prototype, one or more characters (Unicode's `confusables.txt`).
 
-    The data list for each character what it looks like: a prototype has all of them, each of these only the prototype.
+    The data lists look-alikes: for a prototype all of its look-alikes, for each of these only the prototype.
     """
     from confusable_homoglyphs.confusables import confusables_data
 
@@ -122,7 +122,7 @@ def _prototypes() -> dict[str, str]:
     for text, others in alike.items():
         if len(text) == len(others) == 1:
             [prototype] = others
-            mutual = alike.get(prototype) == [text]  # of two, neither is marked as the prototype
+            mutual = alike.get(prototype) == [text]  # in a pair, neither is marked as the prototype
             found[text] = min(text, prototype) if mutual else prototype
     return found
 

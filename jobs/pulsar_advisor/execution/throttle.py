@@ -38,7 +38,7 @@ _BOUNDS: Final[Mapping[str, Bounds]] = {
     "per_namespace": PER_NAMESPACE,
     "topics_per_minute": TOPICS_PER_MINUTE,
 }
-"""Of the limits that are numbers; each names its option."""
+"""Bounds of the numeric limits; each names its option."""
 
 
 class ThrottleChanges(TypedDict, total=False):
@@ -78,7 +78,7 @@ class ApplyThrottle:
     per_destination: int = 2
     """How many of them may bring a bundle to the same broker."""
     per_namespace: int = 2
-    """How many of them may be of the same namespace."""
+    """How many of them may belong to the same namespace."""
     topics_per_minute: int | None = None
     """How many topics may be unloaded in a minute; a bundle that has more goes alone. None: no limit."""
     guard: bool = False
@@ -149,7 +149,7 @@ _STRICTNESS: Final[Mapping[str, Callable[[Any], float]]] = {
     "topics_per_minute": lambda topics: -math.inf if topics is None else -topics,
     "guard": int,
 }
-"""Of two values of a limit, the one with the greater number is stricter."""
+"""Of two values of a limit, the one that maps to the greater number is stricter."""
 
 
 def _looser(throttle: ApplyThrottle, approved: ApplyThrottle) -> Iterator[str]:

@@ -66,7 +66,7 @@ def propose_undo(plan: Plan, ledger: Ledger, cluster: ClusterPort) -> Plan:
 
 
 def can_be_undone(plan: Plan, ledger: Ledger) -> bool:
-    """Whether runs of a plan have moved anything: a split can't be undone."""
+    """Whether runs of a plan have moved anything; a split can't be undone."""
     return bool(_moved(plan, _attempted(ledger, runs_of_plan(ledger, digest_of(plan)))))
 
 
@@ -148,7 +148,7 @@ def _is_confirmed(records: Mapping[str, StepRecord], step: Step) -> bool:
 
 
 def _parts(step: Step, boundaries: Sequence[str]) -> Iterator[str]:
-    """The current bundles that make up the bundle of a step; none if its namespace is gone, or is another one now."""
+    """The current bundles that make up a step's bundle; none if its namespace is gone or was created again."""
     lower, upper = parse_range(step.bundle)
     bounds = [bound for bound in (int(text, 16) for text in boundaries) if lower <= bound <= upper]
     if not {lower, upper} <= {*bounds}:  # splits only add boundaries
@@ -218,7 +218,7 @@ def _impossible(step: Step, why: str) -> Step:
 
 
 def forecast_with(plan: Plan, done: Collection[str]) -> Forecast:
-    """The plan's forecast as if only these steps (by id) were done: each adds what it adds in the plan."""
+    """The plan's forecast if only these steps (by id) are done: each adds what it adds in the plan."""
     executable = plan.executable_steps
     if not done:
         return plan.predicted.before
@@ -247,7 +247,7 @@ def forecast_with(plan: Plan, done: Collection[str]) -> Forecast:
 
 
 def _usage(ratio: float | None) -> dict[str, float | None]:
-    """A usage that no model predicts a range for."""
+    """A usage without a predicted range."""
     return {"usage_ratio": ratio, "lowest_usage_ratio": None, "highest_usage_ratio": None}
 
 

@@ -62,7 +62,7 @@ def verify_plan(
 ) -> VerifyResult:
     """Compare an applied plan with the cluster in a later capture, and record the result in the ledger.
 
-    `before`: the snapshot that the plan was made of, to name what controllers of scalable topics did since. Raises
+    `before`: the snapshot that the plan was made from, to name what controllers of scalable topics did since. Raises
     `Refused` if the plan was never applied, its run is still in progress, or the capture shows another cluster or
     predates the end of the run.
     """
@@ -128,7 +128,7 @@ def _keep(
 
 
 _KEPT: Final = ("usage_ratio", "msg_rate_per_s", "throughput_bytes_per_s", "bundles")
-"""Figures of a broker that the ledger has columns for."""
+"""A broker's figures that the ledger has columns for."""
 
 
 def _figures(when: str, row: BrokerForecast | None) -> dict[str, float | int | None]:
@@ -158,9 +158,9 @@ def _deviations(
 
 
 def _bundle_checks(plan: Plan, state: ClusterState, rows: Mapping[str, int]) -> Iterator[BundleCheck]:
-    """Each bundle that the plan places: its last step counts; the children replace a split bundle.
+    """Each bundle that the plan places, checked by its last step; the children replace a split bundle.
 
-    `rows`: of the bundles that there are, by name.
+    `rows`: the row of each existing bundle, by name.
     """
     predicted: dict[str, str | None] = {}
     sources: dict[str, str] = {}

@@ -1,7 +1,7 @@
 """`brokers`: what `pulsar-perf monitor-brokers` shows, from a raw snapshot or from the cluster as it is now.
 
-Reports come from the brokers' nodes in ZooKeeper, as in the original, or without a ZooKeeper from the brokers
-themselves. Under Extensible the nodes hold no load: rates are sums over `broker-stats/topics`, usage comes from
+Reports come from the brokers' nodes in ZooKeeper, as in the original, or without ZooKeeper from the brokers themselves.
+Under Extensible the nodes hold no load: rates are sums over `broker-stats/topics`, usage comes from
 `broker-stats/metrics`.
 """
 
@@ -82,7 +82,7 @@ _TOPICS: Final = msgspec.json.Decoder(TopicLine)
 def load_in_snapshot(cluster: str, manifest: Manifest, content: Callable[[File], bytes]) -> ClusterLoad:
     """The brokers' load in a raw snapshot; `content` has the bytes of one of its files.
 
-    Raises `DataNotFit` if it is of an archive whose lines no capture writes.
+    Raises `DataNotFit` if it comes from an archive with lines that no capture writes.
     """
 
     def lines(surface: str, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
@@ -109,7 +109,7 @@ def load_in_snapshot(cluster: str, manifest: Manifest, content: Callable[[File],
         metrics = {line.broker: msgspec.to_builtins(line.document) for line in lines("broker_metrics", _METRICS)}
         answered = {file.broker for file in manifest.files if file.surface == "topic_stats"}
         for broker in [broker for broker, manager in managers.items() if manager == "extensible"]:
-            reports.pop(broker, None)  # its node in ZooKeeper, which holds no load
+            reports.pop(broker, None)  # the broker's node in ZooKeeper, which holds no load
             if broker in answered:
                 reports[broker] = {**sums[broker], **_usage(metrics.get(broker, {}))}
     reasons = {one.broker: one.reason for one in manifest.missing if one.broker is not None}
@@ -229,7 +229,7 @@ def _asked(client: ReadClient, broker: str, averages: Report | None) -> BrokerLo
 
 
 def _usage(metrics: Report) -> Report:
-    """Load metrics in the form of `BrokerLoadData`: percent of a limit of 100, and the maximum as a ratio."""
+    """Load metrics in the form of `BrokerLoadData`: percent with a limit of 100, and the maximum as a ratio."""
     named = zip(RESOURCES, _USAGE_METRICS, strict=True)
     usage = {resource: {"usage": metrics[name], "limit": 100.0} for resource, name in named if name in metrics}
     return {**usage, **({"maxResourceUsage": metrics["max"]} if "max" in metrics else {})}

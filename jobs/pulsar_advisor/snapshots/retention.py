@@ -1,4 +1,4 @@
-"""Which snapshots and folded days may be removed: what the rules keep, and which snapshots a plan refers to."""
+"""Which snapshots and folded days may be removed, by retention rules and by plans' references."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Retention:
 
 @dataclass(frozen=True)
 class Tier:
-    """Of each interval of `every_s` seconds one snapshot is kept, until it is `until_s` seconds old."""
+    """One snapshot of each interval of `every_s` seconds is kept, until it is `until_s` seconds old."""
 
     every_s: int
     until_s: int
@@ -51,7 +51,7 @@ class Tier:
 
 @dataclass(frozen=True)
 class Lifetimes:
-    """How long each form of the past lasts, in seconds; None: for ever. Each lasts at least as long as the one before.
+    """How long each kind of data is kept, in seconds; None: for ever. Each is kept at least as long as the one before.
 
     They are for a cluster whose snapshots are folded into days: nothing goes before its day holds it.
     """
@@ -61,12 +61,12 @@ class Lifetimes:
     tables_s: int | None = None
     """Every snapshot."""
     thin: tuple[Tier, ...] = ()
-    """What is kept of older ones; the first tier that an age is in counts."""
+    """Which older snapshots are kept: the first tier that covers an age counts."""
     history_s: int | None = None
     """The folded days."""
 
     def __post_init__(self) -> None:
-        """Refuse a form that lasts no longer than the one before, and tiers of tables that go anyway."""
+        """Refuse data kept for a shorter time than the kind before it, and tiers for tables that are removed anyway."""
         given = [
             ("--raw", self.raw_s),
             ("--tables", self.tables_s),
@@ -83,8 +83,8 @@ class Lifetimes:
             raise UsageError("--thin is for snapshots older than --tables: give that too")
 
     def outdated(self, snapshots: Collection[str], fit: Collection[str], now: datetime) -> list[str]:
-        """The snapshots (ids) to remove, oldest first; never the newest. Of an interval the first that is `fit` stays,
-        else the first."""
+        """The snapshots (ids) to remove, oldest first; never the newest. Of an interval, the first `fit` snapshot
+        stays, or else the first."""
         if self.tables_s is None:
             return []
         oldest_first = sorted(snapshots)
@@ -97,7 +97,7 @@ class Lifetimes:
         return [snapshot for snapshot in aged if snapshot not in staying]
 
     def _interval(self, snapshot: str, now: datetime) -> tuple[int, int] | None:
-        """Of the tier that keeps a snapshot of this age; None if none does."""
+        """Interval of the tier that covers a snapshot of this age; None if no tier does."""
         began = snapshot_moment(snapshot)
         age_s = (now - began).total_seconds()
         tier = next((tier for tier in self.thin if age_s <= tier.until_s), None)
@@ -155,7 +155,7 @@ def _before(now: datetime, age_s: int) -> str:
 def referred_to(document: str | bytes, *, only_to_carry_out: bool = False) -> tuple[str, ...]:
     """The snapshots that a plan of any version was made from and that its strategies learnt from.
 
-    None for one without steps to carry out, if others don't count. Raises `ValueError` if it is no plan.
+    None for a plan without executable steps, if only executable plans count. Raises `ValueError` if it isn't a plan.
     """
     try:
         read = msgspec.json.decode(document, type=_Plan)
@@ -175,7 +175,7 @@ class _Memory(msgspec.Struct):
 
 
 class _Plan(msgspec.Struct):
-    """Of a plan of any version, what refers to snapshots."""
+    """The part of a plan, of any version, that refers to snapshots."""
 
     snapshot: str
     memory: _Memory

@@ -18,7 +18,7 @@ _LINES_SHOWN: Final = 10
 
 
 def summary_lines(found: SnapshotSummary) -> Iterator[str]:
-    """For people."""
+    """The summary as lines for people."""
     yield f"snapshot     {found.snapshot} of cluster '{found.cluster_name}', {moment(found.started_at_ms)}"
     release = f"Pulsar {found.pulsar_version}, load manager {found.load_manager}"
     yield f"cluster      {count(len(found.brokers), 'broker')}, {release}"
@@ -40,7 +40,7 @@ def summary_lines(found: SnapshotSummary) -> Iterator[str]:
 
 
 def summary(manifest: Manifest, stages: Mapping[str, str]) -> SnapshotSummary:
-    """The summary of a snapshot; `stages` as the field."""
+    """The summary of a snapshot; `stages` is the field of that name."""
     surfaces: defaultdict[str, int] = defaultdict(int)
     for file in manifest.files:
         surfaces[file.surface] += file.rows
@@ -71,12 +71,12 @@ def _lack(surface: str, of: Iterable[str | None], reason: str) -> str:
 
 
 def of_tables(made: TablesResult) -> str:
-    """What `normalize` made, in words."""
+    """The result of `normalize` in words."""
     return f"{sum(made.tables.values()):,} rows, {count(made.problems, 'problem')}"
 
 
 def of_validation(validation: Validation) -> str:
-    """What `validate` found, in words."""
+    """The result of `validate` in words."""
     failed = Counter(check.severity for check in validation.results if not check.success)
     counts = ", ".join(f"{number} {severity}" for severity, number in sorted(failed.items())) or "nothing"
     return f"{'fit' if validation.success else 'not fit'} for use; failed: {counts}"

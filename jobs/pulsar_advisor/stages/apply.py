@@ -44,10 +44,10 @@ def restore_what_was_left(
     progress: Progress,
     decided_by: Person | None = None,
 ) -> None:
-    """Restore anything that earlier runs left switched off on a cluster (Pulsar's own name); otherwise sends nothing.
+    """Restore what earlier runs left switched off on a cluster (Pulsar's own name); sends nothing else.
 
-    A person who decides restores a `false` too that may be someone else's, see `guard`.
-    Raises `Refused` if the connection reaches another cluster.
+    If a person decides, that includes a `false` that may be someone else's, see `guard`. Raises `Refused` if the
+    connection reaches another cluster.
     """
     if guard.left_off(ledger, cluster_name):
         with AdminTransport(connection, writes=True) as transport:

@@ -1,4 +1,4 @@
-"""`approve`: computes exactly one plan again, and records a named person's consent to it, or the policy's."""
+"""`approve`: computes one plan again, and records its approval by a named person or the policy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(
     valid_for_s: int,
     comment: str,
 ) -> tuple[Approval, str | None]:
-    """The approval, and why the plan can't be computed here, if it can't; without an approver the policy decides.
+    """The approval, and why the plan can't be computed here, if it can't. Without an approver, the policy decides.
 
     Raises `Refused` if the plan isn't what is computed from its snapshot, and as `approve` and `approve_automatically`.
     """

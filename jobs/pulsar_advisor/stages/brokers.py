@@ -18,8 +18,8 @@ from pulsar_advisor.tables.state import cluster_state
 def run(root: Root, snapshot: str) -> ClusterLoad:
     """The brokers' load in a snapshot and, once it is normalized, the usage that its plans start from.
 
-    Raises `UsageError` if there is no such snapshot, or if it has no raw files any more, `DataNotFit` if one of its
-    files is not as captured, or is of an archive whose lines no capture writes.
+    Raises `UsageError` if there is no such snapshot or it has no raw files any more; `DataNotFit` if a file isn't as
+    captured, or comes from an archive with lines that no capture writes.
     """
     folder, manifest = root.folder("raw", snapshot), read_manifest(root, snapshot)
 

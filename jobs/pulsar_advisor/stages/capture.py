@@ -28,8 +28,8 @@ def run(
 ) -> str:
     """Capture the cluster; returns the snapshot's id. Progress goes to the log by default.
 
-    `earlier` is what another process heard Extensible brokers publish: nothing more is waited for. Raises as `opened`
-    and `capture`, and `StorageError` if the root can't be written. Then, as after an interruption, there is no
+    `earlier` is what another process heard Extensible brokers publish; then nothing more is awaited. Raises as `opened`
+    and `capture`, and `StorageError` if the root can't be written. After an error or an interruption there is no
     snapshot.
     """
     snapshot = take_snapshot(options, root, progress or LoggedProgress(), earlier)

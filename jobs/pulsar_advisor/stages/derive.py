@@ -1,4 +1,4 @@
-"""Computes a plan again from its snapshot, for whoever judges it: is it what this release makes of that?"""
+"""Computes a plan again from its snapshot, to show its approver whether this release makes the same plan."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pulsar_advisor.tables.judged import check_results, inputs_of, judged_state,
 
 
 def why_not_computed_here(root: Root, ledger: Ledger, plan: Plan) -> str | None:
-    """Why a plan can't be computed again, so that a person has to judge it; None if it is what is computed here.
+    """Why a plan can't be computed again, so that a person must judge it; None if it was, with the same result.
 
-    Raises `Refused` if it can be, and isn't: a recommendation of its snapshot doesn't list it, a file that it rests on
-    isn't as the ledger sealed it, or its bytes are others.
+    Raises `Refused` if the plan isn't what was computed here: recommendations of its snapshot don't list it, a file it
+    rests on isn't as the ledger sealed it, or its bytes differ.
     """
     if plan.shedder == UNDO:
         return "it takes a run back, as far as the ledger and the cluster showed when it was made"
@@ -46,7 +46,7 @@ def why_not_computed_here(root: Root, ledger: Ledger, plan: Plan) -> str | None:
 
 
 def _unsealed(root: Root, ledger: Ledger, plan: Plan) -> str | None:
-    """Why what the plan rests on can't be compared with the ledger. Raises `Refused` where it differs."""
+    """Why the files the plan rests on can't be compared with the ledger. Raises `Refused` if one differs."""
     reasons = (
         require_as_sealed(ledger, root, snapshot, "capture", "normalize", "validate")
         for snapshot in (plan.snapshot, *plan.remembered)

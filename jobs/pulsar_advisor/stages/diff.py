@@ -18,8 +18,8 @@ from pulsar_advisor.tables.days import read_day_tables
 def run(root: Root, earlier: str, later: str) -> Difference:
     """Compare two snapshots, each an id, `latest`, or a day (its last folded snapshot).
 
-    Raises `UsageError` for one that isn't known, and unless the first is the earlier one and both are of one cluster:
-    several may have used one name in paths.
+    Raises `UsageError` if one isn't known, if the first isn't the earlier one, or if they are of different clusters
+    (several may have used one name in paths).
     """
     first, last = _snapshot(root, earlier), _snapshot(root, later)
     if first == last:
@@ -34,13 +34,13 @@ def run(root: Root, earlier: str, later: str) -> Difference:
 
 
 def is_folded(root: Root, snapshot: str) -> bool:
-    """Whether a day holds it: only of such snapshots it is known who moved a bundle."""
+    """Whether a folded day holds it: only for such snapshots is it known who moved a bundle."""
     day = day_if_any(root, day_of(snapshot))
     return day is not None and any(one.id == snapshot for one in day.snapshots)
 
 
 def _cluster_name(root: Root, snapshot: str) -> str:
-    """Pulsar's name of the cluster of a snapshot that is known."""
+    """Pulsar's cluster name in a known snapshot."""
     if root.is_written(snapshot, "normalize"):
         return read_manifest(root, snapshot).identity.cluster_name
     return read_day(root, day_of(snapshot)).cluster_name
@@ -58,13 +58,13 @@ def _snapshot(root: Root, name: str) -> str:
 
 
 def _latest(root: Root) -> str:
-    """The newest snapshot, or the last folded one where there are days alone, as in an export."""
+    """The newest snapshot, or the last folded one if there are only days, as in an export."""
     days = [] if next(root.newest_first(), None) else folded_days(root, 1)[0]
     return days[-1].snapshots[-1].id if days else root.resolve(LATEST)
 
 
 def _causes(root: Root, first: str, last: str) -> Iterator[tuple[str, str]]:
-    """The bundles that moved or were split after a snapshot and until another, each with the cause, in order."""
+    """The bundles that moved or were split between two snapshots, each with its cause, in order."""
     for day in days_between(root, day_of(first), day_of(last)):
         _, tables = read_day_tables(root, day, {"moments": MOMENTS, "events": EVENTS})
         moments = tables["moments"]["snapshot"].to_pylist()

@@ -15,11 +15,10 @@ from pulsar_advisor.tables.settings_inputs import settings_inputs
 
 
 def run(root: Root, snapshot: str, request: Request, kind: Kind, name: str) -> ExplanationOfSnapshot:
-    """The explanation; nothing is written. `request` is about one shedder and one placement strategy.
+    """The explanation; nothing is written. `request` names one shedder and one placement strategy.
 
-    Raises `DataNotFit` without a passed validation of the same manifest, or if it set too much aside or a strategy
-    can't judge the snapshot;
-    `UsageError` if the snapshot has no such bundle, broker or namespace.
+    Raises `DataNotFit` without a passed validation of the same manifest, or if that excluded too much or a strategy
+    can't judge the snapshot; `UsageError` if the snapshot has no such bundle, broker or namespace.
     """
     request = resolved_request(root, snapshot, request)
     inputs = inputs_of(root, snapshot)

@@ -1,4 +1,4 @@
-"""`history export`: copies folded days into another root, for somebody else, under other names if that is asked for."""
+"""`history export`: copies folded days into another root to share them, under pseudonyms on request."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pulsar_advisor.tables.days import read_day_tables, write_day
 
 _ALL: Final = ("00000000", "99999999")
 _CLUSTER: Final = "cluster"
-"""What the cluster is called under a pseudonym in paths, and with a number by Pulsar's name."""
+"""The cluster's pseudonym in paths; with a number, also in place of Pulsar's name."""
 
 
 def run(root: Root, to: str, *, pseudonyms: bool) -> Iterator[HistoryDay]:
-    """Write all folded days of a cluster into the root `to`, oldest first; yields each once it is there.
+    """Write all folded days of a cluster into the root `to`, oldest first; yields each once it is written.
 
-    Raises `UsageError` if no day was folded, or if `to` has days of this cluster: their pseudonyms may be others;
-    `StorageError` for a day that isn't as it was written, or that was folded again after pseudonyms were found.
+    Raises `UsageError` if no day was folded, or if `to` has days of this cluster, whose pseudonyms may differ;
+    `StorageError` for a day that isn't as it was written, or that was folded again after pseudonyms were chosen.
     """
     target, days = Root(to, _CLUSTER if pseudonyms else root.cluster), days_between(root, *_ALL)
     if not days:
@@ -61,11 +61,11 @@ def _write(
 
 
 def _without_names(imported: Imported) -> Imported:
-    """How a day was imported, but for what names a server, brokers or namespaces."""
+    """How a day was imported, without anything that names a server, brokers or namespaces."""
     return imported.model_copy(update={"server": "", "unknown_brokers": (), "unbounded_namespaces": ()})
 
 
 def _tables(root: Root, day: HistoryDay) -> tuple[HistoryDay, dict[str, pa.Table]]:
-    """The tables that a day has, and the day they are of."""
+    """The tables of a day, and the day they belong to."""
     now, tables = read_day_tables(root, day, DAY_TABLES)
     return now, {name: rows for name, rows in tables.items() if name in now.tables}

@@ -1,4 +1,4 @@
-"""`history fold`: folds the snapshots of a day into tables that last. A day is folded again only if it has others."""
+"""`history fold`: folds a day's snapshots into tables that last. A day is folded again only if they changed."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ _AFTER: Final = "T~"
 def run(root: Root, day: str, address: str | None = None) -> HistoryDay:
     """Fold the normalized snapshots of a day (`YYYYMMDD`, UTC) of a cluster.
 
-    `address` is that of the ledger, by default SQLite beside a local root. Where there is one, its plans explain moves,
-    and it seals the day. What was folded before is taken from the day, so an added snapshot costs little.
-    Raises `UsageError` if there is none to fold, `Refused` while another process folds the day, or if the day that was
-    folded before is none that the ledger sealed.
+    `address` is the ledger's, by default SQLite beside a local root. If there is a ledger, its plans explain moves, and
+    it seals the day. Snapshots folded before come from the day itself, so an added snapshot costs little. Raises
+    `UsageError` if there is nothing to fold, `Refused` while another process folds the day, or if the day folded before
+    isn't as the ledger sealed it.
     """
     before = day_if_any(root, day)
     written = _fold(root, day, address)
     after = first_after(root, day)
-    # The next folded day begins with what this one saw last, which a snapshot that came late may have changed.
+    # The next folded day starts from this day's last snapshot, which may be a late arrival.
     if after is not None and not after.is_only_imported and _is_outdated(after, before, written):
-        with suppress(Held):  # whoever folds it now compares it with the late one, or the next fold does
+        with suppress(Held):  # the process that folds it now, or the next fold, compares it with the late one
             _fold(root, after.day, address, anew=True)
     return written
 
@@ -64,7 +64,7 @@ def _is_outdated(after: HistoryDay, before: HistoryDay | None, written: HistoryD
 
 
 def _fold(root: Root, day: str, address: str | None, *, anew: bool = False) -> HistoryDay:
-    """`anew`: even if the day has the same snapshots as when it was folded before."""
+    """`anew`: even if the day's snapshots haven't changed."""
     nothing = UsageError(f"cluster '{root.cluster}' has no normalized snapshot of {day}: there is nothing to fold")
     if day_if_any(root, day) is None and not any(root.is_written(id, "normalize") for id in _of_day(root, day)):
         raise nothing  # before a lease makes the day's folder
@@ -83,7 +83,7 @@ def _fold(root: Root, day: str, address: str | None, *, anew: bool = False) -> H
         name = before.cluster_name if before else _cluster_name(manifests)
         follows = _follows(root, day, name)
         last = follows or (before.follows if before else None)
-        # A bundle that no broker had at last may have been unloaded at any time of that day.
+        # A bundle without an owner in the last snapshot may have been unloaded at any time of that day.
         since = snapshot_moment(f"{day_of(last)}T000000Z" if last else min(seen))
         steps = [] if ledger is None else _carried_out(ledger, name, since, day)
         is_whole = before is not None and before.columns == COLUMNS and not any(damage(root, before, DAY_TABLES))
@@ -120,9 +120,9 @@ def _fold(root: Root, day: str, address: str | None, *, anew: bool = False) -> H
 def fold_until(
     root: Root, today: str, address: str | None = None, begun: Callable[[str], None] = lambda _: None
 ) -> list[HistoryDay]:
-    """Fold the days before today (`YYYYMMDD`, UTC), see `days_before`; `begun` gets each first.
+    """Fold the days before today (`YYYYMMDD`, UTC), see `days_before`; `begun` is called with each day first.
 
-    One that can't be folded doesn't keep the others from it. Raises what kept the first of these, and as `run` does.
+    A day that can't be folded doesn't stop the others; the first such error is raised at the end. Raises as `run`.
     """
     folded, failures = [], list[AdvisorError]()
     for day in days_before(root, today):
@@ -151,8 +151,7 @@ def days_before(root: Root, today: str) -> list[str]:
 def _normalized(root: Root, day: str, before: HistoryDay | None) -> dict[str, Manifest]:
     """The snapshots of a day that have tables, with their manifests, in order of time.
 
-    Several clusters may have used one name in paths: only those of the one that was folded before count, else of the
-    last one.
+    Several clusters may have used one name in paths: only the cluster folded before counts, or else the last one.
     """
     found = {id: read_manifest(root, id) for id in sorted(_of_day(root, day)) if root.is_written(id, "normalize")}
     name = before.cluster_name if before else _cluster_name(found)
@@ -168,7 +167,7 @@ def _cluster_name(manifests: dict[str, Manifest]) -> str:
 
 
 def _follows(root: Root, day: str, cluster_name: str) -> str | None:
-    """The last snapshot before a day whose tables are there, or that was folded; None without one."""
+    """The last snapshot before a day that has tables or was folded; None without one."""
     folded = last_before(root, day, cluster_name) or ""
     for snapshot in takewhile(lambda one: one > folded, root.newest_first(before=day)):
         if (
@@ -180,7 +179,7 @@ def _follows(root: Root, day: str, cluster_name: str) -> str | None:
 
 
 def _carried_out(ledger: Ledger, cluster_name: str, since: datetime, day: str) -> list[CarriedOut]:
-    """What plans did to a cluster from a time to the end of a day, as late as its last snapshot may show it."""
+    """What plans did to a cluster from `since` to the end of a day, plus the delay with which snapshots may show it."""
     end = snapshot_moment(f"{day}T235959Z") + timedelta(seconds=1)
     sent = confirmed_steps(ledger, cluster_name, _ms(since), _ms(end) + SEEN_LATE_MS)
     return [CarriedOut(int(step.sent_at_ms or 0), step.bundle, short(digest)) for step, digest in sent]
@@ -209,9 +208,9 @@ def _moments(
 ) -> Iterator[Moment]:
     """The moments of snapshots, in order of time.
 
-    One that was folded before and is as it was then comes from the day, in a quarter of the time that its tables take;
-    of a day that isn't whole, or of earlier columns, only those whose tables are gone. Raises `StorageError` if these
-    can't be read.
+    A snapshot unchanged since it was folded is read from the day, in a quarter of the time that its tables take. From a
+    damaged day, or one with an earlier release's columns, only snapshots without tables are read. Raises `StorageError`
+    if these can't be read.
     """
     folded = () if before is None else before.snapshots
     kept = {one.id for one in folded if one.id not in manifests or (is_whole and one == seen[one.id])}
@@ -221,7 +220,7 @@ def _moments(
 
 
 def _of_folded(root: Root, day: HistoryDay, snapshots: Collection[str]) -> Iterator[Moment]:
-    """The moments of snapshots that can't be had but from their day."""
+    """The moments of snapshots, read from their day."""
     try:
         return folded_moments(root, day, snapshots)
     except StorageError as error:

@@ -1,4 +1,4 @@
-"""Folding the days of many clusters on Spark: each is one task, whose worker reads and writes files itself.
+"""Folds the days of many clusters on Spark: each day is one task, which reads and writes files itself.
 
 Spark only spreads and repeats these tasks: no row of a table passes through it.
 """
@@ -32,18 +32,18 @@ class FoldTask(TypedDict):
 
 @dataclass(frozen=True)
 class Folded:
-    """What became of a day."""
+    """The result for one day."""
 
     cluster: str
     line: str
-    """The day in a list, or why it couldn't be folded."""
+    """The day's line in a list, or why it couldn't be folded."""
     exit_code: int = 0
 
 
 def run(spark: SparkSession, roots: Iterable[Root], today: str, address: str | None = None) -> list[Folded]:
-    """Fold every day before today (`YYYYMMDD`, UTC) of some clusters; one that fails doesn't keep the others from it.
+    """Fold every day before today (`YYYYMMDD`, UTC) of some clusters; a failure doesn't stop the others.
 
-    `address` is the ledger's, as for `fold`, which the executors must reach.
+    `address` is the ledger's, as for `fold`; the executors must be able to reach it.
     """
     tasks = {
         f"{root.cluster} {day}": FoldTask(root=root.url, cluster=root.cluster, day=day, address=address)

@@ -1,4 +1,4 @@
-"""What the folded days of a cluster say about its snapshots: which may go, since their day is over and holds them."""
+"""Which snapshots may be removed because their day is over and holds them, according to a cluster's folded days."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pulsar_advisor.storage.written import result_sha256
 from pulsar_advisor.tables.days import damage, read_day_tables
 
 _OF_EVERY_CYCLE: Final = (OWN, UNKNOWN)
-"""Causes of moves that nearly every snapshot shows where a cluster balances itself."""
+"""Causes of moves that nearly every snapshot of a self-balancing cluster shows."""
 
 _log = logging.getLogger(__name__)
 
@@ -37,14 +37,14 @@ class FoldedDays:
 
     @property
     def fit(self) -> frozenset[str]:
-        """The snapshots that validation let be used."""
+        """The snapshots that validation found fit."""
         return frozenset(one.id for one in self._snapshots.values() if one.fit)
 
     def hold(self, snapshot: str) -> bool:
-        """Whether a snapshot's day is over and was folded with it, as it is now.
+        """Whether a snapshot's day is over and was folded with the snapshot as it is now.
 
-        One that no day can hold goes with its day: without tables, or of another cluster that had this name in paths.
-        Whose one is that can't be read isn't known.
+        Also true, once its day was folded, for a snapshot that no day can hold: one without tables, or of another
+        cluster that used this name in paths. False if its cluster can't be read.
         """
         folded, day = self._snapshots.get(snapshot), self._days.get(day_of(snapshot))
         if day is None:
@@ -62,7 +62,7 @@ class FoldedDays:
         ) and folded.validation_sha256 == result_sha256(self._root, snapshot, "validate")
 
     def damaged(self, snapshots: Collection[str]) -> set[str]:
-        """Those of the snapshots whose day isn't as it was written: it can be folded again from their tables alone."""
+        """The snapshots whose day isn't as it was written: only their tables allow the day to be folded again."""
         asked = {day_of(snapshot) for snapshot in snapshots}
         days = {day.day for day in self._days.values() if day.day in asked and self._is_damaged(day)}
         return {snapshot for snapshot in snapshots if day_of(snapshot) in days}
@@ -74,10 +74,10 @@ class FoldedDays:
         return bool(found)
 
     def of_events(self, snapshots: Collection[str]) -> set[str]:
-        """Those of the snapshots that are the first to show an event, or the last before it.
+        """The snapshots that are the first to show an event, or the last before it.
 
-        Moves that the cluster made by itself don't count. All that the events of a day might refer to, if they can't be
-        read.
+        Moves that the cluster made by itself don't count. If a day's events can't be read, all its snapshots are
+        included.
         """
         asked, found = {day_of(snapshot) for snapshot in snapshots}, set[str]()
         for day in self._days.values():
@@ -101,5 +101,5 @@ class FoldedDays:
 
 
 def _ids(day: HistoryDay) -> list[str]:
-    """The snapshots of a day, and before them the one that it follows."""
+    """The snapshots of a day, preceded by the one that it follows."""
     return [day.follows or "", *(one.id for one in day.snapshots)]

@@ -1,6 +1,6 @@
-"""`history import`: days of the past from a Prometheus that scraped the brokers, with today's bundle boundaries.
+"""`history import`: imports past days from a Prometheus that scraped the brokers, with today's bundle boundaries.
 
-A day is asked for in parts, each written when it is there: a killed import begins again where it was.
+A day is read in parts, each written as it arrives, so a killed import continues where it was.
 """
 
 from __future__ import annotations
@@ -61,18 +61,18 @@ _log = logging.getLogger(__name__)
 
 DAY_S: Final = 24 * 60 * 60
 MOST_ROWS: Final = 20_000_000
-"""Of a day, bundles times moments: they take 600 MB of memory."""
+"""Limit for one day, bundles times moments: so many take 600 MB of memory."""
 _COUNTED_S: Final = 3 * 60 * 60
-"""Series are counted over as long a time at once."""
+"""Series are counted over this long at a time."""
 _OLDEST_S: Final = 5 * 60
-"""Age of a sample that still counts, unless a server is set up otherwise: the first moment may show the day before."""
+"""Maximum age of a sample, Prometheus's default: the first moment may show the day before."""
 _HOST_MOMENTS: Final = 1_000
-"""Of broker figures asked for at once: there are at most about a thousand brokers."""
+"""Moments of broker figures per query: there are at most about a thousand brokers."""
 
 
 @dataclass(frozen=True)
 class _Source:
-    """What all days are asked with."""
+    """What the queries for all days share."""
 
     server: Prometheus
     address: str
@@ -96,18 +96,18 @@ def run(
     begun: Callable[[str], None] = lambda _: None,
     ledger_address: str | None = None,
 ) -> Iterator[HistoryDay]:
-    """Import the last `days` days (UTC), today's until now, oldest first; `begun` gets each before it is asked for.
+    """Import the last `days` days (UTC), today up to now, oldest first; `begun` is called with each day first.
 
-    A day that was folded from snapshots, or imported to its end, stays as it is and isn't asked for, unless a file of
-    an imported one is damaged. `address` is the server's, as it is to be named; `ledger_address` is as for `fold`: a
-    day that the ledger has seals of gets another one. Raises `UsageError` without a normalized snapshot, `DataNotFit`
-    if the server knows nothing of the cluster or answers in part, `ClusterUnreachable` if it can't be asked.
+    A day folded from snapshots, or imported to its end, is skipped, unless it was imported and a file is damaged.
+    `address` names the server in the day; `ledger_address` is as for `fold`: a day that the ledger has sealed is sealed
+    again. Raises `UsageError` without a normalized snapshot, `DataNotFit` if the server knows nothing of the cluster or
+    answers in part, `ClusterUnreachable` if it can't be asked.
     """
     source, now_s = _source(root, server, address, labels, days)
     today_s = now_s // DAY_S * DAY_S
     for start_s in range(today_s - (days - 1) * DAY_S, today_s + 1, DAY_S):
         day = f"{datetime.fromtimestamp(start_s, UTC):%Y%m%d}"
-        # Of a day that is over, each moment; of today's, those of steps that are over.
+        # All moments of a past day; of today, only those whose step is over.
         window = Window(start_s, step_s, (now_s - start_s) // step_s if start_s == today_s else -(-DAY_S // step_s))
         if not window.number:
             continue
@@ -116,7 +116,7 @@ def run(
             before = day_if_any(root, day)
             if before is not None and not _is_to_be_imported(root, before, window):
                 _log.info("day %s is there already: kept", day)
-                remove_parts(root, day)  # of an import that was killed once the day was written
+                remove_parts(root, day)  # parts of an import that was killed after the day was written
                 yield before
                 continue
             with ledger_if_any(ledger_address or root.own_ledger_url) as ledger:
@@ -128,7 +128,7 @@ def run(
 
 
 def _source(root: Root, server: Prometheus, address: str, labels: Labels, days: int) -> tuple[_Source, int]:
-    """What days are asked with, and the server's time."""
+    """What the queries for all days share, and the server's time."""
     root.resolve(LATEST)
     snapshot = next((id for id in root.newest_first() if root.is_written(id, "normalize")), None)
     if snapshot is None:
@@ -155,7 +155,7 @@ def _source(root: Root, server: Prometheus, address: str, labels: Labels, days: 
 
 
 def _labels(server: Prometheus, labels: Labels, cluster_name: str, window: Window) -> Labels:
-    """The labels by the names that series of this server have: those of this cluster, if it knows any of them."""
+    """The labels by their names on this server; restricted to this cluster if the server has series of it."""
     exported = f"exported_{labels.cluster}"
     wanted = (labels.cluster, *(f"exported_{name}" for name in vars(labels).values()))
     metrics = (level.metrics[0] for level in (TOPICS, BUNDLES))
@@ -167,7 +167,7 @@ def _labels(server: Prometheus, labels: Labels, cluster_name: str, window: Windo
 
 
 def _require_known(source: _Source, window: Window) -> None:
-    """Refuse a server that knows nothing of the cluster's brokers in this time."""
+    """Refuse a server without data about the cluster's brokers in this period."""
     label = source.labels.cluster
     query = f"count by ({label}) (last_over_time({HOSTS['cpu_usage']}[1d]))"
     names = {name for (name,) in source.server.ask(Question(query, window, (label,))).labels if name}
@@ -180,8 +180,7 @@ def _require_known(source: _Source, window: Window) -> None:
 
 
 def _is_to_be_imported(root: Root, before: HistoryDay, window: Window) -> bool:
-    """Whether a day that is there holds nothing but an import whose next moment would be in the window, or one of which
-    a file is damaged."""
+    """Whether an existing day holds only an import, and a moment in the window is missing or a file is damaged."""
     if before.imported is None or not before.is_only_imported:
         return False
     ends_earlier = window.start_s + before.imported.step_s * before.imported.moments <= window.end_s
@@ -254,7 +253,7 @@ def _import_day(
                 missing=MISSING,
                 confidence="low" if doubtful else "medium",
             ),
-            # One that was never sealed may become the beginning of a day that is.
+            # A day that was never sealed may be the beginning of one that will be.
             is_sealed=ledger is not None and was_sealed(ledger, root, day),
         )
         if ledger is not None and made.is_sealed:
@@ -295,7 +294,7 @@ def _hosts(source: _Source, window: Window) -> ScrapedHosts:
 
 
 def _level(source: _Source, window: Window) -> tuple[Level, Mapping[str, int]]:
-    """The best level that there are figures of, and the number of series by namespace, or by bundle."""
+    """The most detailed level with figures, and the number of series by namespace, or by bundle."""
     of_day = Window(window.start_s + _COUNTED_S, _COUNTED_S, (window.end_s - window.start_s) // _COUNTED_S + 1)
     for level in LEVELS:
         label = source.labels.bundle if level is BUNDLES else source.labels.namespace
@@ -318,7 +317,7 @@ def _most(samples: Samples) -> list[float]:
 
 
 def _groups(ring: Ring, namespaces: Mapping[str, int], window: Window) -> Iterator[tuple[str, ...]]:
-    """All namespaces of the ring, together while one question about them stays below `POINTS`."""
+    """All namespaces of the ring, grouped so that one query about a group stays below `POINTS`."""
     everywhere = {namespace_of(name): 0 for name in ring.names} | dict(namespaces)
     return groups(everywhere, max(POINTS // window.number, 1))
 
@@ -333,7 +332,7 @@ def _part(
     group: tuple[str, ...],
     namespaces: Mapping[str, int],
 ) -> pa.Table:
-    """The load of some namespaces' bundles: as an import before this one wrote it, or asked for and written."""
+    """The load of some namespaces' bundles: read from an earlier import's part, or queried and written."""
     bundles = [number for namespace in group for number in ring.bundles_of(namespace)]
     made_of = (source.address, source.cluster_name, source.labels, level.name, window, source.broker_ids, group)
     name = sha256_hex(repr((*made_of, [ring.names[number] for number in bundles])).encode())
@@ -348,7 +347,7 @@ def _part(
 def _asked(
     source: _Source, window: Window, level: Level, ring: Ring, group: tuple[str, ...], series: int
 ) -> tuple[Scraped, int]:
-    """What was exported about namespaces, and how many samples of it were unusable."""
+    """What the server has about namespaces, and how many samples were unusable."""
     scraped, unusable = Scraped(window.number), 0
     if not series:
         return scraped, 0

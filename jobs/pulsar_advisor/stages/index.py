@@ -21,11 +21,11 @@ from pulsar_advisor.storage.root import Root
 
 PAGE: Final = "index.html"
 DAYS: Final = 28
-"""Folded days of each cluster that are shown, unless one asks for others."""
+"""Folded days shown of each cluster by default."""
 
 
 def run(root: Root, days: int) -> str:
-    """Write the page to `index.html` of a root, whose cluster doesn't matter; its place. Raises `StorageError`."""
+    """Write the page to `index.html` of a root, whose cluster is ignored; returns its place. Raises `StorageError`."""
     names = sorted({*root.clusters(), *clusters_with_history(root)})
     page = root.path / PAGE
     rows = [fleet_row(Root(root.url, name), days, _report) for name in names]
@@ -54,7 +54,7 @@ def fleet_row(root: Root, days: int, report_at: Callable[[str, str], str]) -> Fl
 
 
 def _report(cluster: str, snapshot: str) -> str:
-    """From the page to a report."""
+    """The link from the page to a report."""
     return f"reports/cluster={cluster}/snapshot={snapshot}/report.html"
 
 

@@ -13,13 +13,13 @@ from pulsar_advisor.tables.state import cluster_state
 
 
 def run(root: Root, snapshot: str) -> tuple[tuple[FindingWithEffect, ...], str]:
-    """The rules that the cluster of a normalized snapshot violates, warnings first, and what comes of their changes.
+    """The rules that a normalized snapshot's cluster violates, warnings first, with the effects of proposed changes.
 
-    Then what has to be said before them if too little of the cluster could be judged; otherwise empty.
+    The text says that too little of the cluster could be judged; otherwise it is empty.
 
-    Rules see what validation found fit; before a validation, everything. A change is proposed only if it was found
-    better than today in a simulation, or was not simulated, as where too little could be judged. Raises `UsageError` if
-    the snapshot wasn't normalized.
+    Rules see what validation found fit; before a validation, everything. A change is proposed if a simulation found it
+    better than today, or if it wasn't simulated, for instance because too little could be judged. Raises `UsageError`
+    if the snapshot wasn't normalized.
     """
     state, inputs = cluster_state(root, snapshot), settings_inputs(root, snapshot)
     findings = judge(lint_case(root, state, inputs))

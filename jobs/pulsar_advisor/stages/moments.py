@@ -1,4 +1,4 @@
-"""What lasts of a snapshot, read from its tables, or from the folded day that outlives them."""
+"""The moment of a snapshot, which outlasts it: read from its tables, or from its folded day."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def moment_at(root: Root, snapshot: str) -> Moment:
 
 
 def last_seen(root: Root, snapshot: str, cluster_name: str) -> LastSeen:
-    """A snapshot as the first of a later day is compared with it: with what its day had seen. Raises as `moment_at`."""
+    """A snapshot, with what its day had seen, for comparison with a later day's first one. Raises as `moment_at`."""
     last = moment_at(root, snapshot)
     seen = None
     if last.owners.null_count or not (last.leader and last.settings and len(last.policies)):
@@ -52,9 +52,9 @@ def last_seen(root: Root, snapshot: str, cluster_name: str) -> LastSeen:
 
 
 def _earlier_of_day(root: Root, snapshot: str, cluster_name: str) -> Iterator[Moment]:
-    """The moments of a snapshot's day before it, in order of time: from the folded day, if that holds them as written.
+    """The earlier moments of a snapshot's day, in order of time; from the folded day, if that is undamaged.
 
-    Of a damaged day, those that still have tables.
+    Otherwise only those that still have tables.
     """
     name = day_of(snapshot)
     day = day_if_any(root, name)
@@ -71,7 +71,7 @@ def _earlier_of_day(root: Root, snapshot: str, cluster_name: str) -> Iterator[Mo
 
 
 def _moment_if_readable(root: Root, snapshot: str, cluster_name: str) -> Moment | None:
-    """None for a snapshot of another cluster, and for one that can't be read: what it saw isn't known then."""
+    """None for a snapshot that is of another cluster or can't be read."""
     try:
         manifest = read_manifest(root, snapshot)
         return normalized_moment(root, manifest) if manifest.identity.cluster_name == cluster_name else None
@@ -101,7 +101,7 @@ def normalized_moment(root: Root, manifest: Manifest) -> Moment:
         settings_of(root, snapshot, {}).values,
         rows("brokers", *BROKER_COLUMNS.values(), view=view),
         rows("bundles", *BUNDLE_COLUMNS, view=view),
-        # Those that couldn't be read would look as if somebody had removed them.
+        # Policies that couldn't be read would look as if somebody had removed them.
         UNKNOWN
         if _POLICIES in {*(one.surface for one in manifest.missing), *(one.surface for one in manifest.failures)}
         else policies_of(rows("namespaces", *NAMESPACE_COLUMNS), rows("policies", *ISOLATION_COLUMNS)),

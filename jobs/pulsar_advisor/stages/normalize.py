@@ -37,8 +37,8 @@ def run(spark: SparkSession, root: Root, snapshot: str) -> TablesResult:
     """Make the tables of a raw snapshot; returns the content of `tables/result/…/result.json`.
 
     A snapshot that was already normalized is left unchanged; the remains of a killed normalize are replaced. Raises
-    `DataNotFit` if a raw file is not the one that was captured or has another number of lines than the manifest, or if
-    the tables don't account for its lines; `Refused` while another process makes the tables of this snapshot.
+    `DataNotFit` if a raw file or its number of lines isn't as in the manifest, or if the tables don't account for all
+    lines; `Refused` while another process makes the tables of this snapshot.
     """
     manifest_sha256 = sha256_hex(read_file(root.result_file(snapshot, "capture"), "capture"))
     path = root.result_file(snapshot, "normalize")

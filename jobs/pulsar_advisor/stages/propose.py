@@ -1,4 +1,4 @@
-"""After `recommend`: records in the ledger who proposes the plans that it made."""
+"""After `recommend`: records in the ledger who proposes its plans."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pulsar_advisor.storage.root import Root
 
 
 def run(root: Root, recommendation: Recommendation, ledger: Ledger, proposer: Person) -> None:
-    """Record in the ledger who proposes those plans of a recommendation just computed that have steps to carry out.
+    """Record in the ledger who proposes the plans with executable steps of a recommendation just computed.
 
-    One that has had a run is left out: whoever means to carry out the rest of it proposes it.
+    A plan that has had a run is left out: whoever wants to carry out the rest proposes it.
     """
     plans = [
         PlanReference(recommendation.snapshot, row.plan, row.digest)

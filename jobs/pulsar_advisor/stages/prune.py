@@ -44,11 +44,11 @@ def remove(
     """Remove those of the existing snapshots that are `outdated`, unless a plan refers to them.
 
     The raw manifest goes first, so that none ever exists in part, then every stage's folder. Others may capture, or
-    make and apply plans, at the same time: the manifest, the plans' references and any active stage are checked again
-    before each snapshot is removed. Raises `StorageError`.
+    make and apply plans, at the same time, so the manifest, the plans' references and active stages are checked again
+    before each removal. Raises `StorageError`.
     """
     stages = stage_folders(root)
-    made = made_of(root, stages)  # before the manifests, so that a new snapshot is not mistaken for a remainder
+    made = made_of(root, stages)  # listed before the manifests, so that a new snapshot is not mistaken for a remainder
     existing = root.snapshots()
     removed: list[str] = []
     remainders: list[str] = []
@@ -93,7 +93,7 @@ class PlanReferences:
         self._read: dict[str, tuple[str, ...]] = {}
         """The references of each plan, by its digest or file; a plan never changes, so they are read once."""
         self.unreadable: list[str] = []
-        """Plans, by digest or file, that can't be read: they refer to their own snapshot at least."""
+        """Plans, by digest or file, that can't be read: they refer at least to their own snapshot."""
         if not ledger_exists(self._url):
             if address is not None:
                 raise UsageError(f"there is no ledger at {address}: nothing was removed")

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LONGEST: Final = ("OverloadShedder", "ThresholdShedder", "MinimalMoveShedder", "AvgShedder")
-"""The shedders that may move most of a large cluster: begun last, one of them would run alone on its core."""
+"""The shedders that may move most of a large cluster. Started last, one of them would run alone at the end."""
 
 
 def check(root: Root, snapshot: str, request: Request) -> None:
@@ -56,11 +56,11 @@ def check(root: Root, snapshot: str, request: Request) -> None:
 def run(spark: Callable[[], SparkSession | None], root: Root, snapshot: str, request: Request) -> Recommendation:
     """Compute and write the plans, the outcomes and, last, `recommendation.json`; returns what it says.
 
-    `spark` gives the session, which may have to start: the simulations, which need none, run meanwhile. Without one,
-    this process asks the shedders.
+    `spark` gives the session, which may have to start first; meanwhile the simulations run, which need none. Without a
+    session, this process asks the shedders.
 
     Raises `DataNotFit` without a passed validation of the same manifest, and `Refused` while another process makes
-    plans of the snapshot: an answer assembled from two requests would fit neither.
+    plans of the snapshot: a result assembled from two requests would fit neither.
     """
     check(root, snapshot, request)
     folder = root.folder(PLANS, snapshot)
@@ -83,7 +83,7 @@ def run(spark: Callable[[], SparkSession | None], root: Root, snapshot: str, req
 
 
 def _left_alone(root: Root, snapshot: str, request: Request) -> LeftAlone:
-    """Read the cluster, and simulate it without a plan. A what-if is a proposal itself: lint's are not tried beside."""
+    """Read the cluster, and simulate it without a plan. A what-if is a proposal itself, so lint's aren't tried."""
     settings = settings_of(root, snapshot, request.what_if)
     state = state_of(root, snapshot, request.view, request.what_if)
     inputs = settings_inputs(root, snapshot)
@@ -102,7 +102,7 @@ def _left_alone(root: Root, snapshot: str, request: Request) -> LeftAlone:
 
 def _scores(spark: Callable[[], SparkSession | None], root: Root, snapshot: str, request: Request) -> list[Score]:
     """The scores of the plans that each shedder makes, on its executor if there is one."""
-    # Loads Java's side of Spark, for which a refusal doesn't wait.
+    # Loads Spark's Java side: imported here so that a refusal comes at once.
     from pulsar_advisor.tables.fan_out import fan_out
 
     tasks: dict[str, ShedderTask] = {

@@ -48,8 +48,8 @@ def run(
 def report_page(root: Root, snapshot: str, ledger_url: str | None = None, dag: str | None = None) -> ReportPage:
     """The report of the last recommendation of a snapshot. Raises `UsageError` if there is none.
 
-    The ledger, if there is one, says its last event, as `audit verify --head` takes it, and whether the plan was
-    carried out; `dag` is the DAG of Airflow that carries plans out, named in place of commands.
+    The ledger, if there is one, supplies its last event, in the form `audit verify --head` takes, and whether the plan
+    was carried out. `dag` is the Airflow DAG that carries plans out, named in place of commands.
     """
     folder = root.folder(PLANS, snapshot)
     recommendation = read_recommendation(root, snapshot)
@@ -83,8 +83,8 @@ def report_page(root: Root, snapshot: str, ledger_url: str | None = None, dag: s
 
 
 def _recorded(ledger_url: str | None, digest: str | None) -> tuple[str | None, str]:
-    """The ledger's last event, None without one, and which run keeps the plan from being approved again, if any."""
-    # Opens databases, which a report without a ledger does without.
+    """The ledger's last event, None without one, and the run that keeps the plan from being approved again, if any."""
+    # Loads database libraries, which a report without a ledger doesn't need.
     from pulsar_advisor.execution.consent.approval import NOT_ANOTHER_RUN
     from pulsar_advisor.execution.ledger.lists import runs_of
     from pulsar_advisor.execution.ledger.opening import ledger_if_any
@@ -102,7 +102,7 @@ def _recorded(ledger_url: str | None, digest: str | None) -> tuple[str | None, s
 
 
 def _settings_seen(recommendation: Recommendation, folder: UPath) -> dict[str, PlannedSetting]:
-    """The settings as the strategies saw them; recommendations of earlier releases have them in their plans only."""
+    """The settings as the strategies saw them; in recommendations of earlier releases only the plans have them."""
     if recommendation.settings is not None:
         return dict(recommendation.settings)
     plans = (read_plan(str(folder / row.plan)) for row in recommendation.combinations if row.plan)

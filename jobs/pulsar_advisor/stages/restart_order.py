@@ -12,7 +12,7 @@ from pulsar_advisor.tables.rooms import room_of
 def run(root: Root, snapshot: str, ceiling_ratio: float | None = None) -> RestartOrder:
     """The order for a snapshot that was judged fit.
 
-    Raises `DataNotFit` where figures are missing, and of a cluster whose brokers can't be drained.
+    Raises `DataNotFit` if figures are missing, or if the cluster's brokers can't be drained.
     """
     room = room_of(root, snapshot, ceiling_ratio)
     if why := why_no_destination(room.state, room.settings):

@@ -1,4 +1,4 @@
-"""`roll`: the plan of a rolling restart and of each of its turns; carries it on on the cluster of a connection."""
+"""`roll`: plans a rolling restart and each of its turns, and carries it on, on the cluster of a connection."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def run(spark: SparkSession, root: Root, snapshot: str, roll: Plan, left: Sequen
 def in_a_session(
     roll: Plan, root: Root, open_ledger: Callable[[], Ledger], spark: Callable[[str], SparkSession]
 ) -> Turn:
-    """Turns that are made in this process, in a Spark session that is large enough for a snapshot."""
+    """Makes turns in this process, in a Spark session large enough for the snapshot."""
 
     def turn(snapshot: str, goal: Goal) -> None:
         session = spark(snapshot)
@@ -89,7 +89,7 @@ def reached(
     progress: Callable[[str], None],
     interruption: Interruption = undisturbed,
 ) -> Iterator[Roll]:
-    """A roll on the cluster of a connection, within the block. `open_ledger` opens the same ledger once more."""
+    """A roll on the cluster of a connection, within the block. `open_ledger` opens the same ledger a second time."""
     with AdminTransport(options.required_admin, writes=True) as transport:
         cluster = AdminCluster(transport)
         yield Roll(

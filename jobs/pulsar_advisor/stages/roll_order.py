@@ -1,4 +1,4 @@
-"""`roll`: in which order its brokers are restarted."""
+"""`roll`: the order in which its brokers are restarted."""
 
 from __future__ import annotations
 

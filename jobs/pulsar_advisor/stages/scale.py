@@ -1,4 +1,4 @@
-"""`scale`: says how many brokers a snapshot's load needs, and what fewer or more would look like."""
+"""`scale`: how many brokers a snapshot's load needs, and the effect of fewer or more."""
 
 from __future__ import annotations
 

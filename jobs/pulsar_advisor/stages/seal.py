@@ -1,4 +1,4 @@
-"""Around the stages: records in the ledger what each wrote, by hash, and compares what is there with it later."""
+"""Records in the ledger the hash of what each stage wrote, and later compares it with what is there."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 def sealing(opened: Callable[[], Ledger], root: Root, snapshot: str, *stages: str) -> Iterator[None]:
     """Record in a ledger what stages write about a snapshot within the block; see `seal`.
 
-    A result that is there before isn't theirs: they leave it as it is, and anyone may have put it there.
+    A result that was there before isn't recorded: stages leave it as it is, and anyone may have put it there.
     """
     there = {stage for stage in stages if stage in _WRITTEN_ONCE and root.is_written(snapshot, stage)}
     yield
@@ -37,7 +37,7 @@ def sealing(opened: Callable[[], Ledger], root: Root, snapshot: str, *stages: st
 def seal(opened: Callable[[], Ledger], root: Root, snapshot: str, *stages: str) -> None:
     """Record in a ledger what stages have just written about a snapshot.
 
-    Without a ledger that can be written to, it is logged that a person has to approve the snapshot's plans.
+    Without a writable ledger, logs that a person has to approve the snapshot's plans.
     """
     if not stages:
         return
@@ -55,7 +55,7 @@ def seal(opened: Callable[[], Ledger], root: Root, snapshot: str, *stages: str) 
 
 
 def require_as_sealed(ledger: Ledger, root: Root, snapshot: str, *stages: str) -> str | None:
-    """Why one of these stages' results can't be compared with its newest seal; None if all that there are agree.
+    """Why one of these stages' results can't be compared with its newest seal; None if all existing results agree.
 
     Raises `Refused` if one differs.
     """
@@ -66,9 +66,9 @@ def require_as_sealed(ledger: Ledger, root: Root, snapshot: str, *stages: str) -
 
 
 def seal_day(ledger: Ledger, root: Root, day: HistoryDay) -> None:
-    """Record a folded day before it is written: if that fails, the one of before has its own seal.
+    """Record a folded day before it is written: if the write fails, the previous file still has its own seal.
 
-    It gets one here if it was folded before there was a ledger: else it would be taken for one that was changed.
+    A day folded before there was a ledger is sealed here first; otherwise it would look changed.
     """
     path = day_path(root, day.day)
     if path.exists() and not was_sealed(ledger, root, day.day):
@@ -82,12 +82,12 @@ def was_sealed(ledger: Ledger, root: Root, day: str) -> bool:
 
 
 def is_sealed_elsewhere(ledger: Ledger | None, root: Root, day: HistoryDay) -> bool:
-    """Whether a folded day is sealed, but not in this ledger: none, or one without a seal of this day."""
+    """Whether a folded day is sealed, but in another ledger: there is none here, or it has no seal of this day."""
     return day.is_sealed and (ledger is None or not was_sealed(ledger, root, day.day))
 
 
 def why_no_sealed_day(ledger: Ledger, root: Root, day: str) -> str | None:
-    """Why a folded day isn't one that was recorded; None if it is, or if none of this day ever was."""
+    """Why a folded day isn't as recorded; None if it is, or if this day was never recorded."""
     sealed = {one.sha256 for one in seals_of_snapshot(ledger, root.cluster, day)}
     path = day_path(root, day)
     if not sealed or sha256_of_file(path) in sealed:

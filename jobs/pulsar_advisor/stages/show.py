@@ -1,4 +1,4 @@
-"""`snapshots show`: what a snapshot holds and lacks, from its manifest, and what each stage made of it."""
+"""`snapshots show`: what a snapshot contains and lacks, from its manifest, and the result of each stage."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def run(root: Root, snapshot: str) -> SnapshotSummary:
 
 
 def _stages(root: Root, snapshot: str) -> Iterator[tuple[str, str]]:
-    """What each stage made; a result that can't be read says so."""
+    """The result of each stage in words; one that can't be read says so."""
     outcomes = {"normalized": _tables, "validated": _validation, "recommended": _recommendation, "reported": _reports}
     for stage, outcome in outcomes.items():
         try:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _DIGITS: Final = 12
-"""Of the hash of a simulation's request, in the names of its files."""
+"""Digits of the hash of a simulation's request in the names of its files."""
 _SCORES: Final = TypeAdapter(tuple[SimulatedScore | NotSimulated, ...])
 
 
@@ -43,10 +43,10 @@ def run(
 ) -> SimulationResult:
     """Simulate and, once the tables are written, write `result.json`; returns what it says.
 
-    `spark` gives the session, which may have to start; without one, this process simulates. Whoever simulates writes
-    the tables too. A run that was killed goes on where it was; one that ended is made again.
+    `spark` gives the session, which may have to start; without one, this process simulates. Each simulation writes its
+    tables. A killed run continues where it was; a finished one starts over.
 
-    Raises `DataNotFit` without a passed validation of the same manifest or if it set too much aside, and `Refused`
+    Raises `DataNotFit` without a passed validation of the same manifest or if that excluded too much, and `Refused`
     while another process simulates the snapshot.
     """
     from pulsar_advisor.tables.fan_out import fan_out
@@ -68,7 +68,7 @@ def run(
 
 
 def tasks(root: Root, snapshot: str, request: SimulationRequest) -> dict[str, SimulationTask]:
-    """One simulation each: id -> what an executor needs to know. Placement varies fastest, so that few wait for one."""
+    """One task per simulation, by id; placement varies fastest."""
     combinations = request.combinations
     each = [
         (shedder, placement, point, combinations.seed + number)
@@ -105,7 +105,7 @@ def tasks(root: Root, snapshot: str, request: SimulationRequest) -> dict[str, Si
 
 
 def _combinations(root: Root, snapshot: str, request: SimulationRequest) -> list[tuple[dict[str, str], Request]]:
-    """Each point of the grid with its combinations: its settings may name other strategies as the cluster's own."""
+    """Each point of the grid with its combinations: its settings may change the cluster's own strategies."""
     manager = read_manifest(root, snapshot).load_manager
     return [
         (point, request.combinations.resolved(configured_of(manager, settings_of(root, snapshot, point).values)))

@@ -17,8 +17,8 @@ from pulsar_advisor.tables.judged import earlier_states, judged_state, settings_
 from pulsar_advisor.tables.simulations import SCORES, Row, Rows, not_simulated, rows_of, scores_of_part, write_part
 
 _BUNDLES_AT_BOTH_ENDS: Final = 200_000
-"""Bundles of all simulations together up to which each is made at both ends of the base load, which takes three times
-as long; beyond, those of the cluster's own strategies are."""
+"""Up to this many bundles in all simulations together, each is also made at both ends of the base load, which takes
+three times as long; beyond it, only those of the cluster's own strategies are."""
 
 
 class SimulationTask(TypedDict):
@@ -39,13 +39,13 @@ class SimulationTask(TypedDict):
     what_if: Mapping[str, str]
     seed: int
     tasks: int
-    """How many simulations are made in all."""
+    """Total number of simulations."""
     part: str
     """The name of its files."""
 
 
 def simulate_combination(task: SimulationTask) -> str:
-    """Simulate and write the tables, unless a run that was killed did; returns the rows of scores as JSON."""
+    """Simulate and write the tables, unless a killed run did; returns the rows of scores as JSON."""
     root = Root(task["root"], task["cluster"])
     scores = scores_of_part(root, task["snapshot"], task["part"])
     if scores is None:

@@ -1,4 +1,4 @@
-"""`snapshots prune` by lifetimes: raw files, snapshots and folded days go in turn, nothing before its day holds it."""
+"""`snapshots prune` by lifetimes: raw files, snapshots and folded days, in turn; nothing before its day holds it."""
 
 from __future__ import annotations
 
@@ -21,17 +21,16 @@ from pulsar_advisor.storage.removal import has_raw_files, is_at_work, remove_raw
 from pulsar_advisor.storage.root import Root
 
 _LISTED_AT_ONCE: Final = 16
-"""Folders of snapshots: on an object store each is a round trip."""
+"""Snapshot folders listed in parallel: on an object store each is a round trip."""
 
 _log = logging.getLogger(__name__)
 
 
 def run(root: Root, lifetimes: Lifetimes, address: str | None, now: datetime, *, dry_run: bool) -> Pruned:
-    """Remove what has had its time, oldest first; a folded day only once none of its snapshots is left.
+    """Remove what has outlived its lifetime, oldest first; a folded day only once its snapshots are gone.
 
-    What a plan refers to stays, and as long as its day what an event does, see `FoldedDays.of_events`; so does what no
-    day that is over holds.
-    `address`, and what is raised: as for `prune`.
+    What a plan refers to stays. So does what an event refers to, as long as its day (see `FoldedDays.of_events`), and
+    what no past day holds. `address` and errors are as for `prune`.
     """
     references = PlanReferences(root, address)
     folded = FoldedDays(root, f"{now:%Y%m%d}")
@@ -65,7 +64,7 @@ def run(root: Root, lifetimes: Lifetimes, address: str | None, now: datetime, *,
 def _remove_raw_files(
     root: Root, outdated: Sequence[str], references: PlanReferences, folded: FoldedDays, *, dry_run: bool
 ) -> list[str]:
-    """The days of which raw files went."""
+    """Remove raw files; returns their days."""
     with ThreadPoolExecutor(_LISTED_AT_ONCE) as pool:
         there = list(compress(outdated, pool.map(partial(has_raw_files, root), outdated)))
     staying = {*references.snapshots(), *folded.of_events(there)}

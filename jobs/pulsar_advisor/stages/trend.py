@@ -1,4 +1,4 @@
-"""`trend`: what the last folded days of a cluster show."""
+"""`trend`: the trend over a cluster's last folded days."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _log = logging.getLogger(__name__)
 def run(root: Root, days: int) -> tuple[int, Trend]:
     """The number of days read, at most the last `days` folded ones, and their trend.
 
-    A root may hold days of several clusters of one name in paths: those of the last one count. Raises `UsageError`
-    without a folded day.
+    Several clusters may have used one name in paths: only the last one's days count. Raises `UsageError` without a
+    folded day.
     """
     folded, unreadable = folded_days(root, days)
     for why in unreadable:

@@ -1,4 +1,4 @@
-"""`upgrade`: says what an upgrade of Pulsar does to the cluster's own balancer, and what keeps it as it is."""
+"""`upgrade`: what a Pulsar upgrade does to the cluster's own balancer, and which settings prevent that."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _WORD: Final = re.compile(r"\w+")
 def run(root: Root, snapshot: str, request: UpgradeRequest) -> UpgradePreview:
     """Simulate both releases and write `result.json`, which the next report of the snapshot shows.
 
-    Raises `UsageError` if it is no upgrade, and `DataNotFit` without a passed validation of the same manifest or if it
-    set too much aside.
+    Raises `UsageError` if it isn't an upgrade, and `DataNotFit` without a passed validation of the same manifest or if
+    that excluded too much.
     """
     inputs = inputs_of(root, snapshot)
     version, runtime, dynamic = settings_inputs(root, snapshot)
@@ -51,7 +51,7 @@ def run(root: Root, snapshot: str, request: UpgradeRequest) -> UpgradePreview:
 
 
 def _new_findings(state: ClusterState, upgrade: SettingsUpgrade, to: str, dynamic: Mapping[str, str]) -> list[str]:
-    """What the rules of lint find after the upgrade, and not before it, if perhaps in other words."""
+    """What lint's rules find after the upgrade but not before it, even in other words."""
 
     def found(moment: ClusterState, settings: ResolvedSettings) -> tuple[LintFinding, ...]:
         return judge(Case(moment, settings, {"every broker": upgrade.in_files}, dynamic))
@@ -65,7 +65,7 @@ def _new_findings(state: ClusterState, upgrade: SettingsUpgrade, to: str, dynami
 
 
 def _named(finding: LintFinding) -> set[str]:
-    """The settings that a finding names: some rules list those that violate it."""
+    """The settings that a finding names; some rules list those that violate them."""
     return set(_WORD.findall(finding.sentence)) & SETTING_KEYS
 
 

@@ -82,7 +82,7 @@ def _normalized_manifest_sha256(root: Root, snapshot: str) -> str:
 
 def _judge(spark: SparkSession, root: Root, snapshot: str, manifest_sha256: str) -> Validation:
     """Read the tables and those of the snapshot before, run the checks, and write them as a table too."""
-    # They load Spark, for which a refusal doesn't wait.
+    # They load Spark: imported here so that a refusal comes at once.
     from pulsar_advisor.quality.validate import run_checks
     from pulsar_advisor.tables.settings_inputs import settings_inputs
     from pulsar_advisor.tables.snapshot_frames import SnapshotFrames

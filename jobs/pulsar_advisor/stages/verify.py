@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _USUALLY_S: Final = 60
-"""What `settle_s` is with Pulsar's defaults."""
+"""`settle_s` with Pulsar's defaults."""
 
 
 def check(plan: Plan, ledger: Ledger) -> None:
@@ -31,7 +31,7 @@ def check(plan: Plan, ledger: Ledger) -> None:
 
 
 def judged_from(plan: Plan, ledger: Ledger, root: Root) -> datetime:
-    """From when on a capture shows figures of after the plan's run (UTC). Raises as `check`."""
+    """The time (UTC) from which a capture shows figures from after the plan's run. Raises as `check`."""
     _, ended_at_ms = settled_run(plan, ledger)
     wait_s = _USUALLY_S
     if root.is_written(plan.snapshot, "normalize"):

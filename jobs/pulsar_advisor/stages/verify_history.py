@@ -1,4 +1,4 @@
-"""`history verify`: compares the files of all folded days with their results, and these with the ledger's seals."""
+"""`history verify`: checks the files of all folded days against their results, and these against the ledger's seals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pulsar_advisor.tables.days import damage
 
 
 def run(root: Root, address: str | None = None) -> tuple[int, list[str]]:
-    """The number of days that can be read, and all that is wrong. `address` is the ledger's, as for `fold`."""
+    """The number of readable days, and everything that is wrong. `address` is the ledger's, as for `fold`."""
     days, found = folded_days(root)
     with ledger_if_any(address or root.own_ledger_url) as ledger:
         for day in days:

@@ -1,7 +1,7 @@
 """Transfers a snapshot to another machine as one tar file; importing it requires every byte to be as captured.
 
 An archive holds regular files only: `manifest.json` first, then exactly the files the manifest lists, by their paths.
-Each has a header of 512 bytes and nothing that extends it, so no number in an archive is used before it was checked.
+Each has a plain 512-byte header without extensions, so every number in an archive is checked before it is used.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from pulsar_advisor.storage.root import MANIFEST, Root
 
 LARGEST_MANIFEST_BYTES: Final = 64 << 20
 MOST_VALUES: Final = 1_000_000
-"""In a manifest, by its commas. One of a thousand brokers has about sixty thousand."""
+"""Limit for a manifest, counted by its commas; with a thousand brokers it has about sixty thousand."""
 LARGEST_FILE_BYTES: Final = 2 << 30
 """Compressed. A capture holds each file in memory while it makes it."""
 LARGEST_CONTENT_BYTES: Final = 64 << 30
@@ -46,7 +46,7 @@ LARGEST_CONTENT_BYTES: Final = 64 << 30
 LONGEST_LINE_BYTES: Final = 256 << 20
 """Readers hold a line in memory; the report on 100,000 bundles takes some 30 MB."""
 LATER_THAN_ITS_BEGIN_S: Final = 60
-"""A snapshot's id is the second in which it began, or a later one if that was taken."""
+"""A snapshot's id is the second in which it began, or a later one if that id was taken."""
 
 _CHUNK_BYTES: Final = 1 << 20
 
@@ -64,7 +64,7 @@ def export_snapshot(root: Root, snapshot: str, file: Path) -> None:
         raise UsageError(f"{file} already exists: choose another name, or remove it")
     manifest = read_file(folder / MANIFEST, "capture")
     listed = _listed_files(_checked_manifest(manifest, str(folder)), str(folder))
-    partial = file.with_name(f".{file.name}.{uuid4().hex}.partial")  # a name known before could be another's link
+    partial = file.with_name(f".{file.name}.{uuid4().hex}.partial")  # a known name could be someone's link
     try:
         with tarfile.open(partial, "x", format=tarfile.PAX_FORMAT) as archive:
             _add(archive, MANIFEST, manifest)
@@ -84,9 +84,9 @@ def export_snapshot(root: Root, snapshot: str, file: Path) -> None:
 def import_snapshot(file: Path, root: Root) -> str:
     """Import an archive's snapshot under the root's cluster name and return its id; the manifest is unchanged.
 
-    What is gone or damaged of an existing snapshot with the same manifest is put back. Raises `StorageError` for an
-    archive that holds anything but the snapshot's own, undamaged files, `UsageError` if another snapshot has that id.
-    A refused archive leaves nothing behind.
+    Missing or damaged files of an existing snapshot with the same manifest are restored. Raises `StorageError` for an
+    archive that holds anything but the snapshot's own, undamaged files, `UsageError` if another snapshot has that id. A
+    refused archive leaves nothing behind.
     """
     try:
         opened = file.open("rb")
@@ -105,7 +105,7 @@ def import_snapshot(file: Path, root: Root) -> str:
 
 @dataclass
 class _Content:
-    """What is left to read of a file in an archive; without more in memory than is asked for at a time."""
+    """The unread rest of a file in an archive, never in memory as a whole."""
 
     archive: BinaryIO
     offset: int
@@ -120,7 +120,7 @@ class _Content:
         return piece
 
     def pieces(self) -> Iterator[bytes]:
-        """All of them, a megabyte each."""
+        """The rest in pieces of a megabyte."""
         return iter(lambda: self.read(_CHUNK_BYTES), b"")
 
 
@@ -179,7 +179,7 @@ def _take_in(archive: BinaryIO, source: str, root: Root) -> str:
 def _take_files(
     archive: BinaryIO, members: Iterator[tuple[str, int, int]], expected: dict[str, File], source: str, folder: UPath
 ) -> None:
-    """Write each file that the folder lacks, or has otherwise than the manifest says."""
+    """Write each file that the folder lacks, or whose content differs from the manifest."""
     for name, offset, size in members:
         entry = expected.pop(name, None)
         if entry is None:

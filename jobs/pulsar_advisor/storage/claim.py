@@ -21,14 +21,14 @@ from pulsar_advisor.storage.root import MANIFEST, Root
 from pulsar_advisor.storage.store_clock import age
 
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
-"""What the clocks of machines that capture may differ by: a snapshot of a later time would stay `latest` for long."""
+"""How far the clocks of capturing machines may differ: a snapshot from the future would stay `latest` for long."""
 
 
 @contextmanager
 def claimed(root: Root, moment: datetime) -> Iterator[Lease]:
     """A new folder for the capture that starts now, named after the next free second.
 
-    Raises `StorageError` if there is a snapshot of a later time, which would stay the latest one.
+    Raises `StorageError` if there is a snapshot from the future, which would stay the latest one.
     """
     newest = next(root.newest_first(), None)
     if newest is not None and (ahead := snapshot_moment(newest) - moment) > CLOCK_TOLERANCE:
@@ -56,7 +56,7 @@ def claimed_as(root: Root, snapshot: str) -> Iterator[Lease]:
 
 @contextmanager
 def _held(lease: Lease) -> Iterator[None]:
-    """If the block ends before there is a manifest, the folder is removed, unless another process has taken it over."""
+    """Remove the folder if the block fails before there is a manifest, unless another process has taken it over."""
     try:
         with renewed(lease.renew, RENEW_EVERY.total_seconds()):
             yield
@@ -83,7 +83,7 @@ def remove_remainders(root: Root) -> list[str]:
 
 
 def require_no_link(root: Root, *folders: UPath) -> None:
-    """Raise `StorageError` if a link leads from the root to some of its folders: what is elsewhere isn't removed."""
+    """Raise `StorageError` if one of these folders is reached through a link: nothing outside the root is removed."""
     for link in filter(None, (link_to(root, folder) for folder in folders)):
         raise StorageError(
             f"{link} is a link, and nothing that it leads to is removed: put the folder itself in its place"
@@ -97,7 +97,7 @@ def link_to(root: Root, folder: UPath) -> UPath | None:
 
 
 def remove_folder(folder: UPath) -> None:
-    """Remove a folder with everything in it, the lease last; of a link, only the link. Raises `StorageError`."""
+    """Remove a folder with everything in it, the lease last; if it is a link, only the link. Raises `StorageError`."""
     try:
         if folder.is_symlink():
             return remove_file(folder)

@@ -19,9 +19,9 @@ _BLOCK_BYTES: Final = 4 * 2**20
 
 
 def refused_by_storage(error: OSError) -> StorageError:
-    """The error for a request that a file system or an object store refused where no more is known about it.
+    """The error for a request that a file system or an object store refused for an unknown reason.
 
-    Any of them can fail at any moment (503, quota, network file systems), down to the question whether a file exists.
+    Any request can fail at any moment (503, quota, network file systems), even a test whether a file exists.
     """
     place = plain(str(error.filename or "a file of the root"))
     return StorageError(
@@ -36,7 +36,7 @@ def sha256_hex(content: bytes) -> str:
 
 
 def sha256_of(pieces: Iterable[bytes]) -> str:
-    """SHA-256 of what comes in pieces, in lower-case hexadecimal."""
+    """SHA-256 of content that arrives in pieces, in lower-case hexadecimal."""
     digest = hashlib.sha256()
     for piece in pieces:
         digest.update(piece)
@@ -56,7 +56,7 @@ def is_local(path: UPath) -> bool:
 
 @contextmanager
 def without_empty_folders(folder: UPath) -> Iterator[None]:
-    """This folder and its parents, where created within the block, are removed again if they end up empty."""
+    """Remove this folder and those parents that the block created, if they end up empty."""
     local = is_local(folder)
     new = [one for one in (folder, *folder.parents) if not one.exists()] if local else []
     try:
@@ -77,7 +77,7 @@ def write_chunks(path: UPath, chunks: Iterable[bytes]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if is_local(path) and path.exists() and not path.is_file():
-            # A new file in the place of a device or a pipe, such as /dev/null, would end it for the whole machine.
+            # Replacing a device or a pipe, such as /dev/null, by a file would break it for the whole machine.
             with path.open("wb") as file:
                 file.writelines(chunks)
         elif is_local(path):
@@ -91,7 +91,7 @@ def write_chunks(path: UPath, chunks: Iterable[bytes]) -> None:
                     os.fsync(file.fileno())
                 Path(temporary.path).replace(path.path)  # a `file:` URL has no method for it
             except BaseException:
-                temporary.unlink(missing_ok=True)  # on a full disk, each try would leave another one
+                temporary.unlink(missing_ok=True)  # on a full disk, each try would leave another file
                 raise
             _sync_folder(path.parent)
         else:
@@ -113,7 +113,7 @@ def why_not_writable(folder: UPath) -> str | None:
 
 
 def _sync_folder(folder: UPath) -> None:
-    """A new name survives a power failure only after its folder is synced to disk too."""
+    """Sync a folder to disk: only then does a new name in it survive a power failure."""
     number = os.open(folder.path, os.O_RDONLY)
     try:
         os.fsync(number)

@@ -1,4 +1,4 @@
-"""The days of a cluster that were folded: a day exists if and only if its result file does."""
+"""The folded days of a cluster: a day exists if and only if its result file does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DAY: Final = re.compile(r"day=([0-9]{8})")
 
 
 def day_path(root: Root, day: str) -> UPath:
-    """Of the result file of a day (`YYYYMMDD`, UTC)."""
+    """Path of the result file of a day (`YYYYMMDD`, UTC)."""
     return root.day_folder("result", day) / RESULT
 
 
@@ -58,7 +58,7 @@ def first_after(root: Root, day: str) -> HistoryDay | None:
 
 
 def folded_days(root: Root, last: int | None = None) -> tuple[list[HistoryDay], list[str]]:
-    """The folded days, or only the last ones, oldest first; and of those that can't be read, why."""
+    """The folded days, or only the last ones, oldest first; and why some can't be read."""
     days, unreadable = list[HistoryDay](), list[str]()
     for name in reversed(_named(root)):
         if last is not None and len(days) + len(unreadable) == last:
@@ -73,7 +73,7 @@ def folded_days(root: Root, last: int | None = None) -> tuple[list[HistoryDay], 
 
 
 def days_with_files(root: Root) -> list[str]:
-    """The days that any table has files of, oldest first: those that were folded, and remainders of others."""
+    """The days with files in any table, oldest first: folded days, and remainders of others."""
     found = (name for table in _tables(root) for name in _named(root, table))
     return sorted(set(found))
 
@@ -95,7 +95,7 @@ def clusters_with_history(root: Root) -> list[str]:
 
 
 def _tables(root: Root) -> list[str]:
-    """Every folder of days, that of their results too."""
+    """Every folder that contains days, including that of the results."""
     parent = root.location / "history"
     return sorted(name for name in names_in(parent) if (parent / name).is_dir())
 

@@ -1,7 +1,7 @@
-"""The newest snapshots of a cluster, and what became of each: one small file, so that lists read no other.
+"""The newest snapshots of a cluster with their results, in one small file, so that lists need no other.
 
 The files of the stages decide what exists; the index only repeats them. Each stage brings it up to date at its end, and
-so does `snapshots prune`. Without one, as in roots of earlier releases, the files themselves are read.
+so does `snapshots prune`. Without an index, as in roots of earlier releases, the files themselves are read.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _log = logging.getLogger(__name__)
 
 
 def update_index(root: Root, changed: str | None = None) -> None:
-    """Write the index anew if it isn't as the files are; `changed` is a snapshot whose results may be other ones.
+    """Rewrite the index if it doesn't match the files; `changed` is a snapshot whose results may have changed.
 
-    Two processes may do this at once: each looks again after it has written, so what the last one leaves is complete.
-    A failure is logged, as nothing depends on the index.
+    Two processes may do this at once: each checks again after writing, so the last one leaves a complete index. A
+    failure is logged, as nothing depends on the index.
     """
     try:
         known = _read(root)
@@ -68,7 +68,7 @@ def _path(root: Root) -> UPath:
 
 
 def _read(root: Root) -> tuple[SnapshotRow, ...] | None:
-    """None without an index, or with one that can't be read."""
+    """The index; None if there is none, or it can't be read."""
     try:
         index = read_document(_path(root), SnapshotIndex)
     except AdvisorError:
@@ -77,7 +77,7 @@ def _read(root: Root) -> tuple[SnapshotRow, ...] | None:
 
 
 def _rows(root: Root, known: Sequence[SnapshotRow], changed: str | None) -> tuple[SnapshotRow, ...]:
-    """The rows as the files are now; a known one of a snapshot that every stage has worked on is taken as it is."""
+    """The rows according to the files now; the known row of a snapshot that every stage has finished is reused."""
     settled = {row.id: row for row in known if row.has_report and row.is_settled and row.id != changed}
     ids = islice(root.newest_first(known=settled), INDEXED)
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:

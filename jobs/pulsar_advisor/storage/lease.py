@@ -1,8 +1,8 @@
 """Marks a folder as being written: a lease file in it names the process, which renews it until it is done.
 
-A writer that was silent for too long, for instance suspended, may find that another has taken its place. So each claim
-has a nonce, which is compared before the file is renewed or removed, and before a result is written. How long a writer
-was silent is the age of its file by the store's own clock: those of two hosts may differ.
+A writer that was silent for too long, for instance suspended, may have been replaced. So each claim has a nonce, which
+is compared before the file is renewed or removed, and before a result is written. How long a writer was silent is the
+age of its file by the store's own clock, since two hosts' clocks may differ.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Lease:
         ).encode()
 
     def renew(self) -> None:
-        """Signal that we are still writing; cheap, so call it often. Raises `Refused` as `require` does."""
+        """Signal that this process is still writing; cheap, so call it often. Raises `Refused` as `require` does."""
         with self._lock:
             if time.monotonic() - self._renewed_at < RENEW_EVERY.total_seconds():
                 return
@@ -113,7 +113,7 @@ def held(folder: UPath, snapshot: str, work: str) -> Iterator[Lease]:
                 )
             _take_away(path, content)
         except FileNotFoundError:
-            continue  # its writer has just ended, or another has taken its place
+            continue  # its writer has just ended, or has been replaced
         except OSError as error:
             raise StorageError(f"can't take over {path}: {error.strerror or error}") from error
     try:
@@ -170,7 +170,7 @@ def is_held(content: bytes, silent_for: timedelta) -> bool:
 
 
 class _Written(msgspec.Struct):
-    """What of a lease says who wrote it."""
+    """The part of a lease that identifies its writer."""
 
     host: str | None = None
     process: int | None = None
@@ -188,7 +188,7 @@ def _written(content: bytes) -> _Written:
 
 
 def _create(path: UPath, content: bytes) -> bool:
-    """Write our lease if there is none. On an object store two simultaneous claims may both succeed."""
+    """Write this process's lease if there is none. On an object store two simultaneous claims may both succeed."""
     if not is_local(path):
         if path.exists():
             return False
@@ -205,13 +205,13 @@ def _create(path: UPath, content: bytes) -> bool:
         with file:
             file.write(content)
     except OSError as error:
-        path.unlink(missing_ok=True)  # one without content would count as held
+        path.unlink(missing_ok=True)  # an empty lease would count as held
         raise StorageError(f"can't write {path}: {error.strerror or error}") from error
     return True
 
 
 def _take_away(path: UPath, content: bytes) -> None:
-    """Remove the lease with this content; one that another process has written since is put back."""
+    """Remove the lease with this content; if another process has replaced it, put that one back."""
     aside = path.with_name(f".{path.name}.{uuid4().hex}")
     path.rename(aside)
     if aside.read_bytes() == content:

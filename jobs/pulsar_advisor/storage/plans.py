@@ -41,7 +41,7 @@ class PlanReference:
         plan = read_plan(str(self._path(root)))
         if (found := digest_of(plan)) != self.digest:
             raise Refused(f"{self.file} of snapshot {self.snapshot} is plan {found}, not {self.digest}")
-        # Whoever may approve plans of this cluster may not for that one, where the ledger would show the approval.
+        # Approvers for this cluster may lack permission for the plan's own, where the ledger would show the approval.
         if (of := (plan.cluster, plan.snapshot)) != (root.cluster, self.snapshot):
             raise Refused(
                 f"{found} is a plan of cluster {of[0]!r}, snapshot {of[1]!r}, and lies in the folder of another"
@@ -53,7 +53,7 @@ class PlanReference:
         return sealed_before(read_file(self._path(root), "recommend"), self.digest)
 
     def _path(self, root: Root) -> UPath:
-        """Raises `Refused` for the name of no plan file, such as one that leads out of the folder."""
+        """Raises `Refused` for a name that no plan file has, such as one that leads out of the folder."""
         if not _PLAN_FILE.fullmatch(self.file) or "/" in self.file:
             raise Refused(f"{self.file!r} is not the name of a plan's file")
         return root.folder(PLANS, self.snapshot) / self.file
@@ -122,8 +122,8 @@ def find_plan(root: Root, digits: str) -> PlanReference:
 
 
 def read_recommendation(root: Root, snapshot: str) -> Recommendation:
-    """What `recommend` said last of a snapshot. Raises as `read_document`."""
-    from pulsar_advisor.documents.recommendation import Recommendation  # loads all of planning
+    """The last result of `recommend` for a snapshot. Raises as `read_document`."""
+    from pulsar_advisor.documents.recommendation import Recommendation  # loads all of the planning code
 
     return read_document(root.result_file(snapshot, "recommend"), Recommendation)
 

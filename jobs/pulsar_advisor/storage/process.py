@@ -1,4 +1,4 @@
-"""Which process holds something, so that another process can prove that it has ended.
+"""Identifies the process that holds something, so that another process can prove that it has ended.
 
 A process id is valid only within one PID namespace of one boot, and is reused after its process ends.
 So a proof needs the boot id, the inode of the PID namespace, and the start time of the process.
@@ -57,7 +57,7 @@ def _namespace(process: int) -> str:
 
 
 def _began(process: int) -> str:
-    """Field 22 of its `stat`; empty if the process doesn't exist."""
+    """Start time, field 22 of the process's `stat`; empty if it doesn't exist."""
     try:
         # The second field, the name in parentheses, may contain spaces.
         state, *fields = (_PROC / str(process) / "stat").read_text().rpartition(")")[2].split()

@@ -1,4 +1,4 @@
-"""Removing a snapshot with all that was made of it: the manifest first, so that none ever exists in part."""
+"""Removes a snapshot and everything derived from it: the manifest first, so that no snapshot ever exists in part."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def made_of(root: Root, stages: Collection[str]) -> set[str]:
 
 
 def new_plan_files(root: Root, known: Collection[str]) -> Iterator[PlanFile]:
-    """The files named like plans whose places aren't known yet."""
+    """The files named like plans at places not known yet."""
     for folder in _folders(root.of_cluster(PLANS)):
         for file in folder.glob("*--*.json"):
             if str(file) not in known:
@@ -64,7 +64,7 @@ def is_at_work(root: Root, stages: Iterable[str], snapshot: str) -> bool:
 
 
 def remove_snapshot(root: Root, stages: Iterable[str], snapshot: str, *, is_remainder: bool) -> None:
-    """Remove a snapshot from the raw folder and those of these stages; of what is left of one, only the latter."""
+    """Remove a snapshot from the raw folder and those of these stages; remainders of one, only from the latter."""
     folder, made = root.folder("raw", snapshot), [root.folder(stage, snapshot) for stage in stages]
     require_no_link(root, folder, *made)
     if not is_remainder:
@@ -76,13 +76,13 @@ def remove_snapshot(root: Root, stages: Iterable[str], snapshot: str, *, is_rema
 
 
 def has_raw_files(root: Root, snapshot: str) -> bool:
-    """Whether there is more of a raw snapshot than its manifest; where a link leads to, nothing is ours."""
+    """Whether there is more of a raw snapshot than its manifest; files behind a link don't count."""
     folder = root.folder("raw", snapshot)
     return not folder.is_symlink() and len(names_in(folder)) > 1
 
 
 def remove_raw_files(root: Root, snapshot: str) -> None:
-    """Remove what a snapshot was normalized from; its manifest stays, so there is one. Raises `StorageError`."""
+    """Remove what a snapshot was normalized from; its manifest stays, so the snapshot exists. Raises `StorageError`."""
     folder = root.folder("raw", snapshot)
     require_no_link(root, folder)
     for child in (folder / name for name in ([] if folder.is_symlink() else names_in(folder))):

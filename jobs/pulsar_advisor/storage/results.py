@@ -1,4 +1,4 @@
-"""The result that each stage left of a snapshot, as a typed document."""
+"""The result of each stage for a snapshot, as a typed document."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def read_manifest(root: Root, snapshot: str) -> Manifest:
 
 
 def read_tables_result(root: Root, snapshot: str) -> TablesResult:
-    """What `normalize` made of a snapshot. Raises as `read_document`."""
+    """The result of `normalize` for a snapshot. Raises as `read_document`."""
     return read_document(root.result_file(snapshot, "normalize"), TablesResult)
 
 
 def read_validation(root: Root, snapshot: str) -> Validation:
-    """What `validate` found of a snapshot. Raises as `read_document`."""
+    """The result of `validate` for a snapshot. Raises as `read_document`."""
     return read_document(root.result_file(snapshot, "validate"), Validation)
 
 

@@ -54,7 +54,8 @@ class Root:
     cluster: str
 
     def __post_init__(self) -> None:
-        """Refuse a cluster name that can't be part of a path, and a URL without text, with a password, or of no use."""
+        """Refuse a cluster name that can't be part of a path, and a URL that is empty, has a password or is
+        unusable."""
         if not self.url:
             raise UsageError("the root's name is empty: give a path or an object-store URL")
         require_no_password(self.url)
@@ -73,7 +74,7 @@ class Root:
 
     @property
     def _is_url(self) -> bool:
-        """Whether it may be one: whatever begins like a scheme."""
+        """Whether it may be a URL: anything that begins like a scheme."""
         return bool(_SCHEME.match(self.url))
 
     @property
@@ -93,7 +94,7 @@ class Root:
 
     @property
     def own_ledger_url(self) -> str | None:
-        """Of the ledger beside a local root, SQLite; None for an object store, which can't hold one."""
+        """URL of the SQLite ledger beside a local root; None for an object store, which can't hold one."""
         from pulsar_advisor.storage.files import is_local
 
         path = self.path
@@ -115,7 +116,7 @@ class Root:
         return self.path / stage / f"cluster={self.cluster}"
 
     def result_file(self, snapshot: str, stage: str) -> UPath:
-        """Where a stage writes what it made of a snapshot: `capture`, `normalize`, `validate` or `recommend`."""
+        """Where a stage (`capture`, `normalize`, `validate` or `recommend`) writes its result for a snapshot."""
         return self.path / self._result_file(snapshot, stage)
 
     def is_written(self, snapshot: str, stage: str) -> bool:
@@ -135,7 +136,7 @@ class Root:
         return clusters_in(self.location / "raw")
 
     def require_known(self) -> None:
-        """Raise `UsageError` if there is nothing of this cluster under the root, but of others."""
+        """Raise `UsageError` if the root has files of other clusters, but not of this one."""
         known = sorted({*self.clusters(), *clusters_in(self.location / "history" / "result")})
         if known and self.cluster not in known:
             raise UsageError(
@@ -151,12 +152,12 @@ class Root:
             return [snapshot for snapshot, exists in zip(ids, there, strict=True) if exists]
 
     def newest_first(self, before: str | None = None, known: Container[str] = ()) -> Iterator[str]:
-        """Ids of existing snapshots, optionally only those before one; each is checked lazily, unless it is known."""
+        """Ids of existing snapshots, optionally only those before one; each is checked lazily, unless already known."""
         ids = (snapshot for snapshot in reversed(self._folders()) if before is None or snapshot < before)
         return (snapshot for snapshot in ids if snapshot in known or self.is_written(snapshot, "capture"))
 
     def _folders(self) -> list[str]:
-        """Ids that have a folder, sorted; a single listing, whatever their number. Refuses a root that is a file."""
+        """Ids that have a folder, sorted, from a single listing. Refuses a root that is a file."""
         try:
             names = names_in(self.location / "raw" / f"cluster={self.cluster}")
             if not names and self.location.is_file():
@@ -188,13 +189,13 @@ class Root:
 
 
 def clusters_in(parent: Path | UPath) -> list[str]:
-    """Names of the clusters that have a folder in one of a stage or table, sorted."""
+    """Names of the clusters with a folder in that of a stage or table, sorted."""
     clusters = (name.removeprefix("cluster=") for name in names_in(parent) if name.startswith("cluster="))
     return sorted(filter(_CLUSTER.fullmatch, clusters))
 
 
 def names_in(folder: Path | UPath) -> list[str]:
-    """The names of what is in a folder; none if there is no such folder. Raises `StorageError`."""
+    """The names of a folder's entries; none if there is no such folder. Raises `StorageError`."""
     try:
         return [child.name for child in folder.iterdir()] if folder.is_dir() else []
     except OSError as error:

@@ -1,7 +1,7 @@
-"""The clock of a store: one for all hosts that use it, however far their own clocks are apart.
+"""The clock of a store: one for all hosts that use it, however much their own clocks differ.
 
-A store stamps what is written to it: the file system of a folder, which on a network is the file server's, or an object
-store. So the stamps of two files say which was written later, and by how much, whoever wrote them.
+A file system (on a network, the file server) or an object store stamps what is written to it. So the stamps of two
+files say which was written later, and by how much, whoever wrote them.
 """
 
 from __future__ import annotations

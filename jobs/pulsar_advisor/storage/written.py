@@ -1,4 +1,4 @@
-"""What each stage wrote about a snapshot, as one hash: of its result file, and of the tables' files with theirs."""
+"""One hash of what a stage wrote about a snapshot: its result file, and for tables also their files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pulsar_advisor.storage.root import Root
 
 
 def result_sha256(root: Root, snapshot: str, stage: str) -> str | None:
-    """SHA-256 (hex) of what a stage wrote about a snapshot; None if it hasn't, or not any more."""
+    """SHA-256 (hex) of what a stage wrote about a snapshot; None if that doesn't exist, or not any more."""
     path = root.result_file(snapshot, stage)
     if not path.exists():
         return None

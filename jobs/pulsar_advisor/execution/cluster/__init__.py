@@ -1,1 +1,1 @@
-"""What a run does to a cluster and sees of it."""
+"""What a run reads from a cluster and sends to it."""

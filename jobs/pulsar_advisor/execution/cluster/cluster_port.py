@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 OK: Final = 200
 NO_CONTENT: Final = 204
 _TIMES_OUT: Final = frozenset({408, 502, 504})
-"""Answers of whatever has waited in vain for the broker, such as a proxy."""
+"""Answers of a proxy that waited in vain for the broker."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Reply:
     status: int | None
     text: str
     is_redirected: bool = False
-    """Whether another broker had passed the call on: then the leader may have taken it before."""
+    """Whether another broker redirected the call: the leader may have acted on it by then."""
 
     @property
     def leaves_open(self) -> bool:
@@ -118,7 +118,7 @@ class ClusterPort(Protocol):
         """Bundles (full names) of which the broker had topics loaded at its last statistics pass."""
 
     def may_have_topics(self, namespace: str, bundle: str) -> bool:
-        """Whether a bundle may have a topic, loaded or not: also if it isn't known which of its namespace's are its."""
+        """Whether a bundle may have a topic, loaded or not; true if it can't be ruled out."""
 
     def topics(self, namespace: str, bundle: str) -> tuple[str, ...]:
         """Full names of all topics of a bundle, loaded or not, including system topics and every partition."""
@@ -133,7 +133,7 @@ class ClusterPort(Protocol):
         """Current weighted maximum usage (0..1) of a broker; None if the load manager does not report it."""
 
     def migrating(self) -> str | None:
-        """The phase of a migration of the metadata store that is under way, None if none is."""
+        """The phase of a metadata store migration in progress, or None."""
 
     def override(self, setting: str) -> str | None:
         """The override of a dynamic setting, or None."""

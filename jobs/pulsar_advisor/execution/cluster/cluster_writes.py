@@ -35,7 +35,7 @@ from pulsar_advisor.model.text.plain_text import plain
 
 _UNLOADING_TIMEOUT_KEY: Final = "namespaceBundleUnloadingTimeoutMs"
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
-"""Of a setting, as short as Java's are: Python refuses to read one of thousands of digits."""
+"""A number in a setting, no longer than a Java long: Python refuses to parse thousands of digits."""
 
 
 class _Bundles(msgspec.Struct):
@@ -152,7 +152,7 @@ class AdminCluster:
             raise
 
     def _met(self, broker: str) -> str:
-        """The broker, once its web address is known: behind https, only the broker itself reports it."""
+        """The broker, once its web address is known: with https, only the broker itself reports it."""
         if self._transport.web_address(broker) is None:
             self.owned_bundles(broker)
         return broker
@@ -186,7 +186,7 @@ class AdminCluster:
         return decode(self._read.broker_topics(self._met(broker)), _BROKER_TOPICS)
 
     def may_have_topics(self, namespace: str, bundle: str) -> bool:
-        """Whether lists of topics have one of this bundle, or its namespace has scalable topics: no list has those."""
+        """Whether a topic list has a topic of this bundle, or its namespace has scalable topics: no list has those."""
         if self.topics(namespace, bundle):
             return True
         try:
@@ -283,7 +283,7 @@ class AdminCluster:
         return 60 * float(next((value for value in values if value and _NUMBER.fullmatch(value)), setting_value(key)))
 
     def migrating(self) -> str | None:
-        """The phase of a migration of the metadata store that is under way, None if none is."""
+        """The phase of a metadata store migration in progress, or None."""
         migration = self._read.migration()
         return plain(migration.phase) if migration is not None and migration.is_under_way else None
 

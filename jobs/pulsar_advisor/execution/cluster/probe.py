@@ -1,4 +1,4 @@
-"""The publish probe: a message to a topic that the operator names, sent before each wave as a producer would send it.
+"""The publish probe: before each wave, a producer sends a message to a topic that the operator names.
 
 An admin API that answers says little about clients; a producer that waits for an acknowledgement does.
 """
@@ -41,7 +41,7 @@ class PublishProbe:
     """How long an acknowledgement may take."""
 
     def __post_init__(self) -> None:
-        """Refuse a short name, which every client completes in its own way, and a time out of bounds."""
+        """Refuse a short topic name, which each client completes differently, and a time out of bounds."""
         if not _TOPIC.fullmatch(self.topic):
             raise UsageError(
                 f"'{self.topic}' is not a complete topic name; expected persistent://tenant/namespace/name"

@@ -1,7 +1,7 @@
-"""What a roll needs to see of brokers that are restarted, besides what the executor reads.
+"""What a roll reads about restarting brokers, in addition to what the executor reads.
 
 Sources: `GET …/brokers/leaderBroker`, `…/brokers/health`, `…/broker-stats/load-report`; a Modular broker's node under
-`/loadbalance/brokers`, which is all that the leader knows of it (`LocalBrokerData`).
+`/loadbalance/brokers` (`LocalBrokerData`), the leader's only source about it.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Published:
 
 
 LeadersView = Callable[[], Mapping[str, Published] | None]
-"""What the leader knows of each broker, by id; None where that can't be seen: without the metadata store, and under
-Extensible, whose brokers publish no list of bundles."""
+"""What the leader knows of each broker, by id. None if that can't be read: without access to the metadata store, or
+under Extensible, whose brokers publish no list of bundles."""
 
 
 class _Report(msgspec.Struct, rename="camel"):

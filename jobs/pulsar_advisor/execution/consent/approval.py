@@ -53,7 +53,7 @@ def default_validity_s(plan: Plan) -> int:
 
 
 def propose(ledger: Ledger, plan: Plan, proposer: Person, not_computed_here: str | None = None) -> None:
-    """Record that somebody proposes a plan, and why it can't be computed here (`stages.derive`).
+    """Record who proposes a plan, and why it can't be computed here, if it can't (`stages.derive`).
 
     Raises `Refused` as `require_may_run` does.
     """
@@ -62,9 +62,9 @@ def propose(ledger: Ledger, plan: Plan, proposer: Person, not_computed_here: str
 
 
 def require_may_run(ledger: Ledger, digest: str, *, again: bool = False) -> None:
-    """Raise `Refused`, naming the run, if a plan was carried out, ended for good, or (unless `again`) is under way.
+    """Raise `Refused`, naming the run, if a plan was carried out, aborted or (unless `again`) is under way.
 
-    A run that was stopped may go on; so may a roll that isn't over, whose first turn may be such a run.
+    A stopped run may be resumed. A roll that isn't over may go on even though its first turn was carried out.
     """
     roll = recorded_roll(ledger, digest)
     if roll.ended is not None:
@@ -100,7 +100,7 @@ def approve(
     require_digest(plan, digest)
     if not plan.executable_steps:
         raise Refused("the plan has no step that could be carried out: there is nothing to approve")
-    require_may_run(ledger, digest, again=True)  # who takes over a run that was lost may need another approval
+    require_may_run(ledger, digest, again=True)  # taking over a lost run may need another approval
     if reason := _forbidden(ledger, digest, approver.name, approver.source, policy):
         raise Refused(reason)
     if missing := [each for each in needed_consents(plan) if each.consent.name not in consents]:
@@ -125,7 +125,7 @@ def approve(
 
 
 def moves_of_a_bundle(roll: Plan) -> int:
-    """How often a roll may move a bundle, by what was approved. Raises `Refused` for one that doesn't say."""
+    """How often the approved plan lets a roll move each bundle. Raises `Refused` if it doesn't say."""
     most = roll.decision.figures.get("moves_of_a_bundle")
     if not isinstance(most, int):
         raise Refused(f"the roll {digest_of(roll)} doesn't say how often it moves a bundle: make it with `roll`")
@@ -202,7 +202,7 @@ def standing_approval(ledger: Ledger, plan: Plan, policy: ApprovalPolicy) -> App
 def _objection(ledger: Ledger, plan: Plan, approval: Approval, policy: ApprovalPolicy) -> str | None:
     if approval.withdrawn_at_ms is not None:
         return f"the approval of {approval.approver} was withdrawn"
-    late_ms = ledger.latest_ms() - approval.expires_at_ms  # one that has expired stays so if the clock is set back
+    late_ms = ledger.latest_ms() - approval.expires_at_ms  # an expired approval stays expired if the clock is set back
     if late_ms >= 0:
         return f"the approval of {approval.approver} expired {late_ms // 60_000} min ago"
     if missing := [each for each in needed_consents(plan) if each.consent.name not in approval.consents]:
@@ -211,7 +211,7 @@ def _objection(ledger: Ledger, plan: Plan, approval: Approval, policy: ApprovalP
 
 
 def _named(needed: Sequence[NeededConsent]) -> str:
-    """As their reader knows them."""
+    """The consents by the names that the reader knows: flags or form fields."""
     return ", ".join(getattr(each.consent, reader().knows_consents_by) for each in needed)
 
 

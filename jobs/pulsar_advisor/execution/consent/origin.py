@@ -1,4 +1,4 @@
-"""Where a plan comes from: whether it is, byte for byte, what this release computes from the snapshot that it names."""
+"""Where a plan comes from: whether this release computes the same bytes from the plan's snapshot."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _ABSENT: Final = "nothing"
 
 
 def listing_of(plan: Plan, seals: Sequence[Seal]) -> Seal | None:
-    """The newest seal of a recommendation that lists a plan; None if none of its snapshot was sealed.
+    """The newest seal of a recommendation that lists the plan; None if no recommendation of its snapshot was sealed.
 
-    `seals` are those of the plan's snapshot. Raises `Refused` if there are such recommendations, and none lists it.
+    `seals` are those of the plan's snapshot. Raises `Refused` if recommendations were sealed but don't list the plan.
     """
     recommended = [seal for seal in seals if seal.stage == "recommend"]
     listing = [seal for seal in recommended if digest_of(plan) in seal.plans.splitlines()]
@@ -46,7 +46,7 @@ def computed_again(
     inputs: PlanInputs,
     checks: Sequence[StepCheck],
 ) -> Plan:
-    """The plan that is computed now from what a plan names: its snapshot's judged state, and those that it remembers.
+    """The plan computed anew from the inputs a plan names: its snapshot's judged state, and the snapshots it remembers.
 
     Needs no Spark: one plan is a matter of seconds. Raises `AdvisorError` if nothing can be computed.
     """

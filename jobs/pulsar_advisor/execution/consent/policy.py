@@ -80,7 +80,7 @@ class Window(_Part):
         return now.astimezone(ZoneInfo(self.timezone))
 
     def holds(self, now: datetime) -> bool:
-        """Whether a time is in the window. The part after midnight belongs to the day on which the window began."""
+        """Whether a time is in the window. Hours after midnight belong to the day on which the window began."""
         local = self.local(now)
         clock, today = local.time(), local.weekday()
         if self.begins < self.ends:
@@ -122,7 +122,7 @@ class Criteria(_Part):
     freezes: tuple[Freeze, ...] = ()
 
     def unmet(self, plan: Plan, now: datetime) -> Iterator[str]:
-        """Each criterion that the plan doesn't meet at this time, as a clause for the person who then decides."""
+        """Each criterion that the plan doesn't meet now, as a clause for the person who must decide instead."""
         steps = plan.executable_steps
         moves = sum(step.action == "unload" for step in steps)
         if not 1 <= moves <= self.max_moves:

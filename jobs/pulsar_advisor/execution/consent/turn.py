@@ -1,4 +1,4 @@
-"""The approval of a roll holds for the plan of each of its turns, if that plan keeps to what was approved."""
+"""Extends a roll's approval to the plan of each turn, if that plan stays within what was approved."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def begin_turn(
     policy: ApprovalPolicy,
     not_computed_here: str | None,
 ) -> None:
-    """Record that a turn begins, and that the roll's approval holds for its plan, for as long and as strictly.
+    """Record that a turn begins, and that its plan is approved as the roll is: with the same expiry and limits.
 
     `left` are the brokers (ids) that are left, in order, the turn's first; `moved` says how often the roll has moved
     each bundle. Raises `Refused` if the plan goes beyond what was approved, and if the roll's approval doesn't hold.
@@ -67,7 +67,7 @@ def begin_turn(
 
 
 def _beyond(roll: Plan, plan: Plan, base: Approval, left: Sequence[str], moved: Mapping[str, int]) -> Iterator[str]:
-    """What of a turn's plan the roll's approval doesn't cover."""
+    """Why the roll's approval doesn't cover a turn's plan."""
     if (plan.cluster, plan.identity.cluster_name) != (roll.cluster, roll.identity.cluster_name):
         yield "it is of another cluster"
     if plan.shedder != ROLL or plan.goal is None or roll.goal is None:

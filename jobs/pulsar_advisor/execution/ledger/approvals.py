@@ -35,7 +35,7 @@ def add_approval(
     consents: Collection[ConsentName],
     throttle: ApplyThrottle,
 ) -> Approval:
-    """Record within a write transaction an approval that the policy allowed, or that the one of a roll implies."""
+    """Record, within a write transaction, an approval that the policy allowed or that a roll's approval implies."""
     record = record_plan(ledger, session, seal(plan))
     approval = Approval(
         digest=record.digest,
@@ -58,7 +58,7 @@ def add_approval(
 def withdraw_approvals(ledger: Ledger, digest: str, person: Person, comment: str) -> int:
     """Withdraw a plan's valid approvals and those that an active run relies on; return their number.
 
-    Those of the turns of a roll rest on the roll's, and go with them.
+    Approvals of a roll's turns rest on the roll's, and are withdrawn with it.
     """
     with ledger.writing() as session:
         return sum(_withdraw(ledger, session, plan, person, comment) for plan in plans_of_roll(session, digest))
@@ -99,7 +99,7 @@ def record_rejection(ledger: Ledger, digest: str, answer: str, gate: str) -> Non
 
 
 def rejected_at(ledger: Ledger, digest: str, gate: str) -> str | None:
-    """The answer given at this gate, if it is a rejection and nothing has happened to the plan since."""
+    """The rejection given at this gate, if it is the last thing that happened to the plan."""
     for last in ledger.events(digest, count=1):
         answer, _, place = last.detail.rpartition(" (")
         if last.kind == REJECTED and place == f"{gate})":

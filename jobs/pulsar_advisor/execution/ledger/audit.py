@@ -56,9 +56,9 @@ _ROWS: Final[tuple[type[Base], ...]] = (
 def audit(ledger: Ledger, known: Collection[ChainHead] = ()) -> AuditResult:
     """Find edits, removals and reordering, and events and rows that contradict each other.
 
-    The `known` heads were recorded earlier, in a report or elsewhere (`heads`). They reveal that the end of the chain
-    was cut off or the whole chain rewritten, which the database alone can't show. All of them count: a chain that was
-    written anew has a newest head, too.
+    The `known` heads were recorded earlier, in a report or elsewhere (`heads`). They reveal a chain whose end was cut
+    off or that was rewritten as a whole, which the database alone can't show. All of them are checked, since the newest
+    may be that of the rewritten chain.
     """
     known = sorted(known, key=lambda head: head.event)
     with ledger.reading() as session:
@@ -86,7 +86,7 @@ def audit(ledger: Ledger, known: Collection[ChainHead] = ()) -> AuditResult:
 def why_unproven(ledger: Ledger, approval: Approval) -> str | None:
     """What breaks the chain from an approved plan's proposals by its approval to the ledger's end; None if it holds.
 
-    A row that was put in, or changed, behind the advisor's back has no event, or one with another hash.
+    A row inserted or changed behind the advisor's back has no event, or one with another hash.
     """
     with ledger.reading() as session:
         of_plan = select(Proposal).where(Proposal.digest == approval.digest)
@@ -107,7 +107,7 @@ def why_unproven(ledger: Ledger, approval: Approval) -> str | None:
 
 
 def _plans(session: Session) -> Iterator[PlanRecord]:
-    """A few at a time in memory. A document may be no text: SQLite stores whatever it was given."""
+    """The plans, a few at a time in memory. A document may not be text: SQLite stores any type."""
     return iter(session.scalars(select(PlanRecord).order_by(PlanRecord.digest).execution_options(yield_per=50)))
 
 
@@ -120,7 +120,7 @@ def _changed_plans(records: Iterable[PlanRecord]) -> Iterator[str]:
 def _changed_summaries(
     session: Session, records: Iterable[PlanRecord], newest_event: Mapping[str, int]
 ) -> Iterator[str]:
-    """Summaries that say something else than their plan and its events, which lists would show, or leave out."""
+    """Summaries that contradict their plan or its events, so that lists would be wrong."""
     summaries = {summary.digest: summary for summary in session.scalars(select(PlanSummary))}
     for record in records:
         summary = summaries.pop(record.digest, None)
@@ -161,7 +161,7 @@ def _missing_triggers(session: Session) -> Iterator[str]:
 
 
 def _words(statement: str) -> list[str]:
-    """The words of a statement, but for what PostgreSQL makes of them when it shows it: casts, and `IN` as an array."""
+    """The words of a statement without what PostgreSQL adds when it shows one: casts, and `IN` written as an array."""
     without_casts = re.sub(r"::[a-z]+( varying)?(\[\])?", "", statement.lower())
     return [word for word in re.findall(r"'[^']*'|[\w.]+", without_casts) if word not in ("in", "any", "array")]
 

@@ -46,8 +46,8 @@ class ChainHead:
 def row_hash(row: Mapping[str, Value]) -> str:
     """SHA-256 (hex) of a row by column name. It omits NULLs, so that a column added later doesn't change the hash."""
     columns = {column: value for column, value in row.items() if value is not None}
-    # But for numbers with a fraction msgspec writes what RFC 8785 demands, as names of columns are ASCII; an integer
-    # without a canonical form gets a hash that nothing matches.
+    # Except for fractions, msgspec writes what RFC 8785 demands, because column names are ASCII. An integer without a
+    # canonical form gets a hash that nothing matches.
     content = canonical_json(columns) if float in map(type, columns.values()) else _plain_json(columns)
     return sha256(content).hexdigest()
 
@@ -59,8 +59,8 @@ def hashes_of(columns: Sequence[str], fractions: bool) -> Callable[[Iterable[Seq
     """
     if fractions:
         return lambda rows: [row_hash(dict(zip(columns, values, strict=True))) for values in rows]
-    # An audit asks for a few million of these: as a struct a row is written in less than half of a mapping's time, and
-    # a call of a function for each row would take as long as its hash.
+    # An audit computes a few million of these. Encoding a row as a struct takes less than half as long as a mapping,
+    # and a function call per row would take as long as the hash.
     struct = msgspec.defstruct("Row", [(column, Value, None) for column in columns], omit_defaults=True, gc=False)
     return lambda rows: [sha256(_plain_json(struct(*values))).hexdigest() for values in rows]
 

@@ -1,7 +1,7 @@
-"""Heads of a ledger, kept where its owner can't reach: they show what the ledger alone can't.
+"""Ledger heads, kept out of the reach of the ledger's owner: they reveal what the ledger alone can't.
 
-Whoever owns the database can wipe it, put an older copy back, or write a whole new chain. Each head that was kept is
-then an event that the ledger doesn't have, or has with another hash.
+Whoever owns the database can wipe it, put an older copy back, or write a whole new chain. A kept head then names an
+event that the ledger lacks, or has with another hash.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from pulsar_advisor.storage.files import write_file
 LOG: Final = "log"
 WEBHOOK: Final = "webhook"
 KIND: Final = "ledger.head"
-"""Of the message to a webhook."""
+"""The kind of the message to a webhook."""
 
 _FILE: Final = re.compile(r"head-(\d{12})-([0-9a-f]{64})\.json")
 _ADDRESS: Final = ("https://", "http://", "env:", "file:")
-"""How the address of a webhook begins, or where it is kept; a folder is named by its path or URL."""
+"""Prefixes of a webhook's address, or of a reference to one; any other place is the path or URL of a folder."""
 
 _LOCAL: Final = "file://"
 
 Keeper = UPath | Webhook | logging.Logger
-"""A folder, in which each head is a file of its own that is never written again; a webhook; a log."""
+"""A folder, with one write-once file per head; a webhook; a log."""
 
 
 def keepers_of(text: str, webhook: Webhook | None = None) -> tuple[Keeper, ...]:
-    """The places in a text, separated by commas: a folder, `log`, the address of a webhook, or `webhook`, as given.
+    """The keepers in a comma-separated text: a folder, `log`, a webhook's address, or `webhook` for the given one.
 
-    Raises `UsageError` for an address that is none.
+    Raises `UsageError` for an invalid address.
     """
     return tuple(_keeper_of(place.strip(), webhook) for place in text.split(",") if place.strip())
 
@@ -61,7 +61,7 @@ def _keeper_of(place: str, webhook: Webhook | None) -> Keeper:
 
 
 def keep(head: ChainHead, keepers: Sequence[Keeper]) -> list[str]:
-    """Hand a head to every keeper; returns why some don't have it now. The head of an empty ledger says nothing."""
+    """Hand a head to every keeper; returns why any of them failed. The head of an empty ledger isn't kept."""
     return list(_failures(head, keepers)) if head.event else []
 
 
@@ -90,7 +90,7 @@ def _hand_over(head: ChainHead, keeper: Keeper) -> None:
     if isinstance(keeper, Webhook):
         keeper.send(KIND, {"head": str(head)})
     elif isinstance(keeper, UPath):
-        # Never written again: where a retention lock holds objects, that would fail.
+        # Writing it again would fail on an object store with a retention lock.
         file = keeper / f"head-{head.event:012d}-{head.chain}.json"
         try:
             is_kept = file.exists()
@@ -100,4 +100,4 @@ def _hand_over(head: ChainHead, keeper: Keeper) -> None:
             kept_at = datetime.now(UTC).isoformat(timespec="seconds")
             write_file(file, LedgerHead(head=str(head), kept_at=kept_at).content())
     else:
-        keeper.warning("head of the ledger: %s", head)  # at this level no usual configuration leaves it out
+        keeper.warning("head of the ledger: %s", head)  # a level that no usual configuration filters out

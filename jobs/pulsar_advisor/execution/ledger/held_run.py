@@ -143,8 +143,8 @@ class HeldRun:
 def start_run(ledger: Ledger, plan: Plan, approval: Approval) -> HeldRun:
     """Start a run with all executable steps pending.
 
-    Raises `Refused` if the cluster has another active run, or if meanwhile somebody else has begun one of this plan, or
-    the approval was withdrawn.
+    Raises `Refused` if the cluster has another active run, or if meanwhile another process started this plan or the
+    approval was withdrawn.
     """
     try:
         with ledger.writing() as session:
@@ -192,8 +192,8 @@ def start_run(ledger: Ledger, plan: Plan, approval: Approval) -> HeldRun:
 def take_over(ledger: Ledger, run: Run, approval: Approval, *, lifts_pause: bool = True) -> HeldRun:
     """Continue a stopped or parked run, or one whose holder is gone; from now on, it relies on this approval.
 
-    Somebody who resumes a run lifts its pause; the end of a wait does not. Raises `Refused` while its holder may be
-    alive, also if it has renewed its lease since `run` was read, and if the approval was withdrawn meanwhile.
+    A person's resumption lifts a pause; the end of a wait does not. Raises `Refused` if the holder may be alive,
+    including if it has renewed its lease since `run` was read, or if the approval was withdrawn meanwhile.
     """
     now_ms = ledger.now_ms()
     if is_held(ledger, run):
@@ -236,7 +236,7 @@ def take_over(ledger: Ledger, run: Run, approval: Approval, *, lifts_pause: bool
 
 
 def require_not_withdrawn(session: Session, approval: Approval) -> None:
-    """Raise `Refused` within a write transaction: who withdraws an approval later finds what relies on it by then."""
+    """Raise `Refused` if it was withdrawn. In a write transaction, so a later withdrawal finds what relies on it."""
     if session.get_one(Approval, approval.id).withdrawn_at_ms is not None:
         raise Refused(f"the approval of {approval.approver} was withdrawn")
 

@@ -37,7 +37,7 @@ _NEWEST: Final = 1000
 
 @contextmanager
 def named_errors(engine: Engine) -> Iterator[None]:
-    """Within the block, the database's errors become a `StorageError` that names the ledger, without its secrets."""
+    """Turn the database's errors within the block into a `StorageError` that names the ledger without its secrets."""
     place = without_secrets(engine.url)
     try:
         yield
@@ -118,7 +118,7 @@ class Ledger:
             return _last_event(session)
 
     def latest_ms(self) -> int:
-        """The time now, or that of the latest of the last events if the clock was set back since."""
+        """The current time, or the latest of the last events' times if the clock was set back since."""
         newest = select(Event.at_ms).order_by(Event.id.desc()).limit(_NEWEST).subquery()
         with self.reading() as session:
             return max(self.now_ms(), session.scalar(select(func.max(newest.c.at_ms))) or 0)
@@ -126,7 +126,7 @@ class Ledger:
     def events(
         self, digest: str, run: int | None = None, before: int | None = None, count: int | None = None
     ) -> Sequence[Event]:
-        """The events of a plan, oldest first: of one run only, before a number, only the newest ones."""
+        """The events of a plan, oldest first; optionally of one run, before a number, or only the newest."""
         query = select(Event).where(Event.digest == digest).order_by(Event.id.desc()).limit(count)
         if run is not None:
             query = query.where(Event.run_id == run)

@@ -1,6 +1,6 @@
-"""What lists show of a ledger: small rows, as many as are asked for, however many plans and events it holds.
+"""What lists show of a ledger: small rows, and only as many as are asked for, however large the ledger is.
 
-A cluster is named here as in paths. Rows are read-only, as everywhere.
+Clusters go by their names in paths. Rows are read-only.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from pulsar_advisor.execution.ledger.tables import (
 _Row = TypeVar("_Row", Run, Approval, Event)
 
 _IN_ONE_QUERY: Final = 500
-"""Digests; databases bound the variables of a statement."""
+"""Digests per query: databases limit the variables of a statement."""
 
 
 def summaries(ledger: Ledger, cluster: str, first: int = 0, count: int | None = None) -> Sequence[PlanSummary]:
-    """The plans of a cluster, newest snapshot first; a part of them, from the `first` one on."""
+    """A page of a cluster's plans, newest snapshot first, starting at number `first`."""
     newest_first = select(PlanSummary).order_by(PlanSummary.snapshot.desc(), PlanSummary.recorded_at_ms.desc())
     with ledger.reading() as session:
         return session.scalars(newest_first.where(PlanSummary.cluster == cluster).offset(first).limit(count)).all()
@@ -48,26 +48,26 @@ def cluster_names(ledger: Ledger, cluster: str) -> frozenset[str]:
 
 
 def undone(ledger: Ledger, cluster: str) -> frozenset[str]:
-    """The digests of plans that another plan, which was carried out and not taken back in turn, has taken back."""
+    """The digests of undone plans: a plan that undoes them was carried out and not itself undone."""
     carried_out = select(PlanSummary.digest, PlanSummary.undoes).join(Run, Run.digest == PlanSummary.digest)
     taking_back = carried_out.where(PlanSummary.undoes.is_not(None), Run.state == "done").order_by(Run.id.desc())
     found: set[str] = set()
     with ledger.reading() as session:
         for row in session.execute(taking_back.where(PlanSummary.cluster == cluster)):
-            if row.digest not in found:  # newest first, and a plan is taken back after it was carried out
+            if row.digest not in found:  # newest first, because a plan is undone after it was carried out
                 found.add(row.undoes)
     return frozenset(found)
 
 
 def runs_on(ledger: Ledger, cluster: str, first: int = 0, count: int | None = None) -> Sequence[Run]:
-    """The runs of a cluster's plans, newest first; a part of them, from the `first` one on."""
+    """A page of the runs of a cluster's plans, newest first, starting at number `first`."""
     newest_first = select(Run).where(Run.digest.in_(_digests_of(cluster))).order_by(Run.id.desc())
     with ledger.reading() as session:
         return session.scalars(newest_first.offset(first).limit(count)).all()
 
 
 def newest_runs(ledger: Ledger, states: Collection[RunState] = RUN_STATES) -> Mapping[str, Run]:
-    """The newest run, in one of these states, of each cluster that has any."""
+    """The newest run in one of these states of each cluster that has such a run."""
     newest = (
         select(PlanSummary.cluster, func.max(Run.id).label("id"))
         .join(Run, Run.digest == PlanSummary.digest)
@@ -92,7 +92,7 @@ class AfterRun:
 
 
 def after_runs(ledger: Ledger, cluster: str, count: int) -> Mapping[str, AfterRun]:
-    """The snapshots that the last runs of a cluster were verified with."""
+    """The snapshots with which the last runs of a cluster were verified."""
     of_cluster = select(Verification.id).where(Verification.run_id.in_(_runs_of(cluster)))
     found = _verified(ledger, of_cluster.order_by(Verification.id.desc()).limit(count))
     return {snapshot: after for (_, snapshot), after in found.items()}
@@ -142,7 +142,7 @@ def newest_events(ledger: Ledger, cluster: str, count: int) -> Sequence[Event]:
     with ledger.reading() as session:
         for digest, last_event in session.execute(plans.order_by(PlanSummary.last_event.desc()).limit(count)):
             if len(found) == count and last_event < found[-1].id:
-                break  # neither this plan nor one after it has a newer event
+                break  # neither this plan nor any later one in the list has a newer event
             of_plan = select(Event).where(Event.digest == digest).order_by(Event.id.desc()).limit(count)
             found = sorted([*found, *session.scalars(of_plan)], key=lambda event: -event.id)[:count]
     return found

@@ -1,4 +1,4 @@
-"""Opening a ledger: where it is, creating or migrating its database, and whose clock it goes by."""
+"""Opens a ledger: locates it, creates or migrates its database, and chooses the clock it goes by."""
 
 from __future__ import annotations
 
@@ -34,14 +34,15 @@ _NOT_PERMITTED: Final = "42501"
 def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
     """Open a ledger (SQLite, PostgreSQL) by its address, see `ledger_url`; create or upgrade its tables.
 
-    Its clock is that of the place where it is kept, the same for every host: `now_ms` is for tests.
-    Raises `UsageError` if the URL is not one, `StorageError` if the database can't be used or is from a newer release.
+    Its clock is that of the database server or file system that holds it, the same for every host; `now_ms` is for
+    tests. Raises `UsageError` if the URL is not one, `StorageError` if the database can't be used or is from a newer
+    release.
     """
     parsed = ledger_url(url)
     try:
         if _is_file(parsed):
             _make_private(Path(str(parsed.database)))
-        engine = create_engine(parsed, pool_pre_ping=True)  # a page may use it again after hours
+        engine = create_engine(parsed, pool_pre_ping=True)  # a page may reuse it hours later
     except (NoSuchModuleError, ImportError) as error:
         raise UsageError(
             f"no driver for ledger {without_secrets(parsed)}: {error}; use sqlite:///FILE or postgresql://…"
@@ -77,7 +78,7 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
 
 
 def is_current(ledger: Ledger) -> bool:
-    """Whether an open ledger's tables are still this release's: another one may have migrated them since."""
+    """Whether an open ledger's tables are still this release's: another release may have migrated them since."""
     with ledger.reading() as session:
         return _has_tables_of_this_release(session.connection())
 
@@ -93,7 +94,7 @@ def ledger_exists(url: str) -> bool:
 
 @contextmanager
 def ledger_if_any(url: str | None) -> Iterator[Ledger | None]:
-    """The ledger at an address, open within the block; None if there is none: none is created."""
+    """The ledger at an address, open within the block; None if there isn't one. It is never created."""
     if url is None or not ledger_exists(url):
         yield None
         return
@@ -108,7 +109,7 @@ def _is_file(url: URL) -> bool:
 def _asked(engine: Engine) -> int:
     """The time (epoch milliseconds) of the database server, or of the file system that holds the file.
 
-    Where that can only be read, nothing is written by any clock: this machine's will do for what is shown.
+    If the file system is read-only, nothing will be recorded, so this machine's clock will do.
     """
     if engine.dialect.name == "postgresql":
         with named_errors(engine), engine.connect() as connection:
@@ -122,8 +123,8 @@ def _asked(engine: Engine) -> int:
 def _make_private(file: Path) -> None:
     """Restrict the ledger's file to its owner, and create it if missing.
 
-    A group with write permission keeps its access: it was granted on purpose, to share the ledger. What isn't a ledger,
-    a folder or a file of another kind that was named by mistake, is left alone; the database then says what is wrong.
+    A group with write permission keeps its access: it was granted on purpose, to share the ledger. A folder or another
+    kind of file, named by mistake, is left alone; the database then says what is wrong.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.is_dir():
@@ -139,13 +140,13 @@ def _make_private(file: Path) -> None:
         try:
             file.chmod(private)
         except OSError as error:
-            if error.errno != errno.EROFS:  # on a disk that can only be read it stays as it is
+            if error.errno != errno.EROFS:  # on a read-only disk it stays as it is
                 raise
 
 
 def _make_sqlite_transactional(engine: Engine) -> None:
     # Python's driver opens transactions late, and none before CREATE TABLE. With BEGIN IMMEDIATE, two processes that
-    # open a new ledger, or write to an old one, wait for each other instead of failing halfway. Readers wait for none.
+    # open a new ledger, or write to an old one, wait for each other instead of failing halfway. Readers don't wait.
     @event.listens_for(engine, "connect")
     def configure(connection, _record):  # type: ignore[no-untyped-def]
         connection.isolation_level = None
@@ -170,7 +171,7 @@ def _end_abandoned_transactions(engine: Engine) -> None:
 
 
 def _read_one_moment(engine: Engine) -> None:
-    # Else an audit beside a run finds rows that are newer than the events that it has read.
+    # Otherwise an audit during a run would find rows newer than the events it has read.
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         if connection.get_execution_options().get(READS):

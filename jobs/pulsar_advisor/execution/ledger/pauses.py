@@ -1,4 +1,4 @@
-"""Pauses: of a run, requested and lifted by a person, or lifted by a resumption; of a roll, which is its plan's."""
+"""Pauses of runs, which a person or a resumption lifts; and of rolls, recorded for their plans."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pulsar_advisor.execution.ledger.tables import Event, Run
 from pulsar_advisor.execution.person import Person
 
 RESUMED: Final = "run resumed"
-"""Kind of the event of a resumption that lifts the pause."""
+"""Kind of event of a resumption, which lifts the pause."""
 _PAUSE: Final = "pause requested"
 PAUSE_LIFTED: Final = "pause lifted"
 
@@ -23,7 +23,7 @@ _TURNS: Final = (
     .order_by(Event.id.desc())
     .limit(1)
 )
-"""The newest of them all; made once, since runs that wait ask every second."""
+"""The newest such event; built once, since waiting runs query it every second."""
 
 
 def request_pause(ledger: Ledger, digest: str, person: Person) -> Sequence[Run]:
@@ -46,7 +46,7 @@ def lift_pause(ledger: Ledger, digest: str, person: Person) -> Sequence[Run]:
 
 
 def request_pause_of_plan(ledger: Ledger, digest: str, person: Person) -> None:
-    """Ask that a roll begins no further run, and ends the current one after its steps in flight."""
+    """Ask a roll to begin no further run, and to end the current one after its steps in flight."""
     with ledger.writing() as session:
         ledger.add_event(session, digest, _PAUSE, f"by {person}")
 
@@ -65,17 +65,17 @@ def plan_pause_requested(ledger: Ledger, digest: str) -> str | None:
 
 
 def pause_of_plan(session: Session, digest: str) -> str | None:
-    """Who asked for such a pause, in words; None without a request."""
+    """Who asked for a pause of the plan, in words; None without a request."""
     return _in_force(session, Event.digest == digest, Event.run_id.is_(None))
 
 
 def pause_requested(ledger: Ledger, run_id: int) -> str | None:
-    """Who requested a pause that hasn't been lifted, by a resumption either, in words; None without a request."""
+    """Who requested a run's pause, in words; None without a request, or once a person or a resumption lifted it."""
     with ledger.reading() as session:
         return _in_force(session, Event.run_id == run_id)
 
 
 def _in_force(session: Session, *of: ColumnElement[bool]) -> str | None:
-    """Who requested a pause that hasn't been lifted, nor by a resumption, in words."""
+    """Who requested the pause in force, in words; None if there is none."""
     last = session.execute(_TURNS.where(*of)).first()
     return f"paused {last.detail}" if last is not None and last.kind == _PAUSE else None

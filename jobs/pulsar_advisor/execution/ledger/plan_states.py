@@ -15,9 +15,9 @@ from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanSummary,
 PlanStateName = Literal[
     "proposed", "rejected", "approved", "withdrawn", "expired", "applying", "stopped", "aborted", "applied", "undone"
 ]
-"""rejected: whoever was asked last said no, or didn't answer in time. approved: an approval is valid; expired,
-withdrawn: the newest one no longer is. applying, stopped, aborted: its newest run is active, ended with steps left, or
-was ended by a person; applying is also a roll between two turns. undone: a plan that undoes it was applied."""
+"""rejected: the last request for approval was answered with no, or not in time. approved: an approval is valid;
+expired, withdrawn: the newest one no longer is. applying, stopped, aborted: its newest run is active, ended with steps
+left, or was ended by a person; a roll between two turns is applying, too. undone: a plan that undoes it was applied."""
 
 
 _ASKED_AND_ANSWERED: Final = ("proposed", "approved", REJECTED)
@@ -36,7 +36,7 @@ class PlanState:
     maximum_after: float | None
     state: PlanStateName
     steps_sha256: str
-    """The same for plans whose executable steps do the same."""
+    """Equal for plans whose executable steps do the same."""
     advised: bool
     """Whether the last recommendation of its snapshot advises it."""
     problem: str = ""

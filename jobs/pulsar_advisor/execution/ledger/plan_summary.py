@@ -45,7 +45,7 @@ class _Memory(msgspec.Struct):
 
 
 class _Plan(msgspec.Struct):
-    """Of a plan's document, only this becomes objects: another 600 steps' reasons and forecasts don't."""
+    """The part of a plan's document that is decoded: the reasons and forecasts of up to 600 steps are skipped."""
 
     shedder: str
     placement: str
@@ -76,7 +76,7 @@ def summary_values(document: str) -> SummaryValues:
 
 
 def _sha256(steps: Iterable[_Step]) -> str:
-    """What the executable ones of these steps do, whatever made them."""
+    """Hash of what the executable steps do, regardless of what proposed them."""
     done = sorted(
         (step.action, step.namespace, step.bundle, step.destination or "", *step.boundaries)
         for step in steps

@@ -1,4 +1,4 @@
-"""The plans that a ledger holds: each once, with its document, and what lists say of it."""
+"""The plans in a ledger: each once, with its document and the summary for lists."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def plan_record(ledger: Ledger, digest: str) -> PlanRecord | None:
 
 
 def recorded_plan(ledger: Ledger, digest: str) -> Plan:
-    """The plan itself. Raises `UsageError` if the ledger has none of this digest."""
+    """The plan itself. Raises `UsageError` if the ledger has no plan with this digest."""
     if (record := plan_record(ledger, digest)) is None:
         raise UsageError(f"the ledger has no plan {digest}")
     return load_plan(record.document.encode())
 
 
 def summary_of_plan(ledger: Ledger, digest: str) -> PlanSummary | None:
-    """What lists say of a plan."""
+    """The summary of a plan for lists."""
     with ledger.reading() as session:
         return session.get(PlanSummary, digest)
 

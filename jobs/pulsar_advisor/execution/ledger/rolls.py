@@ -1,6 +1,6 @@
-"""What happened in a roll: whose turn it was, with which plan, which brokers were restarted, and its end.
+"""The history of a roll: its turns and their plans, the brokers restarted, and how it ended.
 
-These are events of the roll's own plan. The plan of a later turn has one that names the roll.
+These are events of the roll's own plan. The plan of a later turn has an event that names the roll.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class RollTurn:
 
     broker: str
     plan: str | None
-    """The digest of the plan that drains it; None: it had nothing to move."""
+    """The digest of the plan that drains the broker; None: it had nothing to move."""
     started_at_ms: int | None
     """When the broker's process had started, by its own clock; None if it doesn't say."""
     moves: int = 0
     """Unloads of that plan."""
     moves_in_all: int = 0
-    """Those of this turn and, as expected then, of the turns after it."""
+    """Unloads of this turn and, as expected at that time, of the turns after it."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class RecordedRoll:
     """What happened so far."""
 
     turns: tuple[RollTurn, ...] = ()
-    """Oldest first. A turn whose plan was made again is there again."""
+    """Oldest first. A turn whose plan was made again appears again."""
     is_drained: bool = False
     """Whether the broker of the last turn was seen to have nothing left that clients use."""
     announced: Person | None = None
@@ -64,11 +64,11 @@ class RecordedRoll:
     pause: str | None = None
     """Who asked for a pause, in words; None without a request, or once it was lifted."""
     is_given_up: bool = False
-    """Whether what carried it on, such as a task, is over, and nothing has taken it up since."""
+    """Whether whatever carried it on, such as a task, has ended, and nothing has taken it up since."""
 
     @property
     def turn(self) -> RollTurn | None:
-        """The turn that was begun and whose broker was not restarted yet."""
+        """The turn in progress: its broker has not been restarted yet."""
         last = self.turns[-1] if self.turns else None
         return None if last is None or last.broker in self.restarted else last
 
@@ -98,7 +98,7 @@ def _recorded(session: Session, digest: str) -> RecordedRoll:
             restarted.append(detail["broker"])
             announced = None
         elif event.kind == PAUSE_LIFTED:
-            # The cluster's own balancer was on meanwhile, so the broker is looked at again; a run's pause is its own.
+            # The cluster's own balancer was on meanwhile, so the broker is checked again. A run's pause doesn't count.
             is_drained = is_drained and (event.run_id is not None or announced is not None)
         elif event.kind == _GIVEN_UP:
             # As after a pause.
@@ -141,7 +141,7 @@ def record_announced(ledger: Ledger, roll: str, broker: str, person: Person) -> 
 
 
 def record_restarted(ledger: Ledger, roll: str, broker: str, how: str) -> None:
-    """Record that a broker whose turn it was has been restarted, and how that is known; once, whoever waits for it."""
+    """Record that the broker whose turn it was has been restarted, and how that is known. Recorded only once."""
     with ledger.writing() as session:
         if broker not in _recorded(session, roll).restarted:
             ledger.add_event(session, roll, _RESTARTED, _detail({"broker": broker, "how": how}))
@@ -154,7 +154,7 @@ def record_end(ledger: Ledger, roll: str, why: str) -> None:
 
 
 def give_up(ledger: Ledger, roll: str) -> None:
-    """Record that what carried a roll on is over, unless the roll is: the cluster's own balancer comes back."""
+    """Record that whatever carried the roll on has ended, unless the roll is over: the balancer comes back."""
     with ledger.writing() as session:
         recorded = _recorded(session, roll)
         if recorded.turns and recorded.ended is None and not recorded.is_given_up:
@@ -169,12 +169,12 @@ def take_up(ledger: Ledger, roll: str) -> None:
 
 
 def plans_of_roll(session: Session, roll: str) -> tuple[str, ...]:
-    """The digests of the plans of its turns, oldest first; of the roll itself first of all."""
+    """The digests of the plans of its turns, oldest first; the roll's own plan comes first."""
     return tuple(dict.fromkeys((roll, *(turn.plan for turn in _recorded(session, roll).turns if turn.plan))))
 
 
 def active_run_of_roll(session: Session, roll: str) -> int | None:
-    """The number of the run of one of its turns that is active; None if none is."""
+    """The number of the active run among its turns; None if no run is active."""
     active = select(Run.id).where(Run.digest.in_(plans_of_roll(session, roll)), Run.state == "active")
     return session.scalars(active.limit(1)).one_or_none()
 
@@ -200,7 +200,7 @@ def roll_of_plan(ledger: Ledger, digest: str) -> str | None:
 def goes_on(ledger: Ledger, roll: str) -> bool:
     """Whether a roll that was begun still goes on: it moves bundles, or waits for a restart.
 
-    It doesn't if it has ended, if its approval has, while it is paused or given up, or if the last turn's run ended
+    It doesn't go on if it or its approval has ended, while it is paused or given up, or if the last turn's run ended
     early or lost its process: then a person has to look first.
     """
     runs, recorded = runs_of_roll(ledger, roll), recorded_roll(ledger, roll)
@@ -214,13 +214,13 @@ def goes_on(ledger: Ledger, roll: str) -> bool:
 
 
 def roll_under_way(ledger: Ledger, cluster_name: str) -> str | None:
-    """The digest of the roll that goes on on a cluster (Pulsar's own name), if one does."""
+    """The digest of the roll in progress on a cluster (Pulsar's own name), if any."""
     roll = _newest(ledger, Run.cluster_name == cluster_name)
     return roll if roll is not None and goes_on(ledger, roll) else None
 
 
 def open_roll(ledger: Ledger, cluster: str) -> str | None:
-    """The digest of the newest roll of a cluster (its name in the root) that was begun, if it isn't over."""
+    """The digest of the newest roll begun on a cluster (its name in the root), unless it is over."""
     roll = _newest(ledger, PlanSummary.cluster == cluster)
     return roll if roll is not None and recorded_roll(ledger, roll).ended is None else None
 

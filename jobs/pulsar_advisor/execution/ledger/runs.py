@@ -1,6 +1,6 @@
-"""The runs of plans: which there are, and how a person or a caller ends them from outside.
+"""The runs of plans: listing them, and ending them from outside the process that carries them out.
 
-The process that carries one out writes to it as a `HeldRun`.
+That process writes to its run as a `HeldRun`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ PARKED_AT_MS: Final = 0
 
 
 def run_by_id(ledger: Ledger, run_id: int) -> Run:
-    """One run."""
+    """The run with this number."""
     with ledger.reading() as session:
         return session.get_one(Run, run_id)
 
 
 def run_if_any(ledger: Ledger, number: int) -> Run | None:
-    """A run by its number."""
+    """The run with this number, or None."""
     with ledger.reading() as session:
         return session.get(Run, number)
 
@@ -39,13 +39,13 @@ def runs_of_plan(ledger: Ledger, digest: str) -> Sequence[Run]:
 
 
 def plans_with_runs(ledger: Ledger, digests: Iterable[str]) -> frozenset[str]:
-    """Those of these digests whose plan has had a run."""
+    """The digests whose plan has had a run."""
     with ledger.reading() as session:
         return frozenset(session.scalars(select(Run.digest).where(Run.digest.in_(digests)).distinct()))
 
 
 def ended_runs(ledger: Ledger, digest: str, first: str) -> Sequence[Run]:
-    """As `runs_of_plan`. Raises `Refused` if one is active, which says what to do `first`."""
+    """As `runs_of_plan`. Raises `Refused` if one is active; its message says what to do `first`."""
     runs = runs_of_plan(ledger, digest)
     if any(run.state == "active" for run in runs):
         raise Refused(

@@ -1,4 +1,4 @@
-"""Seals: what each stage wrote, by hash in the ledger, so that whoever writes files can't change what is judged."""
+"""Seals: the ledger holds a hash of what each stage wrote, so that a changed file is noticed before it is judged."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def seals_of_snapshot(ledger: Ledger, cluster: str, snapshot: str) -> Sequence[S
 def why_not_as_sealed(seals: Sequence[Seal], snapshot: str, stage: str, found: str | None) -> str | None:
     """Why a stage's result can't be compared with the newest of a snapshot's seals; None if they agree.
 
-    `found` is the SHA-256 of what is there, None without a result; None is also the answer where there is neither.
+    `found` is the SHA-256 of the result that is there, or None. Without a result and a seal the answer is None, too.
     Raises `Refused` if they differ.
     """
     sealed = next((one for one in reversed(seals) if one.stage == stage), None)

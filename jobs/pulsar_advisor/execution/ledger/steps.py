@@ -30,7 +30,7 @@ def steps_of_run(ledger: Ledger, run_id: int) -> Mapping[str, StepRecord]:
 
 
 def unresolved_bundles(ledger: Ledger, cluster_name: str, except_of: str) -> Mapping[str, int]:
-    """Bundles with a call of unknown outcome, and its run; excludes aborted runs and one plan."""
+    """Bundles with a call of unknown outcome, each with its run; excludes aborted runs and one plan."""
     with ledger.reading() as session:
         rows = session.execute(
             select(StepRecord.bundle, Run.id)
@@ -61,7 +61,7 @@ def last_confirmed_at_ms(ledger: Ledger, cluster_name: str, namespace: str) -> i
 
 
 def confirmed_steps(ledger: Ledger, cluster_name: str, from_ms: int, until_ms: int) -> Sequence[tuple[StepRecord, str]]:
-    """The steps sent in a period that were confirmed, in any run, each with the digest of its plan, in order."""
+    """The confirmed steps of any run that were sent in a period, in order, each with its plan's digest."""
     with ledger.reading() as session:
         rows = session.execute(
             select(StepRecord, Run.digest)
@@ -82,7 +82,7 @@ StepValues = Mapping[str, ColumnElement[int] | str | int]
 
 
 def change_step(session: Session, run_id: int, step_id: str, state: StepState, values: StepValues) -> StepRecord:
-    """Let a step enter a state, and return its row. Raises `StorageError` if that can't follow its state."""
+    """Let a step enter a state, and return its row. Raises `StorageError` if that can't follow its present state."""
     changed = session.execute(
         update(StepRecord)
         .where(StepRecord.run_id == run_id, StepRecord.step_id == step_id, StepRecord.state.in_(_BEFORE[state]))

@@ -41,14 +41,14 @@ def record_switching_off(
 
 
 def record_switched_back(ledger: Ledger, switch: SwitchedOff, how: str) -> None:
-    """Record that we no longer keep a setting switched off."""
+    """Record that the advisor no longer keeps a setting switched off."""
     with ledger.writing() as session:
         detail = json.dumps({"setting": switch.setting, "how": how}, sort_keys=True)
         ledger.add_event(session, switch.digest, _SWITCHED_BACK, detail, run=switch.run)
 
 
 def switched_off(ledger: Ledger, cluster_name: str | None = None) -> Sequence[SwitchedOff]:
-    """Settings of a cluster, else of all, that runs switched off and that are not known to be restored."""
+    """Settings of a cluster (default: all) that runs switched off and that are not known to be restored."""
     of_guards = select(Event, Run.cluster_name).join(Run, Run.id == Event.run_id)
     if cluster_name is not None:
         of_guards = of_guards.where(Run.cluster_name == cluster_name)

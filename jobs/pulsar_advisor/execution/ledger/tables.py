@@ -35,15 +35,15 @@ StepState = Literal["pending", "sent", "confirmed", "failed", "skipped", "unreso
 not show the outcome of the call in time."""
 
 UNFINISHED: Final[tuple[RunState, ...]] = ("active", "stopped")
-"""Of a run that may go on."""
+"""States of a run that may go on."""
 OPEN: Final[tuple[StepState, ...]] = ("sent", "unresolved")
-"""Of a step whose call may still act."""
+"""States of a step whose call may still act."""
 
 RUN_STATES: Final = ("active", "done", "refused", "stopped", "aborted")
 STEP_STATES: Final = ("pending", "sent", "confirmed", "failed", "skipped", "unresolved")
 
 GUARD_EVENTS: Final = ("switched off", "switched back")
-"""Kinds of events that are about a run's guard."""
+"""Kinds of events about a run's guard."""
 
 _Key = Annotated[int, mapped_column(primary_key=True)]
 _Millis = Annotated[int, mapped_column(BigInteger)]
@@ -67,7 +67,7 @@ class Base(DeclarativeBase):
 
     @classmethod
     def hashed_column_names(cls) -> tuple[str, ...]:
-        """All columns but those that change although nothing happened."""
+        """All columns except those that change without an event."""
         return tuple(str(column.name) for column in cls.__table__.c if column.name not in cls._not_hashed)
 
     @property
@@ -91,7 +91,7 @@ class PlanRecord(Base):
 
 
 class PlanSummary(Base):
-    """What lists say of a plan, from its document (`plan_summary`): an index, which no event names."""
+    """What lists say of a plan, from its document (`plan_summary`): an index, which events don't name."""
 
     __tablename__ = "plan_summaries"
     __table_args__ = (
@@ -110,9 +110,9 @@ class PlanSummary(Base):
     """Predicted usage of the busiest broker, 0..1."""
     maximum_after: Mapped[float | None]
     steps_sha256: Mapped[str] = mapped_column(String(64))
-    """The same for plans whose executable steps do the same."""
+    """Equal for plans whose executable steps do the same."""
     undoes: Mapped[str | None] = mapped_column(String(71))
-    """The digest of the plan that it takes back."""
+    """The digest of the plan that it undoes."""
     problem: Mapped[str] = mapped_column(Text)
     """Why the document can't be read; empty if it can."""
     last_event: Mapped[int]
@@ -136,7 +136,7 @@ class Proposal(Base):
 
 
 class Seal(Base):
-    """What a stage wrote about a snapshot: one row each time that its result is another one."""
+    """What a stage wrote about a snapshot: one row whenever its result changes."""
 
     __tablename__ = "seals"
     __table_args__ = (Index("seals_of_a_snapshot", "cluster", "snapshot"),)
@@ -146,11 +146,11 @@ class Seal(Base):
     snapshot: Mapped[str] = mapped_column(String(16))
     stage: Mapped[str] = mapped_column(String(16))
     sha256: Mapped[str] = mapped_column(String(64))
-    """Of the result (`storage.written`), in hexadecimal."""
+    """Hash of the result (`storage.written`), in hexadecimal."""
     plans: Mapped[str] = mapped_column(Text)
     """The digests of the plans that a recommendation lists, one a line; empty for other stages."""
     release: Mapped[str] = mapped_column(String(40))
-    """Of the advisor."""
+    """The advisor's release."""
     at_ms: Mapped[_Millis]
 
 
@@ -174,7 +174,7 @@ class Approval(Base):
     """`ApplyThrottle` as JSON; NULL in approvals from releases that did not record it."""
 
     def is_in_force(self, at_ms: int) -> bool:
-        """Whether it is neither withdrawn nor has expired at a moment."""
+        """Whether it is neither withdrawn nor expired at a moment."""
         return self.withdrawn_at_ms is None and self.expires_at_ms > at_ms
 
     @property
@@ -260,12 +260,12 @@ class StepRecord(Base):
 
     @property
     def is_open(self) -> bool:
-        """Whether what became of its call is not known."""
+        """Whether the outcome of its call is unknown."""
         return self.state in OPEN
 
     @property
     def is_left_out(self) -> bool:
-        """Whether it ended without its effect, so that those that come after it can't follow."""
+        """Whether it ended without effect, so that steps that depend on it can't be sent."""
         return self.state in ("failed", "skipped")
 
     @property
@@ -285,7 +285,7 @@ class Verification(Base):
     snapshot: Mapped[str] = mapped_column(String(16))
     at_ms: Mapped[_Millis]
     usage_judged: Mapped[bool]
-    """False if the brokers still reported figures from before the run."""
+    """False if the brokers still reported figures from before the run ended."""
     as_predicted: Mapped[bool]
 
 

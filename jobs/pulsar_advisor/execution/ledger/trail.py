@@ -1,7 +1,7 @@
 """The events of a ledger, followed once from first to last, and what they say about its rows.
 
-A ledger of years has a million events, which would take gigabytes as objects of SQLAlchemy's: rows pass by as plain
-values, and what stays of them is one hash for each row that they wrote.
+After years, a ledger has a million events, which would take gigabytes as SQLAlchemy objects. So rows are streamed as
+plain values, and only one hash stays in memory for each row that events wrote.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _AT_A_TIME: Final = 200
 _WRITTEN_ROWS: Final = msgspec.json.Decoder(dict[str, str])
 
 NameAndHash = tuple[str, str]
-"""Of a row: `<table>/<primary key>`, and the `row_hash` of its columns."""
+"""A row's name, `<table>/<primary key>`, and the `row_hash` of its columns."""
 
 
 def stored_rows(session: Session, table: type[Base]) -> Iterator[NameAndHash]:
@@ -65,8 +65,8 @@ class Trail:
         self.marked = {after.event: after.chain}
         self.newest: dict[str, int] = {}
         """The number of the newest event of each plan, by digest."""
-        # What the last event that wrote a row left of it, in two dictionaries: a million pairs would keep the garbage
-        # collector busy.
+        # Each row's last event and its hash by then. Two dictionaries: a million pairs would keep the garbage collector
+        # busy.
         self._hashes: dict[str, str] = {}
         self._events: dict[str, int] = {}
         self.head = after
@@ -75,7 +75,7 @@ class Trail:
         hashes = hashes_of(columns, fractions=False)
         place, kind, plan, written = map(columns.index, ("id", "kind", "digest", "rows"))
         for part in _stored(session, Event, (*columns, "chain"), Event.id > after.event):
-            # By column: a call for each event would take as long as what it calls.
+            # By column: a call per event would double the time.
             *values, chains = zip(*part, strict=True)
             numbers = values[place]
             links = (self.head.chain, *map(str, chains))
@@ -96,7 +96,7 @@ class Trail:
                     self.broken.append(f"event {number} does not say which rows it wrote: '{rows[:40]}'")
 
     def unlike(self, rows: Iterable[NameAndHash]) -> Iterator[str]:
-        """Rows that differ from what the last event that wrote them left; they count as seen."""
+        """Rows that differ from what the last event about them recorded; all count as seen."""
         for name, row_hash in rows:
             written = self._hashes.pop(name, None)
             if written is None:
@@ -105,13 +105,13 @@ class Trail:
                 yield f"{name} is not as event {self._events[name]} left it"
 
     def unseen(self, among: Collection[str] | None = None) -> Iterator[str]:
-        """Rows that events wrote and that were not seen: all of them, or those of these names."""
+        """Rows that events wrote and that were not seen: all of them, or those with these names."""
         for name in self._hashes if among is None else sorted(self._hashes.keys() & among):
             yield f"{name}, which event {self._events[name]} wrote, was removed"
 
 
 def _broken(event: int, kind: str, before: int) -> str:
-    """Gaps that the chain spans date from before the chain existed."""
+    """Why the chain breaks here. A gap that the chain spans isn't a break: it dates from before the chain existed."""
     if event != before + 1:
         return f"event {before + 1} is missing: the next one there is has number {event}"
     return f"event {event} ('{kind}') was changed, moved or put in: its chain hash is another"

@@ -1,4 +1,4 @@
-"""Triggers by which the database refuses changes that no release of the advisor makes to a ledger.
+"""Triggers with which the database refuses changes to a ledger that no release of the advisor makes.
 
 Migrations create them, and the audit compares the ones it finds with these, so changing a trigger needs a new revision.
 The owner of the database can drop them: they stop mistakes and ordinary users, and the audit finds the rest.

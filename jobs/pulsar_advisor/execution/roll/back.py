@@ -1,4 +1,4 @@
-"""Whether a broker is back after its restart: by its own word, by the registry's, and by what the leader knows."""
+"""Whether a broker is back after its restart, according to itself, the registry and the leader."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pulsar_advisor.model.text.some_of import count, some_of
 
 @dataclass(frozen=True)
 class Drained:
-    """What a turn left behind."""
+    """What is known of a broker that a turn has drained."""
 
     turn: RollTurn
     destinations: Mapping[str, str]
-    """Broker ids by bundle: where its moves brought bundles."""
+    """Broker ids by bundle: where the turn moved each bundle."""
     since_s: float
-    """How long ago its last move was."""
+    """Seconds since the turn's last move."""
 
 
 def not_yet(drained: Drained, brokers: RestartPort, leaders_view: LeadersView) -> str | None:
-    """The first thing that the next turn has to wait for; None if the broker is back, and the leader knows it all."""
+    """The first thing that the next turn has to wait for; None if the broker is back and the leader is up to date."""
     try:
         return next(_not_yet(drained, brokers, leaders_view), None)
     except ClusterUnreachable as error:  # as during a restart

@@ -1,8 +1,8 @@
 """Carries a roll on, as far as it goes without a restart: confirms the last one, then drains the next broker.
 
-Between two turns nothing runs. All that is known of a roll is in the ledger, so it goes on from any shell or task, and
-after any crash: a turn whose plan was never begun is planned again, one that was begun is resumed, and what became of
-each call is seen on the cluster.
+Between two turns no process runs. The ledger holds a roll's whole state, so any shell or task can carry it on, also
+after a crash: a turn whose plan was never begun is planned again, one that was begun is resumed, and the cluster shows
+the outcome of each call.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ from pulsar_advisor.planning.kinds.goal import brokers_in_order
 from pulsar_advisor.planning.questions.roll_order import leader_last
 
 BACK_POLL_S: Final = 5.0
-"""How often a broker that is being restarted is looked at."""
+"""Interval at which a restarting broker is checked."""
 ROUNDS: Final = 3
-"""Plans that one call carries out for a broker that gets bundles while it is drained."""
+"""Maximum number of plans that one call carries out for a broker that gets new bundles while it is drained."""
 
 ALL_RESTARTED: Final = "every broker was restarted"
 """Why a roll ends by itself."""
@@ -69,16 +69,16 @@ _IN_WORDS: Final = {
 
 
 class NotBackYet(Refused):
-    """A broker that was restarted isn't healthy and listed yet, or the leader doesn't know yet what has to be known."""
+    """A restarted broker isn't healthy and listed yet, or the leader isn't up to date yet."""
 
 
 PlanAnew = Callable[[Goal], tuple[Plan, str | None]]
-"""Reads the cluster afresh and makes a plan; with it, why it can't be computed again from its snapshot, if so."""
+"""Reads the cluster and makes a plan; also returns why it can't be computed again from its snapshot, if it can't."""
 
 
 @dataclass(frozen=True)
 class Roll:
-    """A roll, and what it takes to carry it on."""
+    """A roll, and what is needed to carry it on."""
 
     plan: Plan
     ledger: Ledger
@@ -93,22 +93,22 @@ class Roll:
 
     @property
     def digest(self) -> str:
-        """That of the plan that was approved."""
+        """The digest of the approved plan."""
         return digest_of(self.plan)
 
     def look(self) -> Progress:
-        """Where it is now."""
+        """The roll's present progress."""
         return progress_of(self.ledger, self.plan)
 
     def why_stop(self) -> str | None:
-        """Why it is to end after its steps in flight: its process is asked to, or somebody paused the roll."""
+        """Why its run should end after the steps in flight: an interruption, or somebody paused the roll."""
         return self.interruption() or plan_pause_requested(self.ledger, self.digest)
 
 
 def announce(ledger: Ledger, plan: Plan, name: str, person: Person) -> None:
-    """Record that a broker (as an operator names it) has been restarted: what a person, or their automation, says.
+    """Record that a person, or their automation, says that a broker (as an operator names it) has been restarted.
 
-    The roll goes on once that is seen to be so. Raises `Refused` if it isn't that broker's turn, or it is not drained.
+    The roll goes on once the cluster shows it. Raises `Refused` if it isn't that broker's turn, or it isn't drained.
     """
     seen = progress_of(ledger, plan)
     _require_not_over(seen.recorded, digest_of(plan))
@@ -123,7 +123,7 @@ def announce(ledger: Ledger, plan: Plan, name: str, person: Person) -> None:
 
 
 def pause(ledger: Ledger, plan: Plan, person: Person) -> None:
-    """Have a roll end its moves after those in flight, and begin no turn until the pause is lifted.
+    """Have a roll stop after the moves in flight, and begin no turn until the pause is lifted.
 
     Raises `Refused` if it is over.
     """
@@ -132,15 +132,15 @@ def pause(ledger: Ledger, plan: Plan, person: Person) -> None:
 
 
 def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyResult | None:
-    """Confirm a restart if one is announced, and drain the next broker; the result of the last run that this took.
+    """Confirm a restart if one is announced, and drain the next broker; returns the result of the last run.
 
     `wait_s` is how long to wait until a broker is back, and known to the leader. With `anew`, a run that ended early is
-    ended for good in that person's name, and its turn is planned again. A roll that waits for a restart, and hears of
-    none, stays as it is. Raises `NotBackYet`, and `Refused` if it may not go on.
+    aborted in that person's name, and its turn is planned again. A roll that waits for a restart stays as it is until
+    one is announced. Raises `NotBackYet`, and `Refused` if it may not go on.
     """
     with _balancer_minded(roll):
         _require_to_go_on(roll)
-        mind_the_balancer(roll)  # what a process that died left off: that gave the roll up
+        mind_the_balancer(roll)  # restores what a dead process left off, which gives the roll up
         take_up(roll.ledger, roll.digest)
         if roll.look().recorded.announced is not None:
             _confirm(roll, wait_s)
@@ -182,9 +182,9 @@ def _has_nothing_left(roll: Roll, seen: Progress) -> bool:
 
 
 def end(ledger: Ledger, plan: Plan, person: Person, comment: str = "") -> Sequence[str]:
-    """End a roll for good, with its runs and its approval; return what is to be minded, see `left_open`.
+    """End a roll for good, with its runs and its approval; return what to check, see `left_open`.
 
-    Its balancer is for `mind_the_balancer` to restore.
+    `mind_the_balancer` restores the cluster's own balancer.
 
     Raises `Refused` if it is over.
     """
@@ -206,7 +206,7 @@ def _require_not_over(recorded: RecordedRoll, digest: str) -> None:
 
 @contextmanager
 def _balancer_minded(roll: Roll) -> Iterator[None]:
-    """However the block ends, the cluster's own balancer is restored unless the roll goes on."""
+    """Restore the cluster's own balancer however the block ends, unless the roll goes on."""
     try:
         yield
     finally:
@@ -226,7 +226,7 @@ def mind_the_balancer(roll: Roll) -> None:
 
 
 def require_roll(ledger: Ledger, plan: Plan) -> None:
-    """Raise `Refused` for a plan that is no roll, or only a turn of one."""
+    """Raise `Refused` for a plan that isn't a roll, or is only one of its turns."""
     digest = digest_of(plan)
     if plan.shedder != ROLL:
         raise Refused(f"{digest} is not a roll ({plan.title}): {reader().apply_plan}")
@@ -242,7 +242,7 @@ def _require_to_go_on(roll: Roll) -> None:
     if other not in (None, roll.digest):
         raise Refused(f"the roll {other} is under way on this cluster: wait for its end, or {reader().end_roll}")
     standing_approval(roll.ledger, roll.plan, roll.policy)
-    # The brokers of a cluster may all have other names once they are replaced; each turn's own plan knows them.
+    # A roll may replace all brokers by ones with other names, which only each turn's own plan knows.
     brokers = frozenset(roll.plan.identity.broker_ids) if seen.recorded.turns else roll.cluster.active_brokers()
     if reason := foreign(roll.plan, roll.cluster.cluster_name(), brokers):
         raise Refused(reason)
@@ -251,7 +251,7 @@ def _require_to_go_on(roll: Roll) -> None:
 
 
 def _confirm(roll: Roll, wait_s: float) -> None:
-    """Wait until the broker is back, and record that. Raises `NotBackYet` if it isn't in time, `Refused` at the end."""
+    """Wait until the broker is back, and record that. Raises `NotBackYet` after `wait_s`, `Refused` if it ended."""
     seen = roll.look()
     turn, person = seen.turn, seen.recorded.announced
     assert turn is not None and person is not None, "as it was announced in its turn"
@@ -276,7 +276,7 @@ def _confirm(roll: Roll, wait_s: float) -> None:
 
 
 def _end_stopped_run(roll: Roll, seen: Progress, person: Person) -> None:
-    """A run that ended early ends for good, in a person's name."""
+    """Abort a run that ended early, in a person's name."""
     if seen.state == "stopped" and seen.turn is not None and seen.turn.plan is not None:
         ended = abort_runs(roll.ledger, seen.turn.plan, person)
         for line in left_open(roll.ledger, ended):
@@ -290,7 +290,7 @@ def _whose_turn(seen: Progress) -> str:
 
 
 def _drained(roll: Roll, seen: Progress) -> Drained:
-    """What all plans of the turn left behind: it has several if the broker got bundles while it was drained."""
+    """What all plans of the turn did; there are several if the broker got new bundles while it was drained."""
     assert seen.turn is not None, "a turn that was begun"
     plans = {turn.plan for turn in seen.recorded.turns if turn.broker == seen.turn.broker}
     destinations: dict[str, str] = {}
@@ -339,7 +339,7 @@ def _begun(roll: Roll, seen: Progress) -> ApplyResult | None:
 
 
 def _plan_of_turn(roll: Roll, seen: Progress, left: tuple[str, ...]) -> tuple[Plan, str | None]:
-    """The approved plan for the first turn, while it is fresh and nothing of it was tried; else one made now."""
+    """For the first turn the approved plan, if it is fresh and no step was tried; otherwise a new plan."""
     goal = roll.plan.goal
     assert goal is not None, "as a roll has one"
     approval = standing_approval(roll.ledger, roll.plan, roll.policy)

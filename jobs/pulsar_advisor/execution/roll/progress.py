@@ -17,8 +17,8 @@ from pulsar_advisor.model.plans.plan import Plan, digest_of
 
 TurnState = Literal["planned", "moving", "stopped", "moved", "drained"]
 """planned: nothing was sent yet. moving: a process carries out its plan. stopped: its run ended early, or lost its
-process. moved: its plan was carried out; whether the broker has something left was not looked at yet. drained: it has
-not, and waits for its restart."""
+process. moved: its plan was carried out, but it wasn't checked yet whether the broker has anything left. drained: the
+broker has nothing left and waits for its restart."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class Progress:
     steps: Mapping[int, Mapping[str, StepRecord]]
     """The steps of each run, by id."""
     state: TurnState | None
-    """Of the turn that was begun; None if it is the turn of none."""
+    """State of the turn in progress; None between turns."""
 
     @property
     def turn(self) -> RollTurn | None:
-        """The turn that was begun and isn't over."""
+        """The turn in progress."""
         return self.recorded.turn
 
     @property
@@ -46,7 +46,7 @@ class Progress:
 
     @property
     def left(self) -> tuple[str, ...]:
-        """The brokers that were not restarted yet, in the approved order; the one whose turn it is among them."""
+        """The brokers not restarted yet, in the approved order, including the one whose turn it is."""
         assert self.roll.goal is not None, "as a roll has one"
         return tuple(broker for broker in self.roll.goal.brokers if broker not in self.recorded.restarted)
 
@@ -58,7 +58,7 @@ class Progress:
 
     @property
     def moves_left(self) -> int:
-        """The moves that are left, as the newest plan expects."""
+        """The number of moves left, as the newest plan expects."""
         turn = self.turn
         if turn is None:
             last = self.recorded.turns[-1] if self.recorded.turns else None
@@ -76,7 +76,7 @@ def moves_in_all(plan: Plan) -> int:
 
 
 def progress_of(ledger: Ledger, roll: Plan) -> Progress:
-    """Where a roll is."""
+    """The progress of a roll."""
     digest = digest_of(roll)
     recorded, runs = recorded_roll(ledger, digest), tuple(runs_of_roll(ledger, digest))
     steps = {run.id: steps_of_run(ledger, run.id) for run in runs}

@@ -1,4 +1,4 @@
-"""A roll's progress as a document: who is next, what is left, how long that takes."""
+"""A roll's progress as a document: which broker is next, what is left, and how long that takes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pulsar_advisor.model.plans.plan import Plan, digest_of, short
 
 
 def status_of(ledger: Ledger, roll: Plan) -> RollStatus:
-    """Where a roll is, by the ledger."""
+    """The status of a roll, from the ledger."""
     seen, digest = progress_of(ledger, roll), digest_of(roll)
     standing = [row for row in approvals_of_plan(ledger, digest) if row.is_in_force(ledger.latest_ms())]
     throttle = standing[-1].throttle if standing else DEFAULT_THROTTLE
@@ -44,12 +44,12 @@ def status_of(ledger: Ledger, roll: Plan) -> RollStatus:
 
 
 def _take_s(throttle: ApplyThrottle, turns: int, moves: int) -> float:
-    """How long the moves of turns that are to begin, and of the one that was begun, take: as runs of their own."""
+    """How long the moves take that are left in this turn and the turns to come, each as a run of its own."""
     return turns * throttle.takes_s(1) + max(0, moves - turns) * throttle.pause_s
 
 
 def waits_for(ledger: Ledger, roll: Plan) -> str | None:
-    """What a roll waits for that is for others to do, in words; None if it has to be carried on, or is over."""
+    """What others have to do before the roll can go on, in words; None if it can go on now, or is over."""
     seen = progress_of(ledger, roll)
     approvals = approvals_of_plan(ledger, digest_of(roll))
     if seen.recorded.ended is not None or not any(row.is_in_force(ledger.latest_ms()) for row in approvals):

@@ -1,1 +1,1 @@
-"""A run: its steps in waves, under a guard, each after its preconditions."""
+"""Carries out a run: steps in waves, under a guard, each step only if its preconditions hold."""

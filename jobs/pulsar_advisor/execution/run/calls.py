@@ -1,4 +1,4 @@
-"""One call: written to the ledger, sent once, and how long its effect may take to show.
+"""Sends one call: writes it to the ledger, sends it once, and says how long its effect may take to show.
 
 The answer is recorded but never trusted: a 204 proves nothing, and a call whose answer was lost may have been carried
 out.
@@ -24,7 +24,7 @@ OBSERVE_S: Final = 30
 _AT_LEAST_S: Final = 10
 
 _OVERLOADED: Final = (429, 500)
-"""Too many requests; an error of the broker's own, and everything above."""
+"""Too many requests; and the lowest status of a server error."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Unread:
 def send(run: OngoingRun, step: Step, call: Unload | Split, topic: str | None) -> Reply:
     """Write a call to the ledger, then send it once. Whatever fails after that, it may have been carried out.
 
-    Raises `Stop` before that if it may not be sent any more, or `Parked`: looking and waiting may have taken minutes.
+    Raises `Stop` or `Parked` first if it may not be sent any more: checks and waits may have taken minutes.
     """
     check_interruption(run)
     check_approval(run)
@@ -69,7 +69,7 @@ def reply_of(call: Callable[[], Reply]) -> Reply:
 
 
 def seen_by(look: Callable[[], T]) -> T | Unread:
-    """What the cluster shows after a call: no answer, however malformed, may end the run without a record."""
+    """What the cluster shows after a call. Even a malformed answer must not end the run without a record."""
     try:
         return look()
     except Exception as error:

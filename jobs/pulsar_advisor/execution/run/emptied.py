@@ -1,7 +1,7 @@
-"""Whether brokers that were to be emptied have bundles left that clients use, seen on the cluster.
+"""Checks on the cluster whether drained brokers still have bundles that clients use.
 
-A bundle that came to a broker just before a plan was made, or since, isn't in the plan: its topics are reported with
-the next statistics pass, which is waited for where it has topics that may be loaded.
+A bundle that a broker got just before the plan was made, or since, isn't in the plan. Its topics are reported only with
+the next statistics pass, so the check waits for that pass if the bundle may have loaded topics.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ POLL_S: Final = 5.0
 
 @dataclass(frozen=True)
 class Left:
-    """What is left on brokers that were to be emptied."""
+    """What is left on drained brokers."""
 
     used: tuple[str, ...] = ()
     """Full names of bundles with loaded topics."""
     interrupted: str | None = None
-    """Why the look ended before the brokers had reported all that they may have loaded."""
+    """Why the check ended before the brokers had reported every topic they may have loaded."""
 
     @property
     def sentence(self) -> str:
@@ -38,7 +38,7 @@ class Left:
 
 
 def left_on(cluster: ClusterPort, brokers: Iterable[str], clock: Clock, interruption: Interruption) -> Left:
-    """What clients use there once nothing more can be unreported; Pulsar's own namespaces don't count."""
+    """The bundles that clients use there, once all are reported; Pulsar's own namespaces don't count."""
     brokers, seen, deadline_s = tuple(brokers), set[str](), clock.monotonic_s()
     while True:
         owned = {name for broker in brokers for name in cluster.owned_bundles(broker)}

@@ -67,7 +67,7 @@ def carry_out(run: OngoingRun) -> None:
 
 
 def _let_the_first_hold(run: OngoingRun, steps: Iterable[Step]) -> None:
-    """The second step waits until the first has held as long as was approved, also if the run ended meanwhile."""
+    """Before the second step, wait until the first has held for the approved time, even if the run ended meanwhile."""
     records = run.held.steps()
     tried = [step for step in steps if records[step.id].attempts]
     if len(tried) != 1 or not records[tried[0].id].is_confirmed:
@@ -81,14 +81,14 @@ def _let_the_first_hold(run: OngoingRun, steps: Iterable[Step]) -> None:
 
 
 def _pause_left(run: OngoingRun, steps: Iterable[Step]) -> float:
-    """How long the first call of this process has to wait for those of processes before it."""
+    """How long this process's first call must wait because of calls by earlier processes."""
     records = run.held.steps()
     sent = [(at_ms, step) for step in steps if (at_ms := _over_at_ms(records[step.id])) is not None]
     return pace.pause_left(sent, run.ledger.now_ms(), run.throttle)
 
 
 def _over_at_ms(record: StepRecord) -> int | None:
-    """When a step that was sent ended, or was sent last."""
+    """When a sent step ended, or else was last sent."""
     return (record.ended_at_ms or record.sent_at_ms) if record.attempts else None
 
 
@@ -99,7 +99,7 @@ def _say_slower(run: OngoingRun, last: Step, speed: Pace, pause_s: float, why: s
 
 
 def _leave_out_dependents(run: OngoingRun, steps: Iterable[Step]) -> None:
-    """Skip the steps that come after one that ended and was not confirmed."""
+    """Skip the steps that depend on one that ended unconfirmed."""
     records = run.held.steps()
     for step in steps:
         ended = [name for name in step.after if records[name].is_left_out]
@@ -137,7 +137,7 @@ def _perform(run: OngoingRun, step: Step) -> Waits[None]:
 
 
 def _settle_all(run: OngoingRun, steps: Iterable[Step]) -> set[str]:
-    """Determine the outcome of every call that was sent, or about to be, when the run ended.
+    """Determine the outcome of every call that was sent, or about to be sent, when the run ended.
 
     Returns the ids of the steps that had no effect.
     """
@@ -154,7 +154,7 @@ def _settle_all(run: OngoingRun, steps: Iterable[Step]) -> set[str]:
 
 
 def _settle(run: OngoingRun, step: Step, record: StepRecord) -> Waits[bool]:
-    """Determine the outcome of one such call. False: it had no effect.
+    """Determine the outcome of one such call; False if it had no effect.
 
     Only another process's clock recorded when the call was sent, so it gets its full time again.
     """

@@ -1,8 +1,8 @@
 """The guard: keeps the cluster's own balancer from moving and splitting bundles during a run.
 
 It switches off two dynamic settings before the first step and restores their overrides, or the absence of one, at the
-end. It records each switch in the ledger before it changes the setting. So the ledger shows what a crash left off, and
-the next command that reaches the cluster restores it. What someone else has set meanwhile stays.
+end. It records each switch in the ledger before it changes the setting. So after a crash the ledger shows what is still
+off, and the next command that reaches the cluster restores it. What someone else has set meanwhile stays.
 Source: Pulsar `ServiceConfiguration` (both settings are dynamic since 2.8 at the latest); `BrokersBase`,
 `/admin/v2/brokers/configuration`; `FieldParser`.
 """
@@ -35,14 +35,14 @@ from pulsar_advisor.model.text.some_of import some_of
 GUARDED: Final = ("loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled")
 
 OFF: Final = "fALSE"
-"""How the guard spells `false`. Pulsar reads every spelling alike (`Boolean.valueOf`) and stores it as sent, so this
-one is known to be ours, and a `false` that somebody else set during the run is known to be theirs."""
+"""How the guard spells `false`. Pulsar ignores case (`Boolean.valueOf`) and stores the text as sent, so this spelling
+identifies the guard's value, and any other `false` was set by somebody else."""
 
 _EARLIER_OFF: Final = "false"
-"""How releases up to 0.1 spelled it (`SwitchedOff.written` is None): theirs and anyone else's look the same."""
+"""How releases up to 0.1 spelled it (`SwitchedOff.written` is None), indistinguishable from anyone else's."""
 
 TAKES_EFFECT_S: Final = 5
-"""How long brokers get to show a changed setting as their own; on real ones it took under a second."""
+"""How long brokers get to apply a changed setting; real ones took under a second."""
 _POLL_S: Final = 0.5
 
 
@@ -56,13 +56,13 @@ class Guard:
     progress: Progress
     clock: Clock
     switched: set[str] = field(default_factory=set)
-    """What this process has switched off."""
+    """Settings that this process has switched off."""
     unanswered: set[str] = field(default_factory=set)
-    """What it has sent a call about that had no answer, and no effect so far: that may still come."""
+    """Settings whose call got no answer and had no effect so far; it may still take effect."""
     notes: list[str] = field(default_factory=list)
-    """What the end of the guard has to say about the cluster, for the sentence of the run."""
+    """Remarks about the cluster from the end of the guard, for the run's sentence."""
     turns_before: frozenset[int] = frozenset()
-    """Of a turn of a roll: the runs of the turns before it, which left to it what they switched off."""
+    """For a turn of a roll: the runs of earlier turns, which hand over what they switched off."""
     is_handed_on: bool = False
     """Whether the roll goes on after this turn, so that everything stays off."""
 
@@ -94,7 +94,7 @@ class Guard:
 
     def _switch_off(self, setting: str) -> None:
         effective = self.cluster.effective(setting)
-        before = self.cluster.override(setting)  # last: what someone sets between this look and the call is lost
+        before = self.cluster.override(setting)  # read last: what someone sets between this read and the call is lost
         if _is_off(before):
             return
         record_switching_off(self.run, setting, before, OFF, effective)
@@ -144,21 +144,21 @@ def restore_what_was_left(
 ) -> None:
     """Restore settings left off by runs that have ended or whose process is gone, with a prominent message.
 
-    There is none where it `is_expected`: at the end of a roll. Without a person who decides, a `false` that may be
+    The message is omitted if it `is_expected`, as at the end of a roll. Unless a person decides, a `false` that may be
     someone else's stays (`SwitchedOff.written`).
     """
     for switch in left_off(ledger, cluster_name):
         if not is_expected:
             progress(warning(switch, cluster_name))
         _restore(switch, ledger, cluster, progress, clock, decided_by)
-        # A broker that its roll has drained gets bundles again from now on. Who lifts a pause has it looked at anyway.
+        # From now on, a broker drained by its roll gets bundles again. Lifting a pause checks the broker anyway.
         roll = roll_of_plan(ledger, switch.digest)
         if roll is not None and recorded_roll(ledger, roll).pause is None:
             give_up(ledger, roll)
 
 
 def leave_as_it_is(ledger: Ledger, cluster_name: str, decided_by: Person) -> Sequence[SwitchedOff]:
-    """Record that a person wants what runs left off to stay off; return it."""
+    """Record that a person wants the settings that runs left off to stay off; return them."""
     left = left_off(ledger, cluster_name)
     for switch in left:
         record_switched_back(ledger, switch, f"left as it is, by {decided_by}")
@@ -173,9 +173,9 @@ class LeftOff(SwitchedOff):
 
 
 def left_off(ledger: Ledger, cluster_name: str | None = None) -> Sequence[SwitchedOff]:
-    """Settings of a cluster, else of all, left off by runs that have ended or whose process is gone.
+    """Settings of a cluster (default: all) left off by runs that have ended or whose process is gone.
 
-    What a turn of a roll leaves to the next one isn't left off, as long as the roll goes on.
+    What a roll's turn hands over to the next doesn't count, as long as the roll goes on.
     """
     return [switch for switch in switched_off(ledger, cluster_name) if not _is_kept(ledger, switch)]
 
@@ -203,7 +203,7 @@ def _restore(
     clock: Clock,
     decided_by: Person | None = None,
 ) -> str | None:
-    """Put back a setting that is still as the guard left it; what isn't as it was before, in words."""
+    """Put back a setting that is still as the guard left it; returns in words what differs from before."""
 
     def say(what: str) -> str:
         progress(what)
@@ -225,7 +225,7 @@ def _restore(
     if not (is_theirs and _is_off(now)):
         behind = _behind(switch, now, cluster, clock)
         instead = _common(switch.effective)
-        # Looked at again: somebody may have set it while the brokers had their time.
+        # Read again: somebody may have set it while the brokers had their time.
         if behind and now is None and instead is not None and cluster.override(setting) is None:
             cluster.send(Override(setting, instead))
             now = cluster.override(setting)
@@ -257,7 +257,7 @@ def _behind(switch: SwitchedOff, override: str | None, cluster: ClusterPort, clo
 
 
 def _before(switch: SwitchedOff, now: Mapping[str, str]) -> Mapping[str, str]:
-    """What each of the brokers of now had in memory before: what the earlier ones had, if none of them is left."""
+    """What each present broker had in memory before; if all brokers were replaced, what the earlier ones had."""
     common = _common(switch.effective)
     if common is not None and now.keys().isdisjoint(switch.effective):
         return dict.fromkeys(now, common)

@@ -21,9 +21,9 @@ def check_health(run: OngoingRun, brokers: frozenset[str]) -> None:
 
 
 def check_approval(run: OngoingRun, after_s: float = 0.0) -> None:
-    """Raises `Stop` unless the approval that the run relies on allows a call, of a snapshot of this age, after a pause.
+    """Raises `Stop` unless, after a pause, the run's approval still allows a call for a snapshot of that age.
 
-    One that outlasts the approval isn't waited for: it would keep the cluster's own balancer off for nothing.
+    A pause that outlasts the approval isn't waited for: it would keep the cluster's own balancer off for nothing.
     """
     pause_ms, by_then = round(1000 * after_s), f"the next call has to wait {after_s:g} s, by then " if after_s else ""
     approvals = approvals_of_plan(run.ledger, run.held.digest)

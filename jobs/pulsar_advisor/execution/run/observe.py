@@ -24,7 +24,7 @@ def find_owner(cluster: ClusterPort, namespace: str, bundle: str, likely: Iterab
 def look(
     cluster: ClusterPort, ledger: Ledger, plan: Plan, step: Step, arriving: Collection[str] = ()
 ) -> tuple[Found, tuple[str, ...]]:
-    """The current facts about a step, and its bundle's topics (loaded ones for an unload, all for a split).
+    """The current facts about a step, and its bundle's topics (loaded topics for an unload, all for a split).
 
     `arriving` are the namespaces of bundles that are on their way to the step's destination.
     """

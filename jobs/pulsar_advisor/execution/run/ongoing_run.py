@@ -1,4 +1,4 @@
-"""A run that this process carries out: what it may use and has to keep to, and what it has seen so far."""
+"""A run that this process carries out: its resources, its limits, and what it has seen so far."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class OngoingRun:
     clock: Clock
     interruption: Interruption
     guard: Guard | None = None
-    """What keeps the cluster's own balancer off, if it is to be."""
+    """Keeps the cluster's own balancer off, if that was approved."""
     signs: Signs = field(default_factory=Signs)
     """What the current wave has shown so far."""
     failures: list[Exception] = field(default_factory=list)
@@ -65,5 +65,5 @@ class OngoingRun:
 
 
 def in_words(error: Exception) -> str:
-    """What a failure has to say for the ledger."""
+    """A failure in words, for the ledger."""
     return str(error) if isinstance(error, AdvisorError | Stop) else f"{type(error).__name__}: {error}"[:300]

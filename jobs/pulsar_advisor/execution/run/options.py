@@ -22,17 +22,17 @@ class ApplyOptions:
     dry_run: bool = False
     resume: bool = False
     lifts_pause: bool = True
-    """Whether going on means that a pause of the run is over; not if no person decided it."""
+    """Whether going on lifts a pause of the run; false unless a person decided to go on."""
     until: datetime | None = None
-    """Nothing is sent from this moment on; the run ends once its steps in flight are done."""
+    """From this moment on nothing is sent; the run ends once its steps in flight are done."""
     probe: Probe = unprobed
     """Publishes before each wave; a reason ends the run."""
     wait_for_holder: bool = False
     """Wait while another process holds the run instead of refusing: for a caller that is not retried."""
     park_from_s: float | None = None
-    """Park the run instead of waiting this long or longer, and when a pause is requested. None: never."""
+    """Park the run when a pause is requested, or instead of waiting this long or longer. None: never."""
     turns_before: frozenset[int] | None = None
-    """For a turn of a roll: the runs of the turns before it. None: the plan is no such turn."""
+    """For a turn of a roll: the runs of the turns before it. None: the plan isn't such a turn."""
     waited: Parking | None = None
     """The wait that is over, for a parked run that is to go on."""
 

@@ -1,4 +1,4 @@
-"""What became of a step: recorded in the ledger, said, and judged against the error budget."""
+"""Records the outcome of a step in the ledger, reports it, and judges it against the error budget."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def failed(run: OngoingRun, step: Step, why: str) -> None:
 
 
 def unresolved(run: OngoingRun, step: Step, why: str) -> NoReturn:
-    """The cluster doesn't show what became of a call. Raises `Stop`."""
+    """The cluster doesn't show the outcome of a call. Raises `Stop`."""
     _conclude(run, step, "unresolved", why)
     raise Stop(
         f"{step.id} is unresolved: {why}. Until {step.bundle_name} is settled, do not unload any bundle of range "
@@ -50,7 +50,7 @@ def leave_out(run: OngoingRun, step: Step, why: str) -> None:
 def drifted(run: OngoingRun, step: Step, record: StepRecord, changed: str) -> None:
     """The cluster is not as the step expects. Raises `Stop` unless such steps may be left out."""
     if record.state != "pending":
-        # The call may have left a destination on the leader, and can't be sent again to consume it.
+        # The call may have left a destination on the leader, which it can't be sent again to consume.
         unresolved(run, step, changed)
     if run.throttle.on_drift == "stop":
         raise Stop(f"{step.id}, {step.bundle_name}, was not sent: {changed}")

@@ -23,7 +23,7 @@ from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.plans.plan import Step
 
 LONGEST_STRETCH: Final = 8
-"""At most this many times the approved pause."""
+"""The longest pause, as a multiple of the approved one."""
 SLOW: Final = 3
 """An effect that takes this many times as long as the quickest one of the run is slow,"""
 SLOW_S: Final = 5.0
@@ -54,7 +54,7 @@ def prerequisites(steps: Iterable[Step]) -> Mapping[str, frozenset[str]]:
     """For each step, the earlier steps of the plan that must have ended before it is sent.
 
     These are the ones it names, those that touch the same bundle, and those that take a bundle from its destination:
-    the plan counts on that relief. So no order that keeps them loads a broker more than the plan's own order does.
+    the plan counts on that relief. So no order that respects them loads a broker more than the plan's own order.
     """
     touched: dict[str, set[str]] = {}
     relieved: dict[str, set[str]] = {}
@@ -147,9 +147,9 @@ def pause_after(wave: Iterable[Step], throttle: ApplyThrottle, pace: Pace) -> fl
 
 
 def pause_left(sent: Iterable[tuple[int, Step]], now_ms: int, throttle: ApplyThrottle) -> float:
-    """Seconds until a call may follow those of earlier processes, of which only the ledger knows.
+    """Seconds until a call may follow those of earlier processes, which only the ledger knows.
 
-    `sent`: each step that was sent, with when it ended, or else was sent (epoch ms).
+    `sent`: each step that was sent, with the time (epoch ms) at which it ended or else was sent.
     """
     if throttle.topics_per_minute is None:
         return throttle.pause_s
@@ -162,7 +162,7 @@ def pause_left(sent: Iterable[tuple[int, Step]], now_ms: int, throttle: ApplyThr
 
 
 def after_wave(pace: Pace, signs: Signs, in_flight: int) -> tuple[Pace, str | None]:
-    """The pace after a wave, and why it is slower, if it is: half as wide after trouble, else twice, within limits."""
+    """The pace after a wave: half as wide after trouble, else twice, within limits. If it is slower, also why."""
     troubles = list(signs.troubles)
     slowest_s = max(signs.latencies_s, default=0.0)
     if pace.quickest_s is not None and slowest_s > max(SLOW_S, SLOW * pace.quickest_s):

@@ -1,7 +1,7 @@
-"""A run that waits without a process: why, for how long, and with what pace it goes on afterwards.
+"""A run that waits without a process: why, for how long, and at what pace it continues.
 
 A parked run stays active in the ledger, so no other run starts on its cluster, and no process holds it. Whoever parked
-it waits in its place, and continues it with the same `Parking`: a wait that is over isn't waited again.
+it waits in its place, and continues it with the same `Parking`, so that no wait is repeated.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ class Parking:
 
 
 def parking_of(fields: Json) -> Parking:
-    """The wait that `as_json` made this of, in this release or an earlier one."""
+    """The wait from which this or an earlier release's `as_json` made the text."""
     return TypeAdapter(Parking).validate_python(fields)
 
 
 class ParkedRun(ApplyResult):
-    """The result of a run that waits; its wait is for whoever waits in its place, and no part of the document."""
+    """The result of a run that waits. The wait is for whoever waits in its place, and isn't part of the document."""
 
     parking: Annotated[Parking, Field(exclude=True)]
 
 
 class Parked(Exception):
-    """The run is to wait here without this process."""
+    """Raised where the run is to wait without this process."""
 
     def __init__(self, parking: Parking) -> None:
         super().__init__(parking.sentence)

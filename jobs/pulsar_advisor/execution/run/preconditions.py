@@ -60,7 +60,7 @@ def boundaries_after(boundaries: Sequence[str], split: Step) -> tuple[str, ...]:
 
 
 def expected_boundaries(step: Step, done: Iterable[Step]) -> tuple[str, ...]:
-    """The boundaries a step must find: those in the plan, and those of the plan's splits that are done."""
+    """The boundaries a step must find: those in the plan, and those from the plan's finished splits."""
     boundaries = step.expect.boundaries
     for earlier in done:
         if earlier.action == "split" and earlier.namespace == step.namespace:
@@ -206,7 +206,7 @@ def foreign(plan: Plan, cluster_name: str, active_brokers: frozenset[str]) -> st
 
 
 def differences(step: Step, boundaries: tuple[str, ...], owner: str, found: Found) -> Iterator[str]:
-    """What differs from the state a step requires; `boundaries` and `owner` are the required ones."""
+    """How the cluster differs from the state a step requires; `boundaries` and `owner` are the required ones."""
     if not found.boundaries:
         yield f"namespace {step.namespace} does not exist or is being deleted"
         return
@@ -278,7 +278,7 @@ def overload(plan: Plan, step: Step, fresh_usage_ratio: float | None, moved: Col
 
     This repeats the step's forecast: the greater of the destination's current usage and the usage the plan expects
     after the other steps that were `moved` (ids; brokers report them late), plus the usage that the step adds according
-    to the plan. A step that was sent without effect may be among them, and adds its usage once.
+    to the plan. The step itself may be among them, if it was sent without effect; its usage counts once.
     """
     if step.destination is None or fresh_usage_ratio is None:
         return

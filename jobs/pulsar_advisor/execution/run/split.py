@@ -28,7 +28,7 @@ def split(run: OngoingRun, step: Step, boundaries: tuple[str, ...]) -> Waits[Non
 
 
 def settle_split(run: OngoingRun, step: Step, until_s: float) -> Waits[bool]:
-    """Determine the outcome of a split that another process sent. False: it had no effect."""
+    """Determine the outcome of a split that another process sent; False if it had no effect."""
     before = run.expected_boundaries(step)
     seen = yield from _await_boundaries(run, step, until_s)
     if seen == before:
@@ -65,7 +65,7 @@ def _confirm_split(run: OngoingRun, step: Step) -> Waits[None]:
 
 
 def _is_split(step: Step, boundaries: tuple[str, ...]) -> bool:
-    """Whether a namespace has the boundaries of a split, whatever else somebody has split in it meanwhile."""
+    """Whether a namespace has the boundaries of a split, whatever else was split in it meanwhile."""
     return {*step.boundaries} <= {*boundaries}
 
 

@@ -1,4 +1,4 @@
-"""One unload: sent until its bundle is where it should go, as far as the cluster shows where that is."""
+"""One unload: sent, repeatedly if need be, until the cluster shows its bundle where it should go."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LOOK_UP_AFTER_S: Final = 3
 _NOT_PERMITTED: Final = 401
 _NOTHING_HAPPENED: Final = frozenset({_NOT_PERMITTED, 409})
 """Answers that reject an unload before the leader stores its destination: no permission, broker not active. But the
-first one may also come from the owner, to which the leader has passed the call on."""
+first may also come from the owner, after the leader has redirected the call."""
 
 Owner = str | None | Unread
 """Owner of a bundle: a broker, none, or currently unknown."""
@@ -52,7 +52,7 @@ def unload(run: OngoingRun, step: Step, record: StepRecord, boundaries: tuple[st
     call = call_of(step, run.plan.pulsar_version)
     at = step.source
     reply = Reply(None, "")
-    is_open = record.state != "pending"  # whether a call so far may still act, or its destination wait on the leader
+    is_open = record.state != "pending"  # whether a call may still act, or its destination wait on the leader
     for attempt in range(1, ATTEMPTS + 1):
         if attempt > 1:
             pause_s = pause_after([step], run.throttle, Pace())
@@ -84,7 +84,7 @@ def unload(run: OngoingRun, step: Step, record: StepRecord, boundaries: tuple[st
             telemetry.owned_after(took_s)
             run.signs.latencies_s.append(took_s)
             return (yield from _confirm_unload(run, step, owner))
-        # Whoever assigns the bundle takes its destination from the leader, wherever the bundle then goes.
+        # The next assignment of the bundle consumes its destination on the leader, wherever the bundle then goes.
         is_assigned = owner != at or reply.status == NO_CONTENT
         is_open = not is_assigned and (is_open or reply.leaves_open or _leaves_its_destination(run, step))
         at = owner
@@ -97,7 +97,7 @@ def unload(run: OngoingRun, step: Step, record: StepRecord, boundaries: tuple[st
 
 
 def settle_unload(run: OngoingRun, step: Step, record: StepRecord, until_s: float) -> Waits[bool]:
-    """Determine the outcome of an unload that another process sent. False: it had no effect."""
+    """Determine the outcome of an unload that another process sent; False if it had no effect."""
     owner = yield from _await_owner(run, step, record.topic, until_s, answered=False)
     if has_held(run) and isinstance(owner, str) and not _arrived(owner, step):
         failed(run, step, f"the bundle reached its destination, but did not stay: it is on {owner}")
@@ -118,7 +118,7 @@ def settle_unload(run: OngoingRun, step: Step, record: StepRecord, until_s: floa
 
 
 def _leaves_its_destination(run: OngoingRun, step: Step) -> bool:
-    """Whether a call that moves nothing may leave its destination on the leader."""
+    """Whether a call without effect may leave its destination on the leader."""
     return run.plan.load_manager == "modular" and step.destination is not None
 
 
@@ -131,7 +131,7 @@ def _missed(run: OngoingRun, step: Step, reply: Reply, owner: str | None, why: s
 
 
 def _confirm_unload(run: OngoingRun, step: Step, owner: str) -> Waits[None]:
-    """Confirm a bundle that reached its destination; for the first step of a run, check that it stays there."""
+    """Confirm that a bundle reached its destination; for a run's first step, check that it stays there."""
     hold_s = first_hold_s(run)
     if parks(run, hold_s) and sum(record.state == "sent" for record in run.held.steps().values()) == 1:
         raise Parked(Parking("hold", hold_s))
@@ -143,7 +143,7 @@ def _confirm_unload(run: OngoingRun, step: Step, owner: str) -> Waits[None]:
 
 
 def hold_again(run: OngoingRun, step: Step, record: StepRecord) -> Waits[None]:
-    """Watch the bundle of a run's first step, whose hold an interruption cut short, for what is left of that time.
+    """Watch the bundle of a run's first step for the rest of its hold, which an interruption cut short.
 
     Raises `Stop` if it did not stay.
     """
@@ -159,7 +159,7 @@ def hold_again(run: OngoingRun, step: Step, record: StepRecord) -> Waits[None]:
 
 
 def _watch(run: OngoingRun, step: Step, owner: str, end_s: float) -> Waits[str]:
-    """Where the bundle went, in words, if it leaves its owner by then; empty if it stays, or if the run is to end."""
+    """Where the bundle went, in words, if it leaves its owner before then; empty if it stays, or the run is to end."""
     while (left_s := end_s - run.clock.monotonic_s()) > 0 and interrupted(run) is None:
         yield min(POLL_S, left_s)
         seen = _owner(run, step)
@@ -186,14 +186,14 @@ def _await_owner(run: OngoingRun, step: Step, topic: str | None, deadline_s: flo
             return owner
         if unowned_since_s and now_s - unowned_since_s >= LOOK_UP_AFTER_S and topic and not looked_up:
             looked_up = _look_up(run, step, topic)
-            unowned_since_s = now_s  # once more after the same time, unless it was answered
+            unowned_since_s = now_s  # if unanswered, look up again after the same time
         if now_s >= deadline_s:
             return owner
         yield POLL_S
 
 
 def _look_up(run: OngoingRun, step: Step, topic: str) -> bool:
-    """Whether the look-up was answered, so that the bundle was assigned."""
+    """Look up a topic; whether that was answered, which means that the bundle was assigned."""
     run.held.note(step.id, "look up", topic)
     run.progress(f"{step.id}: no client brings the bundle back; looking up {topic}")
     reply = reply_of(lambda: run.cluster.look_up(topic))

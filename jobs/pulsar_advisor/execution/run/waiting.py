@@ -13,7 +13,7 @@ from pulsar_advisor.execution.run.turns import Waits
 from pulsar_advisor.model.plans.plan import Step
 
 HOLD_CUT_SHORT: Final = "hold cut short"
-"""Kind of the event of a first step that is confirmed before its time, as the run is to end."""
+"""Kind of event: a first step was confirmed before its hold was over, because the run was to end."""
 
 _WAIT_POLL_S: Final = 1.0
 """How quickly an interruption ends a wait with nothing in flight."""
@@ -27,30 +27,30 @@ def wait(run: OngoingRun, seconds: float) -> Waits[None]:
 
 
 def first_hold_s(run: OngoingRun) -> float:
-    """How long the result of a step must last before it counts: the first one's only."""
+    """How long the result of a step must last before it counts; 0 except for the run's first step."""
     first = run.none_confirmed()
     return run.throttle.canary_hold_s if first and not has_held(run) else 0.0
 
 
 def hold_left_s(run: OngoingRun, record: StepRecord) -> float:
-    """How long the result of the run's first step, which was confirmed before its time, must still last."""
+    """The rest of the hold of the run's first step, which was confirmed before its hold was over."""
     return run.throttle.canary_hold_s - max(0, run.ledger.now_ms() - (record.ended_at_ms or 0)) / 1000
 
 
 def note_cut_short(run: OngoingRun, step: Step, end_s: float) -> None:
-    """Record that a first step is confirmed before the end (monotonic) of its time, as the run is to end."""
+    """Record that a first step is confirmed before the end (monotonic) of its hold, because the run is to end."""
     if run.clock.monotonic_s() < end_s:
         run.held.note(step.id, HOLD_CUT_SHORT, f"of {run.throttle.canary_hold_s:g} s")
 
 
 def has_held(run: OngoingRun) -> bool:
-    """Whether the first step's time was waited for while the run was parked; what counts now is where it is."""
+    """Whether the first step's hold passed while the run was parked; only the bundle's present place counts then."""
     first = run.none_confirmed()
     return first and run.options.waited is not None and run.options.waited.why == "hold"
 
 
 def parks(run: OngoingRun, wait_s: float) -> bool:
-    """Whether the run waits without this process. Under a guard it doesn't: a process must be there to restore."""
+    """Whether the run waits without this process; never under a guard, which a process must be there to restore."""
     return run.options.park_from_s is not None and wait_s >= run.options.park_from_s and not run.throttle.guard
 
 
@@ -69,7 +69,7 @@ def interrupted(run: OngoingRun) -> str | None:
 
 
 def _must_end(run: OngoingRun) -> str | None:
-    """Why the run can't go on in a while either, as after a pause."""
+    """Why the run has to end here for good: unlike a pause, waiting wouldn't help."""
     until = run.options.until
     if until is not None and run.clock.now_ms() >= 1000 * until.timestamp():
         return f"it may send nothing after {until:%H:%M %Z}"

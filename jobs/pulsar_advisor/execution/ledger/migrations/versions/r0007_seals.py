@@ -1,4 +1,4 @@
-"""What each stage wrote about a snapshot, by hash; and whether a proposed plan could be computed again."""
+"""The hash of what each stage wrote about a snapshot; and whether a proposed plan could be computed again."""
 
 from __future__ import annotations
 

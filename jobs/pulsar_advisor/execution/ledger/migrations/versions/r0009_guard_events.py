@@ -1,4 +1,4 @@
-"""An index of the few events that are about guards: pages ask for them among millions."""
+"""An index of the few guard events: pages look them up among millions."""
 
 from __future__ import annotations
 
