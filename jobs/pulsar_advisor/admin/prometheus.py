@@ -85,7 +85,7 @@ class Samples:
     labels: Sequence[tuple[str, ...]]
     """The wanted labels of each series, in order; empty for a label that it lacks."""
     figures: Floats
-    """(series, moments); NaN: no sample, or one that is no figure."""
+    """(series, moments); NaN: no sample, or an unusable one."""
     unusable: int
     """Samples that are not a number, infinite or negative."""
 
@@ -160,8 +160,7 @@ class Prometheus:
         return samples_of(self._ask(question), question)
 
     def answers(self, questions: Iterable[Question]) -> Iterator[Samples]:
-        """The answers, in order. The next query runs while the last answer is decoded; never more than one at a
-        time."""
+        """The answers, in order. The next query runs while the last answer is decoded, but never two at a time."""
         with ThreadPoolExecutor(1, "prometheus") as pool:
             before: tuple[Future[Answer], Question] | None = None
             for question in chain(questions, [None]):

@@ -131,7 +131,7 @@ class Migration(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def has_half_a_copy(self) -> bool:
-        """Whether it was begun while the cluster still uses the old store."""
+        """Whether it was begun, and the cluster still uses the old store."""
         return self.phase not in ("NOT_STARTED", "COMPLETED")
 
 
@@ -215,7 +215,8 @@ class ReadClient:
         """
         answer = self._owned(cluster_name, broker, broker if self._web_address(broker) else None)
         if self._web_address(broker) is None and (other := self._another_broker(broker)) is not None:
-            # The broker answered itself, under a load balancer's name or an alias; any other would have redirected.
+            # The broker answered itself, under a load balancer's name or an alias. Another broker redirects to its
+            # address.
             with suppress(ClusterUnreachable):
                 if self._web_address(other) is None:
                     self._owned(cluster_name, other)

@@ -1,8 +1,8 @@
 """Captures one cluster into a raw snapshot, in a fixed order of reads.
 
-No read assigns or writes anything on the cluster. Order: what Extensible brokers publish, if they are listened to ·
+No read assigns or writes anything on the cluster. Order: what Extensible brokers publish, if the capture listens ·
 ownership · each broker's settings, load report and topics · namespaces, isolation, topic names · ZooKeeper · ownership
-again · optionally a second read of the brokers between which bundles moved · whether the leader is still the same.
+again · optionally a second read of the brokers that bundles moved to or from · whether the leader is still the same.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ STATISTICS_PASS_S: Final = 2
 """How long a statistics update on a broker may take."""
 
 _LOOK_S: Final = 1.0
-"""How often it is looked whether a wait is over, if no message arrives."""
+"""Interval at which a wait checks whether it is over, if no message arrives."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """The open connections to one cluster, and what it says it is."""
+    """The open connections to one cluster, and its identity by its own account."""
 
     options: CaptureOptions
     transport: AdminTransport | None
@@ -81,33 +81,34 @@ class Cluster:
 
     @property
     def listen_s(self) -> int:
-        """How long its brokers are listened to; 0 if they publish nothing that could be heard."""
+        """How long to listen to its brokers; 0 if there is nothing to hear."""
         extensible = load_manager_kind(None, self.identity.load_manager_class) == "extensible"
         return self.options.listen_s if extensible and self.options.service_url is not None else 0
 
     def listener(self, earlier: Heard | None = None) -> Listener:
-        """Hears what its brokers publish from now on, as a continuation of `earlier`."""
+        """A listener to what its brokers publish from now on, continuing `earlier`."""
         assert self.transport is not None
         assert self.options.service_url is not None
         return Listener(self.transport, self.options.service_url, earlier)
 
     def wait(self, listener: Listener) -> Wait:
-        """The wait for its brokers, which begins now."""
+        """The wait for its brokers, starting now."""
         assert self.transport is not None
         client = ReadClient(self.transport)
         brokers = self.identity.brokers
         return Wait(listener, brokers, lambda: client.active_brokers(self.identity.cluster_name), self.listen_s)
 
     def identified_again(self) -> Cluster:
-        """The same cluster with the brokers and the leader that it has now. Raises as `opened`."""
+        """The same cluster with its present brokers and leader. Raises as `opened`."""
         return replace(self, identity=_identified(self.transport, self.metadata))
 
 
 @contextmanager
 def opened(options: CaptureOptions) -> Iterator[Cluster]:
-    """Connect to a cluster, for the time of the block.
+    """Connect to a cluster for the duration of the block.
 
-    Raises `ClusterUnreachable` if it can't be reached or denies access, `UsageError` if the options lead to two.
+    Raises `ClusterUnreachable` if it can't be reached or denies access, `UsageError` if the options lead to two
+    clusters.
     """
     with ExitStack() as stack:
         budget = RequestBudget(options.max_requests)
@@ -126,9 +127,10 @@ def opened(options: CaptureOptions) -> Iterator[Cluster]:
 
 @contextmanager
 def listening(cluster: Cluster, progress: CaptureProgress, earlier: Heard | None = None) -> Iterator[Listener | None]:
-    """Hear what the cluster's brokers publish: until all have or the wait is over, and then while the block reads.
+    """Listen to the brokers: wait until all have published or the time is over, then go on while the block reads.
 
-    None if there is nothing to hear, or nobody wants to. What another process heard `earlier` was the wait.
+    None if there is nothing to hear, or listening is switched off. With what another process heard `earlier`, don't
+    wait.
     """
     if not cluster.listen_s:
         yield None
@@ -163,7 +165,7 @@ class Destination:
 def capture(
     cluster: Cluster, listener: Listener | None, destination: Destination, progress: CaptureProgress
 ) -> Manifest:
-    """Read the cluster and write the files of the snapshot; returns its manifest, which makes it one once written.
+    """Read the cluster and write the snapshot's files; returns the manifest, whose file makes the snapshot exist.
 
     If a broker doesn't answer, only its part is lost; the manifest says what is missing and why. Raises
     `ClusterUnreachable` if no broker answers, `DataNotFit` if the load manager is unknown, and what `write` raises.
@@ -235,7 +237,7 @@ def _agreed(identity: Identity | None, metadata: MetadataReader | None) -> Ident
 
 
 class _Found(NamedTuple):
-    """What the reads say beside the files and the journal."""
+    """What the reads found in addition to the files and the journal."""
 
     facts: BrokerFacts
     ownership: Ownership
@@ -260,7 +262,7 @@ def _read(session: Session, cluster: Cluster, listener: Listener | None) -> _Fou
     session.files.write_surfaces()
     load_manager = _load_manager(session, facts, identity.leader)
     counting = identity.leader if session.transport is not None and load_manager == "modular" else None
-    # After the owners were read: none of them acquired a bundle that isn't counted yet.
+    # After the owners were read, so that every move by then is counted.
     unloads = None if counting is None else leader_unloads(session, counting)
     if session.transport is not None and not leads_still(session):
         unloads = None
@@ -270,7 +272,7 @@ def _read(session: Session, cluster: Cluster, listener: Listener | None) -> _Fou
 def _read_by_admin_api(
     session: Session, cluster: Cluster, ownership: Ownership, listener: Listener | None
 ) -> BrokerFacts:
-    """Read from the brokers, and from ZooKeeper if it is given; fails if no broker answers."""
+    """Read from the brokers, and from ZooKeeper if configured; fails if no broker answers."""
     metadata, identity = cluster.metadata, cluster.identity
     silences = [session.journal.silence_of(broker) for broker in session.brokers]
     if all(silences):
@@ -301,7 +303,7 @@ def _read_by_admin_api(
 
 
 def _second_pass(session: Session, facts: BrokerFacts, ownership: Ownership) -> None:
-    """Read again, after their next statistics update, the brokers between which bundles have moved."""
+    """Read the brokers that bundles moved to or from again, after their next statistics update."""
     unsettled = ownership.unsettled_brokers(facts.reported_bundles())
     brokers = [broker for broker in session.brokers if broker in unsettled]
     if brokers:
@@ -332,7 +334,7 @@ def _channel(session: Session, cluster: Cluster, facts: BrokerFacts) -> Iterator
 
 
 def _write_published(session: Session, options: CaptureOptions, listener: Listener | None) -> None:
-    """Write what brokers published until now, or why it wasn't heard."""
+    """Write what brokers published until now, or record why it wasn't heard."""
     if listener is not None:
         write_heard(session, listener.heard())
         return

@@ -22,7 +22,7 @@ from pulsar_advisor.admin.web_address import broker_at
 
 # Jackson writes a non-finite number as quoted text.
 Number = float | Literal["NaN", "Infinity", "-Infinity"] | None | UnsetType
-# Java's `long`: Spark would take the whole line of a greater number for unreadable.
+# Java's `long`: Spark would treat a whole line with a greater number as unreadable.
 Count = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None | UnsetType
 Text = str | None | UnsetType
 Flag = bool | None | UnsetType
@@ -175,8 +175,8 @@ class SubscriptionStats(AllowList):
 class TopicStats(AllowList):
     """One loaded topic in `broker-stats/topics`: messages/s, bytes/s, bytes.
 
-    Nothing else of it is kept: a line is read for every topic of the cluster, and with the figures of each producer,
-    consumer and subscription it was more than twice as long.
+    Nothing else is kept: there is a line for every topic of the cluster, and the figures of each producer, consumer and
+    subscription would more than double it.
     """
 
     subscriptions: dict[str, SubscriptionStats] | UnsetType = UNSET
@@ -367,9 +367,9 @@ _LEADER_METRICS: Final = msgspec.json.Decoder(list[_LeaderMetrics])
 
 
 def unloads_of_leader(document: Document) -> int | None:
-    """How many bundles a Modular leader has unloaded since it started, by its `broker-stats/metrics`.
+    """How many bundles a Modular leader has unloaded since it started, from its `broker-stats/metrics`.
 
-    A leader that has finished no shedding cycle has its usage there, but no count. None if it has neither.
+    0 if it has only its usage there, as before its first shedding cycle ends. None if it has neither.
     Source: `ModularLoadManagerImpl.getLoadBalancingMetrics`, `updateBundleUnloadingMetrics` (2.11.0 to 4.0.8).
     Raises `UnreadableAnswer`.
     """

@@ -107,7 +107,7 @@ def explained(options: CaptureOptions) -> Iterator[Call]:
 
 
 def _of_store(calls: Iterable[Call], store: StoreConnection | None, target: Target | None = None) -> Iterator[Call]:
-    """The reads of a store, as the one at hand calls them; `target`: what it is called, by default by its kind."""
+    """The reads of a store, in that store's terms; `target`: its name, by default its kind."""
     for call in calls:
         if isinstance(store, OxiaConnection):
             in_oxia = call.call.replace("getChildren", "List").replace("getData", "Read")

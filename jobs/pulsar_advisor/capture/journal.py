@@ -1,4 +1,4 @@
-"""Records the requests to the cluster and their outcomes: the part of the manifest on which trust is judged."""
+"""Records the requests to the cluster and their outcomes: the part of the manifest that shows how complete it is."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLUSTER: Final = "cluster"
 """Target of reads that any broker answers."""
 ZOOKEEPER: Final = "zookeeper"
 SERVICE: Final = "service_url"
-"""Target of surfaces that are listened to, beginning before the other reads."""
+"""Target of surfaces that are heard by listening, which begins before the other reads."""
 
 
 def now_ms() -> int:
@@ -69,7 +69,7 @@ class Journal:
         requests: int = 1,
         finished_at_ms: int | None = None,
     ) -> None:
-        """Record one response that has just arrived, or the messages of a time."""
+        """Record one response that has just arrived, or the messages of a period."""
         if finished_at_ms is None:
             finished_at_ms = now_ms()
         with self._lock:
@@ -83,7 +83,7 @@ class Journal:
 
     @contextmanager
     def attempt(self, surface: str, broker: str | None = None, namespace: str | None = None) -> Iterator[None]:
-        """A block that reads; a missing or unreadable response is noted in the journal, and the capture goes on.
+        """Note a missing or unreadable response of the block's reads in the journal, and go on with the capture.
 
         A namespace deleted in the meantime is not missing. A broker that gave no response at all is noted as silent, as
         any further request to it would only cost a time-out.
@@ -106,7 +106,7 @@ class Journal:
             self._missing.setdefault((surface, broker, namespace), reason)
 
     def lack(self, surface: str, where: str) -> None:
-        """Note that a release or load manager (`where`: "in 2.10.5") lacks this surface, which is no fault."""
+        """Note that a release or load manager (`where`: "in 2.10.5") doesn't have this surface, which isn't a fault."""
         self.miss(surface, f"{NOT_AVAILABLE} {where}")
 
     def fail(self, surface: str, broker: str | None, error: UnreadableAnswer) -> None:
@@ -115,7 +115,7 @@ class Journal:
         self.note(Failure(surface=surface, broker=broker, error=what, size=error.size, sha256=error.sha256))
 
     def note(self, failure: Failure) -> None:
-        """The same, of one that arrived earlier."""
+        """The same for a document that arrived earlier."""
         with self._lock:
             self._failures.append(failure)
 

@@ -23,7 +23,7 @@ SURFACE = "owned_bundles"
 
 
 class _Row(NamedTuple):
-    """A broker's claim to a bundle; when it acquired the bundle is known from ZooKeeper only."""
+    """A broker's claim to a bundle; only ZooKeeper knows when the broker acquired it."""
 
     broker: str
     bundle: str
@@ -75,7 +75,7 @@ class Ownership:
         return sorted(moved)
 
     def unsettled_brokers(self, reported: Mapping[str, Collection[str]]) -> set[str]:
-        """Brokers whose figures lack a bundle they own, or include one that another owns, as a bundle has moved since.
+        """Brokers whose figures lack a bundle they own, or include one that another owns, because a bundle moved.
 
         `reported`: by broker, the bundles in its load report.
         """

@@ -1,4 +1,4 @@
-"""The progress that a capture reports: in the log, unless who started it shows it in another form."""
+"""The progress that a capture reports, by default in the log."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class CaptureProgress(Protocol):
 
 
 class LoggedProgress:
-    """A line of the log for each step."""
+    """One log line per step."""
 
     def begin(self, step: str, total: int) -> None:
         """Log the step and its number of units."""
         _log.info("reading %s (%d)", step, total)
 
     def advance(self) -> None:
-        """The log has steps, not units."""
+        """Do nothing: the log has only steps."""

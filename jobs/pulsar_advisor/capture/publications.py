@@ -1,7 +1,7 @@
-"""Listens to what Extensible brokers publish for their leader: their load and their top bundles, which nothing keeps.
+"""Listens to what Extensible brokers publish for their leader, and nothing stores: their load and their top bundles.
 
-Listening begins before anything else is read, and goes on beside those reads: a snapshot has what the leader has at its
-end. Each broker's last messages are kept with their times, withdrawals included.
+Listening begins before any other read and goes on during them, so a snapshot has what the leader has at its end. Each
+broker's last messages are kept with their times, withdrawals included.
 """
 
 # ruff: noqa: N815 (the field names are the keys of the lines)
@@ -44,15 +44,15 @@ if TYPE_CHECKING:
     import pulsar
 
 KEPT: Final = 10
-"""Messages of one broker on one topic that a snapshot keeps, the last ones."""
+"""How many of a broker's last messages on a topic a snapshot keeps."""
 LOOK_AGAIN_S: Final = 30.0
-"""How often it is asked which brokers are left to be heard."""
+"""Interval at which the brokers to wait for are listed again."""
 
 _Published = TypeVar("_Published", BrokerLoadData, TopBundlesLoadData)
 
 
 class Message(msgspec.Struct, Generic[_Published], frozen=True):
-    """One message of a broker, as a line of the surface; None: it withdrew what it had published."""
+    """One message of a broker, as a line of the surface; a document of None withdraws what it had published."""
 
     broker: str
     readAt: int
@@ -77,7 +77,7 @@ class Unreadable(msgspec.Struct, frozen=True):
 
 
 class Heard(msgspec.Struct, frozen=True, kw_only=True):
-    """What was published between two moments (epoch milliseconds), or why it couldn't be heard."""
+    """What was heard between two moments (epoch milliseconds), or why nothing could be."""
 
     since_ms: int
     until_ms: int
@@ -89,18 +89,18 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def unpacked(cls, text: str) -> Self:
-        """As another process packed it."""
+        """The inverse of `packed`."""
         return msgspec.json.decode(zstandard.decompress(b64decode(text)), type=cls)
 
     def packed(self) -> str:
-        """As text, for another process that goes on listening."""
+        """This as text, for another process that goes on listening."""
         return b64encode(zstandard.compress(msgspec.json.encode(self))).decode()
 
 
 class Listener:
     """Hears both topics on threads of Pulsar's own client, from its creation until it is closed.
 
-    `earlier` is what another process heard until now, which counts as heard here.
+    `earlier` is what another process has heard, which counts as heard here.
     """
 
     def __init__(self, transport: AdminTransport, service_url: str, earlier: Heard | None = None) -> None:
@@ -132,7 +132,7 @@ class Listener:
             self._client.close()
 
     def silent(self, brokers: Collection[str]) -> list[str]:
-        """Those of these brokers that didn't publish both yet, or withdrew it last."""
+        """The brokers among these that have yet to publish on both topics, or withdrew their last publication."""
         with self._changed:
             load, top = (_known(chain.from_iterable(self._messages[surface].values())) for surface in PUBLISHED)
         return sorted(set(brokers) - (load & top))
@@ -143,7 +143,7 @@ class Listener:
             self._changed.wait(for_s)
 
     def heard(self) -> Heard:
-        """Everything until now."""
+        """Everything heard until now."""
         with self._changed:
             load, top = (_in_order(self._messages[surface]) for surface in (BROKER_LOAD, TOP_BUNDLES))
             return Heard(
@@ -174,7 +174,7 @@ class Listener:
 
 
 class Wait:
-    """The time that a listener gives brokers to publish: it ends once all were heard, or none of the others can be."""
+    """The time that a listener gives brokers to publish: it ends early once all were heard, or nothing can be."""
 
     def __init__(
         self,
@@ -190,13 +190,13 @@ class Wait:
         self._look_at_s = time.monotonic() + LOOK_AGAIN_S
 
     def silent(self) -> list[str]:
-        """The brokers that are waited for: active, and not heard; empty once the wait is over."""
+        """The active brokers not heard yet; empty once the wait is over."""
         now_s = time.monotonic()
         if self._listener.refused is not None or now_s >= self._over_at_s:
             return []
         if now_s >= self._look_at_s:
             self._look_at_s = now_s + LOOK_AGAIN_S
-            with suppress(AdvisorError):  # the reads that follow will say it
+            with suppress(AdvisorError):  # the following reads will report it
                 self._brokers = self._active_brokers()
         return self._listener.silent(self._brokers)
 
@@ -231,7 +231,7 @@ def write_heard(session: Session, heard: Heard) -> None:
 
 
 def _known(messages: Iterable[Message[Any]]) -> set[str]:
-    """Brokers whose last message isn't a withdrawal; each one's messages are in order."""
+    """Brokers whose last message isn't a withdrawal, given each one's messages in order."""
     last = {message.broker: message.document for message in messages}
     return {broker for broker, document in last.items() if document is not None}
 

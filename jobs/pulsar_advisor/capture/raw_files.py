@@ -15,12 +15,13 @@ from pulsar_advisor.documents.manifest import File
 
 COMPRESSION_LEVEL: Final = 3
 LINES_AT_ONCE: Final = 10_000
-"""Lines encoded per batch: a namespace may have a million topics, and their names take less memory than their lines."""
+"""Lines encoded per batch: a namespace may have a million topics, whose names take less memory than their lines."""
 
 _ENCODER = msgspec.json.Encoder()
 
 Write = Callable[[str, bytes], None]
-"""Writes a whole file at a path below the snapshot's folder. Raises `StorageError`, or `Refused` if it lost it."""
+"""Writes a whole file at a path below the snapshot's folder. Raises `StorageError`, or `Refused` if the folder was
+taken over."""
 
 
 class CompleteFile(NamedTuple):
@@ -63,7 +64,7 @@ class SnapshotFiles:
         self._written: dict[str, File] = {}
 
     def extend(self, surface: str, lines: Iterable[Any]) -> None:
-        """Add lines to a surface's file. Even without lines the file is created: the surface was read and was empty."""
+        """Add lines to a surface's file. Even without lines the file is created: the surface was read, and is empty."""
         with self._lock:
             file = self._open.setdefault(surface, RawFile())
         remaining = iter(lines)

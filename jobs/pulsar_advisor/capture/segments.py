@@ -1,8 +1,7 @@
-"""Scalable topics, from the admin API or the metadata store: their segments, which no list of topics has.
+"""Reads the segments of scalable topics, which topic lists omit, from the admin API or the metadata store.
 
-A segment is a topic like any other, of the domain `segment`; one that was an ordinary topic before its topic became
-scalable keeps that name. Source: Pulsar `ScalableTopics`, `ScalableTopicResources`, `SegmentInfo`, `SegmentTopicName`
-(5.0.0-M1).
+A segment is a topic of the domain `segment`. A segment that was an ordinary topic before it became scalable keeps its
+name. Source: Pulsar `ScalableTopics`, `ScalableTopicResources`, `SegmentInfo`, `SegmentTopicName` (5.0.0-M1).
 """
 
 # ruff: noqa: N815 (the field names are the keys of the documents)
@@ -25,7 +24,7 @@ from pulsar_advisor.model.text.plain_text import plain
 
 SURFACE: Final = "segments"
 _LOADS: Final = "segment_loads"
-"""Named apart, as without a load a segment is still known."""
+"""A surface of its own: a segment is known even without its load."""
 
 Hash = Annotated[int, Meta(ge=0, le=0xFFFF)]
 SegmentId = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -33,14 +32,14 @@ SegmentIds = list[SegmentId] | None | UnsetType
 
 
 class HashRange(AllowList):
-    """The part of its topic's key hashes that a segment has, both ends included."""
+    """The range of its topic's key hashes that a segment serves, both ends included."""
 
     start: Hash
     end: Hash
 
 
 class Segment(AllowList):
-    """`SegmentInfo`: one segment of a topic, and those that it was split or merged from and into."""
+    """`SegmentInfo`: one segment of a topic, and the segments that it was split or merged from and into."""
 
     segmentId: SegmentId
     hashRange: HashRange
@@ -61,7 +60,7 @@ class Segment(AllowList):
 
 
 class ScalableTopic(AllowList):
-    """`ScalableTopicMetadata`: the segments by id, as far as they still have messages."""
+    """`ScalableTopicMetadata`: the segments that still have messages, by id."""
 
     segments: dict[SegmentId, Segment]
 
@@ -80,7 +79,7 @@ _LOAD: Final = msgspec.json.Decoder(SegmentLoad)
 
 
 def read_segments(session: Session, facts: BrokerFacts, namespaces: Iterable[str]) -> None:
-    """Read them from brokers of a release that has scalable topics, if there are any."""
+    """Read the segments from brokers, if their release has scalable topics."""
     brokers = [
         broker for broker, release in facts.releases.items() if release_number(release)[:2] >= SCALABLE_TOPICS_SINCE
     ]
@@ -93,7 +92,7 @@ def read_segments(session: Session, facts: BrokerFacts, namespaces: Iterable[str
         except ErrorAnswer as error:
             if error.status != 404:
                 raise
-            client.policies(namespace)  # 404 too if the namespace is gone; else the broker's release has no such list
+            client.policies(namespace)  # also 404 if the namespace is gone; else the release lacks this list
             session.journal.miss(SURFACE, error.own_words, namespace=namespace)
             return
         if strange := [topic for topic in topics if not topic.startswith(f"topic://{namespace}/")]:
@@ -123,7 +122,7 @@ def miss_unlisted_segments(session: Session, facts: BrokerFacts) -> None:
 
 
 def stored_segments(session: Session, metadata: MetadataReader) -> Iterator[Line]:
-    """The same lines of every segment in the metadata store, each with the load that its topic's controller knows."""
+    """The same lines for every segment in the metadata store, each with the load that its topic's controller knows."""
     decoded = session.decoded(SURFACE, metadata.scalable_topics(), SCALABLE_TOPIC)
     found = [(topic, node, layout) for topic, node, layout in decoded if not _is_strange(session, topic, layout)]
     nodes = metadata.segment_loads((node.path, list(layout.segments)) for _, node, layout in found)
@@ -141,7 +140,7 @@ def _namespace(topic: str) -> str:
 
 
 def _is_strange(session: Session, topic: str, layout: ScalableTopic) -> bool:
-    """Whether a segment has a name that no segment of this topic can have; then that is recorded."""
+    """Whether a segment has a name that is impossible for this topic, which is then recorded."""
     namespace = _namespace(topic)
     names = (segment.legacyTopicName for segment in layout.segments.values() if segment.legacyTopicName)
     strange = next((name for name in names if not name.startswith(f"persistent://{namespace}/")), None)

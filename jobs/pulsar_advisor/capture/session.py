@@ -110,7 +110,7 @@ class Session:
         return self.transport
 
     def client(self, surface: str, broker: str | None = None, any_broker_url: str | None = None) -> ReadClient:
-        """A client whose reads are recorded under this surface and broker."""
+        """A client whose reads the journal records under this surface and broker."""
         observer = self.journal.observer(surface, broker or CLUSTER)
         return ReadClient(self.admin, any_broker_url=any_broker_url, observe=observer)
 
@@ -165,7 +165,7 @@ class Session:
         self._finish([self.pool.submit(read_share, broker, share) for broker, share in shares if share])
 
     def _read_somewhere(self, surface: str, broker: str, read: Callable[[ReadClient, str], None], item: str) -> None:
-        """Read at this broker, or, if it doesn't or can't for now, at any admin URL; once none answers, no more."""
+        """Read at this broker; if it can't answer now, at any admin URL. Once none of them answers, stop reading."""
         if broker != CLUSTER and self.journal.silence_of(broker) is None:
             try:
                 read(self.client(surface, any_broker_url=self.admin.web_address(broker)), item)

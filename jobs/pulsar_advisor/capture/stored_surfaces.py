@@ -1,4 +1,4 @@
-"""Reads what a capture takes from the metadata store: what only it has, and what it shares with the admin API."""
+"""Reads a capture's surfaces from the metadata store: those that only it has, and those shared with the admin API."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def read_store(session: Session, metadata: MetadataReader) -> None:
 
 
 def _write_each(session: Session, step: str, surfaces: Sequence[tuple[str, Callable[[], Iterable[Line]]]]) -> None:
-    """Write the lines of each surface; one that can't be read costs only itself."""
+    """Write the lines of each surface; if one can't be read, only that one is missing."""
     session.progress.begin(step, len(surfaces))
     for surface, lines in surfaces:
         with session.journal.attempt(surface):
@@ -116,7 +116,7 @@ def _write_each(session: Session, step: str, surfaces: Sequence[tuple[str, Calla
 
 
 def miss_store(journal: Journal, load_manager: LoadManagerKind) -> None:
-    """Record what only ZooKeeper has as missing, if none was configured."""
+    """Record the surfaces that only ZooKeeper has as missing, because none was configured."""
     for surface in _OF_THE_STORE_ONLY:
         if load_manager != "modular" and surface in _OF_MODULAR_ONLY:
             journal.lack(surface, f"under the {load_manager.capitalize()} load manager")
@@ -180,7 +180,7 @@ _CONFIGURATION_APART: Final = (
 
 
 def read_metadata(session: Session, metadata: MetadataReader) -> BrokerFacts:
-    """Read into the snapshot what ZooKeeper shares with the admin API, and what only ZooKeeper has."""
+    """Read everything from ZooKeeper: what it shares with the admin API, and what only it has."""
     facts = BrokerFacts()
     with session.journal.attempt("brokers"):
         for broker, _, report in session.decoded("load_reports", metadata.broker_nodes(), LOAD_REPORT):
@@ -199,7 +199,7 @@ def read_metadata(session: Session, metadata: MetadataReader) -> BrokerFacts:
 
 
 def miss_what_brokers_tell(session: Session, load_manager: LoadManagerKind, metadata: MetadataReader) -> None:
-    """Record what is unavailable, and what can't be computed without it."""
+    """Record which surfaces are unavailable without an admin URL, and the consequences."""
     unknown = dict(_FROM_BROKERS_ONLY)
     if load_manager == "extensible":
         unknown |= _FROM_EXTENSIBLE_BROKERS_ONLY

@@ -1,4 +1,4 @@
-"""Reads what a capture asks of the admin API: each broker, and the cluster as a whole."""
+"""Reads a capture's surfaces from the admin API: of each broker, and of the cluster as a whole."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class BrokerFacts:
     """`statsUpdateFrequencyInSecs`."""
     load_reports: dict[str, Line] = field(default_factory=dict)
     broker_metrics: dict[str, Line] = field(default_factory=dict)
-    """Lines of these two surfaces, of which a broker has one; written after the last read."""
+    """Lines of the two surfaces of which each broker has one; written after the last read."""
     table_view_classes: dict[str, str] = field(default_factory=dict)
     """Where an Extensible broker keeps its ownership channel: `loadManagerServiceUnitStateTableViewClassName`."""
 
     namespaces_with_segments: set[str] = field(default_factory=set)
-    """Those with a loaded segment of a scalable topic."""
+    """Namespaces with a loaded segment of a scalable topic."""
     segments_listed: set[str] = field(default_factory=set)
     """Namespaces whose scalable topics were listed."""
     read_again: list[str] = field(default_factory=list)
@@ -129,7 +129,7 @@ def leader_unloads(session: Session, leader: str) -> int | None:
 
 
 def leads_still(session: Session) -> bool:
-    """Whether the broker that led at the beginning still does; if another one does, that is recorded."""
+    """Whether the broker that led at the beginning still leads; a change of leader is recorded."""
     with session.journal.attempt("leader"):
         if (now := session.client("leader").leader()) != session.leader:
             began, ended = (plain(leader or "none") for leader in (session.leader, now))
@@ -181,7 +181,7 @@ def settings_line(origin: str, broker: str | None, values: Mapping[str, str]) ->
 
 
 def load_manager_kind(report_type: str | None, class_name: str | None) -> LoadManagerKind | None:
-    """Which manager a broker runs: by its load report's type, else by `loadManagerClassName`; None if unknown."""
+    """Which manager a broker runs, from its load report's type or else from `loadManagerClassName`; None if unknown."""
     if report_type is not None and report_type in _KIND_OF_REPORT:
         return _KIND_OF_REPORT[report_type]
     name = simple_name(class_name or "")
@@ -189,7 +189,7 @@ def load_manager_kind(report_type: str | None, class_name: str | None) -> LoadMa
 
 
 def prevailing_load_manager(kinds: Mapping[str, LoadManagerKind], leader: str | None) -> LoadManagerKind | None:
-    """The leader's manager, as the leader decides; without a leader, the one that most brokers run."""
+    """The leader's manager, because the leader decides; without a leader, the one that most brokers run."""
     if leader is not None and leader in kinds:
         return kinds[leader]
     found = list(kinds.values())
@@ -202,15 +202,15 @@ def oldest_release(releases: Collection[str]) -> str | None:
 
 
 def release_number(release: str) -> tuple[int, ...]:
-    """Its first three numbers, to compare; a milestone counts as its release."""
+    """The first three numbers of a release, to compare it; a milestone counts as its release."""
     return tuple(int(part) for part in re.findall(r"[0-9]{1,9}", release)[:3])
 
 
 def check_migration(session: Session, facts: BrokerFacts, store: StoreConnection | None) -> None:
-    """Record that the metadata store is being migrated, of a release that can do so.
+    """Record whether the metadata store is being migrated, if the release supports that.
 
-    Raises `DataNotFit` if the `store` that is read isn't the one in use: what it was migrated from has content of the
-    past, what it is migrated to a part of the content.
+    Raises `DataNotFit` if the `store` that is read isn't the one in use: the old store has outdated content, the new
+    one may have only a part.
     """
     if not _can_migrate(facts):
         return
@@ -247,7 +247,7 @@ def _check_target(store: OxiaConnection, migration: Migration) -> None:
 
 
 def miss_migration(session: Session, facts: BrokerFacts) -> None:
-    """Record that it is unknown, without an admin URL, whether the metadata store of such a release is migrated."""
+    """Record that without an admin URL it is unknown whether the metadata store was or is being migrated."""
     if _can_migrate(facts):
         session.journal.miss(
             "metadata_store",
@@ -264,9 +264,10 @@ DOMAINS: Final[tuple[Domain, ...]] = ("persistent", "non-persistent")
 
 
 def miss_topics_if_old(session: Session, namespace: str) -> bool:
-    """Whether a namespace has three parts, `tenant/cluster/namespace`; then record that its topics aren't listed.
+    """Whether a namespace has three parts, `tenant/cluster/namespace`; if so, record that its topics aren't listed.
 
-    Such ones are valid up to 4.0, and listed; all else that is asked of them is 404 in version 2 of the admin API.
+    Such namespaces are valid, and listed, up to 4.0; version 2 of the admin API answers all other requests about them
+    with 404.
     """
     is_old = namespace.count("/") == 2
     if is_old:
@@ -298,7 +299,7 @@ def read_cluster(session: Session) -> None:
 
 
 def read_namespaces(session: Session) -> list[str]:
-    """Read tenants, namespaces and all their topic names; the namespaces that aren't being deleted.
+    """Read tenants, namespaces and all their topic names; returns the namespaces that aren't being deleted.
 
     Non-persistent topics aren't listed: they exist only while loaded, so `topic_stats` has them all, and listing them
     would make Pulsar query every bundle's owner in turn.

@@ -1,4 +1,4 @@
-"""The Extensible manager's three system topics, and reading the one that keeps its messages: the ownership channel.
+"""The Extensible manager's three system topics; reads the one whose messages are stored, the ownership channel.
 
 Reading them assigns no bundle: the leader serves them whatever their hash.
 Source: Pulsar `ServiceUnitStateTableViewImpl`, `BrokerLoadData`, `TopBundlesLoadData`, `LoadDataStoreFactory` of
@@ -33,7 +33,7 @@ STATES: Final = "service_unit_states"
 BROKER_LOAD: Final = "broker_load_data"
 TOP_BUNDLES: Final = "top_bundles"
 PUBLISHED: Final = (BROKER_LOAD, TOP_BUNDLES)
-"""The surfaces whose topics keep nothing."""
+"""The surfaces whose topics store nothing."""
 
 STATES_LIMIT_S: Final = 60.0
 

@@ -1,7 +1,7 @@
 """Converts brokers' topic documents into snapshot files, on all cores and in bounded memory.
 
 Decoding holds the interpreter lock, so threads would share one core. Each decoder is a plain interpreter at the other
-end of a socket, and exits when this process does, however it ends.
+end of a socket, which exits when this process ends, however it ends.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class TopicFile(NamedTuple):
 
     file: CompleteFile
     with_segments: frozenset[str]
-    """Namespaces in which it serves segments of scalable topics."""
+    """Namespaces in which the broker serves segments of scalable topics."""
 
 
 def topic_file(broker: str, document: Document) -> TopicFile:

@@ -47,7 +47,7 @@ _RELEASE = re.compile(r"\d+\.\d+\S*")
 _NAMES = msgspec.json.Decoder(list[str])
 
 _SCHEMES: Final = ("zk", "oxia", "etcd", "rocksdb", "memory")
-"""Of the metadata stores that Pulsar has had."""
+"""Schemes of every metadata store that Pulsar has supported."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ class BrokerAnswers:
     load_manager: LoadManagerKind | None = None
     clock: ClockDifference | None = None
     store_scheme: str = ""
-    """How its `metadataStoreUrl` begins: zk, oxia, etcd…; empty if unknown."""
+    """Scheme of its `metadataStoreUrl`: zk, oxia, etcd…; empty if unknown."""
     configuration_scheme: str = ""
-    """How its `configurationMetadataStoreUrl` begins; empty if it is the same address, or unknown."""
+    """Scheme of its `configurationMetadataStoreUrl`; empty if that is the same address, or unknown."""
 
     @property
     def silence(self) -> Lack | None:
@@ -89,7 +89,7 @@ class StoreAnswers:
     has_bundle_data: bool = False
     kind: str = "ZooKeeper"
     has_tenants: bool = True
-    """Without any, the cluster's configuration is kept elsewhere."""
+    """If not, the cluster's configuration is kept elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Examination:
     checks_permissions: bool | None = None
     """Whether the brokers authorize their callers; None if their settings can't be read."""
     lacks: dict[str, Lack] = field(default_factory=dict)
-    """By surface, for those that any broker answers."""
+    """By surface, for the surfaces that any broker can answer."""
     migration: Migration | None = None
     """A live migration of the metadata store; None if its release has none, or it is unknown."""
     asked: set[str] = field(default_factory=set)
@@ -172,7 +172,7 @@ def examine(options: CaptureOptions) -> Examination:
 
 
 def _attempt(lacks: dict[str, Lack], surface: str, read: Callable[[], T]) -> T | None:
-    """The result, or None after recording what is lacking; the first record of a surface is kept."""
+    """The result, or None after recording the lack; a surface's first record is kept."""
     try:
         return read()
     except NoToken:
@@ -232,7 +232,7 @@ def _ask_cluster(found: Examination, transport: AdminTransport) -> None:
 
 
 def _first_cluster(transport: AdminTransport) -> str:
-    """The cluster's name, which any role may read; the first of several clusters if they replicate to each other."""
+    """The cluster's name, which any role may read; the first one if several clusters replicate to each other."""
     found = _attempt({}, "", lambda: transport.require(transport.get("/admin/v2/clusters"), 200))
     names = [] if found is None else _attempt({}, "", lambda: decode(Document(found.url, found.body), _NAMES))
     return next(iter(names or ()), "")

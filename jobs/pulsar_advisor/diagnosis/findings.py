@@ -47,9 +47,9 @@ _SURFACES: Final[Mapping[str, _Surface]] = {
     "segments": _Surface(_CLIENT, "the segments of scalable topics"),
     "metadata_store": _Surface(_SUPER_USER, "whether the metadata store is being migrated"),
 }
-"""Surfaces, as a snapshot names them."""
+"""Surfaces by their names in a snapshot."""
 _REQUIRED_OF_CLUSTER: Final = frozenset({"settings", "brokers", "leader", "tenants", "namespaces"})
-"""Without these a capture produces no snapshot, or none that passes validation."""
+"""Surfaces without which a capture produces no snapshot that passes validation, or none at all."""
 _SWITCHES: Final[Mapping[str, str]] = {
     "loadBalancerEnabled": "brokers write no reports to the metadata store, and Pulsar balances nothing",
     "loadBalancerSheddingEnabled": "Pulsar doesn't unload on its own",
@@ -59,7 +59,7 @@ _CRC32_ASSIGNMENT: Final = "ConsistentHashingTopicBundleAssigner"
 
 
 def diagnose(found: Examination, *others: Row) -> Diagnosis:
-    """Judge an examination's results; `others` are what was found besides, as `writable`."""
+    """Judge an examination's results; `others` are further findings, such as that of `writable`."""
     rows: list[Row] = [*_admin_urls(found)]
     answered = any(isinstance(release, str) for release in found.admin_urls.values())
     if answered:
@@ -100,7 +100,7 @@ def _admin_urls(found: Examination) -> Iterator[Row]:
 
 
 def _permissions(found: Examination) -> Iterator[Row]:
-    """What the credentials permit. Only a super-user may read a broker's settings, and no lesser role may move load."""
+    """What the credentials permit. Reading a broker's settings takes a super-user, and so does moving load."""
     if found.checks_permissions is False:
         sentence = "the brokers check no permissions (authorizationEnabled=false): whoever reaches them may do all"
         yield Row("permissions", "ok", sentence)
@@ -131,7 +131,7 @@ def _surfaces(found: Examination) -> Iterator[Row]:
         if surface in found.lacks:
             status: Status = "problem" if surface in _REQUIRED_OF_CLUSTER else "warning"
             yield _lacking(surface, status, found.lacks[surface], role)
-        elif surface in found.asked and surface not in ("settings", "brokers"):  # reported for each broker
+        elif surface in found.asked and surface not in ("settings", "brokers"):  # reported per broker
             yield Row(f"surface.{surface}", "ok", f"{_words(surface)} can be read: {gives} (needs {role})")
     if "namespaces" not in found.asked | found.lacks.keys() and "tenants" not in found.lacks:
         yield Row(

@@ -1,1 +1,1 @@
-"""What lasts of a cluster: its snapshots folded into one immutable set of tables for each day, and what they show."""
+"""A cluster's history: its snapshots folded into one immutable set of tables per day, and what these show."""

@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 COLUMNS: Final = 3
-"""Version of the columns that are written; 2 had no `policies`, 1 neither `settings` nor `events`."""
+"""Version of the columns; 2 had no `policies`, 1 neither `settings` nor `events`."""
 
 NO_BROKER: Final = -1
 """Owner of a bundle that no broker owns."""
@@ -19,20 +19,20 @@ TRAFFIC: Final = ("msg_in", "msg_out", "bytes_in", "bytes_out")
 """Messages and bytes per second into and out of a bundle, in the order of `model.cluster.cluster_state.FIGURES`."""
 
 MOVED: Final = 1
-"""Flag: its owner changed during the capture, so the figures may be of a part of the bundle."""
+"""Flag: its owner changed during the capture, so the figures may cover only a part of the bundle."""
 UNFIT: Final = 2
 """Flag: validation set the bundle aside."""
 
 
 def _column(name: str, type_: pa.DataType, meaning: str, *, nullable: bool = False, encoding: str = "") -> pa.Field:
-    """`encoding`: Parquet's; without one, values come from a dictionary."""
+    """`encoding` is Parquet's; by default a dictionary."""
     return pa.field(name, type_, nullable, {"comment": meaning} | ({"encoding": encoding} if encoding else {}))
 
 
 _SPLIT: Final = "BYTE_STREAM_SPLIT"
-"""Of floats: bytes of equal weight side by side; a bundle's traffic takes a third less so."""
+"""For floats: stores bytes of equal weight side by side, which saves a third for a bundle's traffic."""
 _DELTA: Final = "DELTA_BINARY_PACKED"
-"""Of numbers that count up."""
+"""For numbers that count up."""
 
 
 MOMENTS: Final = pa.schema(
@@ -123,7 +123,7 @@ POLICIES: Final = pa.schema(
         ),
     ]
 )
-"""Without a row they aren't known."""
+"""Without a row, the policies aren't known."""
 
 EVENTS: Final = pa.schema(
     [
@@ -147,7 +147,7 @@ EVENTS: Final = pa.schema(
         ),
     ]
 )
-"""What changed since the snapshot before, across midnight too."""
+"""What changed since the snapshot before, also across midnight."""
 
 INDEX: Final = pa.schema(
     [
@@ -165,7 +165,7 @@ INDEX: Final = pa.schema(
         _column("leader_changed", pa.bool_(), "whether another broker leads than in the snapshot before"),
     ]
 )
-"""What a trend is made of: a row for each snapshot."""
+"""What a trend is computed from: one row per snapshot."""
 
 DAY_TABLES: Final = {
     "moments": MOMENTS,

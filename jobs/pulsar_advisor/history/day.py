@@ -1,4 +1,4 @@
-"""Folding the snapshots of one day of one cluster into its tables in one pass: the same bytes whenever it is done."""
+"""Folds a cluster's snapshots of one day into its tables in one pass; the bytes are always the same."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pulsar_advisor.history.policies import UNKNOWN, changes
 from pulsar_advisor.model.errors import UsageError
 
 MOST_SNAPSHOTS: Final = 2**16 - 1
-"""Of a day: almost one a second."""
+"""Limit for a day: almost one a second."""
 
 Positions = npt.NDArray[np.int32]
 _Columns = tuple[npt.NDArray[Any], ...]
@@ -29,8 +29,8 @@ def fold(
 ) -> Mapping[str, pa.Table]:
     """The tables of a day by name, see `columns`, from its snapshots (at least one) in order of time.
 
-    `before` is what was last seen before the day, `steps` are those of plans carried out in the meantime. Of each
-    moment only the figures stay in memory: 27 bytes a bundle. Raises `UsageError` for more than `MOST_SNAPSHOTS`.
+    `before` is what was last seen before the day, `steps` are the plan steps carried out in the meantime. Only the
+    figures of each moment stay in memory: 27 bytes per bundle. Raises `UsageError` for more than `MOST_SNAPSHOTS`.
     """
     bundles, brokers = _Numbered(), _Numbered()
     heads: list[tuple[Any, ...]] = []
@@ -81,7 +81,7 @@ _HEADS: Final = pa.schema([MOMENTS.field(name) for name in ("t", "leader", *_OF_
 
 
 def event_table(events: Iterable[tuple[int, Event]]) -> pa.Table:
-    """The table of a day's events, each with the position of the snapshot that shows it first."""
+    """The table of a day's events, each with the position of the first snapshot that shows it."""
     return pa.Table.from_pylist([{"t": t, **vars(event)} for t, event in events], EVENTS)
 
 
@@ -92,7 +92,7 @@ class _Numbered:
         self._names = pa.array([], pa.string())
 
     def numbers(self, names: pa.Array) -> Positions:
-        """The number of each name, a new one for those that are new; -1 for null."""
+        """The number of each name, assigning numbers to new names; -1 for null."""
         found = pc.index_in(names, value_set=self._names, skip_nulls=True)
         if found.null_count > names.null_count:
             new = names.filter(pc.and_(found.is_null(), names.is_valid())).unique()
@@ -102,7 +102,7 @@ class _Numbered:
         return numbers
 
     def sorted(self) -> tuple[pa.Array, Positions]:
-        """The names in order, and the position of each number among them; the last one is that of -1: -1."""
+        """The sorted names, and the position of each number among them; the last position, for number -1, is -1."""
         order = pc.sort_indices(self._names)
         positions = np.full(len(order) + 1, -1, np.int32)
         positions[order.to_numpy()] = np.arange(len(order), dtype=np.int32)
@@ -127,7 +127,7 @@ def _hosts(moments: Sequence[pa.Table], positions: Positions) -> pa.Table:
 
 
 def _load(moments: Sequence[_Columns], bundle_positions: Positions, broker_positions: Positions) -> pa.Table:
-    """Bundle by bundle, each in order of time: what a bundle did is read in one piece, and compresses best."""
+    """Bundle by bundle, each in order of time, so that a bundle's history is read in one piece and compresses best."""
     bundle, t, owner, *figures = (np.concatenate(parts) for parts in zip(*moments, strict=True))
     bundle, owner = bundle_positions[bundle], broker_positions[owner].astype(np.int16)
     order = np.argsort(bundle, kind="stable")

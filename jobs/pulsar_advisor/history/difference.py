@@ -19,12 +19,12 @@ from pulsar_advisor.history.trend import moves_text
 from pulsar_advisor.model.text.some_of import count
 
 SHOWN: Final = 10
-"""Of a kind, in the lines for people."""
+"""Maximum per kind in the lines for people."""
 
 
 @dataclass(frozen=True)
 class Growth:
-    """What a namespace or broker carried at both ends; 0 where it wasn't there."""
+    """The load of a namespace or broker in both snapshots; 0 where it didn't exist."""
 
     of: str
     before: float
@@ -33,16 +33,16 @@ class Growth:
 
 @dataclass(frozen=True)
 class Difference:
-    """Between two snapshots of a cluster."""
+    """The difference between two snapshots of a cluster."""
 
     earlier: str
     later: str
     namespaces: Sequence[Growth]
-    """By bytes per second, in and out; the largest change first, and none of which one end isn't known."""
+    """By bytes per second, in and out, the largest change first; only those known in both snapshots."""
     brokers: Sequence[Growth]
     """The same by usage (0..1)."""
     events: Sequence[Event]
-    """What is other in the later one; a move has the cause of the last one of its bundle in between."""
+    """What changed in the later one; a move has the cause of its bundle's last move in between."""
 
 
 def difference(earlier: Moment, later: Moment, causes: Mapping[str, str]) -> Difference:
@@ -88,7 +88,7 @@ def _grown(one: Growth, unit: float, name: str) -> str:
 
 
 def _other(event: Event) -> str:
-    if event.kind == "leader":  # its subject is no name
+    if event.kind == "leader":  # its subject isn't a name
         return f"leader: {event.before} -> {event.after}"
     return f"{event.kind.replace('_', ' ')} {event.subject}"
 
@@ -101,8 +101,8 @@ def _growths(before: Mapping[str, float], after: Mapping[str, float]) -> list[Gr
 
 
 def _bytes_by_namespace(moment: Moment) -> dict[str, float]:
-    """NaN where a broker that didn't report has a bundle, or validation set one aside; a bundle that isn't in its
-    owner's report carries nothing."""
+    """NaN for a namespace with a bundle whose broker didn't report, or that validation set aside; a bundle that isn't
+    in its owner's report carries nothing."""
     places = [TRAFFIC.index(figure) for figure in ("bytes_in", "bytes_out")]
     both = moment.traffic[:, places].astype(np.float64).sum(axis=1)
     silent = moment.hosts.filter(pc.invert(pc.is_finite(moment.hosts["usage"])))["id"].combine_chunks()
@@ -113,7 +113,7 @@ def _bytes_by_namespace(moment: Moment) -> dict[str, float]:
 
 
 def _usage(moment: Moment) -> dict[str, float]:
-    """Of the available brokers; NaN where one didn't report, or validation set it aside."""
+    """Usage of the available brokers; NaN for one that didn't report, or that validation set aside."""
     hosts = moment.hosts.filter(moment.hosts["available"])
     usage = pc.if_else(hosts["complete"], hosts["usage"], np.nan)
     return dict(zip(hosts["id"].to_pylist(), usage.to_pylist(), strict=True))

@@ -1,4 +1,4 @@
-"""What happened between two snapshots, and why, as far as it can be known: who moved a bundle, what was set."""
+"""What happened between two snapshots, such as moves and changed settings, and why, as far as that can be known."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from pulsar_advisor.history.policies import changes_by_hand
 from pulsar_advisor.model.cluster.bundle_range import FULL_UPPER_BOUND, parse_range
 
 OWN: Final = "own"
-"""The leader's own cycle: it counted at least as many unloads as moves are left."""
+"""The leader's own cycle: it counted at least as many unloads as there are unexplained moves."""
 OPERATOR: Final = "operator"
-"""Somebody called it by hand: the leader counted no unload, or its own balancing is off. Policies change only so."""
+"""Somebody did it by hand: the leader counted no unload, or its own balancing is off. The only cause of changed
+policies."""
 RESTART: Final = "restart"
-"""The owner of before went or restarted, or was already gone, with its bundles not yet looked up again."""
+"""The previous owner went or restarted, or was already gone, its bundles not yet looked up again."""
 UNKNOWN: Final = "unknown"
 PLAN: Final = "plan:"
-"""And the first digits of the digest of the plan whose step it was."""
+"""A step of a plan, whose digest's first digits follow."""
 
 SEEN_LATE_MS: Final = 5 * 60 * 1000
 """A snapshot may show what happened this long after its capture began."""
@@ -78,11 +79,11 @@ class LastSeen:
 
     moment: Moment
     waiting: Mapping[str, Waiting]
-    """The bundles whose owner of then isn't theirs now, since none is."""
+    """The bundles without an owner now, whose last owner is known."""
 
     @classmethod
     def of(cls, moment: Moment, before: LastSeen | None) -> LastSeen:
-        """A moment, and what was last seen before it."""
+        """Combine a moment with what was last seen before it."""
         if before is None:
             return cls(moment, {})
         then = before.moment
@@ -108,9 +109,9 @@ class LastSeen:
 def events_between(
     earlier: Moment, later: Moment, steps: Iterable[CarriedOut] = (), waiting: Mapping[str, Waiting] | None = None
 ) -> list[Event]:
-    """What differs in the later of two snapshots of a cluster; `steps` may be of any time and bundle.
+    """What changed in the later of two snapshots of a cluster; `steps` may be of any time and bundle.
 
-    `waiting`: the bundles whose owner in the earlier one is that of a moment before it, see `LastSeen`.
+    `waiting`: the bundles whose owner in the earlier snapshot is taken from a moment before it, see `LastSeen`.
     """
     waiting = waiting or {}
     since_ms = {bundle: one.at_ms for bundle, one in waiting.items()}
@@ -135,10 +136,10 @@ def _hosts(moment: Moment) -> dict[str, _Host]:
 
 
 def _stopped(earlier: Moment, later: Moment) -> set[str]:
-    """The brokers that went or restarted, or were already gone with bundles of theirs."""
+    """The brokers that went or restarted, or were already gone while still owning bundles."""
     kinds = ("broker_lost", "broker_restarted")
     stopped = {event.subject for event in _of_brokers(earlier, later) if event.kind in kinds}
-    if not earlier.imported:  # there a broker that exports topics, but no usage, isn't gone
+    if not earlier.imported:  # in an import, a broker that exports topics but no usage isn't gone
         available = {id for id, host in _hosts(earlier).items() if host.available}
         stopped |= {*earlier.owners.unique().drop_null().to_pylist()} - available
     return stopped
@@ -193,7 +194,7 @@ def _of_bundles(earlier: Moment, later: Moment, plans: Mapping[str, str]) -> Ite
 
 
 def _who(earlier: Moment, later: Moment, moves: int, stopped: Collection[str]) -> str:
-    """Who made the moves that neither a plan nor a restart explains.
+    """The cause of the moves that neither a plan nor a restart explains.
 
     The leader counts its unloads from its start, after the owners were read: a move that a snapshot shows is counted.
     """
@@ -208,7 +209,7 @@ def _who(earlier: Moment, later: Moment, moves: int, stopped: Collection[str]) -
 
 
 def _is_on(earlier: Moment, later: Moment, switch: str) -> bool:
-    """Whether the cluster itself may have acted: not both settings were off all the time."""
+    """Whether the cluster itself may have acted: neither setting was off in at least one of the snapshots."""
     return any(
         all(moment.settings.get(key) != "false" for key in ("loadBalancerEnabled", switch))
         for moment in (earlier, later)
@@ -222,9 +223,10 @@ def _of_boundaries(
     later: Moment,
     plans: Mapping[str, str],
 ) -> Iterable[Event]:
-    """Bundles are never merged, so where a namespace lost and gained bundles, those that went were split.
+    """Splits, and namespaces born or gone. Bundles are never merged, so if there are more now, the lost ones were
+    split.
 
-    Where it lost some alone, a snapshot doesn't know of all: its boundaries couldn't be read.
+    A namespace that only lost some is ignored: its boundaries couldn't be read.
     """
     splits = _is_on(earlier, later, "loadBalancerAutoBundleSplitEnabled")
     for namespace in sorted(before.keys() | after.keys()):
@@ -242,7 +244,7 @@ def _of_boundaries(
 
 
 def _by_namespace(moment: Moment, wanted: Collection[str]) -> dict[str, set[str]]:
-    """The bundles of some namespaces, but for those whose parts are there: of a split that has only just been made."""
+    """The bundles of some namespaces, without those just split, whose parts are there too."""
     of = moment.namespaces
     rows = pc.is_in(of, value_set=pa.array(wanted, pa.string()))
     found: dict[str, list[tuple[int, int, str]]] = {}
@@ -256,11 +258,12 @@ def _by_namespace(moment: Moment, wanted: Collection[str]) -> dict[str, set[str]
 
 
 _END: Final = (FULL_UPPER_BOUND + 1, -FULL_UPPER_BOUND - 1, "")
-"""After every bundle: its lower and its negative upper bound, so that one comes before its parts, and no name."""
+"""Sorts after every bundle: a lower and a negative upper bound (so that a bundle sorts before its parts), without a
+name."""
 
 
 def _parts(parent: str, bundles: Sequence[str]) -> Iterable[str]:
-    """Those of a namespace's bundles, sorted, that lie in one that went."""
+    """Those of a namespace's sorted bundles that lie within a lost one."""
     lowest, highest = parse_range(parent.rpartition("/")[2])
     first = bisect_left(bundles, lowest, key=lambda bundle: parse_range(bundle.rpartition("/")[2])[0])
     return takewhile(lambda bundle: parse_range(bundle.rpartition("/")[2])[1] <= highest, islice(bundles, first, None))

@@ -1,7 +1,7 @@
-"""What brokers export for Prometheus, by name and label, and the questions that get it back.
+"""What brokers export to Prometheus, by metric and label, and the queries that retrieve it.
 
 Source: Pulsar `NamespaceStatsAggregator`, `TopicStats` (stats.prometheus), `ModularLoadManagerImpl` (2.10 to 5.0), and
-`/metrics` of live 4.0.8 brokers. Rates are those of the last statistics pass, at most a minute old.
+`/metrics` of live 4.0.8 brokers. Rates are from the last statistics pass, at most a minute old.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ STARTED: Final = "process_start_time_seconds"
 VERSION: Final = "pulsar_version_info"
 VERSION_LABEL: Final = "version"
 JOB: Final = "job"
-"""Label that, beside an instance, says which process of a host was scraped."""
+"""Label that, together with an instance, tells which process on a host was scraped."""
 
 _REPLACED: Final = "exported_"
-"""Prefix of a label that the target's own one of the same name replaced, unless the scrape honours labels."""
+"""Prefix of an exported label whose name the target's own label took, unless the scrape honours labels."""
 _LONGEST_PATTERN: Final = 3_000
-"""Characters of a pattern: proxies refuse addresses of more than 8,000 characters."""
+"""Maximum characters of a pattern: proxies refuse addresses of more than 8,000 characters."""
 
 
 @dataclass(frozen=True)
 class Labels:
-    """The names that labels have on this server."""
+    """The names of labels on this server."""
 
     cluster: str = "cluster"
     namespace: str = "namespace"
     topic: str = "topic"
     partition: str = "partition"
-    """Of a topic, where brokers split it off (`splitTopicAndPartitionLabelInPrometheus`)."""
+    """A topic's partition, if brokers split it off (`splitTopicAndPartitionLabelInPrometheus`)."""
     bundle: str = "bundle"
     instance: str = "instance"
 
     def replaced(self, seen: Iterable[str]) -> Labels:
-        """These, with the name that Prometheus gave to those of the exporter that others replaced."""
+        """These, with the names that Prometheus gave to exported labels whose own names the target's took."""
         exported = {name: f"{_REPLACED}{own}" for name, own in vars(self).items() if name != "instance"}
         return replace(self, **{name: label for name, label in exported.items() if label in set(seen)})
 
@@ -67,25 +67,25 @@ def labels_of(given: Sequence[str]) -> Labels:
 
 @dataclass(frozen=True)
 class Level:
-    """What figures are exported of: each topic, each bundle, or each namespace."""
+    """The level of exported figures: per topic, per bundle, or per namespace."""
 
     name: str
     metrics: tuple[str, ...]
     """In the order of `scraped.FIGURES`."""
 
     def subject_label(self, labels: Labels) -> str:
-        """The label that says what a series is of."""
+        """The label that names a series' topic, bundle or namespace."""
         return {"topic": labels.topic, "bundle": labels.bundle, "namespace": labels.namespace}[self.name]
 
     def matchers(self, labels: Labels) -> str:
-        """What distinguishes series of this level from others of the same metric."""
+        """Matchers that select the series of this level from others of the same metric."""
         return {"topic": f'{labels.topic}!=""', "bundle": f'{labels.bundle}!=""', "namespace": f'{labels.topic}=""'}[
             self.name
         ]
 
 
 def topic_of(topic: str, partition: str) -> str:
-    """The complete name of a topic whose partition may have a label of its own: `-1` for none, `0-orders-RETRY` too."""
+    """The complete name of a topic whose partition may be a separate label: `-1` for none, or even `0-orders-RETRY`."""
     return f"{topic}-partition-{partition}" if partition[:1].isdigit() else topic
 
 
@@ -102,12 +102,12 @@ LEVELS: Final = (TOPICS, BUNDLES, NAMESPACES)
 
 
 def selector(metric: str, labels: Labels, cluster: str, *more: str) -> str:
-    """PromQL for a metric of a cluster."""
+    """The PromQL selector of a metric for a cluster."""
     return f"{metric}{{{','.join((f'{labels.cluster}={quoted(cluster)}', *more))}}}"
 
 
 def of_namespaces(level: Level, labels: Labels, namespaces: Iterable[str]) -> str:
-    """The matcher for what is of these namespaces."""
+    """The matcher for series of these namespaces."""
     pattern = "|".join(re.escape(name) for name in namespaces)
     if level is BUNDLES:
         return f"{labels.bundle}=~{quoted(f'({pattern})/0x[^/]*')}"
@@ -115,13 +115,13 @@ def of_namespaces(level: Level, labels: Labels, namespaces: Iterable[str]) -> st
 
 
 def quoted(text: str) -> str:
-    """A PromQL string."""
+    """The text as a PromQL string."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
 def groups(series: Mapping[str, int], most: int) -> Iterator[tuple[str, ...]]:
-    """Namespaces in the order of their bundles' names, together while they have at most `most` series."""
+    """Namespaces in the order of their bundles' names, grouped up to `most` series."""
     group: list[str] = []
     number, characters = 0, 0
     for namespace in sorted(series, key=lambda name: f"{name}/"):
@@ -135,8 +135,8 @@ def groups(series: Mapping[str, int], most: int) -> Iterator[tuple[str, ...]]:
 
 
 def broker_of(instance: str, ids: Iterable[str]) -> str:
-    """The broker id (`host:port`) of a scrape's instance, pod or host: one of the same name, of the same host, or of
-    the same host without its domain; the instance itself if none or several match."""
+    """The broker id (`host:port`) of a scrape's instance, pod or host: the id with the same name, the same host, or the
+    same host without its domain; the instance itself if none or several match."""
     known = tuple(ids)
     if instance in known:
         return instance

@@ -1,4 +1,4 @@
-"""Which bundle and broker each series is of, by its labels."""
+"""The bundle and broker of each series, from its labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pulsar_advisor.model.errors import DataNotFit
 
 
 class Exporters:
-    """Where the series of one level belong in a ring."""
+    """Assigns the series of one level to the bundles of a ring."""
 
     def __init__(self, broker_ids: Collection[str], level: Level, ring: Ring) -> None:
         self._level = level
@@ -22,10 +22,10 @@ class Exporters:
         self._broker = lru_cache(maxsize=None)(lambda instance: broker_of(instance, broker_ids))
 
     def places(self, labels: Sequence[tuple[str, ...]]) -> Places:
-        """Where series belong, by their labels: instance, namespace, what they are of, and its partition.
+        """Where series belong, by their labels: instance, namespace, subject, and partition.
 
-        Those of a namespace count in equal shares for each of its bundles; if it has several, nothing says who owns
-        which. Raises `DataNotFit` for series that weren't asked for.
+        Series of a namespace count in equal shares for each of its bundles; if there are several, their owners are
+        unknown. Raises `DataNotFit` for series that weren't asked for.
         """
         if self._last is not None and self._last[0] == labels:  # as with each figure of the same topics
             return self._last[1]

@@ -1,4 +1,4 @@
-"""A day's tables from what its brokers exported: as those of snapshots, a moment for each step that was scraped."""
+"""A day's tables from what its brokers exported: like those of snapshots, with a moment for each scraped step."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ MISSING: Final = (
 MOST_BROKERS: Final = 5_000
 _PERCENT: Final = 100.0
 _NEVER: Final = -1
-"""When a broker started that isn't there."""
+"""Start of a broker that isn't there."""
 _LATEST_START_S: Final = 1e11
-"""A process that started later, after the year 5138, gives no time."""
+"""Start times after this, in the year 5138, are ignored."""
 
 
 class ScrapedHosts:
@@ -63,25 +63,25 @@ class ScrapedHosts:
         self._versions: dict[str, npt.NDArray[np.object_]] = {}
 
     def add(self, column: str, first: int, brokers: Sequence[str], samples: Floats) -> None:
-        """Series of one figure, one for each place in `brokers`, from the moment `first` on; NaN: no sample."""
+        """Add series of one figure, one for each place in `brokers`, from the moment `first` on; NaN: no sample."""
         for broker, figures in zip(brokers, samples, strict=True):
             kept = self._of.setdefault(broker, {}).setdefault(column, np.full(self._moments, np.nan))
             part = kept[first : first + len(figures)]
             np.fmax(part, figures, out=part)
 
     def add_versions(self, first: int, brokers: Sequence[str], versions: Sequence[str], samples: Floats) -> None:
-        """Series of which each says by being there that a broker runs a release."""
+        """Add series whose presence says that a broker runs a release."""
         for broker, version, figures in zip(brokers, versions, samples, strict=True):
             kept = self._versions.setdefault(broker, np.full(self._moments, None, object))
             kept[first : first + len(figures)][np.isfinite(figures)] = version
 
     @property
     def brokers(self) -> tuple[str, ...]:
-        """The ids of those that exported their usage at any moment, sorted."""
+        """The ids of the brokers that exported their usage at any moment, sorted."""
         return tuple(sorted(broker for broker in self._of if self.reported(broker).any()))
 
     def reported(self, broker: str) -> npt.NDArray[np.bool_]:
-        """At which moments a broker exported any usage."""
+        """The moments at which a broker exported any usage."""
         figures = [self.figure(broker, column) for column in HOST_METRICS]
         there: npt.NDArray[np.bool_] = np.logical_or.reduce(np.isfinite(figures), axis=0)
         return there
@@ -92,12 +92,12 @@ class ScrapedHosts:
         return self._of.get(broker, {}).get(column, none)
 
     def version(self, broker: str) -> npt.NDArray[np.object_]:
-        """Its release at each moment; None: not known."""
+        """A broker's release at each moment; None: not known."""
         return self._versions.get(broker, np.full(self._moments, None, object))
 
     @property
     def scraped(self) -> npt.NDArray[np.bool_]:
-        """At which moments any broker reported: the others are gaps."""
+        """The moments at which any broker reported; the others are gaps."""
         scraped = np.zeros(self._moments, np.bool_)
         for broker in self.brokers:
             np.logical_or(scraped, self.reported(broker), out=scraped)
@@ -115,9 +115,9 @@ def day_tables(
 ) -> Mapping[str, pa.Table]:
     """The tables of a day, see `columns`, of the moments that were scraped (at least one).
 
-    `load` has the columns of `scraped.SCRAPED`, bundle by bundle. `owners_known`: whether the owners in it are,
-    so that the traffic of a broker is that of its bundles. `before` is what was last seen before the day. Raises
-    `DataNotFit` for more than `MOST_BROKERS`.
+    `load` has the columns of `scraped.SCRAPED`, bundle by bundle. `owners_known`: whether its owners are known, so that
+    a broker's traffic is the sum over its bundles. `before` is what was last seen before the day. Raises `DataNotFit`
+    for more than `MOST_BROKERS`.
     """
     scraped = hosts.scraped
     position = (np.cumsum(scraped) - 1).astype(np.uint16)
@@ -179,7 +179,7 @@ def _events(tables: Mapping[str, pa.Table], before: LastSeen | None) -> pa.Table
 
 
 def _changed(tables: Mapping[str, pa.Table]) -> Iterable[int]:
-    """The moments with other owners, or other brokers or starts of brokers, than the moment before."""
+    """The moments at which owners, brokers or their starts differ from the moment before."""
     number, hosts = len(tables["moments"]), tables["hosts"]
     owners = tables["load"]["owner"].to_numpy().reshape(-1, number)
     started = np.full((len(tables["brokers"]), number), _NEVER)
@@ -251,7 +251,7 @@ def _moments(
     t: npt.NDArray[np.uint16],
     owner: npt.NDArray[np.int16],
 ) -> pa.Table:
-    """A moment is fit if every broker that owns bundles reported all of its usage."""
+    """The moments; one is fit if every broker that owns bundles reported all of its usage."""
     at_s = [window.start_s + place * window.step_s for place in np.flatnonzero(scraped).tolist()]
     complete = hosts.filter(hosts["complete"])
     reported = complete["t"].to_numpy().astype(np.int64) << 16 | complete["broker"].to_numpy()

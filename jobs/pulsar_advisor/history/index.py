@@ -37,7 +37,7 @@ def index_of(tables: Mapping[str, pa.Table]) -> pa.Table:
 
 
 def _usage(known: pa.Table, number: int) -> dict[str, Floats]:
-    """Greatest, mean and deviation of the usage of brokers at each moment; NaN without a broker."""
+    """Maximum, mean and deviation of the brokers' usage at each moment; NaN without a broker."""
     wanted = {"busiest": "max", "mean": "mean", "deviation": "stddev"}
     found = known.group_by("t").aggregate([("usage", how) for how in wanted.values()])
     columns: dict[str, Floats] = {}

@@ -1,4 +1,4 @@
-"""What lasts of one snapshot: its brokers as they reported, and the traffic and owner of every bundle."""
+"""The lasting part of one snapshot: its brokers as they reported, and the traffic and owner of every bundle."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BROKER_COLUMNS: Final = {
     "producers": "producers",
     "consumers": "consumers",
 }
-"""Column of `hosts` -> that of `tables/brokers` that it is taken from."""
+"""Column of `hosts` -> its source column in `tables/brokers`."""
 
 BUNDLE_COLUMNS: Final = ("bundle", "owner", *TABLE_TRAFFIC.values(), "producers", "consumers", "reported", "moved")
 """The columns of `tables/bundles` that are kept."""
@@ -54,7 +54,7 @@ class Moment:
     leader: str | None
     leader_unloads: int | None
     hosts: pa.Table
-    """Sorted by `id`, the broker's, with the columns of `columns.HOSTS` but for the two that only a day can give."""
+    """Sorted by broker `id`, with the columns of `columns.HOSTS` except the two that only a day can give."""
     bundles: pa.Array
     """`tenant/namespace/0x…_0x…`, each once."""
     owners: pa.Array
@@ -64,12 +64,12 @@ class Moment:
     connections: npt.NDArray[np.uint32]
     flags: npt.NDArray[np.uint8]
     settings: Mapping[str, str]
-    """By Pulsar's keys, as its files spell the values; empty in days of the first version of the columns."""
+    """By Pulsar's keys, values as its files spell them; empty in days of the first version of the columns."""
     policies: pa.Table
     """In the columns of `policies.OF_MOMENT`, sorted."""
     imported: bool = False
-    """Whether it is from a monitoring system: then its bundles are those of another time, and a broker's start is that
-    of its process, a few seconds before the one that its load reports name."""
+    """Whether it is from a monitoring system: then its bundles are from another time, and a broker's start is that of
+    its process, a few seconds before the start in its load reports."""
 
     @property
     def namespaces(self) -> pa.StringArray:
@@ -85,7 +85,7 @@ def moment_of(
     bundles: pa.Table,
     policies: pa.Table,
 ) -> Moment:
-    """What lasts of a snapshot; `brokers` and `bundles` are its tables in the view that was judged.
+    """The moment of a snapshot; `brokers` and `bundles` are its tables in the view that was judged.
 
     Without a validation it isn't fit: nothing says that its figures can be trusted.
     """
@@ -115,7 +115,7 @@ _SCOPES: Final = ("broker", "bundle", "namespace")
 
 def _hosts(brokers: pa.Table, usage: Floats, excluded: Iterable[str]) -> pa.Table:
     columns = {name: brokers[source] for name, source in BROKER_COLUMNS.items()}
-    columns["usage"] = pc.if_else(brokers["reported"], usage, np.nan)  # its figures are null, which isn't idle
+    columns["usage"] = pc.if_else(brokers["reported"], usage, np.nan)  # its figures are null, which doesn't mean idle
     set_aside = pc.is_in(brokers["broker"], value_set=pa.array(excluded, pa.string()))
     columns["complete"] = pc.and_not(columns["complete"], set_aside)
     columns |= {name: pc.fill_null(columns[name], 0) for name in _COUNTS}

@@ -24,11 +24,11 @@ ISOLATION_COLUMNS: Final = tuple(column.name for column in ISOLATION_POLICIES.co
 
 OF_MOMENT: Final = pa.schema([field for field in POLICIES if field.name != "t"])
 UNKNOWN: Final = OF_MOMENT.empty_table()
-"""Of a moment whose policies aren't known: a cluster has at least one namespace, which says where it is replicated."""
+"""The unknown policies of a moment: known ones have at least a row per namespace, with its replication."""
 
 
 class Change(NamedTuple):
-    """A policy with another value; None: there is none."""
+    """A policy whose value changed; None: there is no such policy."""
 
     kind: str
     subject: str
@@ -81,7 +81,7 @@ def changes(before: pa.Table, after: pa.Table) -> Iterator[Change]:
 
 
 def changes_by_hand(before: pa.Table, after: pa.Table) -> Iterator[Change]:
-    """The same, but not what comes and goes with a namespace, and nothing unless both are known."""
+    """The same without what comes and goes with a namespace; nothing unless both are known."""
     if not len(before) or not len(after) or before.equals(after):
         return
     was, is_ = by_policy(before), by_policy(after)

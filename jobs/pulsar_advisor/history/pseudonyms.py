@@ -1,7 +1,7 @@
-"""Days of a cluster under other names: whoever gets them sees what happened, and no name.
+"""Days of a cluster under pseudonyms: they show what happened, but no name.
 
-Names are numbered in their order, so what is sorted by name still is. Releases, times and settings stay, but for the
-namespaces that one of these names.
+Names are numbered in their order, so what is sorted by name stays sorted. Releases, times and settings are kept, except
+for namespaces named in a setting.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import pyarrow as pa
 from pulsar_advisor.history.policies import ANTI_AFFINITY, ISOLATION, REPLICATION
 
 Tables = Mapping[str, pa.Table]
-"""Of a day, by name; a day of earlier columns lacks some."""
+"""A day's tables by name; a day with earlier columns lacks some."""
 
 _BROKER, _BUNDLE, _NAMESPACE, _POLICY, _TEXT = "broker", "bundle", "namespace", "policy", "text"
 _NAMESPACES: Final = "namespaces"
-"""Several, with commas between them."""
+"""Several namespaces, separated by commas."""
 _NO_NAME: Final = ""
 _NAMED_IN: Final = {
     "move": (_BUNDLE, _BROKER),
@@ -34,16 +34,16 @@ _NAMED_IN: Final = {
     REPLICATION: (_NAMESPACE, _TEXT),
     ANTI_AFFINITY: (_NAMESPACE, _TEXT),
 }
-"""Kind of an event -> what its subject names, and what its values before and after do; of a setting that depends."""
+"""Kind of event -> the kind of name in its subject, and in its values before and after; for a setting, that depends."""
 _NAMED_IN_SETTING: Final = {"loadBalancerSheddingExcludedNamespaces": _NAMESPACES}
 
 
 @dataclass(frozen=True)
 class Pseudonyms:
-    """What names are called instead."""
+    """The pseudonym of each name."""
 
     called: Mapping[str, Mapping[str, str]]
-    """Kind of a name -> name -> pseudonym."""
+    """Kind of name -> name -> pseudonym."""
 
     def of(self, kind: str, name: str) -> str:
         """The pseudonym of a name; a bundle keeps its range."""
@@ -91,7 +91,7 @@ def pseudonyms_of(days: Iterable[Tables]) -> Pseudonyms:
 
 
 def _names(day: Tables) -> Iterator[tuple[str, str]]:
-    """Every name in a day with its kind."""
+    """Every name in a day, with its kind."""
     for table, rows in day.items():
         for column, kinds in _kinds(table, rows).items():
             names = zip(kinds, rows[column].to_pylist(), strict=True)
@@ -99,7 +99,7 @@ def _names(day: Tables) -> Iterator[tuple[str, str]]:
 
 
 def _kinds(table: str, rows: pa.Table) -> dict[str, list[Any]]:
-    """The columns of a table that hold names -> of what kind the name in each row is."""
+    """The columns of a table that hold names -> the kind of name in each row."""
     if table == "brokers":
         return {"id": [_BROKER] * len(rows)}
     if table == "names":
@@ -114,7 +114,7 @@ def _kinds(table: str, rows: pa.Table) -> dict[str, list[Any]]:
 
 
 def _in_event(kind: str, subject: str) -> tuple[str, str]:
-    """What is named in an event or policy; a later release's, which isn't known here, is a text: no name gets out."""
+    """The kind of name in an event or policy; one from a later release counts as text, so that no name gets out."""
     return (_NO_NAME, _in_setting(subject)) if kind == "setting" else _NAMED_IN.get(kind, (_TEXT, _TEXT))
 
 

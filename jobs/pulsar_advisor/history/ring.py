@@ -1,4 +1,4 @@
-"""Which bundle a topic is in, by the boundaries of one snapshot."""
+"""Finds a topic's bundle by the boundaries of one snapshot."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Ring:
     one bundle."""
 
     def __init__(self, bundles: Iterable[str], namespaces: Iterable[str]) -> None:
-        """`bundles`: `tenant/namespace/0x…_0x…`, every one of a namespace or none; `namespaces` that must be there."""
+        """`bundles`: `tenant/namespace/0x…_0x…`, all of a namespace or none; `namespaces` are included in any case."""
         known = set(bundles)
         bounded = {namespace_of(bundle) for bundle in known}
         self.unbounded = tuple(sorted(set(namespaces) - bounded))
@@ -29,7 +29,7 @@ class Ring:
         return namespace in self._lowest
 
     def bundle_of(self, namespace: str, topic: str) -> int:
-        """The number of the bundle of a topic, by its complete name. The namespace is one of the ring's."""
+        """The number of a topic's bundle, by the topic's complete name; its namespace must be in the ring."""
         first, lowest = self._lowest[namespace]
         return first + max(bisect_right(lowest, topic_hash(topic)) - 1, 0)
 

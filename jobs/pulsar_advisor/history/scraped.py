@@ -1,7 +1,7 @@
-"""From the series that brokers export to the load of their bundles: who owned each, and its traffic, moment by moment.
+"""Turns series that brokers export into the load of their bundles: each one's owner and traffic, moment by moment.
 
-A bundle's owner exports all its topics, and no one else does but for a moment around a move: the broker that exports
-most of them is the owner, and only its figures count.
+Only a bundle's owner exports its topics, except for a moment around a move. So the broker that exports most of them is
+the owner, and only its figures count.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pulsar_advisor.history.columns import LOAD, MOVED, NO_BROKER, TRAFFIC
 from pulsar_advisor.model.cluster.cluster_state import Floats
 
 FIGURES: Final = (*TRAFFIC, "producers", "consumers")
-"""Of a bundle, in the order of the figures in this module."""
+"""A bundle's figures, in the order used in this module."""
 SCRAPED: Final = pa.schema(
     [
         *(LOAD.field(name) for name in ("bundle", "t", "flags")),
@@ -25,24 +25,24 @@ SCRAPED: Final = pa.schema(
         *(pa.field(name, pa.float32()) for name in FIGURES),
     ]
 )
-"""Load with its owners by id (null: none, or not known) and its connections by kind."""
+"""Load with owners by id (null: none, or not known) and connections by kind."""
 
 
 class Exporter(NamedTuple):
-    """Where a series belongs: the bundle that it is of, and the broker that exported it."""
+    """Where a series belongs: its bundle, and the broker that exported it."""
 
     bundle: int
     broker: str
-    """Its id; empty: not known, the figures are a part of the bundle's all the same."""
+    """Its id; empty: not known, but the figures still count for the bundle."""
     subject: str
-    """What it is of, a topic; two series of the same bundle, broker and subject are one that was scraped twice."""
+    """The topic of the series; two series with the same bundle, broker and subject are one that was scraped twice."""
 
 
 class Places:
-    """Where the series of an answer belong, in an order that doesn't depend on the answer's."""
+    """Where the series of an answer belong, in an order independent of the answer's."""
 
     def __init__(self, exporters: Sequence[Exporter], series: Sequence[int], shares: Sequence[float]) -> None:
-        """For each exporter the series that is its, and the share of the series' figures that it has."""
+        """For each exporter, the index of its series, and its share of the series' figures."""
         order = sorted(range(len(exporters)), key=exporters.__getitem__)
         ordered = [exporters[place] for place in order]
         self._series = np.array([series[place] for place in order], np.int64)
@@ -54,7 +54,7 @@ class Places:
         """The bundles with their brokers, each once, in order."""
 
     def sums(self, samples: Floats) -> tuple[Floats, Floats]:
-        """For each of `keys` at each moment, the sum of its series' samples and the number of those that are there."""
+        """For each of `keys` at each moment, the sum of its series' samples, and their number."""
         series = np.fmax.reduceat(samples[self._series] * self._shares, self._once)
         there = np.isfinite(series)
         counts = np.add.reduceat(there, self._together, dtype=np.float64)
@@ -72,7 +72,7 @@ class Scraped:
         """The figures, and the count of series."""
 
     def add(self, figure: int, first: int, places: Places, samples: Floats) -> None:
-        """The series of one of `FIGURES`, all of them, from the moment `first` on; NaN: no sample."""
+        """Add all series of one of `FIGURES`, from the moment `first` on; NaN: no sample."""
         if not places.keys:
             return
         sums, counts = places.sums(samples)
@@ -123,7 +123,7 @@ class Scraped:
 
 
 def _first_of_each(ordered: Sequence[tuple[Any, ...]]) -> list[int]:
-    """Where each new thing begins among things in order."""
+    """The start of each group of equal elements in a sorted array."""
     return [place for place, one in enumerate(ordered) if not place or one != ordered[place - 1]]
 
 
@@ -132,8 +132,8 @@ def _owned(
 ) -> tuple[Floats, npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
     """A bundle's figures, owner and flags at each moment, from what each of these brokers exported.
 
-    Of two brokers that export as many of its topics, the owner is the one that does so at the next moment: the series
-    of the other are the last that a scrape found.
+    If two brokers export equally many of its topics, the owner is the one that does so at the next moment: the other's
+    series are the last that a scrape found.
     """
     count = exported[:, -1]
     next_count = np.concatenate([count[:, 1:], count[:, -1:]], axis=1)

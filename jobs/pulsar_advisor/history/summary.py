@@ -1,4 +1,4 @@
-"""What a list of clusters needs of a folded day, in a few figures: from its index and its events."""
+"""The few figures of a folded day that a list of clusters needs, from its index and its events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pulsar_advisor.history.trend import causes_of, levels_of
 
 
 def summary_of(index: pa.Table, events: pa.Table) -> DaySummary:
-    """The summary of a day, of its tables `index` and `events`."""
+    """The summary of a day, from its tables `index` and `events`."""
     fit, busiest, mean = levels_of(index)
     kinds = Counter(events["kind"].to_pylist())
     known = len(fit) > 0

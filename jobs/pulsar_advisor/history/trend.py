@@ -18,17 +18,17 @@ from pulsar_advisor.model.text.some_of import count
 
 HOUR_MS: Final = 60 * 60 * 1000
 HOURS: Final = 24
-"""Of a day."""
+"""Hours of a day."""
 FEWEST_DAYS: Final = 5
-"""With fit snapshots, for a slope: days drawn from fewer differ too little. Of three, the range holds the slope that
-they have but for noise in six of ten cases, not in nine."""
+"""Minimum number of days with fit snapshots for a slope: resampling fewer varies too little. With three, the range
+holds the true slope in six of ten cases, not in nine."""
 _SAMPLES: Final = 400
 _SEED: Final = 1
 _IN_WORDS: Final = {OWN: "by the leader", OPERATOR: "by hand", RESTART: "by restarts"}
 _PAIRS_AT_ONCE: Final = 1 << 20
-"""Of days, in memory: all of four hundred days, in all samples, would take a gigabyte."""
+"""Pairs of days in memory: all pairs of four hundred days, in all samples, would take a gigabyte."""
 _RANGE: Final = (5, 95)
-"""Percentiles: a range that holds nine of ten slopes of such days."""
+"""Percentiles of a range that holds nine of ten resampled slopes."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Level:
 class Slope:
     """Change of the daily median per day (ratio), with the range of nine of ten resampled periods.
 
-    Too narrow where a day resembles the one before, as these count as independent.
+    The range is too narrow if successive days resemble each other, because they count as independent.
     """
 
     per_day: float
@@ -62,25 +62,25 @@ class Trend:
     busiest: Level | None
     """None without a fit snapshot."""
     excess: Level | None
-    """Of the busiest broker over the mean."""
+    """Usage of the busiest broker above the mean."""
     slope: Slope | None
-    """Of the busiest broker; None for fewer than `FEWEST_DAYS`."""
+    """Slope of the busiest broker; None for fewer than `FEWEST_DAYS`."""
     moves: int
     causes: Mapping[str, int]
-    """Cause of moves, as in `columns.EVENTS` -> their number; days of the first version of the columns have none."""
+    """Cause of moves, as in `columns.EVENTS` -> their number; empty for days of the first version of the columns."""
     splits: int
     restarts: int
     leader_changes: int
     brokers: tuple[int, int]
-    """Available at first and at last."""
+    """Number of available brokers at the beginning and at the end."""
     bundles: tuple[int, int]
 
 
 def trend_of(index: pa.Table, events: pa.Table) -> Trend:
-    """The trend of snapshots (at least one), rows of `columns.INDEX` in order of time, and of what happened meanwhile.
+    """The trend of snapshots (at least one; rows of `columns.INDEX` in order of time), and of the events among them.
 
-    The slope is Theil-Sen's over daily medians, so a bad day doesn't bend it; its range is that of days resampled with
-    replacement, as snapshots of one day say the same thing many times.
+    The slope is Theil-Sen's over daily medians, so a bad day doesn't bend it. Its range comes from resampling whole
+    days, because snapshots of one day aren't independent.
     """
     at_ms = index["at_ms"].to_numpy()
     fit, busiest, mean = levels_of(index)
@@ -102,7 +102,7 @@ def trend_of(index: pa.Table, events: pa.Table) -> Trend:
 
 
 def levels_of(index: pa.Table) -> tuple[pa.Table, Floats, Floats]:
-    """The snapshots that are fit, and of each the busiest broker's usage and the mean."""
+    """The fit snapshots, with the busiest broker's usage and the mean of each."""
     fit = index.filter(pc.and_(index["fit"], pc.is_finite(index["busiest"])))
     busiest, mean = (fit[name].to_numpy().astype(np.float64) for name in ("busiest", "mean"))
     return fit, busiest, mean
@@ -137,10 +137,10 @@ def _level(figures: Floats) -> Level | None:
 
 
 def slope_of(hours: npt.NDArray[np.int64], figures: Floats) -> Slope | None:
-    """The slope of figures (ratios) by the hours (since any midnight) that they are of, see `trend_of`.
+    """The slope of figures (ratios), given the hour (since any midnight) of each, see `trend_of`.
 
-    A day with figures of fewer than half as many hours as usual, such as today, says what those hours are like and
-    doesn't count. None for fewer than `FEWEST_DAYS`.
+    A day with figures for fewer than half the usual hours, such as today, isn't representative and doesn't count. None
+    for fewer than `FEWEST_DAYS`.
     """
     days, covered = np.unique(np.unique(hours) // HOURS, return_counts=True)
     found = days[2 * covered >= np.median(covered)] if len(days) else days
@@ -155,7 +155,7 @@ def slope_of(hours: npt.NDArray[np.int64], figures: Floats) -> Slope | None:
 
 
 def _theil_sen(at: npt.NDArray[np.int64], figures: Floats) -> Floats:
-    """Of each row, the median slope of all pairs at different times; NaN without such a pair."""
+    """For each row, the median slope of all pairs at different times; NaN without such a pair."""
     first, second = np.triu_indices(at.shape[1], 1)
     apart = at[:, second] - at[:, first]
     slopes = np.full(apart.shape, np.nan)
@@ -184,7 +184,7 @@ def slope_text(slope: Slope | None) -> str:
 
 
 def moves_text(moves: int, causes: Mapping[str, int]) -> str:
-    """The number of moves by cause; those without any, as in days of the first columns, are unexplained."""
+    """The number of moves by cause; moves without one, as in days of the first columns, are unexplained."""
     plans = {cause: number for cause, number in causes.items() if cause.startswith(PLAN)}
     named = {cause: causes.get(cause, 0) for cause in _IN_WORDS}
     unexplained = moves - sum(plans.values()) - sum(named.values())

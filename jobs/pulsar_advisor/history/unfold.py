@@ -1,4 +1,4 @@
-"""The moments of a folded day, for folding it again with a snapshot that came late."""
+"""Restores the moments of a folded day, to fold it again with a late snapshot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pulsar_advisor.history.policies import UNKNOWN, after_changes
 
 
 def moments_of(tables: Mapping[str, pa.Table], wanted: Container[int] | None = None) -> Iterator[Moment]:
-    """The moments that `fold` made the tables of a day of, in order of time: all, or those at these positions."""
+    """The moments from which `fold` made a day's tables, in order of time: all, or those at these positions."""
     load = tables["load"]
     names, ids = (tables[table].column(1).combine_chunks() for table in ("names", "brokers"))
     number = len(tables["moments"])
@@ -49,7 +49,7 @@ def moments_of(tables: Mapping[str, pa.Table], wanted: Container[int] | None = N
 
 
 def _in_time(rows: pa.Table, number: int) -> list[npt.NDArray[np.int64]]:
-    """The rows' positions, by moment; `number`: of moments."""
+    """The positions of each moment's rows; `number` is that of moments."""
     times = rows["t"].to_numpy()
     return np.split(np.argsort(times, kind="stable"), np.cumsum(np.bincount(times, minlength=number))[:-1])
 

@@ -1,1 +1,1 @@
-"""Output: HTML report, terminal tables, machine-readable outputs."""
+"""Output: the HTML report, terminal tables, and machine-readable forms."""

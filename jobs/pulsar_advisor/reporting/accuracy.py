@@ -1,4 +1,4 @@
-"""How often predictions of what Pulsar does were right: measured with recorded decisions of live brokers.
+"""How often predictions of Pulsar's decisions were right, measured with recorded decisions of live brokers.
 
 `make replay-decisions` prints these figures, `docs/accuracy.md` explains them.
 """
@@ -15,12 +15,12 @@ from pulsar_advisor.planning.plans.deciding import deciding
 
 @dataclass(frozen=True)
 class Measured:
-    """Predictions of one strategy against what the brokers of one release did, each from a single snapshot."""
+    """One strategy's predictions, each from a single snapshot, compared with what one release's brokers did."""
 
     release: str
     decisions: int
     exact: int
-    """Decisions of which exactly the unloaded bundles were named."""
+    """Decisions for which exactly the unloaded bundles were named."""
     bundles: int
     named: int
     """Unloaded bundles that were named."""

@@ -35,7 +35,7 @@ class BrokerRow:
     before_ratio: float | None
     after_ratio: float | None
     after_range: tuple[float, float] | None
-    """The lowest and the highest expected usage; None where the model has no range, or it is a single value."""
+    """The lowest and the highest expected usage; None if the model has no range, or it is a single value."""
     bundles_before: int
     bundles_after: int
     msg_rate_per_s: float | None
@@ -49,7 +49,7 @@ class BrokerRow:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """What sets it apart from others, in words."""
+        """What sets the broker apart, in words."""
         marks = {"leader": self.leader, "not registered": not self.available, "figures incomplete": not self.complete}
         return tuple(mark for mark, holds in marks.items() if holds)
 
@@ -91,7 +91,7 @@ class BrokerTable:
     model: str
     """Name of the prediction model."""
     predicted: str
-    """For when the prediction is, in words."""
+    """The moment that the prediction is for, in words."""
 
 
 @dataclass(frozen=True)
@@ -113,15 +113,15 @@ _SHOWN_RANGE_RATIO: Final = 0.0005
 
 
 def ranked_by(deciding: str | None) -> str:
-    """What the deciding resource of a broker follows: CPU the message rate, bandwidth the throughput; else the larger
-    share of the two counts."""
+    """What the deciding resource of a broker depends on: for CPU the message rate, for bandwidth the throughput;
+    otherwise the larger share of the two counts."""
     follows = {"cpu": "message rate", "bandwidthIn": "throughput", "bandwidthOut": "throughput"}
     return follows.get(deciding or "", "message rate or throughput")
 
 
 @dataclass(frozen=True)
 class HotBroker:
-    """A broker with its largest bundles and loaded topics, ranked by their share of what decides its usage."""
+    """A broker with its largest bundles and loaded topics, ranked by their share of what its usage depends on."""
 
     broker: BrokerRow
     bundles: tuple[Share, ...]
@@ -131,7 +131,7 @@ class HotBroker:
 
     @property
     def decided_by(self) -> str:
-        """The resource that decides its usage, in words; empty if it isn't known."""
+        """The resource that decides its usage, in words; empty if unknown."""
         resource = self.broker.deciding_resource
         return RESOURCE_NAMES[RESOURCES.index(resource)] if resource in RESOURCES else ""
 
@@ -142,7 +142,7 @@ class HotBroker:
 
 
 def thresholds_of(plan: Plan, settings: Mapping[str, PlannedSetting]) -> tuple[Threshold, ...]:
-    """The lines a broker must not cross: overload, and for ThresholdShedder mean usage plus its threshold."""
+    """The limits a broker must not exceed: overload, and for ThresholdShedder the mean usage plus its threshold."""
     lines = []
     overload = percentage_setting(settings, OVERLOAD_KEY)
     if overload is not None:
@@ -201,7 +201,7 @@ def _range(forecast: BrokerForecast | None) -> tuple[float, float] | None:
 def broker_table(
     rows: tuple[BrokerRow, ...], plan: Plan | None, thresholds: tuple[Threshold, ...], *, is_advised: bool
 ) -> BrokerTable:
-    """The table of the page; brokers that were set aside count in no spread, as in a plan's own figures."""
+    """The table of the page; as in a plan's own figures, the spread ignores brokers that were set aside."""
     counted = [row for row in rows if row.available and row.complete]
     return BrokerTable(
         rows=rows,
@@ -224,7 +224,7 @@ def hot_brokers(state: ClusterState, rows: tuple[BrokerRow, ...], plan: Plan | N
     """The load that makes each broker hot, in row order."""
     index_of = {broker: i for i, broker in enumerate(state.brokers.ids)}
     steps = {step.bundle_name: step.id for step in reversed(plan.executable_steps)} if plan else {}
-    owner_of_topic = np.append(state.bundles.owner, NO_ROW)[state.topics.bundle]  # NO_ROW, -1, indexes the appended one
+    owner_of_topic = np.append(state.bundles.owner, NO_ROW)[state.topics.bundle]  # NO_ROW, -1, indexes the appended row
     hot = []
     bundles_of = _rows_by_owner(state.bundles.owner, len(state.brokers))
     topics_of = _rows_by_owner(np.where(state.topics.loaded, owner_of_topic, NO_ROW), len(state.brokers))
@@ -273,8 +273,8 @@ def _spread(forecast: Forecast | None, usage: Iterable[float | None]) -> Spread:
 
 
 def _largest(rows: npt.NDArray[np.intp], traffic: Floats, whole: Floats, deciding: str | None) -> list[int]:
-    """The rows with the largest share of what the deciding resource follows, largest first; idle ones are omitted."""
-    traffic = np.nan_to_num(traffic[rows], posinf=0.0)  # what is no number makes nothing hot
+    """The rows with the largest share of what the deciding resource depends on, largest first, without idle ones."""
+    traffic = np.nan_to_num(traffic[rows], posinf=0.0)  # NaN makes nothing hot
     rate, flow = rate_per_s(traffic), throughput_bytes_per_s(traffic)
     whole_rate, whole_flow = float(rate_per_s(whole)), float(throughput_bytes_per_s(whole))
     rates, flows = rate / whole_rate if whole_rate > 0 else rate, flow / whole_flow if whole_flow > 0 else flow

@@ -17,7 +17,7 @@ from pulsar_advisor.reporting.options import NOTHING, Options, Tradeoff
 _Json = Mapping[str, object]
 """A part of a Vega-Lite chart."""
 
-# Colours are names here: the style sheet defines each for light mode, dark mode and print.
+# Colours go by names that the style sheet defines for light mode, dark mode and print.
 _BEFORE: Final = "#b0b7be"
 _AFTER: Final = "#2f6690"
 _LIMIT: Final = "#b3261e"
@@ -54,7 +54,7 @@ _STYLE: Final[_Json] = {
 _VEGA_LITE: Final = "6.4"
 _NAMESPACE_DECLARATIONS: Final = re.compile(r' xmlns(?::\w+)?="[^"]*"')
 _ROLES: Final = re.compile(r' (?:role|aria-\w+)="[^"]*"')
-"""Of the parts of a chart: the page describes each chart in words, so its parts are nothing to a screen reader."""
+"""Roles and labels of a chart's parts, removed because the page describes each chart in words for screen readers."""
 
 
 def usage_chart(table: BrokerTable, width: int, label_width: int) -> str:
@@ -102,8 +102,8 @@ def _ticks(thresholds: Sequence[float], top: float, gap: float) -> list[float]:
 def tradeoff_chart(options: Options, width: int) -> str:
     """SVG of the plans by what they disturb (across) and the busiest broker's usage (up); `width` in pixels.
 
-    Plans on the front are dark, joined, and labelled as in the table of plans. Those that make the busiest broker
-    busier are left to the table: one of them can be several times as high as all others.
+    Plans on the front are dark, joined, and labelled as in the table of plans. Plans that make the busiest broker
+    busier are only in the table: one could be several times as high as all others.
     """
     now = _now(options)
     points = [
@@ -157,13 +157,13 @@ def _now(options: Options) -> float:
 
 
 def _labels_at(options: Options, place: Tradeoff) -> str:
-    """The labels of all plans at a place of the chart, as in the table."""
+    """The labels of all plans at one place of the chart, as in the table."""
     at = (place.disturbed, place.maximum_ratio)
     return ", ".join(one.label for one in options.tradeoffs if (one.disturbed, one.maximum_ratio) == at)
 
 
 def _layer(values: Sequence[_Json], mark: _Json, only: str | None = None, **encoding: _Json) -> _Json:
-    """One mark for each of these values, or for those of which an expression of Vega's holds."""
+    """One mark for each of these values, or for those that satisfy a Vega expression."""
     where = {} if only is None else {"transform": [{"filter": only}]}
     return {"data": {"values": values}, "mark": mark, "encoding": encoding, **where}
 

@@ -40,7 +40,7 @@ _BEGIN_A_FORMULA: Final = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 
 class _Line:
-    """A file for `csv.writer`, whose `writerow` then returns the line."""
+    """A file for `csv.writer` that makes its `writerow` return the line."""
 
     def write(self, line: str) -> str:
         return line
@@ -79,6 +79,6 @@ def csv_lines(page: ReportPage) -> Iterator[str]:
 
 
 def _harmless(text: str) -> str:
-    """A text that no spreadsheet interprets as a formula: such texts get an apostrophe prefix."""
+    """The text with an apostrophe before it if a spreadsheet would interpret it as a formula."""
     text = plain(text)
     return f"'{text}" if text.lstrip().startswith(_BEGIN_A_FORMULA) else text

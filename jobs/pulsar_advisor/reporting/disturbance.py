@@ -1,4 +1,4 @@
-"""What carrying out a plan disturbs and how long it takes at least: in all, and tenant by tenant."""
+"""What carrying out a plan disturbs, in total and per tenant, and the least time it takes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Disturbance:
 
     calls: int
     least_duration_s: float | None
-    """At the default pace, without what the brokers take for each call; None if it isn't known."""
+    """At the default pace, without the brokers' time for each call; None if unknown."""
     topics: int
     clients: int
     throughput_bytes_per_s: float
@@ -64,7 +64,7 @@ class Disturbance:
 
 @dataclass(frozen=True)
 class Tenant:
-    """One tenant: its share of the cluster's load (ratio, None without any), and what the plan disturbs of it."""
+    """One tenant: its share of the cluster's load (ratio, None without load), and what of it the plan disturbs."""
 
     name: str
     namespaces: int
@@ -101,7 +101,7 @@ def disturbance_of(state: ClusterState, plan: Plan | None, takes_s: TakesS | Non
 
 
 def tenants_of(state: ClusterState, plan: Plan | None) -> tuple[Tenant, ...]:
-    """All tenants: those that the plan disturbs most, then those with the most throughput."""
+    """All tenants, by how much the plan disturbs them, then by throughput."""
     names = [name.partition("/")[0] for name in state.namespaces.names]
     namespaces = Counter(names)
     tenants = sorted(namespaces)

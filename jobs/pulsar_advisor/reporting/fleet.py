@@ -11,7 +11,7 @@ from pulsar_advisor.reporting.figures import UNKNOWN, count, percent
 from pulsar_advisor.reporting.page_environment import page_environment
 
 _WIDTH, _HEIGHT, _MARGIN = 140, 28, 3
-"""Of the line of a cluster, in pixels."""
+"""Size of a cluster's line, in pixels."""
 
 
 @dataclass(frozen=True)
@@ -20,34 +20,35 @@ class FleetRow:
 
     cluster: str
     days: int
-    """Folded ones, of the period."""
+    """Number of folded days in the period."""
     snapshots: int
     fit: int
     brokers: int
     bundles: int
     busiest: tuple[float | None, ...]
-    """0..1; the busiest broker's usage, of each day from the first to the last: None where no snapshot is fit."""
+    """The busiest broker's usage (0..1) on each day from the first to the last; None for a day without a fit
+    snapshot."""
     now: float | None
-    """The same of the last fit snapshot."""
+    """The same in the last fit snapshot."""
     day: str
-    """Of that snapshot, `YYYY-MM-DD`; empty without one."""
+    """The day of that snapshot, `YYYY-MM-DD`; empty without one."""
     excess: float | None
-    """0..1; what it had above the mean on that day."""
+    """How far above the mean it was on that day (0..1)."""
     slope: str
-    """Of the busiest broker, for a reader."""
+    """The busiest broker's slope in words."""
     moves: str
     changed_settings: int
     restarts: int
     verdict: str
     """What was last advised, or why nothing was."""
     report: str | None
-    """Where its last report lies, from the page."""
+    """Link from the page to its last report."""
     problem: str | None = None
-    """Why less is known than there is."""
+    """Why some of its data can't be shown."""
 
 
 def worst_first(rows: Sequence[FleetRow]) -> list[FleetRow]:
-    """Clusters of which nothing can be said, then by the usage of their busiest broker."""
+    """The clusters: first those about which nothing is known, then by their busiest broker's usage."""
     return sorted(rows, key=lambda row: (row.now is not None, -(row.now or 0.0), row.cluster))
 
 
@@ -68,7 +69,7 @@ def _line(values: Sequence[float | None]) -> Markup:
             pen = "M"
             continue
         point = f"{_MARGIN + place * across:.1f} {_HEIGHT - _MARGIN - value / top * (_HEIGHT - 2 * _MARGIN):.1f}"
-        path.append(f"M{point}h0" if pen == "M" else f"L{point}")  # a day alone is a dot
+        path.append(f"M{point}h0" if pen == "M" else f"L{point}")  # a single day is a dot
         pen = "L"
     known = [percent(value) for value in values if value is not None]
     label = f"from {known[0]} to {known[-1]}" if len(known) > 1 else next(iter(known), UNKNOWN)

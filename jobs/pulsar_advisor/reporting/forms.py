@@ -1,4 +1,4 @@
-"""The forms that a report has. Adding one means a module with a function from a page to text, and a line here."""
+"""The forms of a report. Adding one takes a module with a function from a page to text, and a line here."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ FORMS: Final[Mapping[str, str]] = {
     "md": "pulsar_advisor.reporting.markdown:render_markdown",
     "csv": "pulsar_advisor.reporting.csv:csv_lines",
 }
-"""Name, also the ending of the file -> what renders a page, whole or in pieces. Imported on demand: the library of
-charts takes a second, which only HTML needs."""
+"""Name (also the file extension) -> the function that renders a page, whole or in pieces. Imported on demand: the chart
+library, which only HTML needs, takes a second to load."""
 
 if TYPE_CHECKING:
     Form = str

@@ -1,6 +1,6 @@
-"""Simulations in words and lines: how each combination of strategies ends, and what it costs until then.
+"""Simulations in words: how each combination of strategies ends, and what it costs until then.
 
-Runs that differ in their seed only are one line with ranges; placement strategies that make no difference share one.
+Runs that differ only in their seed are one line with ranges; placement strategies with the same result share one.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Future:
     ended: str
     """The worst of its runs: settled, unfinished, repeats; empty with an error."""
     highest_ratio: tuple[float, float]
-    """The busiest broker's usage at the end, least and greatest of the runs and of what is known of the base loads;
-    the others are least and greatest of the runs."""
+    """The busiest broker's usage at the end: the least and the greatest over the runs and the possible base loads.
+    Other ranges are over the runs alone."""
     likely_only: bool
-    """Whether that is by the likely base loads alone."""
+    """Whether that covers only the likely base loads."""
     standard_deviation_ratio: tuple[float, float]
     splits: tuple[int, int]
     unloads: tuple[int, int]
@@ -54,7 +54,7 @@ class Future:
 def futures(scores: Iterable[Score], own: Strategies | SimulatedScore) -> tuple[Future, ...]:
     """Every different future: the cluster's own strategies (`own`: shedder, placement) first, then the best ones.
 
-    Those of one shedder and placement strategy that differ in a setting only are in the order of its values.
+    Futures that differ only in a setting are in the order of its values.
     """
     runs: dict[tuple[str, str, str], list[Score]] = {}
     for score in scores:
@@ -138,7 +138,7 @@ def _ends(judged: Sequence[SimulatedScore], runs: Sequence[Score]) -> str:
 
 
 def effect_sentence(trial: Trial) -> str:
-    """What a change of settings does beside what happens today."""
+    """What a change of settings does, compared with today's settings."""
     score, today = trial.score, trial.today
     if score is None:
         return f"its effect could not be simulated: {trial.error}"
@@ -148,7 +148,7 @@ def effect_sentence(trial: Trial) -> str:
     with_it = f"with {' and '.join([*set_to, *needs])}, Pulsar's own balancer {_fares(score)}"
     if trial.verdict is None:
         return f"{with_it}; today's own strategies can't be simulated, so nothing is compared"
-    if today is None:  # an earlier release, which didn't compare
+    if today is None:  # from an earlier release, which didn't compare
         return with_it
     return f"{_VERDICTS[trial.verdict]}: {with_it}; without it, it {_fares(today)}"
 
@@ -158,7 +158,7 @@ _VERDICTS: Final = {"better": "better than today", "same": "no better than today
 
 
 def _fares(score: Ending) -> str:
-    """How the cluster's own balancer ends, at what cost and at which usage: a predicate."""
+    """How the cluster's own balancer ends, at what cost and usage, as a predicate."""
     ends = ending(score).replace("nothing happens", "does nothing")
     after = f" after {acts}" if (acts := done(score)) else ""
     highest = _percents(score.maximum_range_ratio)
@@ -168,7 +168,7 @@ def _fares(score: Ending) -> str:
 
 
 def between(score: Ending) -> str:
-    """The range of the busiest broker at the end, in brackets; empty if narrow, or unknown as in earlier releases."""
+    """The range of the busiest broker at the end, in brackets; empty if it is narrow, or unknown (earlier releases)."""
     lowest, highest = score.lowest_maximum_ratio, score.highest_maximum_ratio
     if lowest is None or highest is None or highest - lowest < _NARROW_RATIO:
         return ""
@@ -181,12 +181,12 @@ def _may(score: Ending) -> str:
 
 
 def doubt(score: Ending) -> str:
-    """That it may not settle although it is likely to; empty without that doubt."""
+    """The doubt that it may not settle although it is likely to; empty without that doubt."""
     return f", or {otherwise}, by how much CPU goes with messages" if (otherwise := may(score)) else ""
 
 
 _NARROW_RATIO: Final = 0.005
-"""A range that isn't worth a word."""
+"""Ranges up to this width aren't shown."""
 _MAY: Final = {"repeats": "go round", "unfinished": "not settle"}
 
 
@@ -195,7 +195,7 @@ def own_sentence(
 ) -> str | None:
     """What the cluster's own strategies would do in time; None if they were not simulated with its own settings.
 
-    `switched_off_by` are the switches that keep them from it: then that comes first.
+    `switched_off_by` are the switches that prevent it; if there are any, they come first.
     """
     of_own = [
         score for score in scores if (score.shedder, score.placement, score.what_if) == (own.shedder, own.placement, "")
@@ -209,7 +209,7 @@ def own_sentence(
 
 
 def they_do(runs: Sequence[Score], strategies: str) -> str:
-    """What these strategies do in simulations that differ in their seed: the first of them, unless all do the same."""
+    """What these strategies do in simulations that differ in their seed: the first one's result, unless all agree."""
     first, *others = (does(run, strategies) for run in runs)
     if all(other == first for other in others):
         return first
@@ -243,7 +243,7 @@ _INDENT: Final = "    "
 
 
 def name(future: Future) -> str:
-    """The strategies in full, and the settings if others than the cluster's own."""
+    """The strategies in full, and any settings that differ from the cluster's own."""
     every = len(future.placements) == len(PLACEMENTS)
     placements = "any placement" if every else " or ".join(future.placements)
     own = " (the cluster's own)" if future.own else ""
@@ -284,9 +284,9 @@ class Lines:
 
 
 def table(found: Sequence[Future], width: int, names: Iterable[str] = ()) -> tuple[str, tuple[Lines, ...]]:
-    """The headings, and the futures below them, no line wider than `width` unless a name or the figures are.
+    """The headings and the futures below them; no line is wider than `width` unless a name or the figures are.
 
-    `names`: what the futures are called, if not by their strategies.
+    `names`: names of the futures in place of their strategies.
     """
     rows = [HEADINGS, *map(cells, found)]
     widths = [max(len(row[column]) for row in rows if row) for column in range(len(HEADINGS))]

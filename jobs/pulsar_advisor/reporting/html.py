@@ -23,15 +23,15 @@ _WIDE: Final = (640, 200)
 _NARROW: Final = (150, 96)
 """Pixels for the plot and the broker names."""
 _CYCLES_SHOWN: Final = 12
-"""In the map of the brokers."""
+"""Maximum number of cycles in the map of the brokers."""
 _BROKERS_LISTED: Final = 500
-"""In the table of brokers, which can be sorted and filtered; the chart has fewer."""
+"""Maximum number in the table of brokers, which can be sorted and filtered; the chart has fewer."""
 _WIDE_PLOT: Final = 640
 _NARROW_PLOT: Final = 220
 
 _SCRIPT: Final = Markup(files(__package__).joinpath("templates/report.js").read_text(encoding="utf-8"))
 SCRIPT_SHA256: Final = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
-"""The page's policy allows this text by its hash, and nothing else that a browser could run."""
+"""The page's policy allows this script by its hash, and nothing else that a browser could run."""
 
 
 def render_html(page: ReportPage) -> str:

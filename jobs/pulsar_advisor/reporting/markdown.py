@@ -384,7 +384,7 @@ def _settings(page: ReportPage) -> Iterator[str]:
 
 
 def text(value: str) -> str:
-    """A sentence in which no character acts as markup or forms a link."""
+    """The sentence, escaped so that nothing in it acts as markup or a link."""
     return _MARKUP.sub(lambda match: f"\\{match[0]}", plain(value))
 
 

@@ -1,4 +1,4 @@
-"""The section "Options": what could be done, ranked, and every plan by what it disturbs and what it achieves."""
+"""The section "Options": what could be done, ranked, and every plan by disruption and effect."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class OptionRow:
     plan: str
     """The first digits of its plan's digest; empty without a plan."""
     digest: str
-    """All of them, as `sha256:…`."""
+    """The full digest, as `sha256:…`."""
     advised: bool
     strategies: tuple[str, ...]
     """Every `shedder with placement` that leads to the same steps."""
@@ -49,15 +49,15 @@ class Tradeoff:
     """One different plan, or doing nothing, by disruption and balance."""
 
     label: str
-    """The number of the option that it is; a letter for a plan that isn't listed as an option."""
+    """The number of its option, or a letter for a plan that isn't listed as an option."""
     name: str
     disturbed: int
     """Topics closed, and producers and consumers that have to connect again."""
     unloads: int
     maximum_ratio: float
-    """The busiest broker's usage then."""
+    """The busiest broker's usage afterwards."""
     on_front: bool
-    """Whether no other one disturbs less and balances better."""
+    """Whether no other plan disturbs less and balances better."""
     advised: bool
 
 
@@ -67,11 +67,11 @@ class Options:
 
     rows: tuple[OptionRow, ...]
     notes: tuple[str, ...]
-    """How much figures vary, the bound for moves of whole bundles, and how far off predictions are."""
+    """How much figures vary, the bound for moves of whole bundles, and the error of predictions."""
     tradeoffs: tuple[Tradeoff, ...]
     """The least disruption first."""
     lowest_maximum_ratio: float | None
-    """No moves of whole bundles bring the busiest broker below it."""
+    """Moving whole bundles can't bring the busiest broker below this."""
 
 
 def options_of(recommendation: Recommendation) -> Options | None:
@@ -163,7 +163,7 @@ def cost_text(cost: Cost) -> str:
 def _tradeoffs(
     combinations: Sequence[Combination], advised: str | None, options: Sequence[OptionRow]
 ) -> tuple[Tradeoff, ...]:
-    """One of each group of plans with the same steps, among those that unload something."""
+    """One plan of each group with the same steps, among those that unload something."""
     groups: dict[str | None, list[Combination]] = {}
     for row in combinations:
         if row.merit is not None and row.maximum_before is not None:
@@ -193,7 +193,7 @@ def _tradeoffs(
 
 
 def _labelled(found: Iterable[Tradeoff], options: Sequence[OptionRow]) -> tuple[Tradeoff, ...]:
-    """Each with the number of its option, so that a number means the same everywhere on a page; the others lettered."""
+    """Each with its option's number, so that a number means the same everywhere on a page, or else with a letter."""
     numbers = {
         name: str(number)
         for number, option in enumerate(options, 1)

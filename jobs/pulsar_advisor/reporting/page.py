@@ -66,7 +66,7 @@ class CombinationRow:
     note: str
     """Why there are no steps, or no plan."""
     dominated_by: str | None
-    """A better-ranked combination that reaches as much, but for noise, and costs no more: `shedder with placement`."""
+    """A better-ranked combination with the same effect, up to noise, at no higher cost: `shedder with placement`."""
     alike: tuple[str, ...]
     """Other combinations with the same steps or the same reason for none, as `shedder with placement`."""
     advised: bool
@@ -75,7 +75,7 @@ class CombinationRow:
 
     @property
     def remark(self) -> str:
-        """What else there is to say of it; empty without anything."""
+        """Further remarks about it; may be empty."""
         left_out = count(self.not_executable, "more step" if self.steps else "step") + " can't be carried out"
         same = f"The same {'steps' if self.steps else 'answer'}: {'; '.join(self.alike)}"
         parts = (
@@ -138,15 +138,15 @@ class ReportPage:
     next: WhatsNext | None
     """What a simulation says about the coming cycles; None in recommendations of earlier releases."""
     upgrade: UpgradeSection | None
-    """What an upgrade of Pulsar would do to the cluster's own balancer; None unless `upgrade` was asked."""
+    """What an upgrade of Pulsar would do to the cluster's own balancer; None unless `upgrade` was run."""
     trust: Trust
     drift: tuple[str, ...] | None
     """What changed since the last good snapshot, one sentence each; None if there is none to compare with."""
     lint: tuple[LintFinding, ...]
     """Settings that can't work on this cluster, hide an imbalance or change nothing."""
     lint_effects: Mapping[str, str]
-    """Rule -> what the cluster's own balancer would do with the change that would end the violation, and without it,
-    where that was simulated. A change that is no better than today isn't proposed."""
+    """Rule -> what the cluster's own balancer would do with and without the change that ends the violation, if that was
+    simulated. A change that is no better than today isn't proposed."""
     settings: tuple[SettingRow, ...]
     provenance: tuple[Fact, ...]
 
@@ -171,9 +171,9 @@ def build_page(
 ) -> ReportPage:
     """The report of a recommendation (documents as in `docs/formats.md`).
 
-    `carried_out` says which run keeps its plan from being approved again.
-    `plan` is the one of `shown_combination`, `root_url` the root, for use in the commands; `dag` is what readers in
-    Airflow use instead. The same inputs give the same page. Raises `StorageError` if the plan is not the advised one.
+    `carried_out` says which run keeps its plan from being approved again. `plan` is that of `shown_combination`;
+    `root_url` is the root for the commands; `dag` is what readers in Airflow use instead. The same inputs give the same
+    page. Raises `StorageError` if the plan is not the advised one.
     """
     advised = _advised(recommendation.advice.digest, plan)
     configured = _configured(state, settings)
@@ -211,7 +211,7 @@ def build_page(
         ),
         figures=_figures(reference),
         combinations=_combination_rows(recommendation.combinations, recommendation.advice.digest, configured),
-        # Neither is said of a cluster of which too little could be judged.
+        # Neither is stated about a cluster of which too little could be judged.
         options=None if trust.coverage.why and advised is None else options_of(recommendation),
         next=None if trust.coverage.why else whats_next(recommendation.foresight),
         upgrade=None if upgrade is None else upgrade_section(upgrade),
@@ -250,9 +250,9 @@ def _advised(digest: str | None, plan: Plan | None) -> Plan | None:
 def shown_combination(
     recommendation: Recommendation, state: ClusterState, settings: Mapping[str, PlannedSetting]
 ) -> Combination | None:
-    """The combination whose plan a report shows; None if none has a plan.
+    """The combination whose plan a report shows; None if there is no plan.
 
-    The advised one; without advice the one that the cluster is configured for, else the first one.
+    The advised one; without advice, the one that the cluster is configured for, or else the first.
     """
     if recommendation.advice.digest is not None:
         return recommendation.advised
@@ -287,7 +287,7 @@ def _combination_rows(
 ) -> tuple[CombinationRow, ...]:
     """Rows with the advice first, then by predicted maximum, then by cost; those without steps or a plan last.
 
-    Combinations that differ in nothing are one row: the advised or configured one, else the first by name.
+    Identical combinations share a row: that of the advised or configured one, else of the first by name.
     """
     steps = {(row.shedder, row.placement): row.steps_sha256 for row in combinations}
     rows = [
@@ -352,7 +352,7 @@ def _setting_rows(settings: Mapping[str, PlannedSetting]) -> tuple[SettingRow, .
 
 
 def _limits(plan: Plan) -> str:
-    """The limits of a plan that aren't those of every request: `max unloads 1, exclude brokers broker-3:8080`."""
+    """The limits of a plan that differ from the defaults: `max unloads 1, exclude brokers broker-3:8080`."""
     usual = Limits().as_mapping()
     return ", ".join(
         f"{name.replace('_', ' ')} {' '.join(value) if isinstance(value, tuple) else value}"

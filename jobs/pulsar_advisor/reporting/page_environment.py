@@ -1,4 +1,5 @@
-"""How templates of pages are rendered: everything is escaped and printable, and nothing is undefined."""
+"""The environment that renders page templates: it escapes everything, keeps it printable, and refuses undefined
+names."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from pulsar_advisor.reporting.figures import count
 
 @dataclass(frozen=True)
 class Effect:
-    """Usage (ratio) of a broker immediately before and after a step, provided all earlier steps were carried out."""
+    """Usage (ratio) of a broker immediately before and after a step, if all earlier steps were carried out."""
 
     broker: str
     before_ratio: float | None
@@ -45,7 +45,7 @@ class StepView:
     rests_on: int
     """Number of checks it is based on."""
     by_hand: str
-    """Its call as a command of `pulsar-admin`; empty if it can't be carried out."""
+    """Its call as a `pulsar-admin` command; empty if it can't be carried out."""
 
     @property
     def checks(self) -> str:
@@ -94,7 +94,7 @@ def step_lists(state: ClusterState, plan: Plan | None) -> tuple[StepList, StepLi
 
 
 def in_plan_order(views: Iterable[StepView]) -> list[StepView]:
-    """Unloads and splits as they follow each other in the plan."""
+    """Unloads and splits, merged in the order of the plan."""
     return sorted(views, key=lambda view: (len(view.step.id), view.step.id))
 
 

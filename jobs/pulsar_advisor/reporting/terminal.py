@@ -16,7 +16,7 @@ from pulsar_advisor.reporting.verdict import Command
 from pulsar_advisor.reporting.wrapping import columns_of, wrapped
 
 _SHOWN: Final = 3
-"""Of a list; the report has all of it."""
+"""Items shown of a list; the report has all of it."""
 COMMANDS_SHOWN: Final = 2
 """Those up to the approval."""
 _LABEL: Final = 16
@@ -29,7 +29,7 @@ _COLOUR_OF_SEVERITY: Final = {"critical": "red", "warning": "yellow", "info": ""
 def render_terminal(page: ReportPage, console: Console, before: Sequence[Command] = ()) -> None:
     """Print to the console; rich omits colours if the console isn't a terminal.
 
-    `before`: what this reader's shell needs before the commands of the page.
+    `before`: what the reader's shell needs before the page's commands.
     """
     verdict = page.verdict
     columns = columns_of(console)

@@ -43,7 +43,7 @@ class Coverage:
     excluded_bundles: int
     sentence: str
     why: str
-    """What has to be said before any answer, as too little could be judged; empty if enough could."""
+    """The warning that too little could be judged, for display before any answer; empty if enough could."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The preview of an upgrade in words: what changes, what becomes of the cluster, and the lines that keep it so."""
+"""The preview of an upgrade in words: what changes, the effect on the cluster, and the settings that prevent it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PACKAGE: Final = "org.apache.pulsar.broker.loadbalance."
 
 @dataclass(frozen=True)
 class SettingLine:
-    """A setting that changes, or that doesn't because it is set; class names without their package."""
+    """A setting that changes, or doesn't because it is set explicitly; class names without their package."""
 
     key: str
     before: str
@@ -35,7 +35,7 @@ class SettingLine:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What becomes of the cluster in one case."""
+    """The cluster's outlook in one case."""
 
     name: str
     future: Future
@@ -51,12 +51,12 @@ class UpgradeSection:
     changing: tuple[SettingLine, ...]
     staying: tuple[SettingLine, ...]
     others: str
-    """How many settings were never set and keep their default."""
+    """How many settings were never set and keep their default, in words."""
     outlooks: tuple[Outlook, ...]
     marks: tuple[str, ...]
-    """What ranges and marks in their figures mean."""
+    """What the ranges and marks in the figures mean."""
     findings: tuple[str, ...]
-    """What `lint` finds wrong with the settings after the upgrade, and not before it."""
+    """What `lint` finds wrong with the settings after the upgrade but not before it."""
     pins: tuple[str, ...]
     """Lines of a `broker.conf`."""
     notes: tuple[str, ...]
@@ -178,7 +178,7 @@ def _line(one: UpgradedSetting, preview: UpgradePreview) -> SettingLine:
     if one.changes:
         why = f"{why}; {one.origin_after}"
     if one.obsolete:
-        why = f"{why}, but deprecated in {preview.to}"  # some manager may still read it
+        why = f"{why}, but deprecated in {preview.to}"  # another load manager may still read it
     before, after = (_short(text) or "(empty)" for text in (one.before, one.after))
     return SettingLine(one.key, before, after, why)
 

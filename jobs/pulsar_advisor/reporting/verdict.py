@@ -54,7 +54,7 @@ class Verdict:
     goal: str
     """How far a plan falls short of its goal; empty if it doesn't, or has none."""
     strategy: str
-    """Shedder and placement strategy the advice is made with; empty if nothing is advised."""
+    """Shedder and placement strategy behind the advice; empty if nothing is advised."""
     confidence: Confidence | None
     """Confidence of the least certain executable step."""
     confidences: tuple[Tally, ...]
@@ -63,7 +63,7 @@ class Verdict:
     pulsar: str
     """What Pulsar itself would do, given its switches."""
     accuracy: str
-    """How often that was right for this strategy; empty for a strategy that Pulsar doesn't have."""
+    """How often such predictions were right for this strategy; empty for a strategy that Pulsar doesn't have."""
     acts_in_cycle: int | None
     executable: int
     not_executable: tuple[Tally, ...]
@@ -154,7 +154,7 @@ def _headline(
     if kind == "not_fit" and trust.success:
         return recommendation.advice.sentence
     if kind == "not_fit":
-        # A title says what holds when the check passes.
+        # A title says what is true when the check passes.
         failed = [check.title for check in (*trust.not_evaluated, *trust.failed) if check.severity == "critical"]
         more = len(failed) - _CHECKS_NAMED
         shown = [*failed[:_CHECKS_NAMED], *([count(more, "more check")] if more > 0 else [])]
@@ -175,7 +175,7 @@ def _headline(
 
 
 def _afterwards(plan: Plan, carried_out: str, root_url: str, dag: str | None) -> tuple[Command, ...]:
-    """What is left to ask of a plan that can't be approved again."""
+    """The commands that remain for a plan that can't be approved again."""
     what = f"This plan can't be approved again ({carried_out})"
     if dag:
         return (Command(f"{what}: its page shows what happened", ()),)

@@ -17,11 +17,11 @@ class WhatsNext:
 
     sentences: tuple[str, ...]
     cycles: tuple[CycleSeen, ...]
-    """The snapshot, as cycle 0, and the cycles with an unload or a split."""
+    """The snapshot as cycle 0, and the cycles with an unload or a split."""
 
     @property
     def brokers(self) -> tuple[str, ...]:
-        """Those whose usage is known cycle by cycle."""
+        """The brokers whose usage is known for each cycle."""
         return tuple(self.cycles[0].usage_ratios) if self.cycles else ()
 
 

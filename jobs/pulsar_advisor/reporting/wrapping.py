@@ -1,4 +1,4 @@
-"""Lines for a terminal: broken between words, never within one, and left whole where they go elsewhere."""
+"""Lines for a terminal: broken between words, never within one. Lines for files and pipes stay whole."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _LABEL: Final = re.compile(r" *(?:\S+ {2,})?")
-"""The spaces of a line, and a first word that is set apart like a column."""
+"""The leading spaces of a line, and a first word set apart like a column."""
 _COMMAND: Final = re.compile(r"(?<!\S)pulsar-advisor .*")
 
 
 def columns_of(console: Console) -> int | None:
-    """The columns of a terminal; None for a file or a pipe, whose lines stay whole."""
+    """The columns of a terminal; None for a file or a pipe."""
     return console.width if console.is_terminal else None
 
 
 def wrapped(line: str, columns: int | None, indent: int | None = None) -> str:
-    """The line in as many lines as `columns` need; None: it is no terminal's, and stays whole.
+    """The line, broken to fit `columns`; None: not a terminal, so it stays whole.
 
-    Lines after the first are indented, by default as the first one's text is. A command of ours, which ends a line,
+    Lines after the first are indented, by default like the first one's text. An advisor command at the end of a line
     stays whole, so that it can be copied.
     """
     if columns is None or len(line) <= columns:
@@ -42,12 +42,12 @@ def wrapped(line: str, columns: int | None, indent: int | None = None) -> str:
 
 
 def _indent(line: str) -> int:
-    """Up to the text of a line with a label, else two more than the line's own indent."""
+    """The indent of a line's text after its label; without a label, the line's own indent plus two."""
     label = _LABEL.match(line)
     width = label.end() if label else 0
     return width if line[:width].strip() else width + 2
 
 
 def wrapped_lines(lines: Iterable[str], columns: int | None) -> str:
-    """All of them as one text."""
+    """The lines, wrapped, as one text."""
     return "\n".join(wrapped(line, columns) for line in lines)

@@ -54,8 +54,7 @@ class Root:
     cluster: str
 
     def __post_init__(self) -> None:
-        """Refuse a cluster name that can't be part of a path, and a URL that is empty, has a password or is
-        unusable."""
+        """Refuse a cluster name unfit for a path, and a URL that is empty, has a password or can't be opened."""
         if not self.url:
             raise UsageError("the root's name is empty: give a path or an object-store URL")
         require_no_password(self.url)
