@@ -223,8 +223,7 @@ def _of_boundaries(
     later: Moment,
     plans: Mapping[str, str],
 ) -> Iterable[Event]:
-    """Splits, and namespaces born or gone. Bundles are never merged, so if there are more now, the lost ones were
-    split.
+    """Splits, and namespaces born or gone. Bundles never merge, so if there are more now, the lost ones were split.
 
     A namespace that only lost some is ignored: its boundaries couldn't be read.
     """

@@ -29,15 +29,15 @@ class Check:
     reason: str
     """How advice goes wrong when it fails; the Pulsar issue, pull request or PIP that shows it, if any."""
     action: str
-    """What an operator does about it."""
+    """What an operator should do about it."""
     scope: Scope
     """What a failing row affects."""
     severity: Severity
     effect: Effect
-    """What becomes of the failing rows."""
+    """What happens to the failing rows."""
     about: tuple[Input, ...] | None
-    """The inputs it is about: steps rest on the checks about what they read. None: the snapshot as a whole, so every
-    step; empty: nothing that a step reads."""
+    """The inputs it is about: a step rests on the checks of the inputs it reads. None: the snapshot as a whole, so
+    every step rests on it; empty: no step does."""
     expectation: str
     """Type of the expectation and its arguments, as in the suite."""
 
@@ -48,14 +48,14 @@ class Check:
 
     @property
     def resting(self) -> str:
-        """Which steps rest on it, in words."""
+        """The steps that rest on it, in words."""
         if self.about is None:
             return "every step"
         return f"steps that read {', '.join(self.about)}" if self.about else "no step"
 
 
 class Meta(TypedDict):
-    """What we say of an expectation; the fields are those of `Check`."""
+    """The advisor's metadata of an expectation; the fields are those of `Check`."""
 
     code: str
     scope: Scope

@@ -15,8 +15,8 @@ _ONLINE: Final = re.compile(
     r"""|url\('https?://[^']*'\)|\shref="\.\./[^"]*\"""",
     re.DOTALL,
 )
-"""Styles, scripts and images from public servers, elements that need these scripts, and links to pages that don't
-exist. `data_docs_custom_styles.css` replaces the styles, under the name that Great Expectations looks for.
+"""What is removed: styles, scripts and images from public servers, elements that need these scripts, and links to pages
+that don't exist. `data_docs_custom_styles.css`, a name that Great Expectations looks for, replaces the styles.
 """
 
 

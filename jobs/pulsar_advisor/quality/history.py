@@ -23,15 +23,15 @@ class CheckRow:
 
 
 def quality_history(results: Sequence[Validation]) -> tuple[CheckRow, ...]:
-    """Every check of these results, newest first as `validations_until` has them; the rows of the oldest come first."""
+    """The checks of these results (newest first, as from `validations_until`), oldest result first."""
     return tuple(row for result in reversed(results) for row in check_rows(result))
 
 
 def trend(rows: Sequence[CheckRow], check: str | None) -> tuple[str, ...]:
     """The results of one check in the last validated snapshots, one line each, oldest first.
 
-    Without a check: one line for each check that didn't always pass, with one sign per snapshot. `rows` are those of
-    `quality_history`.
+    Without a named check: one line for each check that didn't always pass, with one sign per snapshot. `rows` are those
+    of `quality_history`.
     """
     if check is not None:
         return tuple(f"{row.snapshot}  {_outcome(row)}" for row in rows if row.check == check)
@@ -60,7 +60,7 @@ def _sign(row: CheckRow) -> str:
 
 
 def started_failing(rows: Sequence[CheckRow]) -> tuple[str, ...]:
-    """A sentence for each check that fails in the newest snapshot and passed in the one before it, with its trend.
+    """A sentence with the trend of each check that fails in the newest snapshot but passed in the one before.
 
     A check that the earlier result didn't have doesn't count. `rows` are those of `quality_history`.
     """

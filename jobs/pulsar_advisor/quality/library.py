@@ -1,4 +1,4 @@
-"""Great Expectations as `gx`, imported without what only expectations that no suite has use: a third of its import."""
+"""Great Expectations as `gx`, without modules that only unused expectations need: they take a third of its import."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 _POSTPONED: Final = ("altair", "scipy.stats")
 _LEFT_OUT: Final = "pyspark.ml.feature"
-"""Spark's machine learning, for histograms; Great Expectations does without if it can't be imported."""
+"""Spark's machine learning, for histograms; Great Expectations works without it."""
 
 
 class PostponedModule(ModuleType):

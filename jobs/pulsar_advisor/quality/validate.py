@@ -1,4 +1,4 @@
-"""Whether a snapshot's tables can be trusted: the suites, run by Great Expectations on Spark."""
+"""Judges whether a snapshot's tables can be trusted: Great Expectations runs the suites on Spark."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _CONFINABLE_ROWS: Final = 100_000
 """A check that would set aside more rows than this becomes critical."""
 
 _NAMED_ROWS: Final = 10_000
-"""A check that casts doubt on more rows than this names none of them: it may concern any step."""
+"""A check that casts doubt on more rows than this doesn't name them: it may concern any step."""
 
 _log = logging.getLogger(__name__)
 
@@ -95,7 +95,8 @@ def _refuse_if_unreadable(tables: SnapshotFrames, message: str) -> None:
 
 
 def parameters_of(settings: SettingsInputs) -> dict[str, int]:
-    """The parameters of the suites: the maximum age of a load report, as brokers write one at least every interval."""
+    """The parameters of the suites: the maximum age of a load report, since brokers write one at least every
+    interval."""
     interval = int(setting_value(_REPORT_INTERVAL, *settings))
     return {"oldest_report_minutes": max(interval, 0) + _REPORT_SLACK_MINUTES}
 
@@ -140,8 +141,8 @@ def run_suite(
 ) -> list[CheckResult]:
     """Results of a table's expectations in their order.
 
-    The first pass asks only which hold, which Great Expectations computes in one aggregation. The failing rows of the
-    others are counted, and fetched if there are few enough to name.
+    The first pass only asks which expectations hold, which Great Expectations computes in one aggregation. The failing
+    rows of the others are then counted, and fetched if there are few enough to name.
     """
     from pulsar_advisor.quality.library import gx
 
@@ -158,7 +159,7 @@ def run_suite(
 
     def outcomes(codes: Iterable[str], result_format: Mapping[str, str | int | list[str]]) -> dict[str, _Outcome]:
         wanted = set(codes)
-        # Great Expectations copies all that is said of an expectation hundreds of times.
+        # Great Expectations copies an expectation's metadata hundreds of times.
         chosen = [
             expectation | {"meta": {"code": expectation["meta"]["code"]}}
             for expectation in expectations
@@ -171,7 +172,7 @@ def run_suite(
             result_format=result_format,
             expectation_parameters=dict(parameters),
         )
-        # Results don't come in the order of the suite.
+        # Results aren't in the order of the suite.
         return {one.expectation_config.meta["code"]: _Outcome.of(one) for one in result.results}
 
     codes = {expectation["meta"]["code"] for expectation in expectations}
@@ -195,11 +196,11 @@ def run_suite(
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What Great Expectations found of an expectation, as far as the pass asked."""
+    """What Great Expectations found about an expectation, as far as the pass asked."""
 
     success: bool
     failed_rows: int = 0
-    """Of a row-wise expectation or of a query; one for an assertion about the table as a whole."""
+    """Number of rows that fail a row-wise expectation or a query; 1 for an assertion about the table as a whole."""
     rows: tuple[Row, ...] = ()
     """Every failing row: the columns that identify it, and the value."""
     error: str | None = None
@@ -207,7 +208,7 @@ class _Outcome:
 
     @classmethod
     def of(cls, found: ExpectationValidationResult) -> Self:
-        """The outcome in what it returned."""
+        """The outcome in a returned result."""
         result = found.result or {}
         rows = result.get("unexpected_index_list") or result.get("details", {}).get("unexpected_rows") or []
         return cls(
@@ -257,14 +258,14 @@ def _result(check: Check, outcome: _Outcome, rows: Sequence[Row] = ()) -> CheckR
 
 
 def _concerned(check: Check, rows: Sequence[Row], failed_rows: int) -> tuple[str, ...] | None:
-    """The names that a failed check casts doubt on; None if there are too many to list, so it may be any."""
+    """The names that a failed check casts doubt on; None if there are too many to list."""
     if check.effect != "doubt" or check.scope == "cluster":
         return ()
     return tuple(sorted({str(row[check.scope]) for row in rows})) if len(rows) == failed_rows <= _NAMED_ROWS else None
 
 
 def _as_json(row: Row) -> dict[str, Cell | list[Cell]]:
-    """A row with the numbers that JSON lacks as text."""
+    """A row, with numbers that JSON lacks as text."""
 
     def cell(value: Cell) -> Cell:
         return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,5 +1,4 @@
-"""The environment that renders page templates: it escapes everything, keeps it printable, and refuses undefined
-names."""
+"""The environment of page templates: escapes everything, keeps it printable, and refuses undefined names."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""The leader's averages of bundles: its stored nodes, and a sample for each load report written since.
+"""The leader's averages of bundles: its stored nodes, plus a sample for each load report written since.
 
 The leader writes a bundle's node every `loadBalancerResourceQuotaUpdateIntervalMinutes` only. In its memory, every
 notification about a broker's report adds one more sample to the averages of every bundle: the figures of the bundle in
 the report that its broker wrote last.
 
-A snapshot shows the last report of each broker. ZooKeeper's version of the node counts those between two snapshots, and
-a report comes at the latest `loadBalancerReportUpdateMaxIntervalMinutes` after the one before. So the times of unseen
-reports are estimated, and their figures taken to lie half-way between those of the snapshot before and the present;
-without a snapshot before, to be the present ones.
+A snapshot shows the last report of each broker. ZooKeeper's version of its node counts the reports between two
+snapshots, and a report comes at the latest `loadBalancerReportUpdateMaxIntervalMinutes` after the one before. So the
+times of unseen reports are estimated. Their figures are assumed to be half-way between those of the snapshot before and
+the present; without a snapshot before, to be the present ones.
 
 Source: `ModularLoadManagerImpl.handleDataNotification`, `updateBundleData`, `writeBundleDataOnZooKeeper`,
 `TimeAverageMessageData` (3.0.7 to 4.2.4).
@@ -31,26 +31,26 @@ TERMS: Final = {"short_term": "shortTermData", "long_term": "longTermData"}
 """Prefix of an average's columns -> its field in the leader's node."""
 
 _MOST_SAMPLES: Final = 2 * LONG_TERM_MAX_SAMPLES
-"""Samples that are folded at most. What came before them weighs an eighth in long-term averages, nothing in others."""
+"""Maximum number of samples folded. Earlier ones weigh an eighth in long-term averages, and nothing in others."""
 
 
 def figures_of(column: Callable[[str, str], Column]) -> Column:
-    """The traffic figures as an array; `column` is called with Pulsar's name of each and ours."""
+    """The traffic figures as an array; `column` is called with Pulsar's name and our column of each."""
     return sf.array(*(column(field, name) for field, name in TRAFFIC.items()))
 
 
 def average(figures: Column, samples: Column) -> Column:
-    """An average: its figures, and the number of samples it is of."""
+    """An average: its figures, and its number of samples."""
     return sf.struct(figures.alias("figures"), samples.cast("bigint").alias("samples"))
 
 
 def sample(figures: Column, times: Column) -> Column:
-    """Figures to add to an average, and how often they were sampled (0 or more)."""
+    """Figures to add to an average, and the number of times they were sampled (0 or more)."""
     return sf.struct(figures.alias("figures"), times.cast("bigint").alias("times"))
 
 
 def with_samples(before: Column, samples: Column, max_samples: int) -> Column:
-    """An average after an array of samples was added, as `model.load.averages.folded` adds one.
+    """An average after an array of samples, each added as `model.load.averages.folded` adds one.
 
     It is the mean of all samples up to `max_samples`; then each further one has the weight 1 / `max_samples`.
     """
@@ -62,7 +62,7 @@ def with_samples(before: Column, samples: Column, max_samples: int) -> Column:
         figures = sf.zip_with(
             to["figures"],
             more["figures"],
-            # What has no weight may have no figure either.
+            # A figure without weight may be missing.
             lambda old, new: sf.when(times == 0, old).when(number == 0, new).otherwise(old * kept + new * (1.0 - kept)),
         )
         return average(figures, sf.least(number + times, sf.greatest(number, sf.lit(max_samples))))
@@ -77,9 +77,9 @@ def leader_averages(
 
     `leader` has an average for each of `TERMS`, and the `samples` that came since. `figures`: (view, broker, bundle,
     stats) of all reports; `earlier`: (view, bundle, earlier), rows of the snapshot before; `earlier_brokers`: (broker,
-    fields of reports), its published view. A node that is still the same goes on from the averages of the snapshot
-    before, another one from its own. Samples are of the figures that the bundle's broker had last reported by then:
-    `past`, as in the snapshot before, `unknown`, and `present`.
+    fields of reports), its published view. An unchanged node continues from the averages of the snapshot before, a
+    changed one from its own. Samples are the figures that the bundle's broker had last reported by then: `past` (as in
+    the snapshot before), `unknown`, or `present`.
     """
     reports = _reports(raw, earlier_brokers, longest_report_interval_ms)
     all_reports = reports.agg(
@@ -123,9 +123,9 @@ def leader_averages(
 def _reports(raw: RawTables, earlier_brokers: DataFrame, longest_report_interval_ms: int) -> DataFrame:
     """(broker, at_ms, news, first_ms, written): each broker's reports in ZooKeeper, `news` since the snapshot before.
 
-    `written`: their estimated times, from `at_ms`, that of the newest, back to `first_ms`: one that nothing prompted
-    comes when the longest interval is over, the others lie evenly between it and the newest. Without a snapshot before,
-    or without a new report, only the newest.
+    `written`: their estimated times, from that of the newest, `at_ms`, back to `first_ms`. An unprompted report comes
+    when the longest interval is over; the others are spread evenly between it and the newest. Without a snapshot
+    before, or without a new report, only the newest.
     """
     before = earlier_brokers.select(
         "broker",
@@ -139,7 +139,7 @@ def _reports(raw: RawTables, earlier_brokers: DataFrame, longest_report_interval
         .select(
             "broker",
             _time(sf.coalesce("modifiedAt", "document.lastUpdate", "document.timestamp")).alias("at_ms"),
-            # A version that fell is that of a new node: the broker registered again.
+            # A lower version is that of a new node: the broker registered again.
             sf.expr(
                 "case when before_ms is null or at_ms <= before_ms then 0 "
                 "else coalesce(if(version >= writes_before, try_subtract(version, writes_before), 1), 1) end as news"
@@ -159,7 +159,7 @@ def _reports(raw: RawTables, earlier_brokers: DataFrame, longest_report_interval
 
 
 def _time(at_ms: Column) -> Column:
-    """Epoch milliseconds that can be computed with, else null: documents may hold any 64-bit number."""
+    """Epoch milliseconds in a usable range, else null: documents may hold any 64-bit number."""
     return sf.when(at_ms.between(0, HIGHEST_FIGURE), at_ms)
 
 
@@ -170,7 +170,8 @@ def _newest_times(times: str) -> Column:
 
 
 def _later(times: str, after_ms: str) -> str:
-    """How many of these ascending epoch milliseconds are later; 0 without any. Found by halving: bundles are many."""
+    """How many of these ascending epoch milliseconds are later, by binary search, as bundles are many; 0 without
+    any."""
     steps = ", ".join(str(1 << power) for power in reversed(range(_MOST_SAMPLES.bit_length())))
     not_later = (
         f"aggregate(array({steps}), 0, (number, step) -> "
@@ -180,8 +181,8 @@ def _later(times: str, after_ms: str) -> str:
 
 
 def _start(term: str) -> Column:
-    """An average before any new sample. A node that lacks its number of samples is taken to be full, and one that can't
-    be counts as the nearest that can."""
+    """An average before any new sample. A missing number of samples counts as the maximum, and an impossible one as the
+    nearest possible one."""
 
     def either(field: str, name: str) -> Column:
         going_on = sf.col(f"earlier.{term}_{name}")
@@ -193,7 +194,7 @@ def _start(term: str) -> Column:
 
 
 def _samples() -> Column:
-    """The samples since then, in their order."""
+    """The samples since then, in order."""
 
     def half_way(field: str, name: str) -> Column:
         past, present = sf.col(f"earlier.{name}"), sf.col(f"own.stats.{field}")

@@ -1,4 +1,4 @@
-"""Work beside the main thread, which stays free for Spark and for Ctrl-C."""
+"""Runs work in another thread, so that the main thread stays free for Spark and for Ctrl-C."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Answer = TypeVar("Answer")
 
 
 def in_background(work: Callable[[], Answer]) -> Future[Answer]:
-    """Begin some work now; it ends with the process, even if unfinished."""
+    """Start some work now; it ends with the process, even if unfinished."""
     answer: Future[Answer] = Future()
 
     def run() -> None:
         try:
             answer.set_result(work())
-        except BaseException as error:  # whoever asks for the answer gets it
+        except BaseException as error:  # raised where the result is requested
             answer.set_exception(error)
 
     Thread(target=run, daemon=True).start()

@@ -21,7 +21,7 @@ def brokers(
     incomplete: Sequence[str],
     leader: str | None,
 ) -> DataFrame:
-    """One row per broker and view: every registered broker and every other one that reported. `leader`: its id."""
+    """One row per broker and view: every registered broker and any other that reported. `leader`: the leader's id."""
     registered = (
         raw["brokers"]
         .groupBy("broker")

@@ -36,8 +36,8 @@ GOES_ON: Final = (
 """Columns of a bundle's row that the next snapshot continues from."""
 
 _TIMES: Final = "report.changed_until_ms as until_ms, report.report_updated_at_ms as since_ms"
-"""Of the gains and losses in a report: the latest moment at which they can have happened, and, if the broker has
-written no report since, the one after which they happened."""
+"""For the gains and losses in a report: the latest moment at which they can have happened, and, if the broker has
+written no report since, the moment after which they happened."""
 
 
 def bundles(
@@ -88,7 +88,7 @@ def bundles(
     deleted = "modifiedAt is null" if raw.has_lines("bundle_data") else "false"
     origin = sf.expr(
         f"case when in_boundaries and modifiedAt >= {oldest_ms} then 'bundle_data' when shown is null then 'default' "
-        # The leader deletes the node of a bundle that no broker reports for a moment, and starts its averages anew.
+        # If no broker reports a bundle for a moment, the leader deletes its node and starts its averages anew.
         f"when {deleted} and earlier.averages_origin = 'bundle_data' then 'one_sample' "
         "when earlier.long_term_samples > 0 then 'folded' else 'one_sample' end"
     )
@@ -142,13 +142,13 @@ def _of_owner(reports: DataFrame) -> DataFrame:
 
 
 def _losses(reports: DataFrame) -> DataFrame:
-    """(bundle, losses): the last report of its loss in any view: its times, and the broker that lost it."""
+    """(bundle, losses): the times of the last report of its loss in any view, and the broker that lost it."""
     lost = reports.selectExpr("explode(report.losses) as bundle", f"struct({_TIMES}, broker) as loss")
     return lost.groupBy("bundle").agg(sf.max("loss").alias("losses"))
 
 
 def _shown() -> Column:
-    """The report whose figures count: the owner's, else the newest."""
+    """The report whose figures count: the owner's, or else the newest."""
     return sf.expr(
         "array_max(transform(reports, report -> struct(coalesce(report.broker = owner, false) as is_owner, "
         "report.report_updated_at_ms, report.broker, report.stats)))"
@@ -158,15 +158,16 @@ def _shown() -> Column:
 def _last_unloaded(has_moved: Column, captured_at_ms: int) -> Column:
     """(at_ms, origin) of the last unload in any source, else null: the latest moment at which it can have been.
 
-    A bundle was unloaded just before its owner acquired it, if it had an owner before; that moment alone is exact.
-    Every other source gives a moment by which it had happened. They are about one unload, after the snapshot before
-    (Pulsar itself unloads a bundle once in a grace period), so the first of these moments is the latest possible one.
+    A bundle with an earlier owner was unloaded just before its owner acquired it; only that moment is exact. Every
+    other source gives a moment by which it had happened. All are about one unload after the snapshot before (Pulsar
+    itself unloads a bundle once per grace period), so the earliest of these moments is the latest possible time.
     """
     since = sf.col("earlier.captured_at_ms")
     nothing_before = since.isNull()
     lost = sf.col("losses.until_ms")
     lost_since = sf.expr("losses.broker = earlier.owner")
-    # A broker reports a gain up to a statistics pass late: only what its report listed before can have come back.
+    # A broker may report a gain one statistics pass late, so only a bundle that its report listed before can have come
+    # back.
     came_back = sf.expr("earlier.owner is not null and earlier.listed and gains.since_ms > earlier.captured_at_ms")
     known_before = sf.struct(
         sf.col("earlier.last_unloaded_at_ms").alias("at_ms"), sf.col("earlier.last_unloaded_origin").alias("origin")

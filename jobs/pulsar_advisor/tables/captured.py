@@ -1,4 +1,4 @@
-"""What a manifest says about its capture: its files as rows of `documents`, its gaps as rows of `problems`."""
+"""A manifest as table rows: its files as rows of `documents`, its gaps as rows of `problems`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pulsar_advisor.tables.frames import Row
 
 
 def captured_documents(manifest: Manifest, counts: Mapping[str, tuple[int, int]]) -> Iterator[Row]:
-    """Rows of `documents`: when the content of a raw file was read, and how many of its lines are unreadable.
+    """Rows of `documents`: when each raw file's content was read, and how many of its lines are unreadable.
 
     `counts`: path -> (lines, unreadable lines among them).
     """
@@ -29,7 +29,7 @@ def captured_documents(manifest: Manifest, counts: Mapping[str, tuple[int, int]]
 
 
 def gaps(manifest: Manifest) -> Iterator[Row]:
-    """Rows of `problems`: what could not be read, and what the cluster doesn't have."""
+    """Rows of `problems`: what could not be read, and what the cluster lacks."""
     for failure in manifest.failures:
         yield _gap("failure", failure, failure.error)
     for one in manifest.missing:

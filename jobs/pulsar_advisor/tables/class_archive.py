@@ -1,7 +1,7 @@
 """Java's class-data archive: Spark's classes, parsed and verified once, memory-mapped at every later start.
 
-An environment that has the folder has one archive, for the Java and the jars that it was created with. A run that
-finds another Java or other jars recreates it when its Java exits (JEP 350).
+An environment with the folder has one archive, valid for one Java and one set of jars. A run that finds others
+recreates it when its Java exits (JEP 350).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _QUIET: Final = "-XX:+IgnoreUnrecognizedVMOptions -Xlog:disable"
 """Java logs every class it can't archive, and a Java without archives rejects the options; both are suppressed."""
 
 _STARTED_BY_JAVA: Final = "PYSPARK_GATEWAY_PORT"
-"""The environment variable by which PySpark finds a Java that runs already."""
+"""The environment variable by which PySpark finds a running Java."""
 
 
 def class_archive_options(folder: Path = FOLDER) -> str:
@@ -42,7 +42,7 @@ def class_archive_options(folder: Path = FOLDER) -> str:
 
 
 def _key() -> str:
-    """What an archive is valid for: one build of Java, and jars with the same modification time and size."""
+    """What an archive is valid for: one build of Java, and jars with these modification times and sizes."""
     java = _java()
     files = [*sorted((Path(pyspark.__file__).parent / "jars").glob("*.jar")), *([java] if java else [])]
     found = [f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]

@@ -1,7 +1,7 @@
-"""The tables of folded days in the root: a file each, named after its content, and last the result that names them.
+"""The tables of folded days in the root: one file each, named by its hash, and a result, written last, that names them.
 
-A day that is folded again leaves the earlier files until its new result is there, so either day is there whole. Who
-read the earlier result before that reads the new one.
+When a day is folded again, its earlier files stay until the new result is written, so one version is always complete. A
+reader who still has the earlier result then reads the new one.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _AGAIN: Final = "fold the day again"
 _PARTS: Final = "import"
 """The folder of the parts of days that are being imported."""
 _DIGITS: Final = 12
-"""Of the hash, in a file's name."""
+"""Digits of the hash in a file's name."""
 _SINCE: Final = {"settings": 2, "events": 2, "policies": 3}
-"""Tables that came later -> the first version of the columns that has them."""
+"""Tables added later -> the first version of the columns that has them."""
 _NAME: Final = re.compile(rf"part-[0-9a-f]{{{_DIGITS}}}\.parquet")
 
 
 def write_day(
     root: Root, day: str, tables: Mapping[str, pa.Table], result: Callable[[Mapping[str, FoldedTable]], HistoryDay]
 ) -> HistoryDay:
-    """Write the tables of a day, and then what `result` makes of their files. Raises `StorageError`."""
+    """Write the tables of a day, and then the result that `result` makes from their files. Raises `StorageError`."""
     files = {name: _write(root.day_folder(name, day), rows) for name, rows in tables.items()}
     written = result(files)
     write_file(day_path(root, day), written.content())
@@ -48,10 +48,10 @@ def write_day(
 def read_day_tables(
     root: Root, day: HistoryDay, schemas: Mapping[str, pa.Schema]
 ) -> tuple[HistoryDay, dict[str, pa.Table]]:
-    """Tables of a folded day, in the columns of these schemas; empty if the day is of a version without the table.
+    """Tables of a folded day, in the columns of these schemas; a table is empty if the day's version lacks it.
 
-    All are of the day returned with them: as given, or as another process has folded it again meanwhile. Raises
-    `StorageError` if one isn't what was written.
+    They belong to the day returned with them: the given one, or a newer one that another process has folded meanwhile.
+    Raises `StorageError` if a table isn't as it was written.
     """
     try:
         return day, {name: _table(root, day, name, schema) for name, schema in schemas.items()}
@@ -87,7 +87,7 @@ def write_part(root: Root, day: str, name: str, rows: pa.Table) -> None:
 
 
 def read_part(root: Root, day: str, name: str) -> pa.Table | None:
-    """The part of this name; None if there is none. Raises `StorageError` if it can't be read."""
+    """The part with this name, or None. Raises `StorageError` if it can't be read."""
     path = _part(root, day, name)
     if not path.exists():
         return None
@@ -107,7 +107,7 @@ def remove_parts(root: Root, day: str) -> None:
 
 
 def damage(root: Root, day: HistoryDay, tables: Iterable[str]) -> Iterator[str]:
-    """What is wrong with each table of a day that is gone or not as it was written; `tables` are all there are."""
+    """The fault of each table of a day that is gone or not as it was written; `tables` are all tables of days."""
     for table in tables:
         if day.columns < _SINCE.get(table, 0):
             continue
@@ -120,7 +120,7 @@ def damage(root: Root, day: HistoryDay, tables: Iterable[str]) -> Iterator[str]:
 
 
 def _difference(file: UPath, written: FoldedTable) -> str | None:
-    """What is wrong with a file; None if it is as it was written."""
+    """The fault of a file; None if it is as it was written."""
     try:
         is_as_written = sha256_of_file(file) == written.sha256
     except OSError as error:
@@ -157,7 +157,7 @@ def _write(folder: UPath, rows: pa.Table) -> FoldedTable:
 
 
 def _remove_others(root: Root, folder: UPath, kept: str) -> None:
-    """Remove the other files of a folder; where a link leads to, none is ours."""
+    """Remove the other files of a folder, unless it is a link."""
     is_ours = not folder.is_symlink() and link_to(root, folder) is None
     try:
         for file in folder.iterdir() if is_ours else []:

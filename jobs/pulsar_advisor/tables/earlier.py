@@ -22,7 +22,7 @@ _RESULTS_COMPARED: Final = 10
 """Number of earlier results that the history of quality covers."""
 _LONGEST_GAP_S: Final = 24 * 60 * 60
 _GRACE_PERIOD_S: Final = 30 * 60
-"""Default of `loadBalancerSheddingGracePeriodMinutes` in every release: what was unloaded in it still counts."""
+"""Default of `loadBalancerSheddingGracePeriodMinutes` in every release: unloads within it still count."""
 
 
 def snapshots_before(root: Root, snapshot: str) -> Iterator[str]:
@@ -42,7 +42,7 @@ def snapshots_before(root: Root, snapshot: str) -> Iterator[str]:
 
 
 def comparable_before(root: Root, snapshot: str) -> Iterator[str]:
-    """Of these, the ones that have tables and weren't found unfit for use, newest first."""
+    """Those of these snapshots that have tables and weren't found unfit for use, newest first."""
     for one in snapshots_before(root, snapshot):
         if root.is_written(one, "normalize"):
             try:
@@ -59,7 +59,7 @@ def good_before(root: Root, snapshot: str) -> str | None:
 
 
 def validations_until(root: Root, snapshot: str) -> tuple[Validation, ...]:
-    """The validation result of a snapshot, and those of the last ones before it that can be read, newest first."""
+    """The validation results of a snapshot and of the last readable ones before it, newest first."""
     return (read_validation(root, snapshot), *islice(_validated_before(root, snapshot), _RESULTS_COMPARED))
 
 
@@ -71,15 +71,15 @@ def _validated_before(root: Root, snapshot: str) -> Iterator[Validation]:
 
 
 def within(period: timedelta, snapshot: str, before: Iterable[str]) -> Iterator[str]:
-    """Of the snapshots before a given one, newest first, those taken at most `period` before it."""
+    """Those of the earlier snapshots, newest first, that were taken at most `period` before a given one."""
     return takewhile(lambda one: _gap_s(one, snapshot) <= period.total_seconds(), before)
 
 
 def earlier_snapshot(root: Root, snapshot: str) -> str | None:
-    """The newest snapshot to compare this one with, if its averages and unloads may continue in this one.
+    """The newest comparable snapshot, if its averages and unloads may continue in this one.
 
-    None without such a snapshot, or if the gap is unusual: longer than a day, or than three usual gaps and the grace
-    period that Pulsar gives an unloaded bundle by default.
+    None without such a snapshot, or if the gap is unusual: longer than a day, or than three usual gaps plus Pulsar's
+    default grace period for an unloaded bundle.
     """
     earlier = next(comparable_before(root, snapshot), None)
     if earlier is None:

@@ -1,4 +1,4 @@
-"""What is reported in place of an error that Java or a storage system raised."""
+"""Translates errors that Java or a storage system raised into the advisor's own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pulsar_advisor.storage.files import refused_by_storage
 
 
 def reported(error: Exception) -> AdvisorError | None:
-    """The error to report, this one itself if it is the advisor's own; None for one that nothing is known about."""
+    """The error to report: the given one if it is the advisor's own, or None for an unknown one."""
     if isinstance(error, AdvisorError):
         return error
     if "pulsar_advisor.tables.session" in sys.modules:  # it loads Spark

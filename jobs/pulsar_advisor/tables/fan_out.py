@@ -21,10 +21,10 @@ def fan_out(
     """Call `function` with every task's payload; returns task id -> result, in the order of the tasks.
 
     Each call is a separate Spark task, if the session has enough shuffle partitions or `most` allows more. Without a
-    session, or if it has only one (`session`: that of a small snapshot), this process makes all calls in sequence: a
-    Python worker would first import and read again what is here already. Payloads are JSON values; `function` is a
-    module-level function (executors import it, so its module must be installed or shipped there) and returns text. It
-    reads what it needs, such as `cluster_state(...)`, where it is called. An exception in one call ends them all.
+    session, or with only one partition (`session`: for a small snapshot), this process makes all calls in sequence: a
+    Python worker would first import and read everything again. Payloads are JSON values; `function` is a module-level
+    function (executors import it, so its module must be installed or shipped there) and returns text. It reads its own
+    input, such as `cluster_state(...)`, where it runs. An exception in one call ends them all.
     """
     side_by_side = 1 if spark is None else min(len(tasks), most or int(spark.conf.get(_PARTITIONS) or len(tasks)))
     if spark is None or side_by_side <= 1:
@@ -35,8 +35,8 @@ def fan_out(
 def _on_executors(
     spark: SparkSession, side_by_side: int, tasks: Mapping[str, T], function: Callable[[T], str]
 ) -> dict[str, str]:
-    """As `fan_out`; the tasks begin in the order given."""
-    # A stage that asks no executor does without them.
+    """As `fan_out`; the tasks start in the given order."""
+    # imported here: a stage without executors doesn't need them
     import pyarrow as pa
     from pyspark import TaskContext
 

@@ -1,4 +1,4 @@
-"""How frames are made and placed: from Python values, computed once if used often, in few partitions if small."""
+"""Makes and places frames: from Python values, computed once if used often, in few partitions if small."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Row = Mapping[str, Value | Sequence[Value]]
 def frame_of(spark: SparkSession, schema: str, rows: Iterable[Row]) -> DataFrame:
     """Rows by column name as a frame of this schema (DDL); a missing column is null.
 
-    They are passed to Java as Arrow: Spark's planner sees them, and no Python worker has to start for them.
+    They reach Java as Arrow, so Spark's planner sees them, and no Python worker has to start.
     """
     types = StructType.fromDDL(schema)
     return spark.createDataFrame(pa.Table.from_pylist(list(rows), to_arrow_schema(types)), types)
 
 
 def no_rows(spark: SparkSession, schema: str) -> DataFrame:
-    """A frame of this schema that the planner knows to be empty: it removes joins and unions with it."""
+    """A frame of this schema that the planner knows to be empty, so that it removes joins and unions with it."""
     return frame_of(spark, schema, ())
 
 

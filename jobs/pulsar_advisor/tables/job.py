@@ -1,4 +1,4 @@
-"""What every Spark job does around its one call: arguments in, a session, one line for a failure, an exit code out."""
+"""What every Spark job does around its one call: arguments, a session, one line for a failure, an exit code."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ HOLDER_POLL_S: Final = 10.0
 def run_job(name: str, stage: Stage, arguments: Sequence[str] | None = None) -> int:
     """Run one stage for `--root --cluster --snapshot`; returns the exit code.
 
-    0 once the result file is written, whatever its content: its readers decide. While another process writes it, the
-    job waits: a scheduler that starts a job again in a new container would run out of retries before the lease of the
-    lost one expires. The master is `spark-submit`'s, or `--master`; with `--remote` the job needs no `spark-submit`.
+    0 once the result file is written, whatever it says. While another process writes it, the job waits: otherwise a
+    scheduler that restarts a lost job in a new container would run out of retries before the old lease expires. The
+    master is `spark-submit`'s, or `--master`; with `--remote` the job needs no `spark-submit`.
     """
     parser = argparse.ArgumentParser(prog=name, description=stage.__doc__ and stage.__doc__.splitlines()[0])
     parser.add_argument("--root", required=True, help="a path or an object-store URL")
@@ -55,13 +55,13 @@ def run_job(name: str, stage: Stage, arguments: Sequence[str] | None = None) -> 
 
 
 def exit_code_of(name: str, work: Callable[[], Any]) -> int:
-    """Do the work of a job, with what its stages log on stderr. 0, or the code of its error, a line on stderr too."""
+    """Do the work of a job, logging to stderr; returns 0, or the exit code of an error, which is one line on stderr."""
     _log_stages(name)
     try:
         work()
     except Exception as error:
         known = reported(error)
-        if known is None and isinstance(error, OSError):  # object stores' clients may give it no `errno`
+        if known is None and isinstance(error, OSError):  # object stores' clients may leave out `errno`
             known = refused_by_storage(error)
         if known is None:
             raise
@@ -71,7 +71,7 @@ def exit_code_of(name: str, work: Callable[[], Any]) -> int:
 
 
 def _log_stages(name: str) -> None:
-    """Write to stderr what stages log; of libraries, which log without end, only warnings."""
+    """Write the stages' log to stderr, but only warnings of the libraries, which are verbose."""
     logging.basicConfig(format=f"{name}: %(message)s")
     logging.getLogger("pulsar_advisor").setLevel(logging.INFO)
 

@@ -1,4 +1,4 @@
-"""What recommendations and simulations are computed from: the settings and states of a snapshot that was judged fit."""
+"""The inputs of recommendations and simulations: the settings and states of a snapshot that was judged fit."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def resolved_request(root: Root, snapshot: str, request: Request) -> Request:
 
 
 def _namespaces(root: Root, snapshot: str) -> frozenset[str]:
-    """Those of the listing, of bundles and of topics: any of them may lack some."""
+    """The namespaces in the listing, of bundles and of topics: each source may lack some."""
     from pulsar_advisor.tables.read_table import read_table
 
     tables = (read_table(root, snapshot, table, columns=["namespace"]) for table in ("namespaces", "bundles", "topics"))
@@ -66,7 +66,7 @@ def _namespaces(root: Root, snapshot: str) -> frozenset[str]:
 
 def settings_of(root: Root, snapshot: str, what_if: Mapping[str, str]) -> ResolvedSettings:
     """The settings of a snapshot with some of them replaced."""
-    # Reads tables with pyarrow, which a refusal of the request does without.
+    # Loads pyarrow, which refusing a request doesn't need.
     from pulsar_advisor.tables.settings_inputs import settings_inputs
 
     version, runtime, dynamic = settings_inputs(root, snapshot)
@@ -80,7 +80,7 @@ def settings_of(root: Root, snapshot: str, what_if: Mapping[str, str]) -> Resolv
 def state_of(
     root: Root, snapshot: str, view: WantedView, what_if: Mapping[str, str], *, with_topics: bool = True
 ) -> ClusterState:
-    """A view of a snapshot, as brokers would have reported it, with what its leader remembers and is about to read."""
+    """A view of a snapshot as brokers would have reported it, with what its leader remembers and will read next."""
     from pulsar_advisor.tables.state import cluster_state, has_fresh_view
 
     own = settings_of(root, snapshot, {}).values
@@ -100,12 +100,12 @@ def require_coverage(root: Root, snapshot: str, view: WantedView, settings: Load
 
 
 def coverage_of(root: Root, state: ClusterState, settings: LoadBalancerSettings) -> Coverage:
-    """How much of the load of a snapshot's state, unfit parts included, could be judged."""
+    """How much of the load in a snapshot's state, including unfit parts, could be judged."""
     return coverage(state, settings, published_beside(root, state), set_aside_by_checks(root, state.snapshot))
 
 
 def published_beside(root: Root, state: ClusterState) -> ClusterState | None:
-    """What the leader sees, if validation set aside a broker of another view, and anything was read of it."""
+    """The leader's view, if `state` is another one with a broker that validation set aside, and it was captured."""
     from pulsar_advisor.tables.state import cluster_state
 
     if state.view == "published" or state.brokers.complete.all():
@@ -117,7 +117,7 @@ def published_beside(root: Root, state: ClusterState) -> ClusterState | None:
 
 
 def lint_case(root: Root, state: ClusterState, inputs: SettingsInputs) -> Case:
-    """What the rules of lint look at: the fit part of a state, and the settings whose inputs were read already."""
+    """The case that lint's rules judge: the fit part of a state, and the settings from inputs read before."""
     from pulsar_advisor.tables.settings_inputs import runtime_settings
 
     _, _, dynamic = inputs
@@ -169,9 +169,9 @@ def judged_state(
     settings: LoadBalancerSettings,
     validation_sha256: str,
 ) -> ClusterState:
-    """The fit part of a snapshot under a what-if, which makes its `settings`, as that validation judged it.
+    """The fit part of a snapshot under a what-if (already in `settings`), as that validation judged it.
 
-    A process keeps only the last one that it was asked for: a Python worker of Spark's serves one task after the other.
+    A process caches only the last one: a Spark Python worker runs one task after the other.
     """
     read = fit_part(_read_once(root.url, root.cluster, snapshot, view, validation_sha256))
     if not what_if:
@@ -193,7 +193,7 @@ def earlier_states(
 ) -> list[ClusterState]:
     """The fit part of the same view of earlier comparable snapshots, oldest first.
 
-    As many as were requested, else those within the grace period.
+    As many as requested; by default, those within the grace period.
     """
     before = comparable_before(root, state.snapshot)
     grace_period = timedelta(minutes=settings.load_balancer_shedding_grace_period_minutes)
@@ -203,7 +203,7 @@ def earlier_states(
 
 
 def states_at(root: Root, snapshots: Sequence[str], view: WantedView, what_if: Mapping[str, str]) -> list[ClusterState]:
-    """The fit part of a view of each of these snapshots, without topics: a past is one of brokers and bundles."""
+    """The fit part of a view of each of these snapshots, without topics: history needs only brokers and bundles."""
     return [fit_part(state_of(root, one, view, what_if, with_topics=False)) for one in snapshots]
 
 

@@ -1,4 +1,4 @@
-"""From raw lines to tables: how each is built, that they are written as declared, and that no line was lost."""
+"""From raw lines to tables: builds each table, writes it as declared, and checks that no line was lost."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _WRITTEN_AT_ONCE: Final = 4
 """Tables built and written in parallel: planning takes most of the time for a small cluster, on one core per table."""
 
 LAST: Final = (PROBLEMS, DOCUMENTS)
-"""The tables that count unreadable lines: those of topics are counted while `topics` is written."""
+"""The tables that count unreadable lines, written last: those of topics are counted while `topics` is written."""
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ _BUNDLE_DATA_INTERVAL: Final = "loadBalancerResourceQuotaUpdateIntervalMinutes"
 _REPORT_INTERVAL: Final = "loadBalancerReportUpdateMaxIntervalMinutes"
 _REPORT_CHECKS: Final = "loadBalancerReportUpdateMinIntervalMillis"
 _UNITS_MS: Final = {_BUNDLE_DATA_INTERVAL: 60_000, _REPORT_INTERVAL: 60_000, _REPORT_CHECKS: 1}
-"""The settings that averages are read by, and the milliseconds of their units."""
+"""The settings needed to read averages, and the milliseconds of their units."""
 
 
 def count_rows(root: Root, snapshot: str) -> dict[str, int]:
@@ -79,7 +79,7 @@ def _written(folder: UPath) -> ds.Dataset:
 
 
 def readable_earlier(root: Root, snapshot: str) -> str | None:
-    """The snapshot that this one continues; none if its bundles or brokers can't be read."""
+    """The snapshot that this one continues; None if its bundles or brokers can't be read."""
     earlier = earlier_snapshot(root, snapshot)
     try:
         if earlier is not None:
@@ -103,7 +103,7 @@ def bundles_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFra
 
 
 def brokers_of(spark: SparkSession, root: Root, snapshot: str | None) -> DataFrame:
-    """The rows of a snapshot's published view, as far as reports go: no rows if there is no such snapshot."""
+    """The reports in a snapshot's published view; no rows if there is no such snapshot."""
     schema = BROKERS.ddl("view", "broker", *OF_BROKER)
     if snapshot is None:
         return no_rows(spark, schema)
@@ -125,9 +125,9 @@ def check_counts(folder: UPath, files: Sequence[File], counts: Mapping[str, tupl
 def check_rows(root: Root, snapshot: str, files: Sequence[File], counts: Mapping[str, tuple[int, int]]) -> None:
     """Check that every line became a row or a problem. Raises `DataNotFit` if the written tables lack or repeat some.
 
-    `counts`: path of each raw file -> (lines, unreadable lines among them). Every unreadable line of any surface is a
-    problem. Readable lines can be counted only if each has its place in one table: those of topic statistics (each is
-    one report of one topic) and isolation policies; the other surfaces are joined by subject.
+    `counts`: path of each raw file -> (lines, unreadable lines among them). Every unreadable line of any surface must
+    be a problem. Readable lines can be counted only where each ends up in one table: topic statistics (each line is one
+    report of one topic) and isolation policies; the other surfaces are joined by subject.
     """
 
     def written(table: str) -> ds.Dataset:
@@ -161,7 +161,7 @@ def tables_of(
     earlier_bundles: DataFrame,
     earlier_brokers: DataFrame,
 ) -> dict[Table, Callable[[], DataFrame]]:
-    """How to build every table, first those that take longest to write."""
+    """How to build every table, starting with those that take longest to write."""
     reports = materialized(load_reports(raw, earlier_brokers, _without_topics(manifest)))
     views = _views(reports, judged_view(manifest))
     intervals = _longest_intervals(raw, manifest.pulsar_version)
@@ -197,7 +197,7 @@ def tables_of(
 
 
 def _without_topics(manifest: Manifest) -> list[str]:
-    """The brokers whose statistics of topics could not be read."""
+    """The brokers whose topic statistics could not be read."""
     unread = {(one.surface, one.broker) for one in manifest.failures}
     unread |= {(one.surface, one.broker) for one in manifest.missing}
     return sorted(broker for surface, broker in unread if surface == "topic_stats" and broker is not None)
@@ -209,7 +209,7 @@ def _views(reports: DataFrame, judged: View) -> list[View]:
 
 
 def _longest_intervals(raw: RawTables, pulsar_version: str | None) -> dict[str, int]:
-    """Milliseconds of the settings of `_UNITS_MS`; the longest if brokers disagree."""
+    """The settings of `_UNITS_MS` in milliseconds; the longest if brokers disagree."""
     of_brokers = [sf.max(sf.expr(f"try_cast(values['{key}'] as int)")) for key in _UNITS_MS]
     longest = raw["settings"].agg(*of_brokers).first() or [None] * len(_UNITS_MS)
     return {

@@ -43,7 +43,7 @@ def write_outcomes(
     shedder: str,
     proposals: Sequence[tuple[str, Proposal | AdvisorError]],
 ) -> None:
-    """Write one shedder's answers, and those of each placement strategy it was combined with, as one Parquet file.
+    """Write the answers of one shedder and of each placement strategy combined with it, as one Parquet file.
 
     Answers that don't depend on the placement strategy are written once. Those about splits, which depend on neither,
     are a proposal of their own, to be written with one of the shedders.

@@ -1,4 +1,4 @@
-"""Who owns each bundle: by ZooKeeper and the brokers, and by the Extensible manager's channel."""
+"""The owner of each bundle, according to ZooKeeper and the brokers, and to the Extensible manager's channel."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pulsar_advisor.tables.names import is_bundle_name
 from pulsar_advisor.tables.raw import RawTables
 
 _STARTING_MINUTES: Final = 5
-"""How long a broker takes to start again: what others acquired in this time came from it, unasked."""
+"""How long a broker takes to start again: what others acquired in this time came from it without an unload."""
 
 
 def ownership(raw: RawTables) -> DataFrame:
     """(bundle, owner, owner_source, owner_in_zookeeper, claimed_by, is_active, acquired_at_ms) by the last passes.
 
-    `acquired_at_ms`: when the owner acquired it, by ZooKeeper; null if a broker (re)started in the minutes after, which
-    explains it.
+    `acquired_at_ms`: when the owner acquired it, according to ZooKeeper; null if a broker (re)started in the minutes
+    after, which explains the move.
     """
     # "end" sorts after "begin"
     last = raw["owned_bundles"].withColumn("last", sf.expr("max(pass) over (partition by source)")).where("pass = last")
@@ -53,7 +53,7 @@ def ownership(raw: RawTables) -> DataFrame:
 
 
 def _minutes_of_starts(nodes: DataFrame) -> DataFrame:
-    """(minute, starting): the minutes in which some broker was starting or its session with ZooKeeper was renewed.
+    """(minute, starting): the minutes in which some broker was starting, or renewing its ZooKeeper session.
 
     A broker's heartbeat bundle never moves: it is acquired when the broker starts. A renewed session acquires
     every bundle of the broker anew.
@@ -72,7 +72,7 @@ def _minute(at_ms: str) -> Column:
 
 
 def channel(raw: RawTables) -> DataFrame:
-    """(bundle, channel_state, channel_owner, transferred_at_ms) by the Extensible manager's ownership channel.
+    """(bundle, channel_state, channel_owner, transferred_at_ms) from the Extensible manager's ownership channel.
 
     `transferred_at_ms`: when the owner took it over from another broker that was alive.
 

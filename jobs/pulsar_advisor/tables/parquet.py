@@ -1,4 +1,4 @@
-"""Tables that a stage writes without Spark: one Parquet file, its columns typed and described as they are declared."""
+"""Writes a table without Spark: one Parquet file, its columns typed and described as declared."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A raw snapshot as Spark sees it: one explicit schema per surface, for all releases and load managers.
 
-A line that doesn't fit its schema, or lacks a required field, is kept apart and becomes a row of `problems`.
+A line that doesn't fit its schema, or lacks a required field, becomes a row of `problems` instead.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _RESOURCES = ", ".join(f"{field}: struct<usage: double, limit: double>" for fiel
 BUNDLE_STATS: Final = (
     f"struct<{_TRAFFIC}, consumerCount: bigint, producerCount: bigint, topics: bigint, cacheSize: bigint>"
 )
-"""Figures of one bundle, in load reports and top bundles alike. Source: Pulsar `NamespaceBundleStats`."""
+"""Figures of one bundle, both in load reports and in top bundles. Source: Pulsar `NamespaceBundleStats`."""
 _STATS_BY_BUNDLE = f"map<string, {BUNDLE_STATS}>"
 _AVERAGE = f"struct<{_TRAFFIC}, numSamples: bigint>"
 _BROKER_AVERAGES = ", ".join(
@@ -43,7 +43,7 @@ _BOUNDARIES = "bundles: struct<boundaries: array<string>, numBundles: bigint>"
 
 @dataclass(frozen=True)
 class Surface:
-    """The shape of one surface's lines, their required fields, and the most that some of these can be."""
+    """The shape of one surface's lines: columns, required fields, and the maximum of some of them."""
 
     schema: str
     required: tuple[str, ...]
@@ -122,7 +122,7 @@ SURFACES: Final[Mapping[str, Surface]] = {
     "partitioned_topics": Surface(
         "namespace string, domain string, topic string, partitions int",
         ("namespace", "domain", "topic", "partitions"),
-        # Brokers store whatever number a tenant asks for, before they make the partitions; each becomes a row here.
+        # Brokers store any number that a tenant requests before they create the partitions; each becomes a row here.
         {"partitions": 100_000},
     ),
     "segments": Surface(
@@ -149,17 +149,17 @@ _WITH_CONSUMERS: Final = Surface(
     ),
     SURFACES["topic_stats"].required,
 )
-"""Read if some brokers give no report that counts consumers; otherwise it would only cost time."""
+"""Read if some brokers' reports don't count consumers; otherwise it would only cost time."""
 
 _OF_TOPICS: Final = ("topic_stats", "topic_names", "segments")
-"""The surfaces with a line per topic. Their lines are parsed on their way into the table `topics`, not kept in memory:
-nothing else needs them but the reports of Extensible brokers.
+"""The surfaces with a line per topic. Their lines are parsed on their way into the table `topics` and not kept in
+memory: only the reports of Extensible brokers need them, too.
 """
 _MANY_LINES: Final = 100_000
-"""Of another surface: more than this are parsed into a frame by themselves."""
+"""Surfaces with more lines than this are parsed into a frame of their own."""
 _CORRUPT: Final = "_corrupt"
 _PATIENCE_S: Final = 60.0
-"""How long to wait for what a query counted, after its end."""
+"""How long after its end to wait for a query's counts."""
 _HASHED_AT_ONCE = 8
 _OF_PATTERNS: Final = re.compile(r"[\\*?\[\]{}]")
 
@@ -172,7 +172,7 @@ def spark_url(path: UPath) -> str:
 
 
 def url_to_read(path: UPath) -> str:
-    """The same for a reader, which would take some characters in the name of a root for a pattern."""
+    """The same for a reader, escaping characters of a root's name that it would take for a pattern."""
     return _OF_PATTERNS.sub(r"\\\g<0>", spark_url(path))
 
 
@@ -201,16 +201,16 @@ def _attempt(digest: Any, path: UPath) -> str:
 
 @dataclass(frozen=True)
 class PassingLines:
-    """The lines of one surface, not kept: each query that needs them parses them, and the first counts them."""
+    """The lines of a surface that isn't kept: each query that needs them parses them, and the first counts them."""
 
     parsed: DataFrame
     """(_path, _text, columns of the surface): every line; `_text` as in `RawTables.kept`."""
     readable: DataFrame
-    """The columns of the surface, of its usable lines. A query of them counts all lines."""
+    """The surface's columns of its usable lines. A query of them counts all lines."""
     observation: Observation
-    """Where it counts them: `lines`, and `unreadable` ones among them."""
+    """The counts of such a query: `lines`, and `unreadable` ones among them."""
     rows: Mapping[str, int]
-    """Path of each file -> lines that the manifest says it has."""
+    """Path of each file -> its number of lines in the manifest."""
 
     @cached_property
     def counts(self) -> Mapping[str, tuple[int, int]]:
@@ -221,7 +221,7 @@ class PassingLines:
 
 
 def _observed(observation: Observation) -> Mapping[str, int]:
-    """What a query counted. Empty if Spark lost it: it drops events while its queue is full, and would wait forever."""
+    """What a query counted. Empty if Spark dropped it because its queue was full: `get` would wait forever."""
     found: list[Mapping[str, int]] = []
     waiting = threading.Thread(target=lambda: found.append(observation.get), daemon=True)
     waiting.start()
@@ -235,21 +235,21 @@ class RawTables:
 
     kept: Sequence[DataFrame]
     """(_path, _surface, _text, one struct per surface): lines that were parsed once, with the struct of their surface.
-    `_text` is the text of an unusable line, else null. A surface of many lines is a separate frame: whoever reads
-    another one doesn't pass over them."""
+    `_text` is the text of an unusable line, else null. A surface with many lines has a frame of its own, so that
+    reading another surface doesn't scan them."""
     kept_counts: Mapping[str, tuple[int, int]]
-    """Those of `counts` that are known from the beginning."""
+    """The part of `counts` that is known from the start."""
     passing: Mapping[str, PassingLines]
     """The surfaces that have files and aren't kept."""
     has_extensible_brokers: bool
     """Whether some brokers gave metrics instead of a load report; lines of `topic_stats` have consumers only then."""
     readable: Mapping[str, int]
-    """Surface that is kept -> its readable lines."""
+    """Surface that is kept -> its number of readable lines."""
     made: dict[str, DataFrame] = field(default_factory=dict, init=False)
-    """The frame of each surface that was asked for: Spark analyses every frame that is made."""
+    """The frames made so far, by surface: Spark analyses every new frame."""
 
     def __getitem__(self, surface: str) -> DataFrame:
-        """The readable lines of one surface. Without any, Spark removes joins with them."""
+        """The readable lines of one surface. If there are none, Spark removes joins with them."""
         if surface not in self.made:
             self.made[surface] = self._lines_of(surface)
         return self.made[surface]
@@ -294,7 +294,7 @@ class RawTables:
 
 
 def read_raw(spark: SparkSession, folder: UPath, files: Sequence[File]) -> RawTables:
-    """Parse the raw files of a snapshot's folder, or prepare it; what is kept spills to disk if memory is short."""
+    """Parse the raw files of a snapshot's folder, or prepare to; kept lines spill to disk if memory is short."""
     extensible = any(file.surface == "broker_metrics" for file in files)
     of_surface = {surface: [file for file in files if file.surface == surface] for surface in SURFACES}
     lines = {surface: sum(file.rows for file in of_surface[surface]) for surface in SURFACES}
@@ -334,7 +334,7 @@ def _path_in_snapshot() -> Column:
 
 
 def _parsed(spark: SparkSession, folder: UPath, files: Sequence[File], surfaces: Sequence[str]) -> DataFrame:
-    """Lines as in `RawTables.kept`. A file, or its folder, is named for its surface."""
+    """Lines as in `RawTables.kept`. A file, or its folder, has its surface's name."""
     lines = _lines(spark, [url_to_read(folder / file.path) for file in files])
     only = surfaces[0] if len(surfaces) == 1 else None
     surface = sf.lit(only) if only else sf.substring_index(sf.substring_index("_path", "/", -1), ".", 1)
@@ -365,10 +365,10 @@ def _lines(spark: SparkSession, urls: Sequence[str]) -> DataFrame:
 
 
 def _passing(spark: SparkSession, folder: UPath, files: Sequence[File], surface: Surface) -> PassingLines:
-    """Lines that Spark's JSON source parses: from bytes, where `from_json` makes a reader with 8 KB for each line.
+    """Lines parsed by Spark's JSON source: it reads bytes, whereas `from_json` allocates a reader of 8 KB per line.
 
-    It parses the columns that a query uses. Every query uses all of these surfaces' columns, most because they are
-    required, and so finds the same lines unusable.
+    It parses only the columns that a query uses. Every query uses all columns of these surfaces, most of them because
+    they are required, so each finds the same lines unusable.
     """
     source = spark.read.schema(_schema(surface)).option("columnNameOfCorruptRecord", _CORRUPT)
     lines = in_few_partitions(source.json([url_to_read(folder / file.path) for file in files]))
@@ -386,8 +386,8 @@ def _schema(surface: Surface) -> str:
 def _unusable(surface: Surface, prefix: str, broken: str) -> str:
     """The text of a line of a surface if it is unusable, else null. `prefix` comes before the names of fields.
 
-    For a line that isn't JSON or has other types, the line itself (`broken`); if it lacks a required field, or has one
-    that can't be, what was parsed.
+    For a line that isn't JSON or has wrong types, the line itself (`broken`); if a required field is missing or
+    impossible, what was parsed.
     """
     incomplete = " or ".join(
         (

@@ -1,4 +1,4 @@
-"""Tables of a snapshot as Arrow has them; one that `normalize` did not make, or that is damaged, is refused."""
+"""Reads a snapshot's tables as Arrow; refuses one that is damaged or not made by `normalize`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _ADDED_LATER: Final = frozenset(
         *(column.name for column in TOPICS.columns if column.name.startswith(("scalable_", "segment_", "controller_"))),
     }
 )
-"""Columns that tables of earlier releases lack: null, which counts as zero. Figures in place of any other would lie."""
+"""Columns that tables of earlier releases lack: read as null, which counts as zero. For any other column that would be
+false."""
 
 
 def read_table(
@@ -33,8 +34,8 @@ def read_table(
 ) -> pa.Table:
     """One table of a snapshot, or the rows of one view of it, or only some of its columns.
 
-    Raises `UsageError` if it wasn't normalized, `StorageError`
-    if the table is gone, can't be read, or isn't one that `normalize` makes.
+    Raises `UsageError` if the snapshot wasn't normalized, `StorageError` if the table is gone, can't be read, or isn't
+    one that `normalize` makes.
     """
     read_tables_result(root, snapshot)
     files = readable_files(root, snapshot, table)
@@ -57,7 +58,7 @@ def read_table(
 
 
 def readable_files(root: Root, snapshot: str, table: str) -> ds.Dataset:
-    """The files of a table, whose sizes and types are those of one that `normalize` makes. Raises `StorageError`."""
+    """The files of a table, after a check that `normalize` makes such sizes and types. Raises `StorageError`."""
     try:
         paths = parquet_files(root.folder(f"tables/{table}", snapshot))
         if not paths:

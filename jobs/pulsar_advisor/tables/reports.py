@@ -1,4 +1,4 @@
-"""Load reports: the brokers' reports of their load, for every load manager and view, under one set of names."""
+"""The brokers' load reports, for every load manager and view, under one set of names."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ OF_BROKER: Final = (
 _NAMES: Final = ("listed", "gains", "losses")
 """Bundles that the broker serves, has gained and has lost."""
 _CHANGED_UNTIL: Final = "changed_until_ms"
-"""The latest moment at which those gains and losses can have happened. A Modular broker makes the report that it
-answers with on the spot: its changes are those since it last wrote one (`lastUpdate`), up to when it was read."""
+"""The latest moment at which those gains and losses can have happened. A Modular broker makes the report in its answer
+on the spot: its changes are those since it last wrote one (`lastUpdate`), up to the read."""
 
 
 def load_reports(raw: RawTables, earlier_brokers: DataFrame, without_topics: Sequence[str] = ()) -> DataFrame:
@@ -144,7 +144,7 @@ def _written_reports(raw: RawTables) -> DataFrame:
 
 
 def _of_record(document: Column) -> dict[str, Column]:
-    """The content of a broker's node about the broker itself, for every load manager."""
+    """What a broker's node says about the broker itself, for every load manager."""
     return {
         "web_service_url": document["webServiceUrl"],
         "version": document["brokerVersionString"],
@@ -155,9 +155,9 @@ def _of_record(document: Column) -> dict[str, Column]:
 
 
 def _rebuilt_reports(raw: RawTables, without_topics: Sequence[str]) -> DataFrame:
-    """Load reports for brokers that have none: usage from metrics, traffic from sums over topics, so none without them.
+    """Load reports for brokers that have none: usage from metrics, traffic as sums over topics (without topics, none).
 
-    Metrics give percentages only, so every limit is 100, and no time, so they count as written when read. The rest
+    Metrics are percentages, so every limit is 100; they have no time, so they count as written when read. The rest
     comes from the broker's node in ZooKeeper, a look-up record.
     """
     figures = (
@@ -218,11 +218,11 @@ def _last_published(lines: DataFrame) -> DataFrame:
 def _publishing(messages: DataFrame) -> DataFrame:
     """(broker, publishes_every_ms): the mean time between a broker's messages.
 
-    Of a broker that was heard once, the time from the first message of any broker to the last one: the capture listened
+    For a broker heard once, the time from the first message of any broker to the last one, because the capture listened
     that long. Null if no time passed.
     """
     at = sf.coalesce("publishedAt", "readAt")
-    span_ms = sf.try_subtract(sf.max(at), sf.min(at))  # a message may have been sent with any time
+    span_ms = sf.try_subtract(sf.max(at), sf.min(at))  # a message's send time may be any number
     listened_ms = few_rows(messages.agg(span_ms.alias("listened_ms")))
     number = sf.col("messages")
     every_ms = sf.when(number > 1, sf.col("span_ms") / (number - 1)).otherwise(sf.col("listened_ms"))
@@ -242,9 +242,9 @@ def _published_reports(raw: RawTables, rebuilt: DataFrame, earlier_brokers: Data
     """The leader's view of Extensible brokers: the load and top bundles that each published in the system topics.
 
     A broker that published nothing during the capture would have published a change of more than a tenth. The leader
-    still has what it published before, if an earlier snapshot shows it and its traffic now is within a tenth of it; if
-    not, its rebuilt figures are the nearest to it. They also replace those of a broker that withdrew its load: it
-    publishes anew within seconds.
+    still has its previous publication, which is used if an earlier snapshot shows it and the present traffic is within
+    a tenth of it; otherwise the rebuilt figures come nearest. They also replace those of a broker that withdrew its
+    load, since it publishes again within seconds.
     """
     messages = raw["broker_load_data"]
     entries = sf.collect_list(sf.struct("bundle", "stats"))
@@ -306,7 +306,7 @@ def _published_reports(raw: RawTables, rebuilt: DataFrame, earlier_brokers: Data
 
 
 def _about_the_same(before: Column, now: Column) -> Column:
-    """Whether message rate, throughput and bundles changed by a tenth at most."""
+    """Whether message rate, throughput and bundles changed by at most a tenth."""
     within = [
         sf.abs(now_ - before_) <= _UNCHANGED_RATIO * before_
         for before_, now_ in (
@@ -361,7 +361,7 @@ def _bundle_sums(raw: RawTables) -> DataFrame:
 
 
 def _sum_if_complete(column: str) -> Column:
-    """A sum that is null as soon as one figure isn't a number: a partial sum would pass for the whole."""
+    """A sum, null if any figure isn't a number: a partial sum would pass for the whole."""
     return sf.when(sf.count(column) == sf.count("*"), sf.sum(column))
 
 

@@ -13,8 +13,8 @@ from pulsar_advisor.tables.judged import fit_states, inputs_of, require_coverage
 def room_of(root: Root, snapshot: str, ceiling_ratio: float | None = None) -> Room:
     """The room in the judged view of a validated snapshot, under a ceiling: by default the overload threshold.
 
-    Raises `DataNotFit` if validation did not pass or set too much aside, or an input is missing that every move
-    depends on, and `UsageError` as `ceiling_of`: what is said of this room has to hold for a plan.
+    Raises `DataNotFit` if validation did not pass or set too much aside, or if an input that every move depends on is
+    missing, and `UsageError` as `ceiling_of`: statements about this room must hold for a plan.
     """
     inputs_of(root, snapshot)
     settings = settings_of(root, snapshot, {}).values

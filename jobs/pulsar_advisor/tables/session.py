@@ -28,17 +28,17 @@ from pulsar_advisor.tables.frames import has_one_partition
 from pulsar_advisor.tables.snapshot_size import is_small
 
 CONNECT: Final = "sc://"
-"""How the address of a Spark Connect server begins."""
+"""Prefix of a Spark Connect server's address."""
 _MASTERS: Final = ("local", "spark://", "k8s://", "yarn")
-"""How the masters begin that Spark's own submission knows."""
+"""Prefixes of the masters that Spark's own submission knows."""
 
 _QUIET: Final = f'-Dlog4j2.configurationFile="{Path(__file__).with_name("log4j2.properties")}"'
 
 _FRUGAL: Final = (
     "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=512m -Xms1g -XX:-DontCompileHugeMethods"
 )
-"""Heap and metaspace start at the size a run needs: growing them triggers a full collection each time. Java would only
-interpret methods of more than 8,000 bytes, which Spark generates for joins of wide rows.
+"""Heap and metaspace start at the size a run needs: growing them triggers a full collection each time. By default Java
+only interprets methods of more than 8,000 bytes, which Spark generates for joins of wide rows.
 """
 _QUICK_START: Final = "-XX:TieredStopAtLevel=1"
 """Disables Java's slow compiler, which a short job never earns back; on a Spark cluster, Java's default applies."""
@@ -47,21 +47,21 @@ _HOT_CODE: Final = (
     "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
     "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
 )
-"""Ten times Java's thresholds for that compiler: half of what it would compile in a run doesn't earn it back."""
+"""Ten times Java's thresholds for that compiler: half of what it would compile doesn't pay off within a run."""
 
 _LONG_JOB_BYTES: Final = 16 << 20
-"""Of a snapshot's raw files, about half a million topics. From here on that compiler saves more time than it takes, if
-the files themselves are read.
+"""Size of a snapshot's raw files with about half a million topics. From here on that compiler saves more time than it
+takes, if the files themselves are read.
 """
 
 _READING_RAW: Final = ("normalize", "run", "snapshot", "verify")
 """The stages, commands and jobs that read raw files."""
 
 _LARGE_HEAP_BYTES: Final = 80 << 20
-"""Of a snapshot's raw files: more than two million topics need the whole heap."""
+"""Size of a snapshot's raw files from which the whole heap is needed: more than two million topics."""
 
 _NAMES_OF_JOBS: Final = ("callSite.short", "callSite.long")
-"""Properties of a thread: the name of its jobs in Spark's lists, and on their pages."""
+"""Thread properties: the name of its jobs in Spark's lists, and on their pages."""
 
 Setting = str | int | bool
 
@@ -70,10 +70,10 @@ _OF_SESSION: Final[dict[str, Setting]] = {
     # The statistics of cached columns ignore NaN, so `x > limit` skips a batch that contains one (seen in 4.1.3);
     # Great Expectations caches its input.
     "spark.sql.inMemoryColumnarStorage.partitionPruning": False,
-    # The library for Unicode's letters first lists the title case of all characters (0.7 s); Java's own doesn't.
+    # ICU, the Unicode library, first lists the title case of all characters (0.7 s); Java's own code doesn't.
     "spark.sql.icu.caseMappings.enabled": False,
 }
-"""What every session needs; a server's sessions each have their own."""
+"""Settings of every session; on a server, each session has its own."""
 
 _OF_APPLICATION: Final[dict[str, Setting]] = {
     "spark.ui.showConsoleProgress": False,
@@ -93,7 +93,7 @@ _LOCAL: Final[dict[str, Setting]] = {
 }
 
 _MODEST: Final[dict[str, Setting]] = {"spark.driver.memory": "2500m"}
-"""Java fills the heap that it is given before it collects garbage."""
+"""Java fills its heap before it collects garbage."""
 
 _SMALL: Final[dict[str, Setting]] = {
     "spark.sql.codegen.wholeStage": False,
@@ -105,10 +105,10 @@ _SMALL: Final[dict[str, Setting]] = {
 
 
 _ALWAYS_WRITTEN: Final = b"WARNING: Using incubator modules"
-"""Spark starts Java with a module that makes it warn; no option of Java's turns that off."""
+"""Spark starts Java with a module that makes it warn; no Java option turns that off."""
 
 _LAST_WORDS_S: Final = 5.0
-"""How long a Java that fails may take to say why, and to end."""
+"""How long a failing Java may take to say why, and to end."""
 
 _CLASSES: Final = (
     "functions",
@@ -117,7 +117,7 @@ _CLASSES: Final = (
     "PythonUtils",
     "PythonSQLUtils",
 )
-"""Of Spark, as PySpark names them thousands of times in a run. Each time, Py4J asks Java, which searches its packages
+"""Spark classes that PySpark names thousands of times in a run. Each time, Py4J asks Java, which searches its packages
 and jars for them (0.3 to 1.5 ms).
 """
 
@@ -171,12 +171,12 @@ def spark_session(master: str | None = "local[*]", work: str = "run", *, raw_byt
             _start_java(settings | {"spark.master": master})
         return builder.getOrCreate()
 
-    # On Ctrl-C in between, PySpark's own start leaves a Java behind, or calls it within the call that is interrupted.
+    # If Ctrl-C interrupts PySpark's own start, it leaves a Java behind, or calls Java within the interrupted call.
     session = in_background(started).result()
     java: Any = session._jvm
     for name in _CLASSES:
         found = getattr(java, name)
-        setattr(java, name, _KnownClass(found._fqn, found._gateway_client))  # found there before Py4J asks
+        setattr(java, name, _KnownClass(found._fqn, found._gateway_client))  # found there before Py4J asks Java
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _interrupt)
     for context in ("SQL", "DataFrame"):
@@ -186,7 +186,7 @@ def spark_session(master: str | None = "local[*]", work: str = "run", *, raw_byt
 
 
 def _start_java(settings: Mapping[str, Setting]) -> None:
-    """Start the Java that the session will use; what it writes to stderr goes to ours, except what it always writes.
+    """Start the Java that the session will use; its stderr goes to ours, except the warning it always writes.
 
     Raises `UsageError` if it doesn't start.
     """
@@ -200,12 +200,12 @@ def _start_java(settings: Mapping[str, Setting]) -> None:
         with os.fdopen(writer, "wb") as stderr:
             SparkContext._ensure_initialized(gateway=launch_gateway(conf, {"stderr": stderr}))
     except PySparkRuntimeError as error:
-        passing.join(_LAST_WORDS_S)  # they say why
+        passing.join(_LAST_WORDS_S)  # they hold the reason
         raise UsageError("Java did not start: Spark needs Java 17 or newer, on PATH or in JAVA_HOME") from error
 
 
 def ended_java(error: Exception) -> JavaEnded | None:
-    """The error to report in place of one that came of the end of the Java that Spark ran in; None if it runs."""
+    """The error to report instead of one that the end of Spark's Java has caused; None if that Java runs."""
     java = getattr(SparkContext._gateway, "proc", None)
     if java is None:
         return None
@@ -232,7 +232,8 @@ def _pass_on(reader: int) -> None:
 def session_for_few_rows(spark: SparkSession) -> SparkSession:
     """A session of the same Spark for frames of at most some ten thousand rows, with the settings of small snapshots.
 
-    It is the same session if that has these settings, or if it is a server's: those have compiled their queries before.
+    It is the same session if that has these settings already, or is a server's, which has compiled these queries
+    before.
     """
     if has_one_partition(spark) or not hasattr(spark, "newSession"):
         return spark
@@ -244,11 +245,10 @@ def session_for_few_rows(spark: SparkSession) -> SparkSession:
 
 @contextmanager
 def jobs_named(spark: SparkSession, work: str) -> Iterator[None]:
-    """Within the block, until it collects rows, Spark's UI calls this thread's jobs by their work; a server's have no
-    names.
+    """Name this thread's jobs in Spark's UI after their work, until the block collects rows; not on a server.
 
-    For one without a name Spark walks the thread's stack at each operator of each query, a fiftieth of what Java does
-    for a small snapshot, and finds only the line of Py4J that called it.
+    Without a name, Spark walks the thread's stack at each operator of each query, a fiftieth of Java's work for a small
+    snapshot, only to find Py4J's calling line.
     """
     if not hasattr(spark, "newSession"):
         yield

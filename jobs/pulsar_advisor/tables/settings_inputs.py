@@ -1,4 +1,4 @@
-"""What the table of settings says: the inputs of `resolve_settings`, and each broker's own configuration."""
+"""Reads the table of settings: the inputs of `resolve_settings`, and each broker's own configuration."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ Rows = Mapping[str, Sequence[Row]]
 
 
 def rows_of(simulation: Simulation, key: Row) -> Rows:
-    """The rows of one simulation; `key` has the columns that say which."""
+    """The rows of one simulation; `key` has the columns that identify it."""
     cycles = cycle_scores(simulation)
     return {
         SCORES: [{**key, **asdict(simulation_score(simulation, cycles))}],
@@ -39,19 +39,19 @@ def rows_of(simulation: Simulation, key: Row) -> Rows:
 
 
 def not_simulated(error: str, key: Row) -> Rows:
-    """Those of one that could not be made."""
+    """The rows of a simulation that failed."""
     return {**{table.name: [] for table in SIMULATIONS}, SCORES: [{**key, "error": error}]}
 
 
 def write_part(root: Root, snapshot: str, part: str, rows: Rows) -> None:
-    """Write the rows of one simulation of a snapshot, a file each table, its scores last. Raises `StorageError`."""
+    """Write the rows of one simulation of a snapshot, one file per table, the scores last. Raises `StorageError`."""
     for table in sorted(SIMULATIONS, key=lambda table: table.name == SCORES):
         columns = {column.name: [row.get(column.name) for row in rows[table.name]] for column in table.columns}
         write_table(_folder(root, snapshot, table) / part, table, columns)
 
 
 def scores_of_part(root: Root, snapshot: str, part: str) -> list[Row] | None:
-    """The scores of a simulation that was made and written before; None without one, or if it could not be made.
+    """The scores of a simulation that was written before; None without one, or if it failed.
 
     Raises `StorageError`.
     """

@@ -1,4 +1,4 @@
-"""The tables of one snapshot as Spark frames, each read when it is first wanted."""
+"""The tables of one snapshot as Spark frames, each read on first use."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from pulsar_advisor.tables.session import session_for_few_rows
 from pulsar_advisor.tables.spark_parquet import read_parquet
 
 _MANY_ROWS: Final = ("bundles", "topics")
-"""The tables that are large if the cluster is; for a few rows, compiling a query costs more than running it."""
+"""The tables that grow with the cluster; for a few rows, compiling a query costs more than running it."""
 
 
 @dataclass(frozen=True)
 class SnapshotFrames:
-    """The tables of a snapshot; one that can't be read raises `StorageError` when it is asked for."""
+    """The tables of a snapshot; an unreadable one raises `StorageError` when it is requested."""
 
     many: SparkSession
     few: SparkSession
-    """The session for a few rows."""
+    """The session for small frames."""
     _root: Root
     _snapshot: str
     _read: dict[str, DataFrame] = field(default_factory=dict)

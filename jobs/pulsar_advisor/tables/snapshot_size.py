@@ -1,4 +1,4 @@
-"""How large a snapshot is: what decides how Spark is set up for it, and whether the strategies need Spark at all."""
+"""The size of a snapshot, which decides how Spark is set up, and whether the strategies need Spark at all."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import Root
 
 _SMALL_BYTES: Final = 4 << 20
-"""Of a snapshot's raw files, about a hundred thousand topics. Up to it, compiling a query costs more than running it,
-and starting a Python worker more than asking the strategies."""
+"""Size of a snapshot's raw files with about a hundred thousand topics. Up to this, compiling a query takes longer than
+running it, and starting a Python worker longer than asking the strategies."""
 
 
 def raw_bytes(root: Root, snapshot: str) -> int:

@@ -1,4 +1,4 @@
-"""The tables of a snapshot as Spark writes and reads them: Parquet files with nothing beside them."""
+"""Writes and reads a snapshot's tables with Spark: Parquet files with nothing beside them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from pulsar_advisor.tables.raw import spark_url, url_to_read
 
 _WRITTEN: Final = {
     "compression": "zstd",
-    # A dictionary of values that are all different would be filled in vain.
+    # Dictionary encoding is useless for values that are all different.
     **{f"parquet.enable.dictionary#{name}": "false" for name in ("topic", "hash")},
-    # Only our own result says that tables are complete: nothing reads Hadoop's `_SUCCESS`.
+    # Only our own result file says that tables are complete: nothing reads Hadoop's `_SUCCESS`.
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-    # Parquet has a checksum in every page, on every store. Hadoop would write another file of them on a local one.
+    # Parquet has a checksum in every page. On a local disk, Hadoop would write a file of its own checksums, too.
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    # Otherwise the job takes the instance that the session has already.
+    # Otherwise the job would use the session's existing file system instance.
     "fs.file.impl.disable.cache": "true",
 }
 _READ: Final = {"parquet.page.verify-checksum.enabled": "true"}
 
 
 def write_parquet(frame: DataFrame, folder: UPath) -> None:
-    """Write a frame into a folder, a file for each partition; what it holds is replaced."""
+    """Write a frame into a folder, one file per partition, replacing its content."""
     frame.write.mode("overwrite").options(**_WRITTEN).parquet(spark_url(folder))
 
 

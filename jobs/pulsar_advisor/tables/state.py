@@ -48,13 +48,13 @@ _OF_TOPICS: Final = ["topic", "namespace", "lower", "hash", "loaded", *_FIGURES]
 """The columns that a state takes from the table of topics, by far the largest."""
 _CONTROLLER: Final = tuple(f"controller_{figure}" for figure in _FIGURES)
 _OF_SEGMENTS: Final = ["scalable_topic", "domain", "segment_id", "segment_state", *_CONTROLLER]
-"""And these, if any of them is a segment."""
+"""Further columns, read if any topic is a segment."""
 _NO_TOPICS: Final = pa.schema(
     [(column.name, ARROW[column.type]) for column in TOPICS.columns if column.name in _OF_TOPICS]
 ).empty_table()
 _RING: Final = 2**32
 _OF_LATER_RELEASES: Final = frozenset({"segments"})
-"""Surfaces that a capture of an earlier release doesn't mention."""
+"""Surfaces that captures by earlier releases don't mention."""
 
 
 _SURFACES: Final[Mapping[Input, tuple[str, ...]]] = {
@@ -69,7 +69,7 @@ ownership or boundaries there is no view at all."""
 
 
 def judged_view(manifest: Manifest) -> View:
-    """The view that is validated, and advised on unless another is requested: `fresh`, if any broker was asked."""
+    """The view that is validated, and the default for advice: `fresh`, if any broker was asked."""
     return "fresh" if manifest.sources.admin_urls else "published"
 
 
@@ -84,10 +84,10 @@ def cluster_state(
     """One view of a snapshot's tables; without topics, which take most of the memory, it has none.
 
     What a validation result sets aside is marked: such brokers aren't `complete`, such bundles (and those of such
-    namespaces) aren't `usable`; brokers that it doubts are `doubtful`. Validation judges one view. The leader acts on
-    what it was sent, so in another view a broker or bundle is set aside only if its figures there can't be computed
-    with; a broker that is set aside in the judged view is `doubtful` there. Raises `UsageError` if the snapshot wasn't
-    normalized, `DataNotFit` if it has no such view.
+    namespaces) aren't `usable`; brokers that it doubts are `doubtful`. Validation judges one view only. The leader acts
+    on what it was sent, so in another view a broker or bundle is set aside only if its figures there are unusable; a
+    broker set aside in the judged view is `doubtful` there. Raises `UsageError` if the snapshot wasn't normalized,
+    `DataNotFit` if it has no such view.
     """
     manifest = read_manifest(root, snapshot)
     view = judged_view(manifest) if wanted == "judged" else wanted
@@ -164,7 +164,7 @@ def _excluded(results: Iterable[CheckResult]) -> dict[str, list[str]]:
 
 
 def _doubtful(results: Iterable[CheckResult]) -> list[str]:
-    """The brokers that failed warnings cast doubt on."""
+    """The brokers that failed warning checks cast doubt on."""
     doubts = (one for one in results if (one.severity, one.effect) == ("warning", "doubt"))
     return [broker for doubt in doubts if doubt.scope == "broker" for broker in doubt.concerned or ()]
 
@@ -196,11 +196,12 @@ def _brokers(rows: pa.Table, excluded: dict[str, list[str]], doubtful: list[str]
 
 
 _LOWEST_USAGE: Final = np.array([-1.0, -1.0, -1.0, -HIGHEST_FIGURE, -HIGHEST_FIGURE])
-"""By resource: -1 is what a broker doesn't measure; bandwidth is below 0 after a network interface disappeared."""
+"""Lowest plausible value by resource: -1 means not measured; bandwidth falls below 0 after a network interface
+disappeared."""
 
 
 def _computable(brokers: Brokers, bundles: Bundles) -> tuple[Brokers, Bundles]:
-    """The same rows, marked where no machine can have such figures: the judged view has checks for that."""
+    """The same rows, with those marked that have impossible figures; for the judged view, checks do that."""
     complete = brokers.complete & possible(brokers.usage, _LOWEST_USAGE) & possible(brokers.traffic)
     usable = bundles.usable & possible(bundles.traffic) & possible(bundles.short_term) & possible(bundles.long_term)
     return replace(brokers, complete=complete), replace(bundles, usable=usable)
@@ -282,7 +283,7 @@ def _segments(rows: pa.Table) -> Segments:
         scalable_topic=_positions(found["scalable_topic"], names),
         names=tuple(names.to_pylist()),
         id=_integers(pc.fill_null(found["segment_id"], NO_ROW)),
-        # One that is loaded and in no listing is as good as active: its figures are there.
+        # A loaded one that isn't listed counts as active: it has figures.
         is_active=_booleans(pc.not_equal(pc.fill_null(found["segment_state"], "ACTIVE"), "SEALED")),
         is_listed=_booleans(pc.not_equal(found["domain"], "segment")),
         controller_traffic=np.column_stack([pc.fill_null(found[name], np.nan).to_numpy() for name in _CONTROLLER]),
@@ -315,8 +316,8 @@ def _missing(manifest: Manifest) -> dict[Input, str]:
                 *((entry.error, None) for entry in manifest.failures if entry.surface == surface),
             ]
             of_all = [reason for reason, namespace in gaps if namespace is None]
-            # One broker's settings represent all; its topics affect that broker only, and the names of one namespace
-            # that namespace only; part of the policies is not enough.
+            # One broker's settings represent all. Missing topics of a broker affect only that broker, and missing names
+            # only their namespace. Part of the policies is not enough.
             lacks = {
                 "settings": without_brokers or not read.get(surface),
                 "topic_traffic": without_brokers,

@@ -1,7 +1,7 @@
-"""Parquet files as they lie in the root, where anybody who can write to it may have put them.
+"""Opens Parquet files in the root without trusting them: anybody who can write to the root may have put them there.
 
-What a footer claims is judged before it is believed: how much its rows take once they are decoded, and their types. A
-few kilobytes can claim a billion rows, or repeat one long text a million times.
+A footer's claims are checked first: the decoded size of its rows, and their types. A few kilobytes can claim a billion
+rows, or repeat one long text a million times.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from upath import UPath
 from pulsar_advisor.model.errors import StorageError
 
 LARGEST_BYTES: Final = 4 * 2**30
-"""Of all rows of a table, decoded; the columns of ten million topics take half of it."""
+"""Limit for all decoded rows of a table; the columns of ten million topics take half of it."""
 LARGEST_FOOTER_BYTES: Final = 16 * 2**20
 _MOST_CHUNKS: Final = 100_000
-"""Of one file: row groups times columns."""
+"""Limit for one file: row groups times columns."""
 
 ARROW: Final[Mapping[str, pa.DataType]] = {
     "string": pa.string(),
@@ -46,9 +46,9 @@ _TAIL_BYTES: Final = 8
 _MAGIC: Final = b"PAR1"
 _OFFSET_BYTES: Final = 4
 _FEW_BYTES: Final = 2**20
-"""A chunk whose texts can't take more, however often each is repeated, needs no look."""
+"""A chunk whose texts can't take more than this, however often repeated, isn't checked."""
 _WIDTHS: Final[Mapping[str, int]] = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8}
-"""Bytes of a decoded value by Parquet's physical type; those of the other types have lengths of their own."""
+"""Bytes of a decoded value by Parquet's physical type; values of the other types vary in length."""
 
 
 def parquet_files(folder: UPath) -> list[UPath]:
@@ -82,7 +82,7 @@ def stored_files(paths: Sequence[UPath]) -> ds.Dataset:
 
 
 def check_types(files: ds.Dataset, types: Mapping[str, pa.DataType]) -> None:
-    """Raise `StorageError` for a column of another type; columns that are absent or not named are not looked at."""
+    """Raise `StorageError` for a column of another type; columns that are absent or not named are ignored."""
     for field in files.schema:
         expected = types.get(field.name)
         if expected is not None and not field.type.equals(expected):
@@ -123,7 +123,7 @@ def _decoded_bytes(path: UPath, claimed: pq.FileMetaData, most: int) -> int:
 
 
 def _text_bytes(path: UPath, group: int, chunk: pq.ColumnChunkMetaData) -> int:
-    """Bytes of all texts of a chunk. Where a dictionary may repeat them often, it is read without repeating them."""
+    """Bytes of all texts of a chunk. If a dictionary may repeat texts often, it is read without expanding them."""
     size = int(chunk.total_uncompressed_size)
     if size > LARGEST_BYTES or not any("DICTIONARY" in encoding for encoding in chunk.encodings):
         return size

@@ -49,8 +49,8 @@ def topics(raw: RawTables, owned: DataFrame, namespaces_: DataFrame) -> DataFram
     )
     rows = (
         loaded.union(named)
-        .withColumn("key", sf.xxhash64("topic"))  # names begin alike, so comparing them is what sorting would cost
-        .repartition("key")  # before the aggregation, which would sort once more on either side of its exchange
+        .withColumn("key", sf.xxhash64("topic"))  # names share prefixes, which makes sorting by them slow
+        .repartition("key")  # before the aggregation, which would otherwise sort on both sides of its exchange
         .groupBy("key", "topic")
         .agg(
             sf.max("namespace").alias("namespace"),
@@ -89,11 +89,11 @@ def topics(raw: RawTables, owned: DataFrame, namespaces_: DataFrame) -> DataFram
 
 
 def _of_name(prefix: str, group: int) -> Column:
-    """A part of a segment's name, for one that is loaded but in no layout: its topic, or its id."""
+    """A part (topic or id) of the name of a segment that is loaded but in no layout."""
     part = sf.regexp_extract("topic", "^segment://(.+)/[0-9a-f]{4}-[0-9a-f]{4}-([0-9]{1,18})$", group)
     return sf.when(sf.col("topic").startswith("segment://") & (part != ""), sf.concat(sf.lit(prefix), part))
 
 
 def _segment() -> Column:
-    """What a layout says of a segment; the greatest is by the latest load that its controller knows."""
+    """A segment's row in a layout; the greatest is the one with the latest load that its controller knows."""
     return sf.struct("loadModifiedAt", "load", "scalableTopic", "document")

@@ -1,1 +1,1 @@
-"""The tables as the suites see them: facts across rows, tables and snapshots joined once. One table per file."""
+"""The tables as the suites see them, with facts joined from other rows, tables and snapshots. One file per table."""

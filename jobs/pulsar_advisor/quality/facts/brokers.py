@@ -1,4 +1,4 @@
-"""What the suite of brokers uses."""
+"""The facts that the suite of brokers uses."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def facts_of_brokers(
         f"{resource}_limit_is_common": sf.expr(f"if(available, {resource}_limit = common_{resource}_limit, null)")
         for resource in RESOURCE_NAMES
     }
-    # A separate check names a bundle whose figure can't be a rate; it must not spoil sums.
+    # A separate check names a bundle whose figure can't be a rate; here it must not spoil sums.
     sums = bundles.groupBy(sf.expr("if(reported, figures_broker, owner)").alias("broker")).agg(
         sf.expr("count_if(reported)").alias("summed_bundles"),
         sf.expr("count_if(kind = 'user' and owner is not null)").alias("bundles_of_users"),
@@ -89,8 +89,8 @@ def facts_of_brokers(
         .withColumns(
             {
                 "leaders": sf.col("is_leader").cast("int"),
-                # Doubles: the difference of two numbers that a document may hold can exceed 64 bits.
-                # A report has the broker's own time; metrics have none, and get the time at which they were read.
+                # Doubles, since the difference of two numbers from documents can exceed 64 bits. A report has the
+                # broker's own time; metrics have no time, so they get the time of the read.
                 "report_age_minutes": sf.expr(
                     "(double(report_read_at_ms) - report_updated_at_ms "
                     "+ if(report_source = 'metrics', 0, coalesce(clock_ahead_ms, 0))) / 60000D"
@@ -106,7 +106,7 @@ def facts_of_brokers(
                 "traffic_of_all_flows": sf.expr(
                     f"if(count(report_source) over () > 0, sum({flows}) over () > 0, null)"
                 ),
-                # What a Modular broker still owns hours after its topics were deleted is idle indeed.
+                # Bundles that a Modular broker still owns hours after their topics were deleted are idle indeed.
                 "serves_its_bundles": sf.expr(
                     "if(reported and bundles_of_users > 0 and (report_source = 'metrics' "
                     f"or coalesce(double(report_updated_at_ms) - start_timestamp_ms < {passes_ms}, true)), "
@@ -135,9 +135,9 @@ def facts_of_brokers(
 
 
 def with_served(rows: DataFrame, topics: DataFrame) -> DataFrame:
-    """Facts: whether a broker serves the kinds of topics that are loaded there, apart from Pulsar's own (null for those
-    that serve both); and that one whose report has no topics doesn't serve what it owns, if topics there have traffic.
-    Topics are read only if there is a broker to ask about.
+    """Facts: whether a broker serves the kinds of topics loaded there, apart from Pulsar's own (null if it serves both
+    kinds); and whether a broker that reports no topics serves what it owns, if topics there have traffic. Topics are
+    read only if some broker needs these facts.
     """
     serves_both = "coalesce(persistent_topics_enabled, true) and coalesce(non_persistent_topics_enabled, true)"
     reports_none = "coalesce(report_source = 'load_report' and bundles_of_users > 0 and topics = 0, false)"

@@ -1,4 +1,4 @@
-"""What the suite of bundles uses."""
+"""The facts that the suite of bundles uses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HIGHEST_OF_BUNDLES: Final = {**dict.fromkeys(COUNTS, HIGHEST_COUNT), "cache_siz
 _JUMP_WITHIN_MS: Final = 3_600_000
 _JUMP_RATIO: Final = 100
 _JUMP_FROM: Final = 1000
-"""Messages or bytes a second below which it is not unusual for a bundle to start or stop."""
+"""Messages or bytes per second below which a bundle may start or stop without being suspicious."""
 
 _OWNERS_AGREE: Final = """case
     when owner_in_zookeeper is null and size(claimed_by) = 0 then null
@@ -104,9 +104,9 @@ def facts_of_bundles(
 
 
 def _times_off(*terms: str) -> str:
-    """How many times the present message rate an average is, or the other way round.
+    """The ratio of an average to the present message rate, or its inverse, whichever is greater.
 
-    Ten messages more on both sides, so that the quota of 100 that Pulsar begins with is near an idle bundle's rate.
+    Both sides get ten messages more, so that Pulsar's initial quota of 100 counts as near an idle bundle's rate.
     """
 
     def rate(term: str) -> str:
@@ -118,10 +118,10 @@ def _times_off(*terms: str) -> str:
 
 
 def _with_topics(bundles: DataFrame, topics: DataFrame) -> DataFrame:
-    """Facts: how many of a bundle's topics have statistics at the broker with its figures (without figures: at its
-    owner), and whether their sums are the bundle's figures, within 0.001 per topic, if there is any traffic.
+    """Facts: how many of a bundle's topics have statistics at the broker that reported its figures (without figures: at
+    its owner), and whether their sums match the bundle's figures, within 0.001 per topic, if there is any traffic.
     """
-    # Grouping and matching by names takes several times as long. Two of 100,000 bundles have the same hash in one of
+    # By hash: grouping and matching by names takes several times as long. Two of 100,000 bundles share a hash in one of
     # three billion snapshots.
     loaded = (
         topics.where("loaded")

@@ -1,4 +1,4 @@
-"""What the suite of the capture uses."""
+"""The facts that the suite of the capture uses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pulsar_advisor.tables.frames import Row, frame_of
 from pulsar_advisor.tables.schemas import TABLES, Table
 
 REQUIRED_SURFACES: Final = ("brokers", "load_reports", "namespaces", "owned_bundles", "topic_stats")
-"""Without these there is no fresh view of the whole cluster."""
+"""Surfaces without which there is no fresh view of the whole cluster."""
 
 
 def facts_of_capture(spark: SparkSession, manifest: Manifest, table: Callable[[str], DataFrame]) -> DataFrame:

@@ -1,4 +1,4 @@
-"""The rows of every table with its facts, each made on demand.
+"""Every table's rows with their facts, made on demand.
 
 Only the fresh view is judged, since advice is based on it. The published view is what the leader acts on, right or
 wrong; it is judged only if no broker was asked, because then there is no other.
@@ -36,10 +36,9 @@ def facts(
 ) -> dict[str, Callable[[], DataFrame]]:
     """Table name -> a function that makes its rows, with the columns of the table and the facts that its suite uses.
 
-    `before` is the snapshot that this one is compared with. Each table's rows are made separately, on demand, in a
-    session that suits their number. That raises `AnalysisException` if a column that a fact needs is missing, so that
-    only the checks of that table are lost, and `StorageError` if a table they are made from can't be read. An earlier
-    snapshot whose tables can't be read is ignored.
+    `before` is the snapshot to compare with; it is ignored if its tables can't be read. Each table's rows are made
+    separately, in a session that suits their number. That raises `AnalysisException` if a column that a fact needs is
+    missing, so that only that table's checks are lost, and `StorageError` if a table can't be read.
     """
     view, table = judged_view(manifest), tables.frame
 
@@ -70,5 +69,5 @@ def facts(
 
 
 def two_passes_ms(settings: SettingsInputs) -> int:
-    """Time after a statistics pass within which a broker has certainly made another one."""
+    """Time within which a broker certainly makes another statistics pass."""
     return 2000 * int(setting_value(_STATISTICS_INTERVAL, *settings))

@@ -1,4 +1,4 @@
-"""What a figure can be, and whether it was left out."""
+"""Which figures are impossible, and which are missing."""
 
 from __future__ import annotations
 

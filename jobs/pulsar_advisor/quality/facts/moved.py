@@ -10,7 +10,7 @@ from pulsar_advisor.tables.frames import few_rows
 
 
 def with_moved(rows: DataFrame, earlier: DataFrame | None, key: str, passes_ms: int) -> DataFrame:
-    """Fact: whether a row's figures differ from the earlier snapshot's; null where they need not.
+    """Fact: whether a row's figures differ from the earlier snapshot's; null if they need not.
 
     Two passes of statistics never give the same doubles while messages flow. Figures in whole thousandths were
     shortened by the broker and can repeat, so they prove nothing.
@@ -18,7 +18,7 @@ def with_moved(rows: DataFrame, earlier: DataFrame | None, key: str, passes_ms: 
     if earlier is None:
         return rows.withColumn("figures_moved", sf.lit(None).cast("boolean"))
     past = earlier.select(
-        sf.xxhash64(key).alias("past_row"),  # names take several times as long: see `bundles`
+        sf.xxhash64(key).alias("past_row"),  # by hash: names take several times as long, see `bundles`
         sf.col("report_read_at_ms").alias("past_clock"),
         *(sf.col(figure).alias(f"past_{figure}") for figure in FIGURES),
     )

@@ -1,4 +1,4 @@
-"""What the suite of namespaces uses."""
+"""The facts that the suite of namespaces uses."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _DOMAINS_ENABLED: Final = "failureDomainsEnabled"
 
 
 def facts_of_namespaces(namespaces: DataFrame, brokers: DataFrame, settings: SettingsInputs) -> DataFrame:
-    """Facts: unreadable bounds, ranges that the document doesn't declare, the order of the bounds; for those in an
-    anti-affinity group, its size, whether failure domains count for it, and then brokers without a domain.
+    """Facts: unreadable bounds, ranges that the document doesn't declare, the order of the bounds; for namespaces in an
+    anti-affinity group, its size, whether failure domains matter to it, and if so, brokers without a domain.
     """
     enabled = bool(setting_value(_DOMAINS_ENABLED, *settings))
     domains = brokers.selectExpr(

@@ -1,4 +1,4 @@
-"""What the suite of isolation policies uses."""
+"""The facts that the suite of isolation policies uses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pulsar_advisor.tables.snapshot_frames import SnapshotFrames
 
 
 class _Policy(TypedDict):
-    """Of a row of `policies`, what its facts need."""
+    """The part of a row of `policies` that its facts need."""
 
     name: str
     namespaces: list[str]
@@ -27,7 +27,7 @@ class _Policy(TypedDict):
 
 
 def facts_of_policies(tables: SnapshotFrames, view: View) -> DataFrame:
-    """Facts: whether a policy's limits are usable, expressions that aren't, what the others match."""
+    """Facts: whether a policy's limits are usable, its invalid expressions, and what the others match."""
     policies = tables.rows("policies").to_pylist()
     namespaces = tables.rows("namespaces", columns=["namespace"])[0].to_pylist() if policies else []
     brokers = tables.rows("brokers", view, ["broker"])[0].to_pylist() if policies else []

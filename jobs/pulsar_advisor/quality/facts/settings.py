@@ -1,4 +1,4 @@
-"""What the suite of settings uses."""
+"""The facts that the suite of settings uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the suite of topics uses."""
+"""The facts that the suite of topics uses."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from pulsar_advisor.tables.frames import few_rows, materialized
 
 def facts_of_topics(topics: DataFrame) -> DataFrame:
     """Facts: how often the topic appears, whether it was reported under the range that contains its hash, whether a
-    loaded segment is in its topic's layout, counts that can't be.
+    loaded segment is in its topic's layout, impossible counts.
     """
 
     def bound(column: str) -> str:  # format_string takes ten times as long
         return f"concat('0x', lpad(lower(hex({column})), 8, '0'))"
 
-    # Names hardly ever repeat. Their hashes show that in a fraction of the time that a million names would take.
+    # Names hardly ever repeat, and comparing hashes shows that in a fraction of the time that a million names would
+    # take.
     alike = topics.groupBy(sf.xxhash64("topic").alias("name_hash")).agg(sf.count("*").alias("rows")).where("rows > 1")
     suspects = materialized(alike)
     if suspects.isEmpty():
