@@ -1,13 +1,13 @@
 """# History of a Pulsar cluster
 
-Runs whenever a snapshot has passed validation, and every night: keeps what lasts of the cluster's snapshots, without
+Runs whenever a snapshot has passed validation, and every night: keeps the history of the cluster's snapshots, without
 Spark.
 
 | task | what it does |
 |---|---|
 | `append` | folds a snapshot that triggered the run into the tables of its day |
-| `seal` | at night, or by hand: folds what came late into the days before; the tasks below are skipped at other times |
-| `thin` | removes what has had its time, see `[pulsar_advisor] retention`; nothing that no day which is over holds |
+| `seal` | at night, or by hand: folds late snapshots into earlier days; at other times, the tasks below are skipped |
+| `thin` | removes what `[pulsar_advisor] retention` no longer keeps, once a past day holds it |
 | `index` | writes `index.html`, the page over all clusters of the root |
 
 It sends nothing to a cluster. Each cluster of the registry has a DAG like this one.
@@ -28,7 +28,7 @@ from pulsar_advisor_airflow.stages import described
 require_release("0.1.0", __file__)
 
 AT_NIGHT = CronTriggerTimetable("20 0 * * *", timezone="UTC")
-"""Days are those of UTC. Twenty minutes later their last snapshot has been validated."""
+"""Days are in UTC. Twenty minutes after midnight, their last snapshot has been validated."""
 
 
 def history_dag(cluster: Cluster) -> None:

@@ -1,6 +1,6 @@
 """# Maintenance of the guard and the ledger
 
-Runs every hour, for all clusters; one that fails doesn't stop the others.
+Runs every hour, for all clusters; a failure for one doesn't stop the others.
 
 | task | what it does |
 |---|---|
@@ -10,7 +10,7 @@ Runs every hour, for all clusters; one that fails doesn't stop the others.
 
 The state store of the asset `pulsar-ledger` keeps the ledger's head for the next run's audit.
 
-It sends nothing else to a cluster. The approval of the run that switched the balancer off covers that it is restored.
+It sends nothing else to a cluster. The approval of the run that switched the balancer off covers its restoration.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def rebalance_dag(cluster: Cluster) -> None:
         )
         executed = carried_out(plan=plan, until="{{ params.until or '' }}")
         with TaskGroup("after") as after:
-            # Deferred, and not longer than brokers take to report anew: usage from before the run can't be judged.
+            # Deferred until brokers have reported again: usage from before the run can't be judged.
             moment = task(task_id="judged_from")(tasks.judged_from)(place.cluster, plan)
             settled = DateTimeSensorAsync(task_id="settle", target_time=moment)
             later = captured(place)
@@ -138,7 +138,7 @@ def rebalance_dag(cluster: Cluster) -> None:
             restored = task(**failed)(tasks.restore_guard)(place.cluster, undo)
             chain(judged, undo, undo_gate, taken_back, restored)
 
-    # Airflow copies the form to every task that is made after it, and checks each copy whenever it reads this file.
+    # Set last: Airflow copies the form to every later task, and checks each copy whenever it reads this file.
     pulsar_rebalance().params = REBALANCE
 
 

@@ -73,7 +73,7 @@ def recommend_dag(cluster: Cluster) -> None:
         reported = task(outlets=[recommended(cluster)])(tasks.report)(place.cluster, snapshot)
         chain(plans, previewed, reported, changed(place.cluster, snapshot))
 
-    # Airflow copies the form to every task that is made after it, and checks each copy whenever it reads this file.
+    # Set last: Airflow copies the form to every later task, and checks each copy whenever it reads this file.
     pulsar_recommend().params = {
         "snapshot": SNAPSHOT,
         "upgrade_to": UPGRADE_TO,

@@ -97,7 +97,7 @@ def rolling_restart_dag(cluster: Cluster) -> None:
         # A DAG run's state is that of its last tasks: without this one a failed roll would end as a success.
         chain(roll, EmptyOperator(task_id="all_restarted"))
 
-    # Airflow copies the form to every task that is made after it, and checks each copy whenever it reads this file.
+    # Set last: Airflow copies the form to every later task, and checks each copy whenever it reads this file.
     pulsar_rolling_restart().params = ROLL
 
 

@@ -6,8 +6,8 @@ Runs every five minutes, for all clusters, and reads only files.
 |---|---|
 | `overdue` | sets the metric of each cluster's newest validated snapshot; calls everyone once if three are missing |
 
-On a schedule of every 15 minutes that is after 45 minutes without one. A cluster without a schedule is never overdue.
-The state store of a cluster's asset keeps which newest snapshot people were called about.
+With a schedule of every 15 minutes, that is after 45 minutes. A cluster without a schedule is never overdue. The state
+store of a cluster's asset keeps the newest snapshot that people were called about.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ require_release("0.1.0", __file__)
 
 
 def validated() -> list[Asset]:
-    """The assets of all clusters; none while the registry is invalid, so that the task fails, and calls somebody."""
+    """The assets of all clusters; none while the registry is invalid, so that the task fails and calls somebody."""
     try:
         return [snapshot_validated(each) for each in clusters().values()]
     except UsageError:
@@ -41,7 +41,7 @@ def validated() -> list[Asset]:
     **unattended(timedelta(minutes=30), **SOON),
 )
 def pulsar_watch() -> None:
-    """One task: it must come through when the workers are busy."""
+    """A single task, so that it gets through when the workers are busy."""
     task(task_id="overdue", inlets=validated())(tasks.overdue_clusters)()
 
 

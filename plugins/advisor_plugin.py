@@ -21,8 +21,8 @@ async def pages(scope: Any, receive: Any, send: Any) -> None:
 
 
 class PulsarAdvisorPlugin(AirflowPlugin):
-    """The pages under `/pulsar-advisor/`; *Browse → Pulsar clusters*, which shows the first of them; and a record of
-    gates that are set by hand. Nothing is added to DAGs: Airflow would add it to everybody's."""
+    """The pages under `/pulsar-advisor/`; *Browse → Pulsar clusters*, which opens the first of them; and a record of
+    gates that are set by hand. Nothing is added to DAGs: Airflow would add it to those of other teams, too."""
 
     name = "pulsar_advisor"
     listeners: ClassVar = [listeners]

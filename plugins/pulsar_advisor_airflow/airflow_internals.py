@@ -1,8 +1,8 @@
-"""What the package uses of Airflow 3.3 that is no public interface of it, all of it: nothing else imports such names.
+"""All non-public names of Airflow 3.3 that the package uses: no other module imports any.
 
-`tests/dags/test_internals.py` says of each what has to be changed here if Airflow changes it. There is no public way to
-ask in a plugin's page who is logged in and what they may do, to read there the state of DAG runs and what a task said,
-or to find in a listener what a request for approval has shown.
+`tests/dags/test_internals.py` says what to change here if Airflow changes one. There is no public way for a plugin's
+page to find out who is logged in and what they may do, or to read the state of DAG runs and tasks' XComs, nor for a
+listener to find what a request for approval has shown.
 """
 
 from __future__ import annotations

@@ -26,14 +26,14 @@ STEPS_SHOWN: Final = 40
 
 @dataclass(frozen=True)
 class Before:
-    """What the ledger has of a plan from before the request."""
+    """What the ledger had recorded about a plan before the request."""
 
     runs: tuple[int, ...] = ()
-    """Those that ended, with steps or turns left."""
+    """Runs that ended with steps or turns left."""
     ended: frozenset[str] = frozenset()
-    """The ids of steps that are done with, and of brokers that a roll has restarted."""
+    """The ids of finished steps, and of brokers that a roll has restarted."""
     proposers: tuple[str, ...] = ()
-    """Who else has proposed it, and so can't approve it."""
+    """The others who proposed it, and so can't approve it."""
 
 
 def subject(plan: Plan) -> str:
@@ -54,9 +54,9 @@ def body(
 ) -> str:
     """The plan for a person: effect, consents, limits of the run, unloads and splits separately; `report` is a link.
 
-    `why_a_person` says which criteria of the policy were not met, `not_computed_here` why nothing shows that the plan's
-    figures are the advisor's. The result is Markdown in which no name in the plan becomes markup, so that a plan can't
-    disguise itself as another.
+    `why_a_person` says which criteria of the policy were not met, `not_computed_here` why it is unproven that the
+    advisor computed the plan's figures. The result is Markdown in which no name in the plan becomes markup, so that a
+    plan can't disguise itself as another.
     """
     return "\n".join(_lines(plan, throttle, valid_for_h, proposer, report, why_a_person, not_computed_here, recorded))
 

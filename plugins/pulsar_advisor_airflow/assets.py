@@ -1,6 +1,6 @@
-"""The assets of each cluster, which DAGs of your own may follow: what happened last on the way from data to deed.
+"""The assets of each cluster, one per stage from snapshot to verification, which DAGs of your own may follow.
 
-Each event's extra says where the data is or which plan it was, never the data.
+Each event's extra names the data or the plan, and never contains the data itself.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def applied(cluster: Cluster) -> Asset:
 
 
 def verified(cluster: Cluster) -> Asset:
-    """It did what was predicted: `{"cluster", "digest", "run", "snapshot"}`."""
+    """A plan had the predicted effect: `{"cluster", "digest", "run", "snapshot"}`."""
     return _named("verified", cluster)
 
 
@@ -41,7 +41,7 @@ def audited_ledger() -> Asset:
 
 
 def announce(context: Context, **extra: str | int | None) -> None:
-    """Give the events of a task's assets their extra."""
+    """Set the extra of the events of a task's assets."""
     for outlet in context["task"].outlets:
         context["outlet_events"][outlet].extra = extra
 

@@ -31,11 +31,11 @@ from pulsar_advisor_airflow.configuration import option
 REGISTRY_SCHEMA: Final = "pulsar-advisor/clusters/1"
 
 DEEPEST: Final = 10
-"""Levels of nesting of a registry, which needs three."""
+"""Maximum nesting of a registry, which needs three levels."""
 
 
 def _no_literal(text: str) -> str:
-    """Raise `ValueError` for a text such as 2024 or None, of which a DAG's template would make another value."""
+    """Raise `ValueError` for a text such as 2024 or None, which a DAG's template would turn into another type."""
     try:
         literal_eval(text)
     except (SyntaxError, ValueError):
@@ -59,7 +59,7 @@ class Cluster(BaseModel):
     schedule: str | None = Field(default_factory=lambda: option("snapshot_schedule"), validate_default=True)
     """Cron expression of its snapshots, in UTC; null: only manual ones. A preset such as @daily is expanded."""
     shedder: str = ALL
-    """What `pulsar_recommend` asks for, unless its form says otherwise."""
+    """What `pulsar_recommend` asks for by default."""
     placement: str = ALL
     approval_policy: str = Field(default_factory=lambda: option("approval_policy"))
     """Path of its approval policy."""
@@ -69,7 +69,7 @@ class Cluster(BaseModel):
     def _as_cron(cls, schedule: str | None) -> str | None:
         if schedule is None:
             return None
-        # Airflow has a preset that croniter doesn't know, and the other way round.
+        # Airflow has a preset that croniter doesn't know, and vice versa.
         expression = str(CronTriggerTimetable(schedule, timezone="UTC").expression)
         if not croniter.is_valid(expression):
             raise ValueError(f"'{schedule}' is not a cron expression, like */15 * * * *")
@@ -115,7 +115,7 @@ def clusters() -> Mapping[str, Cluster]:
 
 
 def cluster(name: str) -> Cluster:
-    """A cluster by its name. Raises `UsageError` with the names that there are."""
+    """A cluster by its name. Raises `UsageError` with the known names."""
     known = clusters()
     if name not in known:
         raise UsageError(f"there is no cluster '{name}'; there are: {some_of(list(known))}")
@@ -166,7 +166,7 @@ def _read(source: str, content: str) -> Mapping[str, Cluster]:
 
 
 def _depth(events: Iterable[yaml.Event]) -> int:
-    """Levels of a document. Building one from libyaml's events recurses in C, where too many end the process."""
+    """The nesting of a document. libyaml's composer recurses in C, where too many levels crash the process."""
     deepest = depth = 0
     for event in events:
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SECTION: Final = "pulsar_advisor"
 
 PAGES_PREFIX: Final = "/pulsar-advisor"
-"""Where the web server shows our pages."""
+"""Where the web server serves our pages."""
 
 OPTIONS: Final[dict[str, dict[str, str | bool]]] = {
     "root": {
@@ -140,7 +140,7 @@ _RELATIVE: Final = {"root": re.compile(r"(?!/|.*://)"), "ledger": re.compile(r"s
 
 
 def option(name: str) -> str:
-    """The value of an option. Raises `UsageError` for a root or ledger that isn't the same one for every process."""
+    """The value of an option. Raises `UsageError` for a root or ledger that differs between processes."""
     from airflow.sdk import conf
 
     value: str = conf.get(SECTION, name, fallback=OPTIONS[name]["default"])
@@ -161,7 +161,7 @@ def one_spark_task() -> bool:
 
 
 def advice_notifiers() -> list[Any]:
-    """The notifiers of the option of this name, and the webhook. Raises `ImportError` for one that isn't there."""
+    """The notifiers of the option of this name, and the webhook. Raises `ImportError` for a missing one."""
     return _notifiers("advice_notifiers", "pulsar_advisor_airflow.notifiers.AdviceWebhook")
 
 
@@ -171,12 +171,12 @@ def guard_notifiers() -> list[Any]:
 
 
 def call_notifiers() -> list[str]:
-    """The import paths of the option of this name: each is made when it is needed, so that one fails alone."""
+    """The import paths in the option of this name: each notifier is made when needed, so that it fails alone."""
     return _paths("call_notifiers")
 
 
 def made_notifier(path: str) -> Any:
-    """The notifier that the function at an import path returns. Raises `ImportError`, and what that raises."""
+    """The notifier that the function at an import path returns. Raises `ImportError`, and what the function raises."""
     return resolve_name(path)()
 
 
@@ -189,7 +189,7 @@ def _paths(name: str) -> list[str]:
 
 
 def webhook() -> Webhook | None:
-    """Where messages go, if anywhere. Raises `UsageError` for an address or key that can't be used."""
+    """The webhook, if configured. Raises `UsageError` for an address or key that can't be used."""
     from pulsar_advisor.admin.webhook import Webhook
 
     address, ca_file = option("webhook"), option("webhook_ca_file")
@@ -219,7 +219,7 @@ def dag_run_link(dag: str, run: str, *parts: str) -> str:
 
 
 def with_host(address: str) -> str:
-    """An address for a message, which has no host of its own; unchanged if `[api] base_url` names none."""
+    """An address with its host, for a message; unchanged if `[api] base_url` names no host."""
     base = _base()
     return f"{base.scheme}://{base.netloc}{address}" if base.netloc else address
 

@@ -1,4 +1,4 @@
-"""Failures by kind: what a retry can't mend fails at once; a cluster that didn't answer gets more time than a disk."""
+"""Failures by kind: what a retry can't fix fails at once; an unreachable cluster gets more time than a disk."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from pulsar_advisor.storage.root import Root
 
 UNEXPECTED = AdvisorError.exit_code
-"""Unreachable clusters and unwritable storage: the only errors that may resolve themselves."""
+"""Exit code of unreachable clusters and unwritable storage, the only errors that may resolve themselves."""
 
 PROBLEM: Final = "problem"
-"""Key of the XCom in which a task that asks the cluster leaves what didn't answer, for the pages."""
+"""Key of the XCom in which a task that reads the cluster leaves what didn't answer, for the pages."""
 
 FINAL_EXIT_CODES: Final = frozenset({2, 3, 4, 5})
 
@@ -43,13 +43,13 @@ class Retries(TypedDict):
 
 
 def is_retried(context: Context) -> bool:
-    """Whether Airflow has begun this task before by itself, since a person last cleared it if somebody did."""
+    """Whether Airflow itself has retried this task, since a person last cleared it if anybody did."""
     ti = context["ti"]
     return bool(ti.try_number > ti.max_tries - ti.task.retries + 1)
 
 
 def is_cleared(context: Context) -> bool:
-    """Whether a person has begun this task anew, by clearing it."""
+    """Whether a person has restarted this task by clearing it."""
     ti = context["ti"]
     return bool(ti.max_tries > ti.task.retries) and not is_retried(context)
 
@@ -65,7 +65,7 @@ RETRIES: Final[Retries] = {
 
 
 def given_plan(plan: Any) -> PlanReference:
-    """The reference to a plan that a task was handed. Without one the task fails for good."""
+    """The reference to the plan passed to a task. Without one, the task fails for good."""
     from pulsar_advisor.storage.plans import PlanReference
 
     if not plan:
@@ -74,7 +74,7 @@ def given_plan(plan: Any) -> PlanReference:
 
 
 def root_at(url: str, cluster: str) -> Root:
-    """A cluster's root. A URL that is none fails the task for good."""
+    """A cluster's root. An invalid URL fails the task for good."""
     from pulsar_advisor.storage.root import Root
 
     with as_airflow_errors():
@@ -82,7 +82,7 @@ def root_at(url: str, cluster: str) -> Root:
 
 
 def logged(log: Callable[[str], None]) -> Callable[[str], None]:
-    """A function that logs a line in which no name from a plan or a cluster hides, colours or reverses anything."""
+    """A function that logs a line without control characters, with which names could hide, colour or reverse text."""
     return lambda line: log(plain(line))
 
 
@@ -90,7 +90,7 @@ def logged(log: Callable[[str], None]) -> Callable[[str], None]:
 def as_airflow_errors() -> Iterator[None]:
     """Raise `AirflowFailException` (never retried) for all exit codes but 1, else another Airflow error.
 
-    What the block says is for somebody in Airflow.
+    Messages within the block are worded for a reader in Airflow.
     """
     try:
         with read_by(IN_AIRFLOW):

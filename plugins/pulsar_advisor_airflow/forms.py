@@ -48,7 +48,7 @@ _VIEWS = {
 def strategy_params(shedder: str, placement: str) -> dict[str, Param]:
     """What to recommend; the arguments are the defaults.
 
-    A form is built before any cluster is queried, so its default is `configured`, and `recommend` looks the name up.
+    A form is built before any cluster is queried, so its default is `configured`, which `recommend` resolves.
     """
     return {
         "shedder": Param(
@@ -118,7 +118,7 @@ def each(option: str, values: list[str] | None) -> list[str]:
 
 
 FORM_MACROS = {"each": each}
-"""What templates about the form use."""
+"""Macros for templates that use the form."""
 
 
 def _percent_param(title: str, description: str, section: str = "What to recommend") -> Param:
@@ -138,11 +138,11 @@ def _names_param(title: str, description: str, section: str) -> Param:
     return Param([], type=["null", "array"], items=items, title=title, description=description, section=section)
 
 
-# A roll waits for restarts between its turns, for which this form's DAG has no task.
+# No roll: it waits for restarts between its turns, for which this form's DAG has no task.
 _KINDS = tuple(kind for kind in KINDS if not kind.in_order)
 
 GOAL = {
-    # Airflow's form takes an empty text for a missing one, so the choice of no goal is null.
+    # Airflow's form treats an empty text as missing, so the choice of no goal is null.
     "goal": Param(
         None,
         type=["null", "string"],
@@ -273,7 +273,7 @@ RUN = {
         section="Approval",
     ),
 }
-"""How a plan is carried out, and who answers for it."""
+"""Fields about how a plan is carried out, and who is responsible."""
 
 LIMITS_OF_A_RUN = (
     "pause_s",
@@ -294,7 +294,7 @@ THROTTLE = {
 """The limits that the form asks for, in a DAG with native templates."""
 
 DIGEST = "sha256:{{ (params.digest or '') | replace('sha256:', '') }}"
-"""The digest in the form; by itself a native template would make a number of one such as 123e45."""
+"""The digest in the form; without the prefix, a native template would turn one such as 123e45 into a number."""
 
 _DIGEST = {
     "digest": Param(
@@ -345,11 +345,11 @@ ROLL_ARGUMENTS = (
 _FIELDS: Final = {**REBALANCE, **ROLL}
 _OF_STRATEGIES: Final = ("shedder", "placement", "splits", "unload_children", "max_splits")
 _UNTOUCHED: Final = {name: field.value for name, field in _FIELDS.items()}
-"""Kept apart, as Airflow writes what was filled in into the fields."""
+"""A copy, because Airflow writes the submitted values into the fields."""
 
 
 def require_no_contradiction(params: Mapping[str, object]) -> None:
-    """Raise `AirflowFailException` for a form of `pulsar_rebalance` or `pulsar_rolling_restart` with ignored fields."""
+    """Raise `AirflowFailException` if `pulsar_rebalance` or `pulsar_rolling_restart` would ignore a filled-in field."""
     if params["digest"]:
         _require_untouched(params, {**_TO_PLAN, **_TO_ROLL}, "the plan of this digest is made already")
     elif params.get("undo"):
@@ -367,7 +367,7 @@ def require_no_contradiction(params: Mapping[str, object]) -> None:
 
 
 def _require_untouched(params: Mapping[str, object], fields: Iterable[str], because: str) -> None:
-    # Airflow's form takes an empty list for a missing one.
+    # Airflow's form treats an empty list as missing.
     filled = [name for name in fields if name in params and (params[name] or None) != (_UNTOUCHED[name] or None)]
     if filled:
         titles = ", ".join(f"'{_FIELDS[name].schema['title']}'" for name in filled)

@@ -22,7 +22,7 @@ AUTHENTICATED_BY: Final = "airflow"
 
 
 def approval_policy(cluster: str) -> ApprovalPolicy:
-    """The policy of a cluster, else that of the configuration; by default, approvers must be authenticated."""
+    """The policy of a cluster, or else of the configuration; by default, approvers must be authenticated."""
     from pulsar_advisor.execution.consent.policy import ApprovalPolicy, read_policy
     from pulsar_advisor_airflow.clusters import clusters
 
@@ -63,7 +63,7 @@ def sealing(root: Root, snapshot: str, *stages: str) -> AbstractContextManager[N
 
 
 def head_keepers() -> tuple[Keeper, ...]:
-    """Where heads of the ledger are kept. Raises `UsageError` for a place that is none."""
+    """Where heads of the ledger are kept. Raises `UsageError` for an invalid place."""
     from pulsar_advisor.execution.ledger.heads import keepers_of
     from pulsar_advisor_airflow.configuration import webhook
 
@@ -71,7 +71,7 @@ def head_keepers() -> tuple[Keeper, ...]:
 
 
 def keep_head(ledger: Ledger) -> None:
-    """Have the head of the ledger kept; a failure is logged, and the next try is due within the hour."""
+    """Keep the head of the ledger; a failure is logged, and the next try is due within the hour."""
     from pulsar_advisor.execution.ledger.heads import keep
     from pulsar_advisor.model.errors import AdvisorError
 
@@ -84,5 +84,5 @@ def keep_head(ledger: Ledger) -> None:
 
 
 def ledger_url_if_any(root: Root) -> str | None:
-    """The address of the configured ledger, else of the one beside a local root."""
+    """The address of the configured ledger, or else of the one beside a local root; None without either."""
     return option("ledger") or root.own_ledger_url

@@ -1,4 +1,4 @@
-"""What each stage reads and writes, as OpenLineage datasets: for Airflow's OpenLineage provider, if it is there."""
+"""What each stage reads and writes, as OpenLineage datasets for Airflow's OpenLineage provider, if installed."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _FOLDERS: Final[Mapping[str, _Folders]] = {
     "turn": _Folders(("raw",), ("tables", "validation", "outcomes", "plans")),
     "simulate": _Folders(("tables", "validation"), ("simulations",)),
 }
-"""By stage. The job's name says which one it is, and the DAG run which snapshot: a dataset is a folder of a cluster."""
+"""By stage. A dataset is a folder of a cluster: the job's name tells the stage, and the DAG run the snapshot."""
 
 
 def lineage(stage: str, root: Root) -> Any:
-    """An `OperatorLineage` of the provider, which asks for it."""
+    """The `OperatorLineage` that the provider asks for."""
     from airflow.providers.common.compat.openlineage.facet import Dataset
     from airflow.providers.openlineage.extractors import OperatorLineage
 
@@ -42,7 +42,7 @@ def lineage(stage: str, root: Root) -> Any:
 
 
 def _name(root: Root, folder: str) -> tuple[str, str]:
-    """Namespace and name, as OpenLineage's naming of datasets says: of a file, or of an object in its bucket."""
+    """Namespace and name of a file, or of an object in its bucket, by OpenLineage's naming of datasets."""
     place = urlsplit(str(root.location / folder / f"cluster={root.cluster}"))
     if not place.scheme or place.scheme == "file":
         return "file", place.path

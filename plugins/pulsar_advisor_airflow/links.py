@@ -35,7 +35,7 @@ class PlanLink(BaseOperatorLink):  # type: ignore[misc]
 
 
 class RollLink(BaseOperatorLink):  # type: ignore[misc]
-    """Where the roll is that a task carries out, and what to tell it."""
+    """The page of the roll that a task carries out: its progress, and the buttons that steer it."""
 
     name = "Roll"
 

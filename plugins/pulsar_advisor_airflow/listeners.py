@@ -1,7 +1,7 @@
-"""Records in the ledger what is done to a gate in place of an answer: somebody sets the task's state by hand.
+"""Records in the ledger that somebody set a gate's state by hand instead of answering it.
 
-An answer itself is recorded by the gate, which knows who gave it. What happens here is no approval: `apply` asks the
-ledger. The record shows that somebody tried.
+The gate itself records an answer, since it knows who gave it. Setting its state isn't an approval, since `apply` asks
+the ledger; the record shows that somebody tried.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def on_task_instance_skipped(previous_state: Any, task_instance: Any) -> None:
 
 
 def _record(previous_state: Any, task_instance: Any, state: str) -> None:
-    # The API server, where users set states, gives no previous state; a worker does, for what a task did itself.
+    # The API server, where users set states, passes no previous state; a worker, where the task itself changes it,
+    # does.
     if previous_state is not None or getattr(task_instance, "operator", None) != GATE:
         return
     from pulsar_advisor.execution.ledger.approvals import record_refusal
@@ -49,7 +50,7 @@ def _record(previous_state: Any, task_instance: Any, state: str) -> None:
 
 
 def _shown_digest(task_instance_id: Any) -> str | None:
-    """The digest of the plan that the gate has shown, in the subject of its request."""
+    """The digest of the plan that the gate showed in the subject of its request."""
     from sqlalchemy import select
 
     from pulsar_advisor_airflow.airflow_internals import HITLDetail, create_session

@@ -1,4 +1,4 @@
-"""Figures of each cluster in Airflow's own metrics, which go wherever `[metrics]` sends them: StatsD, OpenTelemetry."""
+"""Figures of each cluster in Airflow's own metrics, which go where `[metrics]` sends them: StatsD, OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PREFIX: Final = "pulsar_advisor"
 
 
 def measured(figure: Figure, value: float, cluster: str) -> None:
-    """Set a gauge. Its name holds the cluster, too: StatsD drops tags unless their format is configured."""
+    """Set a gauge. Its name includes the cluster because StatsD drops tags unless their format is configured."""
     stats.gauge(f"{PREFIX}.{figure}.{cluster}", value, tags={"cluster": cluster})
 
 

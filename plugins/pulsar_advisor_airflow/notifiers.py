@@ -23,22 +23,22 @@ Event = Literal["approval.waiting", "run.parked", "roll.waiting", "task.failed",
 CHANGES: Final = "changes"
 """Key of the XCom in which `new_advice` leaves a digest of what it found."""
 TOLD: Final = "told"
-"""Key of the one that was told last, in the state store of the task's asset."""
+"""Key of the digest that people were last notified of, in the state store of the task's asset."""
 
 
 class Reached(NamedTuple):
-    """Who heard of an event, and who didn't."""
+    """The receivers that heard of an event, and why others didn't."""
 
     receivers: tuple[int, ...]
-    """By their place in the configuration: two may be of one class."""
+    """By their position in the configuration: two may have the same class."""
     failures: tuple[str, ...]
     """Each with its reason."""
 
 
 class TellAdvice(BaseNotifier):  # type: ignore[misc]
-    """Tells of new advice: the notifiers of `advice_notifiers`, and the webhook. One that fails is logged.
+    """Reports new advice through the notifiers of `advice_notifiers` and the webhook. Failures are logged.
 
-    The next run tells what has reached none of them again.
+    If it reached none of them, the next run reports it again.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class TellAdvice(BaseNotifier):  # type: ignore[misc]
         self._notifiers = advice_notifiers()  # one that isn't there is an import error of the DAG
 
     def notify(self, context: Any) -> None:
-        """Raises nothing that a notifier raises."""
+        """Errors of notifiers are only logged."""
         ti, known = context["ti"], context["asset_state_store"]
         reached = _reached((type(each).__name__, partial(each, context)) for each in self._notifiers)
         for failure in reached.failures:
@@ -56,17 +56,18 @@ class TellAdvice(BaseNotifier):  # type: ignore[misc]
 
 
 class AdviceWebhook(BaseNotifier):  # type: ignore[misc]
-    """Sends the value of the task `new_advice`; an address or key that can't be used is an error of this call only."""
+    """Sends the value of the task `new_advice`; an unusable address or key fails only this call."""
 
     def notify(self, context: Any) -> None:
-        """Raises `UsageError`, `NotDelivered`; Airflow logs them, and the task has ended well."""
+        """Raises `UsageError`, `NotDelivered`; Airflow logs them, and the task still succeeds."""
         receiver = webhook()
         if receiver is not None:
             receiver.send("advice.changed", context["ti"].xcom_pull(task_ids=context["ti"].task_id))
 
 
 class BalancerWebhook(BaseNotifier):  # type: ignore[misc]
-    """Sends which cluster's own balancer is still off, and why the task `restore_guard` failed; errors as above."""
+    """Sends which cluster's own balancer is still off, and why the task `restore_guard` failed; errors as for
+    `AdviceWebhook`."""
 
     def notify(self, context: Any) -> None:
         """Raises as `AdviceWebhook` does."""
@@ -77,9 +78,9 @@ class BalancerWebhook(BaseNotifier):  # type: ignore[misc]
 
 
 class Call(BaseNotifier):  # type: ignore[misc]
-    """Calls somebody about a task: the notifiers of the option `call_notifiers`, and the webhook.
+    """Calls somebody about a task through the notifiers of the option `call_notifiers` and the webhook.
 
-    One that fails is logged, and the task goes on. `more` is sent with the sentence.
+    A failure is logged, and the task goes on. `more` is sent with the sentence.
     """
 
     def __init__(self, event: Event, sentence: str = "", **more: str) -> None:
@@ -91,7 +92,7 @@ class Call(BaseNotifier):  # type: ignore[misc]
             made_notifier(path)  # one that isn't there is an import error of the DAG
 
     def notify(self, context: Any) -> None:
-        """Raises nothing: Airflow would end the task that calls, and its next try lifts a pause of the run."""
+        """Raises nothing: an error would end the calling task, whose next try would lift a pause of the run."""
         task, ti = context["task"], context["ti"]
         said = {
             "approval.waiting": getattr(task, "subject", ""),
@@ -106,7 +107,7 @@ class Call(BaseNotifier):  # type: ignore[misc]
 class CallAboutTimeout(BaseNotifier):  # type: ignore[misc]
     """Calls somebody about a DAG run that took too long: Airflow skips its tasks, so none of them calls.
 
-    Airflow runs it for every DAG run that failed. The other ones were called about by a task.
+    Airflow runs it for every failed DAG run; about other failures, a task has already called.
     """
 
     def notify(self, context: Any) -> None:
@@ -130,7 +131,7 @@ def call_people(
 ) -> Reached:
     """Run the notifiers of `call_notifiers`, which find the event as `call` in their templates, and the webhook.
 
-    Each is tried, whatever becomes of the others, but for the receivers that are `informed` already.
+    Each is tried, even if others fail, except receivers that are already `informed`.
     """
 
     def send() -> None:
@@ -146,7 +147,7 @@ def call_people(
 
 
 def _reached(calls: Iterable[tuple[str, Callable[[], None]]], informed: Collection[int] = ()) -> Reached:
-    """Make each call, whatever becomes of the others."""
+    """Make each call, even if others fail."""
     receivers, failures = [], []
     for place, (name, call) in enumerate(calls):
         if place in informed:
@@ -161,7 +162,7 @@ def _reached(calls: Iterable[tuple[str, Callable[[], None]]], informed: Collecti
 
 
 def _cluster(task: Any) -> str:
-    """The cluster that a task is about; empty for one that is about all."""
+    """The cluster that a task is about; empty for a task about all clusters."""
     if name := getattr(task, "cluster", None):
         return str(name)
     arguments = getattr(task, "op_args", None) or ("",)

@@ -1,4 +1,4 @@
-"""Whether a cluster's snapshots come as its schedule asks."""
+"""Whether a cluster's snapshots arrive on schedule."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pulsar_advisor.storage.index import INDEXED, newest
 from pulsar_advisor.storage.root import Root
 
 MISSED: Final = 3
-"""Snapshots in a row: one is late by its own processing, and one may fail."""
+"""How many missed snapshots in a row are too many: one is late because it is being processed, and one may fail."""
 
 
 def newest_validated(root: Root) -> str | None:
@@ -21,7 +21,7 @@ def newest_validated(root: Root) -> str | None:
 
 
 def why_overdue(schedule: str | None, validated: str | None, now: datetime) -> str:
-    """Why somebody should look; empty if a snapshot since the `MISSED` last one that was due is validated."""
+    """Why somebody should look; empty if one of the last `MISSED` snapshots that were due has been validated."""
     if schedule is None:
         return ""
     due = croniter(schedule, now.astimezone(UTC))

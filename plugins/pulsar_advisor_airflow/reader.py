@@ -1,4 +1,4 @@
-"""What somebody who reads a page or a task's log in Airflow is asked to do."""
+"""What messages ask a reader to do who sees them in Airflow, on a page or in a task's log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the files that Airflow reads are of the release that is installed: they are copied apart from it."""
+"""Checks that the files that Airflow reads, which are copied separately, belong to the installed release."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pulsar_advisor.model.release import DISTRIBUTION
 
 
 def require_release(release: str, file: str) -> None:
-    """Raise `UsageError` if a DAG file or the plugin's file is of another release than the installed package."""
+    """Raise `UsageError` if a DAG file or the plugin's file belongs to another release than the installed package."""
     installed = version(DISTRIBUTION)
     if release != installed:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Which runs a DAG may have, how long they may take, and whose tasks go first."""
+"""Limits of DAG runs: their kinds, number and duration, and the priority of their tasks."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from pulsar_advisor_airflow.failures import RETRIES
 from pulsar_advisor_airflow.notifiers import Call, CallAboutTimeout
 
 NO_BACKFILL: Final = ("manual", "scheduled", "operator_triggered", "asset_triggered", "asset_materialization")
-"""The types of run but `backfill`: runs for the past would all capture the present."""
+"""The types of run except `backfill`: runs for the past would all capture the present."""
 
 STAGE_TIMEOUT: Final = timedelta(hours=1)
-"""Of one try. The largest cluster measured takes minutes; a hung one would stop every snapshot after it."""
+"""Time limit of one try. The largest cluster measured takes minutes; a hung try would block all later snapshots."""
 
 RUN_TIMEOUT: Final = timedelta(hours=4)
-"""For a DAG run that needs no person: every try of its longest stage, and the rest."""
+"""Time limit of a DAG run that needs no person: all tries of its longest stage, plus the rest."""
 
 FIRST: Final[dict[str, int | str]] = {"priority_weight": 1_000, "weight_rule": "absolute"}
-"""Arguments of the operators of a run that a person waits for: before those of scheduled runs."""
+"""Arguments of operators in a run that a person waits for: these go before scheduled runs."""
 
 SOON: Final[dict[str, int | str]] = {"priority_weight": 100, "weight_rule": "absolute"}
-"""The same for what calls people: before other scheduled runs."""
+"""The same for operators that call people: these go before other scheduled runs."""
 
 PARK_FROM_S: Final = 60.0
 """A shorter wait isn't worth the seconds that a new task process takes to start."""
 
 WAITING_RUNS: Final = 50
-"""DAG runs of a cluster at a time that wait for an answer: unanswered ones must not block an urgent one. The ledger
+"""DAG runs per cluster that may wait for an answer at a time: unanswered ones must not block an urgent one. The ledger
 allows one active run per cluster."""
 
 
@@ -43,7 +43,7 @@ class Unattended(TypedDict):
 
 
 def of_tasks(**more: object) -> dict[str, object]:
-    """Arguments of all operators of a DAG of ours. Raises `ImportError` as `Call` does."""
+    """Arguments of all operators of one of our DAGs. Raises `ImportError` as `Call` does."""
     return {"owner": "pulsar-advisor", "on_failure_callback": [Call("task.failed")], **RETRIES, **more}
 
 

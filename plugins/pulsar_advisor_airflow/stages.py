@@ -18,7 +18,7 @@ from pulsar_advisor_airflow.run_limits import STAGE_TIMEOUT
 
 @dataclass(frozen=True)
 class Place:
-    """Which cluster, where its files are, and how it is reached."""
+    """A cluster, the place of its files, and how it is reached."""
 
     root: str
     cluster: str

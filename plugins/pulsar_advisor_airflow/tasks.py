@@ -78,7 +78,7 @@ def _triggering_snapshots() -> list[str]:
 
 
 def lint(cluster: str, snapshot: str) -> list[Json]:
-    """The rules that the settings of a normalized snapshot's cluster violate, with the effect of what they propose."""
+    """The rules that the settings of a normalized snapshot's cluster violate, with the effects of proposed changes."""
     from pulsar_advisor.stages.lint import run
 
     with as_airflow_errors():
@@ -103,7 +103,7 @@ def scale(cluster: str, snapshot: str, usage_ratio: float = 0.6) -> Json:
 
 
 def upgrade(cluster: str, snapshot: str, to: str | None) -> str | None:
-    """What an upgrade of Pulsar to this release does to the cluster's own balancer, in a line; None if none is named.
+    """What an upgrade to this Pulsar release does to the cluster's own balancer, in one line; None without a release.
 
     The report has the whole answer.
     """
@@ -120,7 +120,7 @@ def upgrade(cluster: str, snapshot: str, to: str | None) -> str | None:
 def advised_plan(cluster: str, snapshot: str, *, roll: bool = False) -> dict[str, str] | None:
     """The plan that `recommend` made, or the advised one of several; skips downstream tasks if there is none.
 
-    Fails without a roll where one is asked for: no broker would be restarted.
+    Fails if a roll was requested but there is none: no broker would be restarted.
     """
     from pulsar_advisor.storage import plans
 
@@ -135,10 +135,11 @@ def advised_plan(cluster: str, snapshot: str, *, roll: bool = False) -> dict[str
 
 
 def new_advice(cluster: str, snapshot: str) -> dict[str, str]:
-    """What is advised, if it isn't what was told last; otherwise the task is skipped.
+    """The advice, if it differs from what people were last notified of; otherwise the task is skipped.
 
     Two pieces of advice are the same if they move and split the same bundles in the same way. `TellAdvice` keeps what
-    was told in the state store of the task's only asset, an inlet, whatever is recommended for others meanwhile.
+    people were notified of in the state store of the task's only asset, an inlet, so other clusters' advice doesn't
+    interfere.
     """
     from pulsar_advisor.model.text.plain_text import plain
     from pulsar_advisor.storage.plans import advised_plan
@@ -170,7 +171,7 @@ def _changes(steps: Iterable[Step]) -> str:
 
 
 def plan_by_digest(cluster: str, digest: str, *, roll: bool = False) -> dict[str, str]:
-    """The plan whose digest begins as given in the form. Fails if it is a roll where none is asked for, or no roll."""
+    """The plan whose digest begins as given in the form. Fails unless it is a roll exactly if one is requested."""
     from pulsar_advisor.model.errors import UsageError
     from pulsar_advisor.model.plans.goal import ROLL
     from pulsar_advisor.storage.plans import find_plan
@@ -202,7 +203,7 @@ def undo_plan(cluster: str, digest: str, pulsar_conn_id: str) -> dict[str, str]:
 def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: str, hours: float) -> dict[str, str]:
     """Propose to undo what this DAG run carried out, if it ended in part or not as predicted; otherwise skipped.
 
-    `hours` is how long the offer can be accepted; 0: none is made.
+    `hours` is how long the offer can be accepted; 0: no offer is made.
     """
     from pulsar_advisor.execution.undo import can_be_undone
     from pulsar_advisor.storage.plans import PlanReference
@@ -210,7 +211,7 @@ def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: s
 
     if not plan or not hours:
         raise AirflowSkipException("there is no plan to undo" if hours else "no offer was asked for")
-    # Its start is later once somebody has cleared a task of it.
+    # Clearing one of its tasks resets its start.
     began_ms, root = get_current_context()["dag_run"].run_after.timestamp() * 1000, _root(cluster)
     with as_airflow_errors(), opened_ledger(root) as ledger:
         runs = [run for run in runs_of_plan(ledger, plan["digest"]) if (run.ended_at_ms or 0) >= began_ms]
@@ -225,8 +226,8 @@ def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: s
 def propose(cluster: str, *candidates: Mapping[str, str] | None) -> dict[str, str]:
     """Record that the user who triggered the DAG run proposes a plan, namely the first of `candidates` that exists.
 
-    Fails if the DAG run was cleared and they didn't propose this plan before: whoever cleared it had it made, and
-    Airflow doesn't say who that was. They could approve it, too.
+    Fails if the DAG run was cleared and they didn't propose this plan before: then the plan was made for whoever
+    cleared the run, and Airflow doesn't say who that was. That person could approve it, too.
     """
     from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
     from pulsar_advisor.storage.plans import PlanReference
@@ -262,7 +263,7 @@ def _proposed(cluster: str, reference: PlanReference) -> dict[str, str]:
 
 
 def judged_from(cluster: str, plan: Mapping[str, str]) -> str:
-    """From when on `verify` can judge usage (ISO 8601): until then brokers report figures from before the run."""
+    """When `verify` can judge usage (ISO 8601): until then brokers report figures from before the run."""
     from pulsar_advisor.stages.verify import judged_from
     from pulsar_advisor.storage.plans import PlanReference
     from pulsar_advisor_airflow.ledger import opened_ledger
@@ -275,7 +276,7 @@ def judged_from(cluster: str, plan: Mapping[str, str]) -> str:
 def verify(cluster: str, plan: Mapping[str, str], snapshot: str) -> Json:
     """Compare prediction and outcome, using a snapshot taken after the plan was carried out.
 
-    Returns which run was verified with which snapshot; the ledger has the figures.
+    Returns the run and the snapshot it was verified with; the ledger has the figures.
     """
     from pulsar_advisor.stages.verify import run
     from pulsar_advisor.storage.plans import PlanReference
@@ -318,7 +319,7 @@ def report(cluster: str, snapshot: str) -> str:
 
 
 def clusters_to_restore() -> list[str]:
-    """The clusters of this installation, and any other one whose own balancer a run left off: it had an entry then."""
+    """The clusters of this installation, and any former one whose own balancer a run left off."""
     from pulsar_advisor.execution.ledger.plans import summary_of_plan
     from pulsar_advisor.execution.run.guard import left_off
     from pulsar_advisor_airflow.clusters import clusters
@@ -334,8 +335,8 @@ def clusters_to_restore() -> list[str]:
 def overdue_clusters() -> list[str]:
     """The clusters whose snapshots are overdue; each receiver is called once about each newest validated snapshot.
 
-    Sets the metric of that snapshot. Which one people were called about is in the state store of its asset, an inlet.
-    Raises `AirflowException` that names the clusters that couldn't be looked at, once all others were.
+    Sets the metric of that snapshot. The state store of its asset, an inlet, keeps which one people were called about.
+    After all clusters, raises `AirflowException` naming those that couldn't be checked.
     """
     from pulsar_advisor_airflow.clusters import clusters
 
@@ -346,7 +347,7 @@ def overdue_clusters() -> list[str]:
         try:
             if _is_overdue(cluster, now):
                 found.append(cluster.name)
-        except Exception as error:  # whatever it is, no other cluster is to blame
+        except Exception as error:  # one cluster's failure must not affect the others
             log.exception("cluster %s can't be looked at", cluster.name)
             failures.append(f"{cluster.name}: {error}")
     if failures:
@@ -368,7 +369,7 @@ def _is_overdue(cluster: Cluster, now: datetime) -> bool:
 
 
 def _call_once_about(cluster: Cluster, newest: str, sentence: str) -> None:
-    """Call the receivers that have not heard yet that this snapshot is the newest: one that fails, again next time."""
+    """Call the receivers that have yet to hear that this snapshot is the newest; next time, repeat failed calls."""
     from pulsar_advisor_airflow.configuration import page_link, with_host
     from pulsar_advisor_airflow.notifiers import call_people
 
@@ -396,7 +397,7 @@ def append_to_history(cluster: str) -> list[str]:
 
 
 def seal_history(cluster: str) -> list[str]:
-    """Fold what came late into the days before today; returns them. Skipped in a run that a snapshot triggered."""
+    """Fold late snapshots into the days before today; returns these. Skipped in a run that a snapshot triggered."""
     from pulsar_advisor.stages.fold import fold_until
 
     if _triggering_snapshots():
@@ -406,7 +407,7 @@ def seal_history(cluster: str) -> list[str]:
 
 
 def thin_history(cluster: str, retention: str) -> list[str]:
-    """Remove what has had its time of a cluster's raw files, snapshots and folded days; returns what, by day."""
+    """Remove a cluster's outdated raw files, snapshots and folded days; returns what was removed, by day."""
     from pulsar_advisor.snapshots.retention import lifetimes_of
     from pulsar_advisor.stages.thin import run as thin
     from pulsar_advisor_airflow.ledger import opened_ledger
@@ -414,7 +415,7 @@ def thin_history(cluster: str, retention: str) -> list[str]:
     root = _root(cluster)
     with as_airflow_errors():
         with opened_ledger(root):
-            pass  # before the first proposal there is none, and nothing is removed without one
+            pass  # before the first proposal there is no ledger, and nothing is removed without one
         address = option("ledger") or root.ledger_url
         return list(thin(root, lifetimes_of(retention), address, datetime.now(UTC), dry_run=False).lines())
 
@@ -428,9 +429,9 @@ def write_index() -> str:
 
 
 def audit_ledger() -> str:
-    """The ledger's head, which is kept, if the ledger is as it was written and holds the events of earlier heads.
+    """Keep and return the ledger's head, if the ledger is unchanged and holds the events of earlier heads.
 
-    The last head is in the state store of the ledger's asset, an inlet, whatever run it was kept by.
+    The last head of any DAG run is in the state store of the ledger's asset, an inlet.
     """
     from pulsar_advisor.execution.ledger.audit import audit
     from pulsar_advisor.execution.ledger.chain import ChainHead
@@ -453,7 +454,7 @@ def audit_ledger() -> str:
 
 
 def report_restart(cluster: str, digest: str, broker: str) -> None:
-    """Say, as this DAG run, that the drained broker of a roll was restarted: the roll goes on once that is seen."""
+    """Announce, as this DAG run, that a roll's drained broker was restarted; it goes on once the cluster shows that."""
     from pulsar_advisor.execution.ledger.plans import recorded_plan
     from pulsar_advisor.execution.person import Person
     from pulsar_advisor.execution.roll.conduct import announce
@@ -465,10 +466,10 @@ def report_restart(cluster: str, digest: str, broker: str) -> None:
 
 
 def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
-    """Switch on what a run on this cluster switched off and, because it ended abnormally, never restored.
+    """Restore what a run on this cluster switched off and, because it ended abnormally, never restored.
 
-    `plan` is one whose task is over, unless this DAG run never began it: then another one may be carrying it out. A
-    roll that isn't over is given up until somebody goes on with it.
+    `plan` is one whose task has ended, unless this DAG run never began it: then another may be carrying it out. A roll
+    that isn't over is given up until somebody goes on with it.
     """
     from pulsar_advisor.execution.ledger.lists import cluster_names
     from pulsar_advisor.execution.ledger.rolls import give_up
@@ -494,7 +495,7 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
 
 
 def _never_began() -> bool:
-    """Whether the task above this one didn't start, since the plan was rejected or refused."""
+    """Whether the task above this one never started because the plan was rejected or refused."""
     ti = get_current_context()["ti"]
     above = sorted(ti.task.upstream_task_ids)
     states = ti.get_task_states(dag_id=ti.dag_id, task_ids=above, run_ids=[ti.run_id])[ti.run_id]
@@ -502,9 +503,9 @@ def _never_began() -> bool:
 
 
 def _await_holder(ledger: Ledger, digest: str) -> None:
-    """Wait while a run of a plan holds its guard: one whose worker was killed does until its lease ends.
+    """Wait while a run of a plan holds its guard; if its worker was killed, it does so until its lease expires.
 
-    Raises `AirflowException` if one goes on nevertheless.
+    Raises `AirflowException` if a run goes on nevertheless.
     """
     from pulsar_advisor.execution.ledger.held_run import LEASE_MS, is_held
     from pulsar_advisor.execution.ledger.rolls import runs_of_roll
@@ -523,7 +524,7 @@ def _await_holder(ledger: Ledger, digest: str) -> None:
 
 
 def _require_as_sealed(root: Root, snapshot: str, stage: str) -> None:
-    """Raise `Refused` if what a stage wrote about a snapshot isn't what the ledger knows; log that it doesn't know."""
+    """Raise `Refused` if a stage's result for a snapshot isn't as the ledger sealed it; log if it wasn't sealed."""
     from pulsar_advisor.model.errors import UsageError
     from pulsar_advisor.stages.seal import require_as_sealed
     from pulsar_advisor_airflow.ledger import opened_ledger
@@ -538,7 +539,7 @@ def _require_as_sealed(root: Root, snapshot: str, stage: str) -> None:
 
 
 def _is_newest(root: Root, snapshot: str) -> bool:
-    """Whether metrics may show a snapshot: somebody may name an earlier one than the last that was recommended on."""
+    """Whether metrics may show a snapshot: a form may name one older than the last that was recommended on."""
     from pulsar_advisor_airflow.overdue import newest_validated
 
     return snapshot >= (newest_validated(root) or "")

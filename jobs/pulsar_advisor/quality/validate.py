@@ -95,8 +95,7 @@ def _refuse_if_unreadable(tables: SnapshotFrames, message: str) -> None:
 
 
 def parameters_of(settings: SettingsInputs) -> dict[str, int]:
-    """The parameters of the suites: the maximum age of a load report, since brokers write one at least every
-    interval."""
+    """The parameters of the suites: the maximum age of a load report, as brokers write one at least every interval."""
     interval = int(setting_value(_REPORT_INTERVAL, *settings))
     return {"oldest_report_minutes": max(interval, 0) + _REPORT_SLACK_MINUTES}
 

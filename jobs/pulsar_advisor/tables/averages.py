@@ -170,8 +170,7 @@ def _newest_times(times: str) -> Column:
 
 
 def _later(times: str, after_ms: str) -> str:
-    """How many of these ascending epoch milliseconds are later, by binary search, as bundles are many; 0 without
-    any."""
+    """How many of these ascending epoch milliseconds are later; 0 without any. Binary search: bundles are many."""
     steps = ", ".join(str(1 << power) for power in reversed(range(_MOST_SAMPLES.bit_length())))
     not_later = (
         f"aggregate(array({steps}), 0, (number, step) -> "

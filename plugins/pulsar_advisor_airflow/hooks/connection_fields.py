@@ -1,4 +1,4 @@
-"""An Airflow connection and the fields of its form: what was left empty is not there."""
+"""An Airflow connection and the fields of its form, without those left empty."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def text_field(extra: Fields, name: str) -> str | None:
 
 
 def filled(value: object) -> bool:
-    """Whether a field was filled in; a ticked or unticked box was."""
+    """Whether a field was filled in; a box always counts, ticked or not."""
     return value is not None and value != ""
 
 

@@ -73,7 +73,7 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
 
     @contextmanager
     def get_conn(self) -> Iterator[ReadClient]:
-        """A client of the admin API that can send nothing but GET, for the time of the block."""
+        """A client of the admin API that can send nothing but GET, for the duration of the block."""
         from pulsar_advisor.admin.read_client import ReadClient
         from pulsar_advisor.admin.transport import AdminTransport
 
@@ -96,7 +96,7 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
 
 
 def _credentials(connection: Connection, extra: Fields) -> Fields:
-    """What login and password mean: a client's id and secret (OAuth2), a user's name and password, or a token."""
+    """What login and password contain: an OAuth2 client's id and secret, a user's name and password, or a token."""
     from pydantic import SecretStr
 
     login, password = connection.login, connection.password

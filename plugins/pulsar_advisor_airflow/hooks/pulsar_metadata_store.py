@@ -27,7 +27,7 @@ class _MetadataStoreHook(BaseHook):  # type: ignore[misc]
         raise NotImplementedError
 
     def test_connection(self) -> tuple[bool, str]:
-        """Whether Pulsar's metadata can be read there, and how many brokers are registered."""
+        """Whether Pulsar's metadata can be read, and how many brokers are registered."""
         from pulsar_advisor.admin.metadata_store import connected
         from pulsar_advisor.model.errors import AdvisorError
         from pulsar_advisor.model.text.reader import read_by

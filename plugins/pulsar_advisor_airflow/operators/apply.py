@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
     """Carry out an approved plan under the throttle that was approved with it.
 
-    A refusal, or a run that ended with steps left, is never retried automatically, unless it ended with its worker. A
-    try after that, or after a crash, resumes the run from the cluster's current state, and keeps to a pause that
-    somebody asked for. Clearing the task resumes a run that stopped as well, and lifts its pause. A try that starts in
-    another container or on another host while the previous one may be alive waits until its run or its lease ends.
+    A refusal, or a run that ended with steps left, is never retried automatically, unless it ended because its worker
+    did. Such a retry, or one after a crash, resumes the run from the cluster's current state, and respects a requested
+    pause. Clearing the task also resumes a stopped run, and lifts its pause. A try that starts in another container or
+    on another host while the previous one may be alive waits until its run or its lease ends.
 
-    The task fails, too, if clients use a broker that the plan drains once its steps are done.
+    The task also fails if, once its steps are done, clients still use a broker that the plan drains.
 
     A deferrable task occupies no worker while the run waits for a minute or longer, or until somebody lets a paused run
     go on. A run that keeps the cluster's own balancer off waits in its worker, which restores the balancer.
@@ -81,7 +81,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
     def on_kill(self) -> None:
         """End the run after the steps in flight; Airflow allows a few seconds for it.
 
-        A user has set the task's state, which Airflow then keeps; or the worker ends, and another try is due.
+        Either a user has set the task's state, which Airflow keeps, or the worker ends, and another try is due.
         """
         self._killed = "the task was stopped in Airflow"
 
@@ -91,7 +91,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         return self._carried_out(context, None)
 
     def go_on(self, context: Context, event: Mapping[str, Json]) -> Json:
-        """The result of a run that was parked; the event says which wait is over."""
+        """Continue a parked run, and return its result; the event says which wait is over."""
         from pulsar_advisor.execution.run.parking import parking_of
 
         return self._carried_out(context, parking_of(event["waited"]))
@@ -163,7 +163,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
                     interruption=lambda: self._killed,
                 )
             except Refused as refused:
-                if self._killed:  # before the first call, so another try may make it
+                if self._killed:  # before the first call, so another try may succeed
                     raise AirflowException(str(refused)) from refused
                 raise
             finally:

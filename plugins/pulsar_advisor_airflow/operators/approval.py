@@ -44,7 +44,7 @@ COMMENT: Final = "comment"
 
 
 class Answer(TypedDict):
-    """What Airflow hands on of a person's answer."""
+    """The part of a person's answer that Airflow passes on."""
 
     responded_by_user: Mapping[str, str] | None
     chosen_options: list[str]
@@ -57,8 +57,8 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
     The digest that was shown is stored with the deferred task, and the responder's name comes with the answer from the
     API server: neither goes through XCom, which anyone who may edit the DAG can change. The user who triggered the DAG
     run can't approve, and an approval without a consent that the plan needs is asked for again. A plan approved in this
-    DAG run isn't asked about again, nor is one rejected in it unless the task is cleared: a busy scheduler can take a
-    task that was just answered for a lost one, and start it again (apache/airflow#72716).
+    DAG run isn't asked about again, nor is one rejected in it unless the task is cleared: a busy scheduler can mistake
+    a task that was just answered for a lost one, and start it again (apache/airflow#72716).
 
     :param plan: a `PlanReference` as a mapping (templated)
     :param root: path or object-store URL of the root
@@ -93,8 +93,8 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             response_timeout=timedelta(hours=4),  # execute() sets the requested one
             ignore_downstream_trigger_rules=True,
             notifiers=[Call("approval.waiting")],
-            # execute() adds the consents that the plan needs. Airflow's page takes an empty text for a missing one, so
-            # that an answer would need a comment.
+            # execute() adds the consents that the plan needs. Airflow's page treats an empty text as missing, so that
+            # an answer would need a comment.
             params={
                 COMMENT: Param(None, type=["null", "string"], title="Comment", description="Recorded in the ledger")
             },
@@ -110,7 +110,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         self.asks_policy = asks_policy
 
     def execute(self, context: Context) -> Any:
-        """Show the plan and wait for a response. Skipped, and refused in the ledger, if no step can be carried out."""
+        """Show the plan and wait for a response. If no step can be carried out, skip, and record the refusal."""
         from pulsar_advisor.execution.consent.approval import require_may_run
         from pulsar_advisor.execution.run.preconditions import stale
         from pulsar_advisor.execution.throttle import ApplyThrottle
@@ -137,7 +137,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
                     require_may_run(ledger, digest)
                     too_old = stale(plan, ledger.now_ms(), throttle.max_age_s)
                     if too_old and plan.shedder != ROLL:  # whose turns are planned anew
-                        raise Refused(too_old)  # as apply would, after somebody has answered in vain
+                        raise Refused(too_old)  # apply would refuse, too, but only after somebody has answered in vain
                 not_computed_here = why_not_computed_here(root, ledger, plan)
             why_a_person = "" if approver else self._approve_automatically(ledger, plan, throttle, not_computed_here)
             if approver is not None or why_a_person is None:
@@ -179,7 +179,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         from pulsar_advisor_airflow.approval_request import Before
 
         digest = self.plan["digest"]
-        # Of a plan that is no roll, its own runs.
+        # For a plan that isn't a roll, its own runs.
         runs = [run.id for run in runs_of_roll(ledger, digest) if run.state in ("stopped", "done")]
         records = [record for run in runs for record in steps_of_run(ledger, run).values()]
         ended = {record.step_id for record in records if record.is_confirmed or record.is_left_out}
@@ -212,7 +212,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             plan = self._load()
             self._ask_for(plan)
             given = event["params_input"] or {}
-            # What wasn't asked for is no consent, and what wasn't answered isn't either.
+            # Only a requested and answered field is a consent.
             form = {name: given.get(name, untouched) for name, untouched in self.params.items()}
             answered = super().execute_complete(context, {**event, "params_input": form})
             with self._refusals_recorded(ledger):
@@ -226,7 +226,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             forgotten = f"{responder} approved it without ticking: {', '.join(unticked)}"
             record_refusal(ledger, shown["digest"], forgotten)
         self.log.warning("%s; asking again", forgotten)
-        return self.execute(context)  # parks the task anew; Airflow warns that it didn't call it itself
+        return self.execute(context)  # defers the task again; Airflow warns because it didn't make this call itself
 
     def _rejected(self, context: Context, answer: str, event: Mapping[str, Any]) -> Any:
         """Fail, or skip what is downstream."""
@@ -236,7 +236,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         return super().execute_complete(context, {**event, "params_input": {}})
 
     def _ask_for(self, plan: Plan) -> None:
-        """Have the form ask for the consents that a plan needs, and for no others."""
+        """Make the form ask for exactly the consents that a plan needs."""
         for needed in needed_consents(plan):
             box = Param(False, type="boolean", title=needed.consent.title)
             self.params[FIELD[needed.consent.name]] = box
@@ -252,7 +252,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
     def _approve_automatically(
         self, ledger: Ledger, plan: Plan, throttle: ApplyThrottle, not_computed_here: str | None
     ) -> str | None:
-        """None if the policy approved the plan; else why a person must, empty if no policy applies."""
+        """None if the policy approved the plan; otherwise why a person must, empty if no policy applies."""
         from pulsar_advisor.execution.consent.approval import approve_automatically
 
         policy = approval_policy(self.cluster)
@@ -312,7 +312,7 @@ def _gate(context: Context) -> str:
 
 
 def _another_person(responder: str | None, proposer: str | None) -> Person:
-    """Whoever answered, if that isn't who proposed. Raises `Refused`."""
+    """The person who answered. Raises `Refused` if that is who proposed, or unknown."""
     from pulsar_advisor.execution.person import Person, same_person
 
     if responder is None:

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from pulsar_advisor.model.plans.canonical_json import Json
 
 LISTENING_TIMEOUT: Final = timedelta(minutes=5)
-"""What the triggerer may need beyond the time for which it listens, to be started again for instance."""
+"""What the triggerer may need in addition to the listening time, for instance for a restart."""
 
 
 class PulsarCaptureOperator(BaseOperator):  # type: ignore[misc]
     """Capture a cluster without changing it. A failed capture leaves no snapshot, so it may be retried.
 
-    A deferrable task occupies no worker while it listens to what Extensible brokers publish. What is published while
-    its worker starts again is not heard.
+    A deferrable task occupies no worker while it listens to what Extensible brokers publish. It doesn't hear what is
+    published while its worker starts again.
 
     :param root: path or object-store URL of the root
     :param cluster: name of the cluster in the root
@@ -60,7 +60,7 @@ class PulsarCaptureOperator(BaseOperator):  # type: ignore[misc]
         return self._captured(context, None, may_defer=self.deferrable)
 
     def go_on(self, context: Context, event: Mapping[str, Json]) -> str:
-        """The same, once the triggerer has listened; the event says what it heard."""
+        """As `execute`, after the triggerer has listened; the event says what it heard."""
         return self._captured(context, event["heard"], may_defer=False)
 
     def get_openlineage_facets_on_complete(self, _task_instance: object) -> Any:
@@ -90,7 +90,7 @@ class PulsarCaptureOperator(BaseOperator):  # type: ignore[misc]
             raise
 
     def _defer_listening(self, options: CaptureOptions) -> None:
-        """Have the triggerer listen, if there is something to hear for a minute or longer."""
+        """Have the triggerer listen, if that takes a minute or longer."""
         from pulsar_advisor.capture.capture import opened
         from pulsar_advisor_airflow.triggers.publications import PublicationsTrigger
 

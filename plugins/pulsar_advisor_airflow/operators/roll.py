@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from pulsar_advisor.storage.root import Root
 
 BACK_WITHIN_S: Final = 30.0
-"""How long a worker waits until a broker that was restarted is back, before the triggerer waits in its place."""
+"""How long a worker waits for a restarted broker before the triggerer waits in its place."""
 LOOK_AGAIN_S: Final = 60.0
-"""How long the triggerer waits at least before a worker looks once more."""
+"""How long the triggerer waits at least before a worker checks again."""
 LATE_S: Final = 900.0
-"""How long after its restart was announced a broker is late: somebody is called once."""
+"""How long after its announced restart a broker counts as late; somebody is then called once."""
 
 
 class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
     """Carry out an approved roll: a worker drains a broker, then the triggerer waits until somebody has restarted it.
 
-    All that is known of the roll is in the ledger, so that a try after any crash goes on where it is. The task is
-    deferred too while the roll is paused. It fails, without a retry, if a turn ended with steps left, if the approval
-    expires, or if somebody ends the roll; clearing the task continues with what is left of the turn.
+    The ledger holds the roll's whole state, so a try after any crash continues it. The task is deferred too while the
+    roll is paused. It fails, without a retry, if a turn ended with steps left, if the approval expires, or if somebody
+    ends the roll; clearing the task continues with what is left of the turn.
 
     :param plan: a `PlanReference` to the roll's plan, as a mapping (templated)
     :param root: path or object-store URL of the root
@@ -83,7 +83,7 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
         return self._carried_on(context)
 
     def go_on(self, context: Context, event: Mapping[str, Json]) -> Json:
-        """The same, once what the triggerer waited for has happened."""
+        """As `execute`, after what the triggerer waited for has happened."""
         called_about = event.get("called_about")
         self._called_about = None if called_about is None else str(called_about)
         return self._carried_on(context)
@@ -97,7 +97,7 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
         root = root_at(self.root, self.cluster)
         with as_airflow_errors(), opened_ledger(root) as ledger:
             plan, at_least_s = given_plan(self.plan).load(root), 0.0
-            if waits_for(ledger, plan) is None:  # else another try, or another worker, has brought it there
+            if waits_for(ledger, plan) is None:  # otherwise another try, or another worker, has brought it there
                 try:
                     at_least_s = self._carry_on(ledger, root, plan, context)
                 finally:
@@ -115,9 +115,9 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
         return {"digest": status.digest, "moves": status.moves, "ledger_head": status.ledger_head}
 
     def _carry_on(self, ledger: Ledger, root: Root, plan: Plan, context: Context) -> float:
-        """Carry the roll on as far as it goes; the seconds after which it is worth another look.
+        """Carry the roll on as far as it goes; returns the seconds after which to check again.
 
-        Raises if a turn could not be ended, unless somebody has paused or ended the roll.
+        Raises if a turn could not be completed, unless somebody has paused or ended the roll.
         """
         from pulsar_advisor.execution.roll.conduct import NotBackYet, go_on
         from pulsar_advisor.model.errors import Refused
@@ -168,7 +168,7 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
             self._called_about = seen.turn.broker
 
     def _submitted(self, snapshot: str, goal: Goal, context: Context) -> None:
-        """Have Spark make the plan of a turn, as the installation runs every stage; one that hangs is ended."""
+        """Have Spark make the plan of a turn, as the installation runs every stage; a hung job is killed."""
         from pulsar_advisor_airflow.operators.spark_stage import PulsarSparkStageOperator
 
         self._stage = PulsarSparkStageOperator(

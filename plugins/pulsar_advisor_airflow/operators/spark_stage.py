@@ -25,7 +25,7 @@ _SEALED: Final[Mapping[SparkStage, tuple[str, ...]]] = {
     "roll": ("recommend",),
     "turn": ("normalize", "validate", "recommend"),
 }
-"""The results that are sealed, where a stage isn't sealed under its own name."""
+"""The results to seal for a stage that isn't sealed under its own name."""
 
 
 class PulsarSparkStageOperator(SparkSubmitOperator):  # type: ignore[misc]
@@ -38,7 +38,7 @@ class PulsarSparkStageOperator(SparkSubmitOperator):  # type: ignore[misc]
     :param cluster: name of the cluster in the root (templated)
     :param snapshot: id of the snapshot (templated)
     :param arguments: options of the stage's command, such as `--shedder=all` (templated). One that renders to nothing
-        is left out; one that renders to a list is several
+        is left out; one that renders to a list counts as several
     :param spark_conn_id: connection of type `spark`
 
     Other parameters are those of `SparkSubmitOperator`.
@@ -73,7 +73,7 @@ class PulsarSparkStageOperator(SparkSubmitOperator):  # type: ignore[misc]
         self.operator_extra_links = (ReportLink(),) if stage == "recommend" else ()
 
     def execute(self, context: Context) -> None:
-        """Run the job. Raises `AirflowFailException` for a verdict, `AirflowException` for what may pass."""
+        """Run the job. Raises `AirflowFailException` for a verdict, `AirflowException` for what a retry may fix."""
         self.application_args: list[str] = list(_flat(self.application_args))
         root, sealed = root_at(self.root, self.cluster), _SEALED.get(self.stage, (self.stage,))
         try:

@@ -76,7 +76,7 @@ def reported_by(
     user: GetUserDep,
     token: Annotated[str, Form()] = "",
 ) -> Person:
-    """The same, or a program that was shown no form: its login is in a header, which no other site can have sent."""
+    """As `rolled_by`, or a program without a form: its login is in a header, which no other site can have sent."""
     if not request.headers.get("authorization", "").lower().startswith("bearer "):
         return _sender(ROLLING, cluster, request, user, token)
     requires_access_dag(method="PUT", param_dag_id=labelled(ROLLING, cluster))(request, user)

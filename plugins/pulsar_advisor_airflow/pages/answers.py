@@ -1,4 +1,4 @@
-"""What all answers of the pages have in common: headers, a page for what went wrong, how many there are at once."""
+"""What all responses of the pages have in common: headers, error pages, and a limit on simultaneous ones."""
 
 from __future__ import annotations
 
@@ -42,14 +42,13 @@ HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-"""Our own pages run one script, ours, and load nothing but reports; what a browser may keep of an answer, that answer
-says itself."""
+"""Our own pages run only our script, and load only reports. Each response says itself whether a browser may keep it."""
 
 KEPT: Final = "private, no-cache"
-"""A browser may keep a page, but asks each time: the answer to one that didn't change is empty."""
+"""A browser may keep a page, but must ask each time; if the page didn't change, the response is empty."""
 
 AT_ONCE: Final = 4
-"""Answers to one user at a time, in one process of the web server."""
+"""Maximum simultaneous responses to one user in one process of the web server."""
 
 _log = logging.getLogger(__name__)
 
@@ -64,7 +63,7 @@ templates.globals |= {"page_link": page_link, "airflow_link": airflow_link, "scr
 
 
 def without_places(text: str) -> str:
-    """An error's message for viewers: not where the root or the registry of clusters lies."""
+    """An error's message for viewers, without the places of the root and the registry of clusters."""
     for place in _places():
         text = text.replace(place.rstrip("/"), "…") if place.strip("/") else text
     return text
@@ -80,11 +79,11 @@ def _places() -> Iterator[str]:
 templates.filters |= {"one_line": lambda text: " ".join(text.split("\n")), "without_places": without_places}
 
 _under_way: Counter[str] = Counter()
-"""Answers to each user; changed in the event loop only."""
+"""Number of responses in progress to each user; changed in the event loop only."""
 
 
 def with_headers(app: ASGIApp) -> ASGIApp:
-    """The application, each of whose answers has these headers, unless it sets its own, and is for somebody in Airflow.
+    """The application with these headers on each response that doesn't set its own, and messages worded for Airflow.
 
     A slash at the end of an address makes no difference.
     """
@@ -107,7 +106,7 @@ def with_headers(app: ASGIApp) -> ASGIApp:
 
 
 async def one_of_few(request: Request, user: GetUserDep) -> AsyncIterator[None]:
-    """Count an answer until it is sent. 429 if the user waits for too many others."""
+    """Count a response until it is sent. 429 if the user waits for too many others."""
     name = user.get_id()
     if _under_way[name] >= AT_ONCE:
         again = {"Retry-After": "1", **_asked_again(request, 1)}
@@ -127,7 +126,7 @@ def page(request: Request, template: str, headers: Mapping[str, str] | None = No
 
 
 def kept(request: Request, html: str, headers: Mapping[str, str] | None = None) -> Response:
-    """HTML that a browser may keep; an empty answer if it already has exactly this."""
+    """HTML that a browser may keep; an empty response if it already has exactly this."""
     text = html.encode()
     tag = f'"{sha256(text).hexdigest()[:32]}"'
     answered = {"Cache-Control": KEPT, "ETag": tag, "Vary": "Authorization, Cookie", **(headers or {})}
@@ -137,7 +136,7 @@ def kept(request: Request, html: str, headers: Mapping[str, str] | None = None) 
 
 
 def answer_errors(app: FastAPI) -> None:
-    """Make a page of everything that goes wrong in the application."""
+    """Make a page for everything that goes wrong in the application."""
 
     @app.exception_handler(AdvisorError)
     async def of_ours(request: Request, error: AdvisorError) -> Response:
@@ -165,12 +164,12 @@ def answer_errors(app: FastAPI) -> None:
 
 
 def _asked_again(request: Request, after_s: int) -> dict[str, str]:
-    """For what may pass: a page that renews itself would else end with it, while somebody watches a run."""
+    """Headers for an error that may pass: otherwise a self-renewing page of a run would end with it."""
     return {"Refresh": str(after_s)} if request.method == "GET" else {}
 
 
 def _is_of_a_browser(request: Request) -> bool:
-    """Whether a person waits for a page, and no program for an answer."""
+    """Whether a person waits for a page, rather than a program."""
     return request.method == "GET" and "text/html" in request.headers.get("accept", "")
 
 

@@ -57,7 +57,7 @@ from pulsar_advisor_airflow.pages.sparkline import sparkline
 from pulsar_advisor_airflow.pages.streamed import streamed
 
 REFRESH_S: Final = 5
-"""How often the page of an active run is read again."""
+"""Interval at which the page of an active run renews itself."""
 
 REPORT_HEADERS: Final = {
     "Content-Security-Policy": (
@@ -65,7 +65,7 @@ REPORT_HEADERS: Final = {
         "sandbox allow-scripts; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
     ),
 }
-"""Anyone who can write the root controls this page, so it runs no script but ours, which sorts its tables, loads
+"""Anyone who can write to the root controls this page, so it runs only our script, which sorts its tables, loads
 nothing, and has an opaque origin."""
 
 SEE_OTHER: Final = 303
@@ -83,7 +83,7 @@ app = with_headers(pages)
 
 
 def _age(of: str | datetime) -> str:
-    """How long ago something happened, or the snapshot of this id was begun: `12 min`, `5 h`, `3 d`."""
+    """How long ago something happened, or the snapshot with this id began: `12 min`, `5 h`, `3 d`."""
     began = snapshot_moment(of) if isinstance(of, str) else of
     minutes = int((datetime.now(UTC) - began).total_seconds()) // 60
     if minutes < 120:
@@ -127,11 +127,11 @@ def _place(
     steps_from: _Offset = 0,
     events_before: _Offset | None = None,
 ) -> Place:
-    """The parts of lists that an address asks for."""
+    """The parts of lists that an address requests."""
     return Place(snapshots_before, plans_from, runs_from, steps_from, events_before)
 
 
-# A mounted application has no authentication unless it adds it: each route names what it requires.
+# A mounted application has no authentication unless it adds its own: each route names what it requires.
 @pages.get("/")
 def clusters_page(request: Request, seen: Annotated[list[Cluster], Depends(visible)]) -> Response:
     """The clusters that the user may see."""
@@ -159,7 +159,7 @@ def report_page(
     snapshot: str,
     writes: Annotated[bool, Depends(may_write)],
 ) -> Response:
-    """The report of one snapshot, with what may be proposed of it; 404 if there is none."""
+    """The report of one snapshot, with the plans in it that may be proposed; 404 if there is none."""
     content = report_content(cluster, root_of(cluster).resolve(snapshot))
     return page(request, "report.html", cluster=cluster, content=content, writes=writes)
 
@@ -250,7 +250,7 @@ def _steer(
         plan = plan_record(ledger, digest)
         if plan is None:
             raise UsageError(f"no plan {digest} was proposed for cluster '{cluster.name}'")
-        if (roll := roll_of_plan(ledger, digest)) is not None:  # for which other people may be allowed
+        if (roll := roll_of_plan(ledger, digest)) is not None:  # a roll, for which other people may have permission
             raise Refused(f"run {number} is a turn of the roll {roll}: pause it, go on or end it on the roll's page")
         order(ledger, load_plan(plan.document.encode()), person)
     return RedirectResponse(page_link("clusters", cluster.name, "runs", str(number)), SEE_OTHER)

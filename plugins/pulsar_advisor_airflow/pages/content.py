@@ -1,6 +1,7 @@
 """What the pages show: read from the root, the ledger and Airflow's database, as plain data.
 
-Each page reads as much as it shows: the index of a cluster's snapshots, the summaries of its plans, a part of a list.
+Each page reads only as much as it shows: the index of a cluster's snapshots, the summaries of its plans, a part of a
+list.
 """
 
 from __future__ import annotations
@@ -57,13 +58,13 @@ from pulsar_advisor_airflow.pages.dag_runs import NewestRun, newest_runs
 from pulsar_advisor_airflow.pages.snapshot_lines import ShownVerdict, SnapshotLine, began_after, snapshot_lines
 
 ROWS_SHOWN: Final = 30
-"""Of each list of a cluster."""
+"""Rows shown of each of a cluster's lists."""
 TREND_SHOWN: Final = 12
-"""Snapshots in the trend of a cluster among others."""
+"""Snapshots in a cluster's trend on the page of all clusters."""
 STEPS_SHOWN: Final = 200
 EVENTS_SHOWN: Final = 100
 VERDICTS_READ: Final = 100
-"""Of `verify`, on the runs of a cluster."""
+"""Maximum number of `verify`'s verdicts read per cluster."""
 
 CARRIED_OUT: Final[Collection[RunState]] = ("active", "done")
 """The states of a run that makes earlier advice history."""
@@ -76,7 +77,7 @@ _Shown = TypeVar("_Shown")
 
 @dataclass(frozen=True)
 class Part(Generic[_Shown]):
-    """A part of a list, and what the address of the next part says; None: there is none."""
+    """A part of a list, and what the address of the next part contains; None: there is no next part."""
 
     rows: Sequence[_Shown]
     rest: str | int | None
@@ -84,7 +85,7 @@ class Part(Generic[_Shown]):
 
 @dataclass(frozen=True)
 class Place:
-    """Which parts of a page's lists are asked for: the first ones, unless it says otherwise."""
+    """Which parts of a page's lists are requested; by default the first ones."""
 
     snapshots_before: str | None = None
     plans_from: int = 0
@@ -146,7 +147,7 @@ class ReportOption:
 
 @dataclass(frozen=True)
 class ReportContent:
-    """What may be proposed of a report, best first."""
+    """The options of a report that may be proposed, best first."""
 
     snapshot: str
     advised: str | None
@@ -155,7 +156,7 @@ class ReportContent:
     """As in `ReportOption`."""
     options: Sequence[ReportOption]
     later_run: Run | None
-    """The cluster's newest run that was carried out, or is, if it began after the snapshot."""
+    """The cluster's newest run, finished or in progress, if it began after the snapshot."""
 
 
 @dataclass(frozen=True)
@@ -171,12 +172,12 @@ class PlanContent:
     later_run: Run | None
     """As in `ReportContent`."""
     steps: Part[tuple[int | None, Step]]
-    """In the order in which they are sent, with their number in it; those that aren't sent come last."""
+    """In the order in which they are sent, numbered; those that aren't sent come last."""
     has_report: bool
     proposals: Sequence[Proposal] = ()
     approvals: Sequence[Approval] = ()
     rejections: Sequence[Event] = ()
-    """Who said no, or that an answer didn't come in time."""
+    """Who said no, or that no answer came in time."""
     runs: Sequence[Run] = ()
     as_predicted: Mapping[int, bool] = field(default_factory=dict)
     """The last verdict of `verify` on each run that has one, by the run's number."""
@@ -203,20 +204,20 @@ class RunContent:
     left_off: Sequence[SwitchedOff] = ()
     """What it switched off and could not restore."""
     left_open: Sequence[str] = ()
-    """What to mind after it was ended for good: calls whose outcome is unknown."""
+    """What to check after it was ended for good: calls whose outcome is unknown."""
     can_be_undone: bool = False
     """Whether runs of its plan have moved anything."""
     roll: str | None = None
-    """The digest of the roll that it is a turn of, where that is steered; None if it isn't a turn."""
+    """The digest of the roll that it is a turn of, which is steered on its own page; None if it isn't a turn."""
 
 
 def root_of(cluster: Cluster) -> Root:
-    """The root, for a cluster."""
+    """The root of a cluster."""
     return Root(option("root"), cluster.name)
 
 
 def cluster_lines(clusters: Sequence[Cluster]) -> list[ClusterLine]:
-    """A line for each cluster: those where something is to be done or wrong come first."""
+    """A line for each cluster; those with something wrong or to be done come first."""
     dag_runs = newest_runs(clusters)
     with ledger_if_any() as ledger:
         runs = {} if ledger is None else lists.newest_runs(ledger)
@@ -302,7 +303,7 @@ def run_content(ledger: Ledger, cluster: Cluster, number: int, place: Place) -> 
 
 
 def report_content(cluster: Cluster, snapshot: str) -> ReportContent:
-    """What may be proposed of the report of a snapshot. Raises `UsageError` if it has none."""
+    """The content of a snapshot's report page. Raises `UsageError` if it has no report."""
     root = root_of(cluster)
     if not has_report(root, snapshot):
         raise UsageError(f"snapshot {snapshot} has no report")
@@ -318,7 +319,7 @@ def report_content(cluster: Cluster, snapshot: str) -> ReportContent:
 
 
 def plan_of_report(cluster: Cluster, snapshot: str, digest: str) -> Plan:
-    """A plan that was recommended of a snapshot. Raises `UsageError` if there is none of this digest."""
+    """A plan that was recommended for a snapshot. Raises `UsageError` if there is none with this digest."""
     root = root_of(cluster)
     for row in read_recommendation(root, snapshot).combinations:
         if row.plan and row.digest == digest:
@@ -353,7 +354,7 @@ def plan_content(ledger: Ledger | None, cluster: Cluster, plan: Plan, place: Pla
 
 
 def proposed_plan(ledger: Ledger | None, cluster: Cluster, digest: str) -> Plan:
-    """A plan that was proposed for the cluster. Raises `UsageError` if there is none of this digest."""
+    """A plan that was proposed for the cluster. Raises `UsageError` if there is none with this digest."""
     record = None if ledger is None else plan_record(ledger, digest)
     if record is None or record.cluster != cluster.name:
         raise UsageError(f"no plan {digest} was proposed for cluster '{cluster.name}'")
@@ -378,7 +379,7 @@ def ledger_if_any() -> Iterator[Ledger | None]:
         yield None
         return
     ledger = _opened(address, url, _file_number(url))
-    if not is_current(ledger):  # and wouldn't be written as another release reads it
+    if not is_current(ledger):  # another release has migrated it, so writes must match its tables
         _opened.cache_clear()
         ledger = _opened(address, url, _file_number(url))
     yield ledger
@@ -386,15 +387,15 @@ def ledger_if_any() -> Iterator[Ledger | None]:
 
 @lru_cache(maxsize=1)
 def _opened(address: str, _url: URL, _file_number: int) -> Ledger:
-    """Kept open: to open a ledger takes longer than a page's queries.
+    """An open ledger, kept open because opening one takes longer than a page's queries.
 
-    Opened anew once the address refers to another URL, such as one with a new password.
+    It is opened anew once the address refers to another URL, such as one with a new password.
     """
     return open_ledger(address)
 
 
 def _file_number(url: URL) -> int:
-    """Another one if somebody has put another file in the place of a ledger; 0 if it is on a server."""
+    """A number that changes if somebody replaces a ledger's file; 0 if the ledger is on a server."""
     return Path(url.database).stat().st_ino if url.get_backend_name() == "sqlite" and url.database else 0
 
 
@@ -421,7 +422,7 @@ def _why_not(ledger: Ledger | None, plan: Plan, digest: str) -> str:
 
 
 def _states(ledger: Ledger, cluster: Cluster, digests: Sequence[str]) -> dict[str, PlanStateName]:
-    """The states of those plans that were proposed."""
+    """The states of those of these plans that were proposed."""
     summaries = [found for digest in digests if (found := summary_of_plan(ledger, digest)) is not None]
     return {state.digest: state.state for state in states_of(ledger, cluster.name, summaries)}
 
@@ -432,7 +433,7 @@ def _later_run(ledger: Ledger, cluster: Cluster, snapshot: str) -> Run | None:
 
 
 def _part(rows: Sequence[_Shown], count: int, rest: Callable[[_Shown], str | int]) -> Part[_Shown]:
-    """The first rows; if there are more, `rest` of the last one shown is where they begin."""
+    """The first `count` rows; if there are more, `rest` of the last one shown says where they begin."""
     return Part(rows[:count], rest(rows[count - 1]) if len(rows) > count else None)
 
 
@@ -444,13 +445,13 @@ def _events(ledger: Ledger, digest: str, place: Place, run: int | None = None) -
 
 
 def _of_each(clusters: Sequence[Cluster], read: Callable[[Cluster], _Shown]) -> list[_Shown]:
-    """What is read of each cluster, of several at once, and said to the reader of the page."""
+    """What `read` returns for each cluster, several at a time, in the caller's context (who reads the page)."""
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
         return [each.result() for each in [pool.submit(copy_context().run, read, cluster) for cluster in clusters]]
 
 
 def _left_off(ledger: Ledger) -> Mapping[str, Sequence[SwitchedOff]]:
-    """What runs left off, by cluster."""
+    """The settings that runs left off, by cluster."""
     found: defaultdict[str, list[SwitchedOff]] = defaultdict(list)
     for switch in left_off(ledger):
         if (plan := summary_of_plan(ledger, switch.digest)) is not None:
@@ -477,7 +478,7 @@ def _line(
 
 
 def _last_and_unfinished(rows: Iterable[SnapshotLine]) -> tuple[SnapshotLine | None, SnapshotLine | None]:
-    """Of a cluster's snapshots, newest first: see the fields of `ClusterLine`."""
+    """`last` and `unfinished` of `ClusterLine`, from a cluster's snapshots, newest first."""
     unfinished = None
     for row in rows:
         if row.verdict != "unfinished":

@@ -1,4 +1,4 @@
-"""What Airflow's database says of our DAGs: how the newest run of each cluster goes."""
+"""What Airflow's database says about our DAGs: the state of each cluster's newest run."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from pulsar_advisor_airflow.clusters import Cluster, labelled
 from pulsar_advisor_airflow.failures import PROBLEM
 
 SCHEDULED: Final = ("pulsar_snapshot", "pulsar_recommend")
-"""DAGs that each cluster has, and that run by themselves."""
+"""The DAGs of each cluster that run by themselves."""
 
 
 @dataclass(frozen=True)
 class FailedTask:
-    """A task that failed, and whether it will be tried again; or the DAG run itself, of which no task failed."""
+    """A failed task, and whether it will be retried; or a failed DAG run in which no task failed."""
 
     name: str
     at: datetime | None
     will_be_tried_again: bool
     problem: str
-    """What didn't answer, if the task said so; or how a DAG run fails by itself."""
+    """What didn't answer, if the task said so; or why a DAG run failed without a failed task."""
 
 
 @dataclass(frozen=True)
 class NewestRun:
-    """The newest run of the DAGs that each cluster has."""
+    """The newest run among a cluster's DAGs."""
 
     base: str
-    """Which one of `SCHEDULED`."""
+    """Which one of `SCHEDULED` it is of."""
     is_active: bool
     failed: FailedTask | None
 
 
 def newest_runs(of: Iterable[Cluster]) -> dict[str, NewestRun]:
-    """By the name of the cluster; without those that no DAG has run for."""
+    """By cluster name, without clusters that no DAG has run for."""
     dags = {labelled(base, each): (base, each.name) for each in of for base in SCHEDULED}
     newest = select(func.max(DagRun.id)).where(DagRun.dag_id.in_(dags)).group_by(DagRun.dag_id)
     in_run = and_(TaskInstance.dag_id == DagRun.dag_id, TaskInstance.run_id == DagRun.run_id)

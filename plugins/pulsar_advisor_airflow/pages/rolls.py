@@ -1,4 +1,4 @@
-"""The page of a roll: where it is, what is left, and the orders of whoever restarts its brokers or steers it."""
+"""The page of a roll: its progress, and the actions of whoever restarts its brokers or steers it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pulsar_advisor_airflow.pages.answers import page
 from pulsar_advisor_airflow.pages.content import ledger_if_any, proposed_plan
 
 REFRESH_S: Final = 10
-"""How often the page of a roll that isn't over is read again."""
+"""Interval at which the page of a roll renews itself until the roll is over."""
 SEE_OTHER: Final = 303
 
 rolls = APIRouter(prefix="/clusters/{cluster}/rolls/{digest}")
@@ -38,7 +38,7 @@ def roll_page(
     writes: Annotated[bool, Depends(may_roll)],
     token: Annotated[str, Depends(form_token)],
 ) -> Response:
-    """A roll, turn by turn; until it is over the page renews itself."""
+    """A roll, turn by turn; the page renews itself until the roll is over."""
     with _roll(cluster, digest) as (ledger, plan):
         status = status_of(ledger, plan)
     headers = {"Refresh": str(REFRESH_S)} if status.ended is None else {}
@@ -52,7 +52,7 @@ def broker_was_restarted(
     person: Annotated[Person, Depends(reported_by)],
     broker: Annotated[str, Form(min_length=1)],
 ) -> RedirectResponse:
-    """Somebody has restarted the drained broker: from the page's button, or from whatever restarts brokers."""
+    """Record that the drained broker has been restarted: by the page's button, or by automation."""
     with _roll(cluster, digest) as (ledger, plan):
         announce(ledger, plan, broker, person)
     return _back(cluster, digest)
@@ -62,7 +62,7 @@ def broker_was_restarted(
 def pause_roll(
     cluster: Annotated[Cluster, Depends(readable)], digest: str, person: Annotated[Person, Depends(rolled_by)]
 ) -> RedirectResponse:
-    """Have it stop after its moves in flight, and begin no turn."""
+    """Make the roll stop after its moves in flight, and begin no turn."""
     with _roll(cluster, digest) as (ledger, plan):
         pause(ledger, plan, person)
     return _back(cluster, digest)
@@ -72,7 +72,7 @@ def pause_roll(
 def let_roll_go_on(
     cluster: Annotated[Cluster, Depends(readable)], digest: str, person: Annotated[Person, Depends(rolled_by)]
 ) -> RedirectResponse:
-    """Lift its pause."""
+    """Lift the roll's pause."""
     with _roll(cluster, digest) as (ledger, _):
         lift_pause_of_plan(ledger, digest, person)
     return _back(cluster, digest)
@@ -82,7 +82,7 @@ def let_roll_go_on(
 def end_roll(
     cluster: Annotated[Cluster, Depends(readable)], digest: str, person: Annotated[Person, Depends(rolled_by)]
 ) -> RedirectResponse:
-    """End it for good; its task, or the hourly maintenance, switches the cluster's own balancer on again."""
+    """End the roll for good; its task, or the hourly maintenance, switches the cluster's own balancer on again."""
     with _roll(cluster, digest) as (ledger, plan):
         end(ledger, plan, person)
     return _back(cluster, digest)
@@ -90,7 +90,7 @@ def end_roll(
 
 @contextmanager
 def _roll(cluster: Cluster, digest: str) -> Iterator[tuple[Ledger, Plan]]:
-    """The ledger, and the plan of a roll of the cluster. Raises `UsageError` if it has none of this digest."""
+    """The ledger, and the plan of a roll of the cluster. Raises `UsageError` if none has this digest."""
     with ledger_if_any() as ledger:
         plan = proposed_plan(ledger, cluster, digest)
         if ledger is None or plan.shedder != ROLL:

@@ -1,6 +1,6 @@
-"""A snapshot in a list: what became of it, and what the ledger knows of the time since.
+"""A snapshot in a list: its results, and what the ledger has recorded since.
 
-Advice that was given before a run is history; a snapshot that `verify` judged a run by shows what came of it.
+Advice from before a run is outdated; a snapshot with which `verify` judged a run shows the run's effect.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SnapshotLine:
 def snapshot_lines(
     rows: Sequence[SnapshotRow], after: Mapping[str, AfterRun], newest_run: Run | None
 ) -> Sequence[SnapshotLine]:
-    """The lines of some rows; `newest_run` is the cluster's newest one that was carried out, or is."""
+    """The lines of some rows; `newest_run` is the cluster's newest run, finished or in progress."""
     return [_line(row, after.get(row.id), newest_run) for row in rows]
 
 
@@ -50,5 +50,5 @@ def _line(row: SnapshotRow, after: AfterRun | None, newest_run: Run | None) -> S
 
 
 def began_after(run: Run, snapshot: str) -> bool:
-    """Whether a run began after a snapshot, so that its figures are those from before the run."""
+    """Whether a run began after a snapshot, so that the snapshot's figures are from before the run."""
     return run.started_at_ms > snapshot_moment(snapshot).timestamp() * 1000

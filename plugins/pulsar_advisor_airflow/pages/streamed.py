@@ -1,4 +1,4 @@
-"""Large files, sent in pieces: a whole file or one range of it, without more than a piece in memory."""
+"""Sends large files in pieces: a whole file or one range of it, with only one piece in memory."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _RANGE: Final = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
 
 def streamed(request: Request, path: UPath, media_type: str, headers: Mapping[str, str]) -> Response:
-    """The file, or the range that the request asks for; of several ranges the whole file, as HTTP allows.
+    """The file, or the range that the request asks for; for several ranges the whole file, as HTTP allows.
 
     Raises `UsageError` if there is no such file, `StorageError` if it can't be read.
     """
     try:
         written = path.stat()
         file = _opened(path)
-        size = file.seek(0, 2)  # of the file that is open: another may take its name meanwhile
+        size = file.seek(0, 2)  # of the open file: another may take its name meanwhile
     except FileNotFoundError as error:
         raise UsageError(f"there is no {path.name}") from error
     except OSError as error:
@@ -50,7 +50,7 @@ def streamed(request: Request, path: UPath, media_type: str, headers: Mapping[st
 
 
 def _opened(path: UPath) -> BinaryIO:
-    """The file itself: a link would show one of the web server's own, and a pipe would keep its reader waiting."""
+    """The open regular file: a link could expose a file of the web server, and a pipe would block its reader."""
     if not is_local(path):
         return path.open("rb")
     return open(path.path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK))

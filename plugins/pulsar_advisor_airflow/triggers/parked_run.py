@@ -61,7 +61,7 @@ class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
         yield TriggerEvent({"waited": self.wait})
 
     async def on_kill(self) -> None:
-        """The task was stopped or cleared by a user: the run ends with the steps so far."""
+        """A user stopped or cleared the task: the run ends with the steps so far."""
 
         def end(ledger: Ledger) -> None:
             end_parked_run(ledger, run_by_id(ledger, self.run_number).digest, "the task was stopped in Airflow")

@@ -1,4 +1,4 @@
-"""Listens in place of `capture`, before it reads anything, to what Extensible brokers publish for their leader."""
+"""Listens in place of `capture`, before any read, to what Extensible brokers publish for their leader."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ POLL_S: Final = 1.0
 class PublicationsTrigger(BaseTrigger):  # type: ignore[misc]
     """Fires with what it heard, once every broker has published or the connection's wait is over.
 
-    Without an answer from the cluster it fires with nothing, and the task listens itself. A triggerer that is started
-    again listens for the whole time once more.
+    If the cluster doesn't answer, it fires with nothing, and the task listens itself. A triggerer that is started again
+    listens for the whole time once more.
 
     :param pulsar_conn_id: connection of type `pulsar_admin`, whose files must be within the triggerer's reach too
     """

@@ -12,9 +12,9 @@ POLL_S: Final = 5.0
 
 
 class RollTrigger(BaseTrigger):  # type: ignore[misc]
-    """Fires once a roll has to be carried on: somebody says that its broker was restarted, or lifted a pause.
+    """Fires once a roll can be carried on: somebody says that its broker was restarted, or lifted a pause.
 
-    It fires too once the roll is over, or has no approval any more. While the ledger can't be read it waits.
+    It also fires once the roll is over, or its approval is no longer valid. While the ledger can't be read, it waits.
 
     :param root: path or object-store URL of the root
     :param cluster: name of the cluster in the root
@@ -39,7 +39,7 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
         return f"{__name__}.{type(self).__name__}", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """One event, when the roll has to be carried on."""
+        """One event, when the roll can be carried on."""
         await asyncio.sleep(self.at_least_s)
         said = None
         while (why := await asyncio.to_thread(self._waits_for)) is not None:

@@ -10,7 +10,7 @@ from pulsar_advisor.model.cluster.cluster_state import View
 from pulsar_advisor.quality.facts.capture import REQUIRED_SURFACES
 
 _FROM_BROKERS_ONLY: Final = ("load_reports", "topic_stats")
-"""Required surfaces that a capture from ZooKeeper alone need not have; its load reports are rows of `brokers`."""
+"""Required surfaces that a capture from ZooKeeper alone need not have; any reports there are rows of brokers."""
 
 
 def facts_of_problems(problems: DataFrame, view: View) -> DataFrame:
