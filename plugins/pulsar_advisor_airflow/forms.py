@@ -344,7 +344,7 @@ ROLL_ARGUMENTS = (
 
 _FIELDS: Final = {**REBALANCE, **ROLL}
 _OF_STRATEGIES: Final = ("shedder", "placement", "splits", "unload_children", "max_splits")
-_UNTOUCHED: Final = {name: field.value for name, field in _FIELDS.items()}
+_DEFAULTS: Final = {name: field.value for name, field in _FIELDS.items()}
 """A copy, because Airflow writes the submitted values into the fields."""
 
 
@@ -368,7 +368,7 @@ def require_no_contradiction(params: Mapping[str, object]) -> None:
 
 def _require_untouched(params: Mapping[str, object], fields: Iterable[str], because: str) -> None:
     # Airflow's form treats an empty list as missing.
-    filled = [name for name in fields if name in params and (params[name] or None) != (_UNTOUCHED[name] or None)]
+    filled = [name for name in fields if name in params and (params[name] or None) != (_DEFAULTS[name] or None)]
     if filled:
         titles = ", ".join(f"'{_FIELDS[name].schema['title']}'" for name in filled)
         raise AirflowFailException(f"{because}, so leave these fields as they were: {titles}")

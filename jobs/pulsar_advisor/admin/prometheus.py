@@ -183,7 +183,7 @@ class Prometheus:
         if answer.status != 200:
             advice = _ADVICE.get(answer.status, "start the import again, it goes on where it was")
             raise ClusterUnreachable(
-                f"{answer.url}: {answer.status}{_said(answer)}; asked for {parameters['query']}: {advice}"
+                f"{answer.url}: {answer.status}{_reason(answer)}; asked for {parameters['query']}: {advice}"
             )
         return answer
 
@@ -279,7 +279,7 @@ def _numbers(text: bytes, begin: npt.NDArray[np.int64], end: npt.NDArray[np.int6
     return numbers
 
 
-def _said(answer: Answer) -> str:
+def _reason(answer: Answer) -> str:
     """The server's reason, in brackets; empty without one."""
     try:
         error = _FAILURE.decode(answer.body).error

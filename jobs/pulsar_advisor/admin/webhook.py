@@ -189,7 +189,7 @@ def _allowed_places(address: WebAddress) -> list[_Place]:
     except UnicodeError as error:  # for a label that is empty or too long
         raise NotDelivered(f"webhook {address.origin}: no host has this name: check the address") from error
     for *_, place in found:
-        ip = _as_reached(ip_address(str(place[0])))
+        ip = _embedded_ipv4(ip_address(str(place[0])))
         if any(ip in network for network in _NEVER):
             raise NotDelivered(
                 f"webhook {address.origin}: {ip} is a link-local, metadata or multicast address, which gets no message"
@@ -199,7 +199,7 @@ def _allowed_places(address: WebAddress) -> list[_Place]:
     return [(family, place) for family, _, _, _, place in found]
 
 
-def _as_reached(ip: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+def _embedded_ipv4(ip: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
     """The IPv4 address behind one that is written as IPv6."""
     if isinstance(ip, IPv6Address):
         if ip.ipv4_mapped is not None:

@@ -126,7 +126,7 @@ def _applied(
         restore_what_was_left(ledger, plan.identity.cluster_name, cluster, progress, clock)
     runs = runs_of_plan(ledger, digest)
     finished = next((run for run in runs if run.state == "done"), None)
-    if finished and _is_asked_as_what_it_is(plan, options) and digest not in undone(ledger, plan.cluster):
+    if finished and _fits_options(plan, options) and digest not in undone(ledger, plan.cluster):
         sentence = f"{digest} was already carried out, in run {finished.id}: nothing to do"
         return _end("nothing_to_do", plan, finished.id, sentence, steps_of_run(ledger, finished.id))
     refusals = _refusals(plan, ledger, cluster, options, clock, runs)
@@ -286,7 +286,7 @@ def _unfinished(runs: Sequence[Run]) -> Run | None:
     return next((run for run in reversed(runs) if run.is_unfinished), None)
 
 
-def _is_asked_as_what_it_is(plan: Plan, options: ApplyOptions) -> bool:
+def _fits_options(plan: Plan, options: ApplyOptions) -> bool:
     """Whether a roll is applied turn by turn, and any other plan as a whole: a roll's plan is only its first turn."""
     return (plan.shedder == ROLL) == (options.turns_before is not None)
 
@@ -297,7 +297,7 @@ def _refusals(
     """Every reason to refuse the plan as a whole; checks that need the cluster come last."""
     digest = digest_of(plan)
     yield from malformed(plan)
-    if not _is_asked_as_what_it_is(plan, options):
+    if not _fits_options(plan, options):
         of = roll_of_plan(ledger, digest)
         what = "a roll, whose turns wait for restarts" if of in (None, digest) else f"a turn of the roll {of}"
         yield f"the plan is {what}: {reader().go_on_with_roll}"

@@ -85,7 +85,7 @@ def verify_plan(
         usage_judged=usage_judged,
         as_predicted=not deviations,
     )
-    _keep(plan, verification, bundles, brokers, figures, ledger)
+    _record_figures(plan, verification, bundles, brokers, figures, ledger)
     return VerifyResult(
         digest=digest,
         run=run.id,
@@ -102,7 +102,7 @@ def verify_plan(
     )
 
 
-def _keep(
+def _record_figures(
     plan: Plan,
     verification: Verification,
     bundles: Iterable[BundleCheck],

@@ -176,7 +176,7 @@ def _of_moves(
         elif cause is None and move.before in stopped:
             cause = RESTART
         found.append(replace(move, cause=cause))
-    who = _who(earlier, later, sum(move.cause is None for move in found), stopped)
+    who = _cause(earlier, later, sum(move.cause is None for move in found), stopped)
     return [replace(move, cause=move.cause or who) for move in found]
 
 
@@ -193,7 +193,7 @@ def _of_bundles(earlier: Moment, later: Moment, plans: Mapping[str, str]) -> Ite
         yield from _of_boundaries(_by_namespace(earlier, changed), _by_namespace(later, changed), earlier, later, plans)
 
 
-def _who(earlier: Moment, later: Moment, moves: int, stopped: Collection[str]) -> str:
+def _cause(earlier: Moment, later: Moment, moves: int, stopped: Collection[str]) -> str:
     """The cause of the moves that neither a plan nor a restart explains.
 
     The leader counts its unloads from its start, after the owners were read: a move that a snapshot shows is counted.

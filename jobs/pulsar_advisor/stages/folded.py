@@ -17,7 +17,7 @@ from pulsar_advisor.storage.root import Root
 from pulsar_advisor.storage.written import result_sha256
 from pulsar_advisor.tables.days import damage, read_day_tables
 
-_OF_EVERY_CYCLE: Final = (OWN, UNKNOWN)
+_ROUTINE_CAUSES: Final = (OWN, UNKNOWN)
 """Causes of moves that nearly every snapshot of a self-balancing cluster shows."""
 
 _log = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ class FoldedDays:
         shown = {
             t
             for t, kind, cause in zip(*(events[name].to_pylist() for name in ("t", "kind", "cause")), strict=True)
-            if kind != "move" or cause not in _OF_EVERY_CYCLE
+            if kind != "move" or cause not in _ROUTINE_CAUSES
         }
         return {ids[place] for t in shown for place in (t, t + 1)}
 

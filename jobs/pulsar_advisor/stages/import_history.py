@@ -64,7 +64,7 @@ MOST_ROWS: Final = 20_000_000
 """Limit for one day, bundles times moments: so many take 600 MB of memory."""
 _COUNTED_S: Final = 3 * 60 * 60
 """Series are counted over this long at a time."""
-_OLDEST_S: Final = 5 * 60
+_LOOKBACK_S: Final = 5 * 60
 """Maximum age of a sample, Prometheus's default: the first moment may show the day before."""
 _HOST_MOMENTS: Final = 1_000
 """Moments of broker figures per query: there are at most about a thousand brokers."""
@@ -299,7 +299,7 @@ def _level(source: _Source, window: Window) -> tuple[Level, Mapping[str, int]]:
     for level in LEVELS:
         label = source.labels.bundle if level is BUNDLES else source.labels.namespace
         figures = selector(level.metrics[0], source.labels, source.cluster_name, level.matchers(source.labels))
-        query = f"count by ({label}) (last_over_time({figures}[{_COUNTED_S + _OLDEST_S}s]))"
+        query = f"count by ({label}) (last_over_time({figures}[{_COUNTED_S + _LOOKBACK_S}s]))"
         samples = source.server.ask(Question(query, of_day, (label,)))
         found = {name: int(most) for (name,), most in zip(samples.labels, _most(samples), strict=True) if most}
         if "" in found:
@@ -337,14 +337,14 @@ def _part(
     made_of = (source.address, source.cluster_name, source.labels, level.name, window, source.broker_ids, group)
     name = sha256_hex(repr((*made_of, [ring.names[number] for number in bundles])).encode())
     if (before := read_part(root, day, name)) is None:
-        scraped, unusable = _asked(source, window, level, ring, group, sum(namespaces.get(one, 0) for one in group))
+        scraped, unusable = _queried(source, window, level, ring, group, sum(namespaces.get(one, 0) for one in group))
         before = scraped.load(bundles).replace_schema_metadata({"unusable": str(unusable)})
         write_part(root, day, name, before)
     numbers = np.asarray(bundles, np.int32)
     return before.set_column(0, before.schema.field(0), pa.array(np.repeat(numbers, window.number)))
 
 
-def _asked(
+def _queried(
     source: _Source, window: Window, level: Level, ring: Ring, group: tuple[str, ...], series: int
 ) -> tuple[Scraped, int]:
     """What the server has about namespaces, and how many samples were unusable."""

@@ -65,7 +65,7 @@ _NAMES_OF_JOBS: Final = ("callSite.short", "callSite.long")
 
 Setting = str | int | bool
 
-_OF_SESSION: Final[dict[str, Setting]] = {
+_SESSION_SETTINGS: Final[dict[str, Setting]] = {
     "spark.sql.session.timeZone": "UTC",
     # The statistics of cached columns ignore NaN, so `x > limit` skips a batch that contains one (seen in 4.1.3);
     # Great Expectations caches its input.
@@ -92,7 +92,7 @@ _LOCAL: Final[dict[str, Setting]] = {
     "spark.sql.catalogImplementation": "in-memory",
 }
 
-_MODEST: Final[dict[str, Setting]] = {"spark.driver.memory": "2500m"}
+_SMALL_HEAP: Final[dict[str, Setting]] = {"spark.driver.memory": "2500m"}
 """Java fills its heap before it collects garbage."""
 
 _SMALL: Final[dict[str, Setting]] = {
@@ -104,10 +104,10 @@ _SMALL: Final[dict[str, Setting]] = {
 }
 
 
-_ALWAYS_WRITTEN: Final = b"WARNING: Using incubator modules"
+_INCUBATOR_WARNING: Final = b"WARNING: Using incubator modules"
 """Spark starts Java with a module that makes it warn; no Java option turns that off."""
 
-_LAST_WORDS_S: Final = 5.0
+_EXIT_TIMEOUT_S: Final = 5.0
 """How long a failing Java may take to say why, and to end."""
 
 _CLASSES: Final = (
@@ -150,7 +150,7 @@ def spark_session(master: str | None = "local[*]", work: str = "run", *, raw_byt
             "yarn, or sc://HOST:PORT of a Spark Connect server"
         )
     builder = SparkSession.builder.appName(f"pulsar-advisor {work}")
-    settings = _OF_SESSION | _OF_APPLICATION
+    settings = _SESSION_SETTINGS | _OF_APPLICATION
     if master is not None:
         builder = builder.master(master)
         if master.startswith("local"):
@@ -158,7 +158,7 @@ def spark_session(master: str | None = "local[*]", work: str = "run", *, raw_byt
             is_long = work in _READING_RAW and raw_bytes >= _LONG_JOB_BYTES
             settings |= _local(_HOT_CODE if is_long else _QUICK_START)
             if raw_bytes < _LARGE_HEAP_BYTES:
-                settings |= _MODEST
+                settings |= _SMALL_HEAP
             if is_small(raw_bytes):
                 settings |= _SMALL
     for key, value in settings.items():
@@ -200,7 +200,7 @@ def _start_java(settings: Mapping[str, Setting]) -> None:
         with os.fdopen(writer, "wb") as stderr:
             SparkContext._ensure_initialized(gateway=launch_gateway(conf, {"stderr": stderr}))
     except PySparkRuntimeError as error:
-        passing.join(_LAST_WORDS_S)  # they hold the reason
+        passing.join(_EXIT_TIMEOUT_S)  # they hold the reason
         raise UsageError("Java did not start: Spark needs Java 17 or newer, on PATH or in JAVA_HOME") from error
 
 
@@ -211,7 +211,7 @@ def ended_java(error: Exception) -> JavaEnded | None:
         return None
     is_lost = isinstance(error, (ConnectionError, Py4JError)) and not isinstance(error, Py4JJavaError)
     try:
-        code = java.wait(_LAST_WORDS_S if is_lost else 0)
+        code = java.wait(_EXIT_TIMEOUT_S if is_lost else 0)
     except subprocess.TimeoutExpired:
         return None
     if code < 0:
@@ -224,7 +224,7 @@ def ended_java(error: Exception) -> JavaEnded | None:
 def _pass_on(reader: int) -> None:
     with os.fdopen(reader, "rb") as lines, suppress(OSError, ValueError):
         for line in lines:
-            if not line.startswith(_ALWAYS_WRITTEN):
+            if not line.startswith(_INCUBATOR_WARNING):
                 sys.stderr.write(line.decode(errors="replace"))
                 sys.stderr.flush()
 
@@ -238,7 +238,7 @@ def session_for_few_rows(spark: SparkSession) -> SparkSession:
     if has_one_partition(spark) or not hasattr(spark, "newSession"):
         return spark
     session = spark.newSession()
-    for key, value in ({key: spark.conf.get(key) for key in _OF_SESSION} | _SMALL).items():
+    for key, value in ({key: spark.conf.get(key) for key in _SESSION_SETTINGS} | _SMALL).items():
         session.conf.set(key, value)
     return session
 
@@ -279,7 +279,7 @@ def server_settings(port: int) -> dict[str, Setting]:
 
 def _connected(url: str, raw_bytes: int) -> SparkSession:
     """A session on a server. Raises `UsageError` if there is none at this address."""
-    settings = _OF_SESSION | (_SMALL if is_small(raw_bytes) else {})
+    settings = _SESSION_SETTINGS | (_SMALL if is_small(raw_bytes) else {})
     builder = SparkSession.builder.remote(url)
     for key, value in settings.items():
         builder = builder.config(key, value)

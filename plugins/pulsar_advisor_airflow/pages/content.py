@@ -231,7 +231,7 @@ def cluster_lines(clusters: Sequence[Cluster]) -> list[ClusterLine]:
         read = partial(snapshot_lines, after=of_cluster, newest_run=carried_out.get(name))
         return _line(cluster, runs.get(name), dag_runs.get(name), read)
 
-    lines = _of_each(clusters, line)
+    lines = _for_each(clusters, line)
     return sorted((replace(line, left_off=off.get(line.cluster.name, ())) for line in lines), key=_urgency)
 
 
@@ -242,7 +242,7 @@ def fleet_rows(clusters: Sequence[Cluster]) -> list[FleetRow]:
         found = fleet_row(root_of(cluster), DAYS, report_link)
         return found if found.problem is None else replace(found, problem=without_places(found.problem))
 
-    return _of_each(clusters, row)
+    return _for_each(clusters, row)
 
 
 def cluster_content(cluster: Cluster, place: Place) -> ClusterContent:
@@ -378,15 +378,15 @@ def ledger_if_any() -> Iterator[Ledger | None]:
     if not ledger_exists(address):
         yield None
         return
-    ledger = _opened(address, url, _file_number(url))
+    ledger = _opened(address, url, _inode(url))
     if not is_current(ledger):  # another release has migrated it, so writes must match its tables
         _opened.cache_clear()
-        ledger = _opened(address, url, _file_number(url))
+        ledger = _opened(address, url, _inode(url))
     yield ledger
 
 
 @lru_cache(maxsize=1)
-def _opened(address: str, _url: URL, _file_number: int) -> Ledger:
+def _opened(address: str, _url: URL, _inode: int) -> Ledger:
     """An open ledger, kept open because opening one takes longer than a page's queries.
 
     It is opened anew once the address refers to another URL, such as one with a new password.
@@ -394,7 +394,7 @@ def _opened(address: str, _url: URL, _file_number: int) -> Ledger:
     return open_ledger(address)
 
 
-def _file_number(url: URL) -> int:
+def _inode(url: URL) -> int:
     """A number that changes if somebody replaces a ledger's file; 0 if the ledger is on a server."""
     return Path(url.database).stat().st_ino if url.get_backend_name() == "sqlite" and url.database else 0
 
@@ -444,7 +444,7 @@ def _events(ledger: Ledger, digest: str, place: Place, run: int | None = None) -
     return Part(newest_first.rows[::-1], newest_first.rest)
 
 
-def _of_each(clusters: Sequence[Cluster], read: Callable[[Cluster], _Shown]) -> list[_Shown]:
+def _for_each(clusters: Sequence[Cluster], read: Callable[[Cluster], _Shown]) -> list[_Shown]:
     """What `read` returns for each cluster, several at a time, in the caller's context (who reads the page)."""
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
         return [each.result() for each in [pool.submit(copy_context().run, read, cluster) for cluster in clusters]]

@@ -74,7 +74,7 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
                 f"ledger {without_secrets(parsed)} has to be migrated, which its user may not do: open it once as the "
                 "owner of its tables (`pulsar-advisor audit verify --ledger …`)"
             ) from error
-    return Ledger(engine, now_ms or carried_on(lambda: _asked(engine)))
+    return Ledger(engine, now_ms or carried_on(lambda: _store_time_ms(engine)))
 
 
 def is_current(ledger: Ledger) -> bool:
@@ -106,7 +106,7 @@ def _is_file(url: URL) -> bool:
     return url.get_backend_name() == "sqlite"
 
 
-def _asked(engine: Engine) -> int:
+def _store_time_ms(engine: Engine) -> int:
     """The time (epoch milliseconds) of the database server, or of the file system that holds the file.
 
     If the file system is read-only, nothing will be recorded, so this machine's clock will do.

@@ -31,7 +31,7 @@ def status_of(ledger: Ledger, roll: Plan) -> RollStatus:
         sentence=_sentence(seen, digest, approved=bool(standing)),
         moves=sum(seen.moved.values()),
         moves_left=0 if is_over else seen.moves_left,
-        moves_take_s=0.0 if is_over else _take_s(throttle, to_begin, seen.moves_left),
+        moves_take_s=0.0 if is_over else _moves_take_s(throttle, to_begin, seen.moves_left),
         approved_until_ms=standing[-1].expires_at_ms if standing else None,
         balancer_off=tuple(one.setting for one in switched_off(ledger, name) if one.setting not in left),
         still_off=left,
@@ -43,7 +43,7 @@ def status_of(ledger: Ledger, roll: Plan) -> RollStatus:
     )
 
 
-def _take_s(throttle: ApplyThrottle, turns: int, moves: int) -> float:
+def _moves_take_s(throttle: ApplyThrottle, turns: int, moves: int) -> float:
     """How long the moves take that are left in this turn and the turns to come, each as a run of its own."""
     return turns * throttle.takes_s(1) + max(0, moves - turns) * throttle.pause_s
 

@@ -35,7 +35,7 @@ def carry_out(run: OngoingRun) -> None:
     needed = pace.prerequisites(steps)
     without_effect = _settle_all(run, steps)
     waited = run.options.waited
-    _let_the_first_hold(run, steps)
+    _await_canary_hold(run, steps)
     speed, pause_s = waited.pace if waited else Pace(), _pause_left(run, steps)
     is_rested = waited is not None and waited.why == "pause"
     while True:
@@ -66,7 +66,7 @@ def carry_out(run: OngoingRun) -> None:
             _say_slower(run, wave[-1], speed, pause_s, why_slower)
 
 
-def _let_the_first_hold(run: OngoingRun, steps: Iterable[Step]) -> None:
+def _await_canary_hold(run: OngoingRun, steps: Iterable[Step]) -> None:
     """Before the second step, wait until the first has held for the approved time, even if the run ended meanwhile."""
     records = run.held.steps()
     tried = [step for step in steps if records[step.id].attempts]

@@ -223,13 +223,13 @@ def _restore(
     how = f", as {decided_by} decided" if decided_by else ""
     is_theirs = now != before
     if not (is_theirs and _is_off(now)):
-        behind = _behind(switch, now, cluster, clock)
-        instead = _common(switch.effective)
+        behind = _lagging(switch, now, cluster, clock)
+        instead = _common_value(switch.effective)
         # Read again: somebody may have set it while the brokers had their time.
         if behind and now is None and instead is not None and cluster.override(setting) is None:
             cluster.send(Override(setting, instead))
             now = cluster.override(setting)
-            behind = _behind(switch, now, cluster, clock)
+            behind = _lagging(switch, now, cluster, clock)
             how += ", set instead of deleted, which the brokers don't notice (apache/pulsar#22673)"
         if behind:
             return say(
@@ -244,27 +244,27 @@ def _restore(
     return f"{setting} is {_value(now)}{how}" if now != before else None
 
 
-def _behind(switch: SwitchedOff, override: str | None, cluster: ClusterPort, clock: Clock) -> list[str]:
+def _lagging(switch: SwitchedOff, override: str | None, cluster: ClusterPort, clock: Clock) -> list[str]:
     """The brokers in whose memory a setting is off and shouldn't be; they get some time to follow."""
     deadline_s = clock.monotonic_s() + TAKES_EFFECT_S
     while True:
         now = cluster.effective(switch.setting)
-        wanted = _before(switch, now) if override is None else dict.fromkeys(now, override)
+        wanted = _values_before(switch, now) if override is None else dict.fromkeys(now, override)
         behind = sorted(broker for broker in now if _is_off(now[broker]) and not _is_off(wanted[broker]))
         if not behind or clock.monotonic_s() >= deadline_s:
             return behind
         clock.sleep(_POLL_S)
 
 
-def _before(switch: SwitchedOff, now: Mapping[str, str]) -> Mapping[str, str]:
+def _values_before(switch: SwitchedOff, now: Mapping[str, str]) -> Mapping[str, str]:
     """What each present broker had in memory before; if all brokers were replaced, what the earlier ones had."""
-    common = _common(switch.effective)
+    common = _common_value(switch.effective)
     if common is not None and now.keys().isdisjoint(switch.effective):
         return dict.fromkeys(now, common)
     return {**now, **switch.effective}
 
 
-def _common(effective: Mapping[str, str]) -> str | None:
+def _common_value(effective: Mapping[str, str]) -> str | None:
     """The one value that all brokers had in memory; None if they differed, or it wasn't recorded."""
     values = set(effective.values())
     return values.pop() if len(values) == 1 else None

@@ -96,14 +96,14 @@ def facts_of_bundles(
             + " as bytes_contradict_messages",
             "if(leader_stores_averages and kind = 'user' and msg_rate_in_per_s + msg_rate_out_per_s > 0, "
             "averages_origin = 'bundle_data', null) as averages_are_stored",
-            f"if(reported and averages_origin = 'bundle_data', {_times_off('short_term_', 'long_term_')}, null) "
+            f"if(reported and averages_origin = 'bundle_data', {_greatest_ratio('short_term_', 'long_term_')}, null) "
             "as averages_times_off",
         )
         .withColumn("steady", _steady(known=earlier is not None))
     )
 
 
-def _times_off(*terms: str) -> str:
+def _greatest_ratio(*terms: str) -> str:
     """The ratio of an average to the present message rate, or its inverse, whichever is greater.
 
     Both sides get ten messages more, so that Pulsar's initial quota of 100 counts as near an idle bundle's rate.
