@@ -24,8 +24,8 @@ _Result = TypeVar("_Result")
 class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
     """Fires once a parked run may go on: its time is over and no pause is in force. Fires at once if the run has ended.
 
-    A triggerer that is started again waits the whole time once more, by its own monotonic clock: longer than approved,
-    never shorter. While the ledger can't be read the run stays parked.
+    A restarted triggerer waits the whole time again, by its own monotonic clock: longer than approved, never shorter.
+    While the ledger can't be read the run stays parked.
 
     :param root: path or object-store URL of the root
     :param cluster: name of the cluster in the root

@@ -20,8 +20,8 @@ POLL_S: Final = 1.0
 class PublicationsTrigger(BaseTrigger):  # type: ignore[misc]
     """Fires with what it heard, once every broker has published or the connection's wait is over.
 
-    If the cluster doesn't answer, it fires with nothing, and the task listens itself. A triggerer that is started again
-    listens for the whole time once more.
+    If the cluster doesn't answer, it fires with nothing, and the task listens itself. A restarted triggerer listens for
+    the whole time again.
 
     :param pulsar_conn_id: connection of type `pulsar_admin`, whose files must be within the triggerer's reach too
     """

@@ -19,8 +19,8 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
     :param root: path or object-store URL of the root
     :param cluster: name of the cluster in the root
     :param digest: of the roll's plan
-    :param at_least_s: how long to wait in any case; once more by a triggerer that is started again
-    :param called_about: the last broker that somebody was called about; its event returns it to the task
+    :param at_least_s: minimum wait; a restarted triggerer waits it again
+    :param called_about: the last broker that somebody was called about; the event returns it to the task
     """
 
     def __init__(

@@ -277,7 +277,7 @@ class AdminCluster:
         return decode(self._read.load_report(self._met(broker)), _LOAD_REPORT).start_timestamp or None
 
     def publishes_within_s(self) -> float:
-        """The longest time in which a broker publishes its load again, whatever changes."""
+        """The longest time until a broker publishes its load again, even without a change."""
         key = "loadBalancerReportUpdateMaxIntervalMinutes"
         values = (self._read.dynamic_configuration().get(key), self._read.runtime_configuration().get(key))
         return 60 * float(next((value for value in values if value and _NUMBER.fullmatch(value)), setting_value(key)))

@@ -35,7 +35,7 @@ class RestartPort(Protocol):
         """When a broker's process started, by its own clock; None if it doesn't say."""
 
     def publishes_within_s(self) -> float:
-        """The longest time in which a broker publishes its load again, whatever changes."""
+        """The longest time until a broker publishes its load again, even without a change."""
 
 
 @dataclass(frozen=True)

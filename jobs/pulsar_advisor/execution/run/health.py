@@ -9,7 +9,7 @@ from pulsar_advisor.execution.run.preconditions import destinations_after, stale
 
 
 def check_health(run: OngoingRun, brokers: frozenset[str]) -> None:
-    """Raises `Stop` unless the next wave may be sent; `brokers` are those that were active at first."""
+    """Raises `Stop` unless the next wave may be sent; `brokers` are those that were active at the start."""
     check_approval(run)
     if gone := brokers - run.cluster.active_brokers():
         raise Stop(f"{', '.join(sorted(gone))} went away while the run was under way")

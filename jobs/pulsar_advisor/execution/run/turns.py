@@ -1,6 +1,6 @@
 """Steps as procedures that yield whenever they wait, and take turns in one thread.
 
-So everything that happens has one order, that of the ledger.
+So all events have a single order, that of the ledger.
 """
 
 from __future__ import annotations
