@@ -84,7 +84,7 @@ def test_before_a_wave_each_destination_is_asked_once_however_many_bundles_it_go
 @pytest.mark.parametrize(
     ("valid_for_s", "max_age_s", "why"),
     [
-        (3600, 660, "the snapshot 20261121T083000Z is 0.2 h old, more than the 0.183 h that are allowed"),
+        (3600, 660, "the snapshot 20261121T083000Z is 0.2 h old, more than the 11m that are allowed"),
         (60, 3600, "the approval of bob has expired"),
     ],
 )
