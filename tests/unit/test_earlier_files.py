@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from published import faults
+from pulsar_advisor.cli import exit_code, stages
 from pulsar_advisor.documents.document import Document, as_json
 from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.documents.recommendation import Recommendation
@@ -32,7 +33,7 @@ from pulsar_advisor.stages.report import run as report
 from pulsar_advisor.stages.show import run as summary
 from pulsar_advisor.stages.trend import run as trend
 from pulsar_advisor.storage.history import folded_days
-from pulsar_advisor.storage.plans import find_plan, plan_files, read_plan
+from pulsar_advisor.storage.plans import find_plan, plan_files, read_plan, read_recommendation
 from pulsar_advisor.storage.results import read_validation
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.days import damage
@@ -102,6 +103,17 @@ def test_its_report_says_that_the_plan_was_carried_out(root: Root, ledger: Ledge
     page, _ = report(root, SNAPSHOT, ledger_url=f"sqlite:///{tmp_path}/ledger.sqlite")
     assert "run 1 is done: 5 of 5 steps confirmed" in page.verdict.commands[-1].purpose
     assert page.verdict.commands[-1].continued == "pulsar-advisor runs 82dfc837"
+
+
+def test_recommending_it_again_says_so_too(
+    root: Root, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(stages, "_recommend", lambda *_: read_recommendation(root, SNAPSHOT))
+    place = ["--root", root.url, "--cluster", root.cluster, "--ledger", f"sqlite:///{tmp_path}/ledger.sqlite"]
+    assert exit_code(["recommend", *place]) == 0
+    said = capsys.readouterr().out
+    assert "pulsar-advisor runs 82dfc837" in said
+    assert "pulsar-advisor approve" not in said
 
 
 def test_its_plans_are_listed(ledger: Ledger) -> None:

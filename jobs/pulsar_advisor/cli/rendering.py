@@ -127,10 +127,16 @@ def lint_lines(findings: Sequence[FindingWithEffect]) -> Iterator[str]:
 
 
 def explanation_lines(explanation: ExplanationOfSnapshot) -> Iterator[str]:
-    """What happens with the subject, every answer behind it, and the changes that would alter it."""
+    """What happens with the subject, every answer behind it, and the changes that would alter it.
+
+    If Pulsar itself would do something else, that comes first.
+    """
+    from pulsar_advisor.planning.plans.own_balancer import ACTS_ALIKE, DOES_NOTHING_EITHER
+
     acts = explanation.acts_in_cycle
-    yield explanation.sentence + (f" (cycle {acts})" if explanation.acts and acts else "")
-    yield f"{explanation.pulsar}."
+    what = explanation.sentence + (f" (cycle {acts})" if explanation.acts and acts else "")
+    pulsar = f"{explanation.pulsar}."
+    yield from (what, pulsar) if explanation.pulsar in (ACTS_ALIKE, DOES_NOTHING_EITHER) else (pulsar, what)
     if explanation.capacity is not None:
         yield f"Nothing is gained by moving bundles: {explanation.capacity}. What the load needs: pulsar-advisor scale"
     for link in explanation.chain:

@@ -242,7 +242,7 @@ def answer(
     else:
         from pulsar_advisor.stages.report import report_page
 
-        _show_verdict(report_page(root, snapshot))
+        _show_verdict(report_page(root, snapshot, ledger.url_if_any(place)))
     _end(document, detailed_exitcode=detailed_exitcode)
 
 

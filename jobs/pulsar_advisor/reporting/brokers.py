@@ -18,7 +18,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
     rate_per_s,
     throughput_bytes_per_s,
 )
-from pulsar_advisor.model.load.resource_usage import percent
+from pulsar_advisor.model.load.resource_usage import busiest_first, percent
 from pulsar_advisor.model.plans.plan import BrokerForecast, Forecast, Plan, PlannedSetting
 
 SHARES_SHOWN: Final = 10
@@ -188,7 +188,8 @@ def broker_rows(state: ClusterState, plan: Plan | None) -> tuple[BrokerRow, ...]
                 complete=bool(state.brokers.complete[i]),
             )
         )
-    return tuple(sorted(rows, key=lambda row: (-(row.before_ratio or 0.0), -(row.msg_rate_per_s or 0.0), row.id)))
+    ratios = np.array([row.before_ratio or 0.0 for row in rows])
+    return tuple(rows[i] for i in busiest_first(ratios, rate))
 
 
 def _range(forecast: BrokerForecast | None) -> tuple[float, float] | None:

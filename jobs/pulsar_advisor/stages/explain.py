@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pulsar_advisor.documents.explanation import ExplanationOfSnapshot
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
-from pulsar_advisor.planning.plans.own_balancer import would_pulsar_act
+from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by, would_pulsar_act
 from pulsar_advisor.planning.questions.explain import Kind, explain
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.storage.root import Root
@@ -31,6 +31,8 @@ def run(root: Root, snapshot: str, request: Request, kind: Kind, name: str) -> E
         return resolve_settings(*configuration, what_if).values
 
     found = explain(request, kind, name, state, resolve, earlier)
+    # A switch that is off also decides where the shedder does nothing: with another setting it would, Pulsar wouldn't.
+    has_moves = found.acts or bool(shedding_switched_off_by(settings.values))
     return ExplanationOfSnapshot(
         **vars(found),
         cluster=root.cluster,
@@ -38,5 +40,5 @@ def run(root: Root, snapshot: str, request: Request, kind: Kind, name: str) -> E
         manifest_sha256=inputs.manifest_sha256,
         view=state.view,
         what_if=request.what_if,
-        pulsar=would_pulsar_act(settings, state.load_manager, found.shedder, found.acts, has_splits=False),
+        pulsar=would_pulsar_act(settings, state.load_manager, found.shedder, has_moves, has_splits=False),
     )

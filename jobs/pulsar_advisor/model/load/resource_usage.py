@@ -99,6 +99,11 @@ def usage_ratios(brokers: Used, settings: LoadBalancerSettings) -> Floats:
     return weighted_maximum(brokers.usage, brokers.limit, settings)
 
 
+def busiest_first(ratios: Floats, msg_rates_per_s: Floats) -> npt.NDArray[np.intp]:
+    """Rows of brokers by usage, equally used ones by message rate; what is no number counts as 0."""
+    return np.lexsort((-np.nan_to_num(msg_rates_per_s, posinf=0.0), -np.nan_to_num(ratios)))
+
+
 def deciding_resources(brokers: Used, settings: LoadBalancerSettings) -> npt.NDArray[np.intp]:
     """The column of RESOURCES whose weighted share is each broker's weighted maximum; the first of equal ones."""
     shares = _weighted_shares(brokers.usage, brokers.limit, settings)

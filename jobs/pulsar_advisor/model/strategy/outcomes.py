@@ -104,12 +104,15 @@ class Outcomes:
         return int(self.nearest_first(np.arange(len(self)))[0])
 
     def nearest_first(self, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.integer[Any]]:
-        """These rows: chosen ones first, then those that got furthest through the questions, by ascending margin."""
+        """These rows: chosen ones first, by descending margin; then those that got furthest through the questions, by
+        ascending margin.
+        """
         question = np.array([outcome.question for outcome in self.vocabulary], dtype=np.int64)
         # Classes of a vocabulary are asked one after the other.
         starts = np.array([row - outcome for row, outcome in enumerate(self.vocabulary)], dtype=np.int64)
         asked = (starts + question)[self.code[rows]]
-        return rows[np.lexsort((self.margin()[rows], -asked, ~self.chosen()[rows]))]
+        margin, chosen = self.margin()[rows], self.chosen()[rows]
+        return rows[np.lexsort((np.where(chosen, -margin, margin), -asked, ~chosen))]
 
     def near_tie(self) -> Booleans:
         """Rows whose inequality was a near tie: a recomputation elsewhere may decide differently."""

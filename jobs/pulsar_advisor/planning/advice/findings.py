@@ -15,12 +15,13 @@ from pulsar_advisor.model.cluster.cluster_state import (
     NO_ROW,
     RESOURCE_NAMES,
     ClusterState,
+    rate_per_s,
 )
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings
 from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
 from pulsar_advisor.model.load.proportional import shares_of
-from pulsar_advisor.model.load.resource_usage import deciding_resources, usage_ratios
+from pulsar_advisor.model.load.resource_usage import busiest_first, deciding_resources, usage_ratios
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.placement.filters import placement_facts, policy_candidates
@@ -102,7 +103,8 @@ def _busiest_broker(state: ClusterState, settings: LoadBalancerSettings, *, of_a
     if not len(available):
         return None
     ratios = usage_ratios(state.brokers, settings)
-    broker = int(available[np.argmax(ratios[available])])
+    rates = rate_per_s(state.brokers.traffic[available])
+    broker = int(available[busiest_first(ratios[available], rates)[0]])
     mean = float(ratios[available].mean())
     resource = int(deciding_resources(state.brokers, settings)[broker])
     among = "" if of_all else "Of the brokers that could be judged, "

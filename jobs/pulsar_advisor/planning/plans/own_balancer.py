@@ -20,6 +20,9 @@ _ENABLED = "loadBalancerEnabled"
 SHEDDING_SWITCH: Final = "loadBalancerSheddingEnabled"
 _SPLITTING = "loadBalancerAutoBundleSplitEnabled"
 
+ACTS_ALIKE: Final = "Pulsar itself would act the same way"
+DOES_NOTHING_EITHER: Final = "Pulsar itself would do nothing either"
+
 
 def shedding_switched_off_by(values: LoadBalancerSettings) -> tuple[str, ...]:
     """The keys of the switches that are false and keep Pulsar from unloading by itself."""
@@ -50,6 +53,4 @@ def would_pulsar_act(
         return f"Pulsar itself would not act: {', '.join(f'{key}=false' for key in off)}"
     if has_moves and own != shedder:
         return f"Pulsar itself is configured with {own}, not {shedder}"
-    return (
-        "Pulsar itself would act the same way" if has_moves or has_splits else "Pulsar itself would do nothing either"
-    )
+    return ACTS_ALIKE if has_moves or has_splits else DOES_NOTHING_EITHER

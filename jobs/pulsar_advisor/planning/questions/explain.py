@@ -35,7 +35,7 @@ from pulsar_advisor.planning.usage.forecast import finite
 Kind = Literal["cluster", "namespace", "broker", "bundle"]
 
 SHOWN: Final = 20
-"""Answers kept of one strategy to one question: what it chose, then what came nearest to it."""
+"""Answers kept of one strategy to one question: what it chose most clearly, then what came nearest to it."""
 BUNDLES_PLACED: Final = 3
 """Bundles for which the candidates are shown, if the question is about more than one bundle."""
 

@@ -66,6 +66,11 @@ def test_the_nearest_got_furthest_and_among_those_missed_by_least_whatever_the_f
     assert outcomes((Sort.GREEN, 6.9, 7.0), (Sort.IN_PAIRS, 1.0, 2.0)).decisive() == 1
 
 
+def test_of_the_chosen_the_clearest_comes_first() -> None:
+    answers = outcomes((Sort.RIPE, 7.0, 7.0), (Sort.RIPE, 9.0, 7.0), (Sort.RIPE, 8.0, 7.0), (Sort.GREEN, 6.0, 7.0))
+    assert answers.nearest_first(np.arange(4)).tolist() == [1, 2, 0, 3]
+
+
 def test_too_much_by_far_is_further_away_than_too_much_by_little() -> None:
     class Load(Outcome):
         TOO_LARGE = no("{left:g} exceeds {right:g}", ">")

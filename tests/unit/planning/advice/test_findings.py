@@ -77,6 +77,14 @@ def test_the_busiest_broker_is_named_with_its_resource_and_the_bundle_with_the_l
     assert busiest(state, settings) == first + "t/hot/0x40000000_0x80000000 has the largest part of its messages: 50%."
 
 
+def test_of_equally_used_brokers_the_one_with_more_messages_is_the_busiest(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    state.brokers.usage[1:], state.brokers.limit[1:] = state.brokers.usage[0], state.brokers.limit[0]
+    state.brokers.traffic[2] = 2 * state.brokers.traffic[0]
+    assert busiest(state, settings).startswith("c:8080 is the busiest broker at 90.0% (CPU)")
+
+
 def test_where_bandwidth_decides_it_is_the_bundle_with_the_most_bytes(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:

@@ -207,6 +207,19 @@ def test_of_many_brokers_those_nearest_to_acting_are_kept() -> None:
     assert answers.answers[0].object == "b099:8080"
 
 
+def test_of_many_hot_brokers_the_hottest_are_kept() -> None:
+    figures = (500.0, 500.0, 100 * MIB, 100 * MIB)
+    brokers = [BrokerRow(f"b{number:02}:8080", cpu=(number, 100.0), traffic=figures) for number in range(100)]
+    halves = tuple(figure / 2 for figure in figures)
+    bundles = [
+        BundleRow(f"t/{broker.id[:3]}", text, broker.id, halves, topics=2)
+        for broker in brokers
+        for text in ("0x00000000_0x80000000", "0x80000000_0xffffffff")
+    ]
+    found = why(cluster_state(brokers, bundles))
+    assert [answer.object for answer in link(found, "shedder", "broker").answers[:2]] == ["b99:8080", "b98:8080"]
+
+
 def test_a_bundle_that_was_never_a_candidate_is_not_nearest(state: ClusterState) -> None:
     hot = [row for row in range(len(state.bundles)) if state.bundle_name(row).startswith("t/hot/")]
     state.bundles.last_unloaded_at_ms[hot[2]] = state.captured_at_ms - 60_000
