@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from pulsar_advisor.model.text.some_of import count, some_of
+from pulsar_advisor.model.text.some_of import NAMED, count, some_of
 from pulsar_advisor.reporting.figures import percent
 
 if TYPE_CHECKING:
@@ -179,8 +179,7 @@ def roll_lines(order: RollOrder, throttle: ApplyThrottle) -> Iterator[str]:
         yield order.balance_first
     for number, turn in enumerate(order.turns, start=1):
         leader = " (the leader)" if turn.broker == order.leader else ""
-        onto = ", ".join(f"{broker} {bundles:,}" for broker, bundles in turn.onto.items())
-        yield f"{number:>3}. {turn.broker}{leader}{f' → {onto}' if onto else ''}"
+        yield f"{number:>3}. {turn.broker}{leader}{_destinations(turn.onto)}"
         yield f"     {_turn_of(turn)}; the busiest other broker is then at {turn.highest_usage_ratio:.1%}"
     moves = sum(turn.bundles for turn in order.turns)
     takes = round(sum(throttle.takes_s(turn.bundles) for turn in order.turns) / 60)
@@ -188,6 +187,14 @@ def roll_lines(order: RollOrder, throttle: ApplyThrottle) -> Iterator[str]:
         f"{count(moves, 'move')}, about {count(takes, 'minute')} at the pace that is approved by default, and "
         f"{count(len(order.turns), 'restart')}"
     )
+
+
+def _destinations(onto: Mapping[str, int]) -> str:
+    """The brokers that take the most bundles, the rest counted; empty if none takes any."""
+    most = sorted(onto.items(), key=lambda each: -each[1])
+    named = ", ".join(f"{broker} {bundles:,}" for broker, bundles in most[:NAMED])
+    rest = [bundles for _, bundles in most[NAMED:]]
+    return f" → {named}{f' and {sum(rest):,} to {len(rest):,} more' if rest else ''}" if named else ""
 
 
 def _turn_of(turn: Restart) -> str:

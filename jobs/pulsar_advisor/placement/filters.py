@@ -174,6 +174,8 @@ class _Filtering:
         self, kept: Booleans, reason: FilterOutcome, left: npt.ArrayLike = np.nan, right: npt.ArrayLike = np.nan
     ) -> None:
         dropped = self.left_over & ~kept
+        if not dropped.any():
+            return
         self.left_over &= kept
         self.answers.record(dropped, reason, *(np.broadcast_to(side, len(kept))[dropped] for side in (left, right)))
 

@@ -21,8 +21,10 @@ from pulsar_advisor.simulation.rolling_restart import rolling_restart
 from pulsar_advisor.simulation.scores import cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import CarriedOut, simulate
 
-DEFAULT_SEEDS: Final = 5
-"""Placements draw at random: one draw says little about the next."""
+MOST_SEEDS: Final = 5
+"""Seeds unless more are asked for. Placements draw at random: one draw says little about the next."""
+_BUNDLES_SIMULATED: Final = 50_000
+"""Bundles under all these seeds together, though at least one seed: 65,000 bundles take two minutes under each."""
 
 
 @dataclass(frozen=True)
@@ -31,16 +33,22 @@ class UpgradeRequest:
 
     to: str
     seed: int = 0
-    seeds: int = DEFAULT_SEEDS
-    """How many seeds, counted from `seed`."""
+    seeds: int | None = None
+    """How many seeds, counted from `seed`; None for as many as the size of the cluster allows."""
     cycles: int = DEFAULT_CYCLES
 
     def __post_init__(self) -> None:
         """Refuse numbers out of bounds before anything is read."""
         CYCLES.check(self.cycles)
-        SEEDS.check(self.seeds)
+        seeds = MOST_SEEDS if self.seeds is None else self.seeds
+        SEEDS.check(seeds)
         SEED.check(self.seed)
-        SEED.check(self.seed + self.seeds - 1)
+        SEED.check(self.seed + seeds - 1)
+
+    def seeds_for(self, bundles: int) -> range:
+        """The seeds for a cluster with this many bundles."""
+        affordable = max(_BUNDLES_SIMULATED // max(bundles, 1), 1)
+        return range(self.seed, self.seed + (self.seeds or min(MOST_SEEDS, affordable)))
 
 
 def upgrade_preview(
@@ -77,7 +85,7 @@ def upgrade_preview(
         to=request.to,
         judged_as=_decides_as(upgrade.after),
         seed=request.seed,
-        seeds=request.seeds,
+        seeds=len(request.seeds_for(len(state.bundles))),
         cycles=request.cycles,
         settings=upgrade.settings,
         configuration_known=configuration_known,
@@ -123,7 +131,7 @@ class _Outlook:
 
     def scores(self, *, restarted: bool) -> Iterator[SimulatedScore | NotSimulated]:
         """How the cluster ends, with each seed: from the snapshot on, or once its brokers were restarted."""
-        for seed in range(self.request.seed, self.request.seed + self.request.seeds):
+        for seed in self.request.seeds_for(len(self.state.bundles)):
             try:
                 yield self._score(seed, restarted)
             except AdvisorError as error:

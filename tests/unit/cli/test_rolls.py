@@ -42,6 +42,12 @@ def test_each_turn_says_what_moves_where_and_the_whole_how_long_it_takes() -> No
     ]
 
 
+def test_of_many_destinations_those_that_take_most_are_named() -> None:
+    scattered = replace(FIRST, onto={"c": 1, "d": 2, "e": 493, "f": 2, "g": 3})
+    first, *_ = roll_lines(replace(ORDER, turns=(scattered,)), DEFAULT_THROTTLE)
+    assert first == "  1. b → e 493, g 3, d 2 and 3 to 2 more"
+
+
 def test_the_plan_is_made_for_the_order_of_one_snapshot(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Any
 ) -> None:

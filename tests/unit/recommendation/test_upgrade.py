@@ -77,6 +77,12 @@ def test_after_is_what_a_cluster_does_that_has_the_values_of_5_0_set(state: Clus
     assert expected[0].unloads > 0
 
 
+def test_a_large_cluster_is_simulated_with_fewer_seeds_unless_they_are_asked_for() -> None:
+    request = UpgradeRequest("5.0.1", seed=7)
+    assert [len(request.seeds_for(bundles)) for bundles in (0, 10_000, 20_000, 65_000)] == [5, 5, 2, 1]
+    assert replace(request, seeds=3).seeds_for(65_000) == range(7, 10)
+
+
 def test_with_the_lines_the_new_release_does_what_the_old_one_did() -> None:
     found = preview()
     assert found.pinned is not None
