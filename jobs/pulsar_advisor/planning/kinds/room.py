@@ -336,7 +336,7 @@ class Room:
     def _at_most(self, bundle: int, brokers: Rows) -> Floats:
         """(k, 5): what a bundle adds to the most that brokers may use: where it was found, only what surely leaves."""
         source = self.state.bundles.owner[bundle]
-        brings = np.tile(self.arriving[bundle], (len(brokers), 1))
+        brings = self.arriving[[bundle]].repeat(len(brokers), axis=0)
         brings[:, CPU] *= self.dearer[source, brokers]
         brings[brokers == source] = self._moved_at_least[bundle]
         return brings

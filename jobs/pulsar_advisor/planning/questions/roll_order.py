@@ -53,10 +53,13 @@ def roll_order(room: Room, leader: str | None, names: Sequence[str] = (), spare:
         raise UsageError("no broker has a bundle to move: restart them one after the other")
     order = leader_last(order, leader)
     at_rest = [broker for broker in sorted(fit) if broker not in (*order, *others)]
-    turns = turns_of(room, room.rows_of(order), room.rows_of([*others, *at_rest]))
+    turns = best.restarts
+    if order != tuple(one.broker for one in turns):
+        again = turns_of(room, room.rows_of(order), room.rows_of([*others, *at_rest]))
+        turns = tuple(each.restart for each in again)
     return RollOrder(
         brokers=order,
-        turns=tuple(each.restart for each in turns),
+        turns=turns,
         at_rest=tuple(at_rest),
         leader=leader if leader in order else None,
         balance_first=best.balance_first,

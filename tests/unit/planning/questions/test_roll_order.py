@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.planning.kinds.restarting import turns_of
 from pulsar_advisor.planning.questions.roll_order import roll_order
 from unit.planning.kinds.clusters import cluster, room
 
@@ -20,6 +21,13 @@ def test_the_order_moves_bundles_least_often_but_for_the_leader_who_is_last() ->
     assert (order.brokers, order.leader) == ((C, A, B), B), "of the others, the one with the fewest bundles is first"
     assert [turn.broker for turn in order.turns] == list(order.brokers)
     assert sum(turn.bundles for turn in order.turns) == 9 + order.turns[0].bundles
+
+
+def test_the_turns_of_the_order_found_are_not_made_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_first = room(cluster(THREE))
+    made = [one.restart for one in turns_of(at_first, at_first.rows_of([C, A, B]), [])]
+    monkeypatch.setattr("pulsar_advisor.planning.questions.roll_order.turns_of", lambda *_: pytest.fail("made again"))
+    assert list(roll_order(room(cluster(THREE)), B).turns) == made
 
 
 def test_the_operators_own_order_counts_again_with_the_leader_last() -> None:
