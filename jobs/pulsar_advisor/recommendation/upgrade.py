@@ -13,6 +13,7 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings, newer_than_known
 from pulsar_advisor.model.configuration.upgrade import SettingsUpgrade
 from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
 from pulsar_advisor.planning.proposals.configured import configured_of
 from pulsar_advisor.planning.requests.what_if import with_what_if
@@ -24,7 +25,7 @@ from pulsar_advisor.simulation.simulate import CarriedOut, simulate
 MOST_SEEDS: Final = 5
 """Seeds unless more are asked for. Placements draw at random: one draw says little about the next."""
 _BUNDLES_SIMULATED: Final = 50_000
-"""Bundles under all these seeds together, though at least one seed: 65,000 bundles take two minutes under each."""
+"""Bundles under all of them together, though at least one seed: 65,000 bundles take most of two minutes under each."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ def upgrade_preview(
             switched_off_by=shedding_switched_off_by(settings),
         )
 
+    seeds = request.seeds_for(len(state.bundles))
     before = str(state.pulsar_version)  # without one, no settings could be resolved
     return UpgradePreview(
         cluster=state.cluster,
@@ -85,7 +87,7 @@ def upgrade_preview(
         to=request.to,
         judged_as=_decides_as(upgrade.after),
         seed=request.seed,
-        seeds=len(request.seeds_for(len(state.bundles))),
+        seeds=len(seeds),
         cycles=request.cycles,
         settings=upgrade.settings,
         configuration_known=configuration_known,
@@ -94,8 +96,18 @@ def upgrade_preview(
         after=balancer(request.to, upgrade.after.values),
         pinned=balancer(request.to, upgrade.pinned.values, restarts=False) if upgrade.pins else None,
         findings=tuple(findings),
-        notes=(*newer_than_known(request.to), *_not_distinguished(before, request.to, upgrade), *upgrade.after.notes),
+        notes=(
+            *newer_than_known(request.to),
+            *_not_distinguished(before, request.to, upgrade),
+            *_fewer_seeds(request, len(seeds), len(state.bundles)),
+            *upgrade.after.notes,
+        ),
     )
+
+
+def _fewer_seeds(request: UpgradeRequest, seeds: int, bundles: int) -> Iterator[str]:
+    if request.seeds is None and seeds < MOST_SEEDS:
+        yield f"Simulated with {count(seeds, 'seed')} in place of {MOST_SEEDS}, as the cluster has {bundles:,} bundles."
 
 
 def _decides_as(settings: ResolvedSettings) -> str:

@@ -83,6 +83,13 @@ def test_a_large_cluster_is_simulated_with_fewer_seeds_unless_they_are_asked_for
     assert replace(request, seeds=3).seeds_for(65_000) == range(7, 10)
 
 
+def test_that_fewer_seeds_were_simulated_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pulsar_advisor.recommendation.upgrade._BUNDLES_SIMULATED", len(UNEVEN.bundles))
+    found = upgrade_preview(UNEVEN, settings_upgrade("4.0.8", {}, {}, "5.0.1"), UpgradeRequest("5.0.1", cycles=1))
+    assert found.seeds == len(found.before.scores) == 1
+    assert "Simulated with 1 seed in place of 5, as the cluster has 13 bundles." in found.notes
+
+
 def test_with_the_lines_the_new_release_does_what_the_old_one_did() -> None:
     found = preview()
     assert found.pinned is not None
