@@ -80,7 +80,7 @@ def _lines(
     yield f"(Pulsar's own name: {code(plan.identity.cluster_name)}), from snapshot {code(plan.snapshot)}."
     yield ""
     if recorded.proposers:
-        yield f"- proposed before, so not to be approved, by **{'**, **'.join(map(text, recorded.proposers))}**"
+        yield f"- proposed before by **{'**, **'.join(map(text, recorded.proposers))}**, who can't approve it"
     if not_computed_here:
         yield f"- **not computed here**, so check its figures yourself: {text(not_computed_here)}"
     if recorded.runs:
@@ -91,7 +91,7 @@ def _lines(
     if plan.what_if:
         assumed = ", ".join(code("=".join(one)) for one in plan.what_if.items())
         yield f"- **assumes other settings** than the cluster's: {assumed}"
-    yield from (f"- **mind**: {text(caveat)}" for caveat in plan.decision.caveats)
+    yield from (f"- **note**: {text(caveat)}" for caveat in plan.decision.caveats)
     yield f"- maximum usage: {percent(before.maximum_ratio)} → {percent(after.maximum_ratio)} (predicted)"
     yield (
         f"- standard deviation: {percent(before.standard_deviation_ratio)} → "
@@ -104,31 +104,31 @@ def _lines(
     if why_a_person:
         yield f"- {text(why_a_person)}"
     yield f"- approved for {valid_for_h:.3g} h: nothing is sent later"
-    yield f"- approved with it: {'; '.join(throttle.sentences())}"
+    yield f"- limits approved with it: {'; '.join(throttle.sentences())}"
     if plan.shedder == ROLL and plan.goal is not None:
         left = [broker for broker in plan.goal.brokers if broker not in recorded.ended]
         yield from _of_a_roll(left, plan.decision.figures.get("moves_of_a_bundle"))
     if sent and not recorded.ended:
-        yield f"- {text(sent[0].id)} is sent first: it disturbs the fewest topics, and unless it holds, nothing follows"
+        yield f"- {text(sent[0].id)} is sent first, as it disturbs the fewest topics; unless it holds, nothing follows"
     if left_out := len(plan.steps) - len(plan.executable_steps):
-        yield f"- of the plan, {count(left_out, 'step')} can't be carried out and won't be sent"
+        yield f"- {count(left_out, 'step')} of the plan can't be carried out and won't be sent"
     if unloads:
-        yield from ("", "| sent | step | unload | from | to | why |", "|---|---|---|---|---|---|")
+        yield from ("", "| order | step | unload | from | to | why |", "|---|---|---|---|---|---|")
         yield from _rows(unloads, lambda step: f"{code(step.source)} | {_wish(step)}")
     if splits:
-        yield from ("", "| sent | step | split | at | by | why |", "|---|---|---|---|---|---|")
+        yield from ("", "| order | step | split | at | by | why |", "|---|---|---|---|---|---|")
         yield from _rows(splits, lambda step: f"{', '.join(map(code, step.boundaries))} | {text(step.algorithm or '')}")
 
 
 def _of_a_roll(brokers: Sequence[str], most: object) -> Iterator[str]:
     yield f"- **one approval for the whole roll**: {', '.join(map(code, brokers))}, in this order, the leader last"
     yield (
-        "- before each later turn the leader is asked for again, and the plan made anew on fresh figures: it must keep "
-        f"to these brokers, limits and consents, and move no bundle more than {text(str(most))} times in all"
+        "- before each later turn the leader is looked up again, and the plan made anew from fresh figures: it must "
+        f"keep to these brokers, limits and consents, and move no bundle more than {text(str(most))} times in all"
     )
     yield (
-        "- a drained broker waits until somebody has restarted it and says so; the next turn begins once it is healthy "
-        "and listed, and the leader knows its report"
+        "- a drained broker waits until somebody restarts it and confirms that; the next turn begins once it is "
+        "healthy and listed, and the leader has its report"
     )
     yield (
         "- it stops at a failed step beyond the budget, a changed cluster, the end of this approval, *Pause* or *End*: "

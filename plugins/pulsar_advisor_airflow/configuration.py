@@ -20,14 +20,14 @@ PAGES_PREFIX: Final = "/pulsar-advisor"
 
 OPTIONS: Final[dict[str, dict[str, str | bool]]] = {
     "root": {
-        "description": "Where snapshots, tables, plans and reports lie: a path that Airflow and Spark see alike, or an "
-        "object-store URL.",
+        "description": "Where snapshots, tables, plans and reports are: a path that is the same for Airflow and Spark, or "
+        "an object-store URL.",
         "default": "/var/lib/pulsar-advisor",
         "example": "s3://balance/advisor",
     },
     "ledger": {
-        "description": "SQLAlchemy URL of the ledger of proposals, approvals and runs, or env:NAME or file:PATH where "
-        "it is kept. Empty: SQLite in the root.",
+        "description": "SQLAlchemy URL of the ledger of proposals, approvals and runs, or env:NAME or file:PATH that "
+        "holds it. Empty: SQLite in the root.",
         "default": "",
         "example": "postgresql://advisor@db/ledger",
         "sensitive": True,
@@ -39,7 +39,7 @@ OPTIONS: Final[dict[str, dict[str, str | bool]]] = {
         "example": "/etc/pulsar-advisor/approval-policy.yaml",
     },
     "clusters": {
-        "description": "Registry of clusters: a YAML file. Empty: one cluster, as the next three options describe it.",
+        "description": "Registry of clusters: a YAML file. Empty: one cluster, described by the next three options.",
         "default": "",
         "example": "/etc/pulsar-advisor/clusters.yaml",
     },
@@ -66,7 +66,7 @@ OPTIONS: Final[dict[str, dict[str, str | bool]]] = {
     },
     "spark_pool": {
         "description": "The pool whose slots limit how many Spark stages run at the same time, over all clusters. It "
-        "must exist: tasks of a pool that doesn't are never started.",
+        "must exist: tasks in a missing pool never start.",
         "default": "default_pool",
         "example": "spark",
     },
@@ -83,27 +83,26 @@ OPTIONS: Final[dict[str, dict[str, str | bool]]] = {
         "example": "0 * * * *",
     },
     "advice_notifiers": {
-        "description": "Who hears of it when the advice of pulsar_recommend changes: import paths of functions that "
-        "return an Airflow notifier, separated by commas.",
+        "description": "Notified when the advice of pulsar_recommend changes: import paths of functions that return an "
+        "Airflow notifier, separated by commas.",
         "default": "",
         "example": "our_notifiers.balance_channel",
     },
     "guard_notifiers": {
-        "description": "Who hears of it when a cluster's own balancer, which a run switched off, could not be switched "
-        "on again: as advice_notifiers.",
+        "description": "Notified when a cluster's own balancer, which a run switched off, could not be switched on "
+        "again: written as advice_notifiers.",
         "default": "",
         "example": "our_notifiers.on_call",
     },
     "call_notifiers": {
-        "description": "Who is called when an approval waits, a run is parked for the first time, a drained broker "
-        "waits for its restart, a task failed, or snapshots are overdue: as advice_notifiers; the template's call "
-        "holds event, cluster, sentence and link.",
+        "description": "Called when an approval waits, a run is first parked, a drained broker waits for its restart, "
+        "a task failed, or snapshots are overdue: written as advice_notifiers; in their templates, call has event, "
+        "cluster, sentence and link.",
         "default": "",
         "example": "our_notifiers.pager",
     },
     "webhook": {
-        "description": "Address that is sent a message in each of these cases: https, or env:NAME or file:PATH where "
-        "it is kept.",
+        "description": "URL that gets a message in each of these cases: https, or env:NAME or file:PATH that holds it.",
         "default": "",
         "example": "https://hooks.example/balance",
         "sensitive": True,
@@ -115,14 +114,14 @@ OPTIONS: Final[dict[str, dict[str, str | bool]]] = {
         "example": "file:/etc/pulsar-advisor/webhook.key",
     },
     "webhook_ca_file": {
-        "description": "Certificates to trust for that address, instead of the system's: a path on the workers.",
+        "description": "Certificates to trust for that URL, instead of the system's: a path on the workers.",
         "default": "",
         "example": "/etc/pulsar-advisor/ca.pem",
     },
     "heads": {
-        "description": "Where heads of the ledger are kept, out of reach of the ledger's owner, when a run ends and "
-        "every hour: a folder for this ledger alone (path or object-store URL), log, webhook (the one above); several "
-        "separated by commas.",
+        "description": "Where the ledger's head is copied when a run ends and every hour, out of reach of the ledger's "
+        "owner: a folder for this ledger alone (path or object-store URL), log, or webhook (the one above); separate "
+        "several by commas.",
         "default": "",
         "example": "s3://audit-with-retention/heads,log",
     },
@@ -146,7 +145,7 @@ def option(name: str) -> str:
     value: str = conf.get(SECTION, name, fallback=OPTIONS[name]["default"])
     if name in _RELATIVE and _RELATIVE[name].match(value):
         raise UsageError(
-            f"[{SECTION}] {name} is '{value}', which each process of Airflow takes from its own working folder: make "
+            f"[{SECTION}] {name} is '{value}', which each Airflow process looks up in its own working folder: make "
             "the path absolute"
         )
     return value

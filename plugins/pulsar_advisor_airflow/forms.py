@@ -39,7 +39,7 @@ HOUR_S = 3600
 _BOTH = {CONFIGURED: "the cluster's own, as its brokers are configured", ALL: "all, and advise the best"}
 
 _VIEWS = {
-    "judged": "those that were validated: fresh if any broker was read",
+    "judged": "judged: the validated ones, fresh if any broker was read",
     "fresh": "fresh: as the brokers have them now",
     "published": "published: as the leader sees them in ZooKeeper",
 }
@@ -166,9 +166,11 @@ GOAL = {
         "What to recommend",
     ),
     "goal_to_percent": _percent_param(
-        "Usage they are to reach (%)", "For relieve, fill, balance and split. Empty: by the mean of all brokers"
+        "Usage to reach (%)", "For relieve, fill, balance and split. Empty: by the mean of all brokers"
     ),
-    "goal_ceiling_percent": _percent_param("No destination above (%)", "For a goal. Empty: the overload threshold"),
+    "goal_ceiling_percent": _percent_param(
+        "Maximum usage of destinations (%)", "For a goal. Empty: the overload threshold"
+    ),
 }
 
 GOAL_ARGUMENTS = (
@@ -209,7 +211,7 @@ LIMITS = {
     "max_megabytes_per_s": optional_number_param(MAX_MEGABYTES, "Maximum traffic of the unloaded bundles, in MB/s"),
     "exclude_broker": _names_param("Brokers that no step touches", "One per line", "Limits"),
     "exclude_namespace": _names_param("Namespaces or tenants that no step touches", "One per line", "Limits"),
-    "first_broker": _names_param("Brokers whose unloads come first", "Where limits leave some out", "Limits"),
+    "first_broker": _names_param("Brokers whose unloads come first", "If limits leave some out", "Limits"),
     "first_namespace": _names_param("Namespaces or tenants that come first", "The same for their bundles", "Limits"),
 }
 
@@ -231,16 +233,16 @@ RUN = {
     "pause_s": number_param(10, PAUSE_BETWEEN, "Pause between two calls, or waves of calls (seconds)", "Limits"),
     "canary_hold_s": number_param(60, CANARY_HOLD, "Hold time of the first step (seconds)", "Limits"),
     "in_flight": number_param(1, IN_FLIGHT, "Steps in flight", "Limits"),
-    "per_source": number_param(2, PER_SOURCE, "Of these, from one broker", "Limits"),
-    "per_destination": number_param(2, PER_DESTINATION, "Of these, to one broker", "Limits"),
-    "per_namespace": number_param(2, PER_NAMESPACE, "Of these, of one namespace", "Limits"),
+    "per_source": number_param(2, PER_SOURCE, "Steps in flight from one broker", "Limits"),
+    "per_destination": number_param(2, PER_DESTINATION, "Steps in flight to one broker", "Limits"),
+    "per_namespace": number_param(2, PER_NAMESPACE, "Steps in flight of one namespace", "Limits"),
     "topics_per_minute": optional_number_param(TOPICS_PER_MINUTE, "Topics unloaded per minute"),
     "until": Param(
         None,
         type=["null", "string"],
         pattern=r"^([01]\d|2[0-3]):[0-5]\d$",
         title="Send nothing after (HH:MM)",
-        description="In UTC, the first one after this DAG run starts. Clear apply to go on until the next one",
+        description="In UTC, the first one after this DAG run starts. Clear apply to continue until the next one",
         section="Limits",
     ),
     "guard": Param(
@@ -258,7 +260,7 @@ RUN = {
         type="number",
         minimum=0,
         maximum=72,
-        title="If it goes wrong, offer to undo it for (hours)",
+        title="If it goes wrong, offer an undo for (hours)",
         description="0: no offer",
         section="Approval",
     ),
@@ -268,8 +270,8 @@ RUN = {
         type=["null", "array"],
         items={"type": "string", "pattern": r"^\S(.*\S)?$"},  # no user's name begins or ends with a space
         title="Only these may answer",
-        description="User names, with FAB their numbers, one per line. Empty: every user who may write to this DAG; "
-        "never the proposer",
+        description="User names (with FAB, user ids), one per line. Empty: anyone who may write to this DAG; never "
+        "the proposer",
         section="Approval",
     ),
 }
@@ -302,7 +304,7 @@ _DIGEST = {
         type=["null", "string"],
         pattern="^(sha256:)?[0-9a-f]{6,64}$",
         title="Digest of a plan",
-        description="Its first digits, as a report shows them, will do. Empty: recommend on a fresh snapshot",
+        description="The first digits, as in a report, are enough. Empty: recommend on a fresh snapshot",
     ),
 }
 
@@ -313,8 +315,8 @@ REBALANCE = {
     "undo": Param(
         False,
         type="boolean",
-        title="Undo the plan of that digest",
-        description="Move back what its run moved, as far as the ledger confirms it; with a new approval",
+        title="Undo the plan with this digest",
+        description="Moves back what its run moved, if the ledger confirms it; needs a new approval",
     ),
     **_TO_PLAN,
     **RUN,
@@ -324,7 +326,7 @@ REBALANCE = {
 _TO_ROLL = {
     "brokers": _names_param("Brokers to restart, in this order", "One per line. Empty: all, in the best order", "Roll"),
     "spare": _names_param("Spare brokers", "One per line: they take bundles first, and are not restarted", "Roll"),
-    "ceiling_percent": _percent_param("No broker above (%)", "Empty: the overload threshold", section="Roll"),
+    "ceiling_percent": _percent_param("Maximum usage of brokers (%)", "Empty: the overload threshold", section="Roll"),
 }
 
 ROLL = {
@@ -351,13 +353,13 @@ _DEFAULTS: Final = {name: field.value for name, field in _FIELDS.items()}
 def require_no_contradiction(params: Mapping[str, object]) -> None:
     """Raise `AirflowFailException` if `pulsar_rebalance` or `pulsar_rolling_restart` would ignore a filled-in field."""
     if params["digest"]:
-        _require_untouched(params, {**_TO_PLAN, **_TO_ROLL}, "the plan of this digest is made already")
+        _require_untouched(params, {**_TO_PLAN, **_TO_ROLL}, "the plan with this digest is already made")
     elif params.get("undo"):
-        raise AirflowFailException("Undo needs the digest of the plan that is to be undone")
+        raise AirflowFailException("Undo needs the digest of the plan to undo")
     elif "goal" in params and not params["goal"]:
         _require_untouched(params, GOAL, "no goal is chosen")
     elif kind := params.get("goal"):
-        _require_untouched(params, _OF_STRATEGIES, f"{kind} asks no strategy")
+        _require_untouched(params, _OF_STRATEGIES, f"{kind} uses no strategy")
         if kind == "fill":
             _require_untouched(params, ["goal_onto"], "fill names the brokers that bundles go to")
         brokers = cast("list[str] | None", params["goal_brokers"]) or ()

@@ -64,13 +64,13 @@ _ADMIN: Final[Json] = {
         },
         "listen": {
             "label": "Listen",
-            "description": "How long Extensible brokers have to publish it, 0s to 15m; 65s by default.",
+            "description": "How long to listen to Extensible brokers, 0s to 15m; 65s by default.",
             "schema": _TEXT,
         },
         "token_file": _file("Token file", "A path on the workers, in place of a token; read again for every call."),
         "oauth2_issuer_url": {
             "label": "OAuth2: issuer URL",
-            "description": "With it, user and password hold a client's id and secret.",
+            "description": "If set, user and password are a client's id and secret.",
             "schema": _TEXT,
         },
         "oauth2_audience": {"label": "OAuth2: audience", "schema": _TEXT},
@@ -95,7 +95,7 @@ _ZOOKEEPER: Final[Json] = {
             "description": "host:port,host:port/chroot: the brokers' metadataStoreUrl without zk:",
             "schema": {"type": "string"},
         },
-        "tls": _box("TLS: the hosts' ports are the secure ones", default=False),
+        "tls": _box("TLS: the hosts' ports use it", default=False),
         **_TLS_FIELDS,
     },
 }

@@ -151,7 +151,7 @@ def new_advice(cluster: str, snapshot: str) -> dict[str, str]:
         plan, sentence = advised_plan(root, snapshot)
         changes = _changes(plan.load(root).steps if plan else ())
     if context["asset_state_store"].get(TOLD) == changes:
-        raise AirflowSkipException("the advice is what was told last")
+        raise AirflowSkipException("the advice is the same as last reported")
     context["ti"].xcom_push(CHANGES, changes)
     return {
         "cluster": cluster,
@@ -210,7 +210,7 @@ def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: s
     from pulsar_advisor_airflow.ledger import opened_ledger
 
     if not plan or not hours:
-        raise AirflowSkipException("there is no plan to undo" if hours else "no offer was asked for")
+        raise AirflowSkipException("there is no plan to undo" if hours else "no offer was requested")
     # Clearing one of its tasks resets its start.
     began_ms, root = get_current_context()["dag_run"].run_after.timestamp() * 1000, _root(cluster)
     with as_airflow_errors(), opened_ledger(root) as ledger:
@@ -219,7 +219,7 @@ def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: s
             raise AirflowSkipException("this DAG run moved nothing")
         judged = [one for one in verifications_of_plan(ledger, plan["digest"]) if one.run_id == runs[-1].id]
     if runs[-1].state == "done" and (not judged or judged[-1].as_predicted):
-        raise AirflowSkipException("nothing is known to have gone wrong; Undo in the form takes the run back")
+        raise AirflowSkipException("nothing is known to have gone wrong; to undo the run, tick Undo in the form")
     return _proposed(cluster, PlanReference(**undo_plan(cluster, plan["digest"], pulsar_conn_id)))
 
 
@@ -288,7 +288,7 @@ def verify(cluster: str, plan: Mapping[str, str], snapshot: str) -> Json:
     announce(get_current_context(), cluster=cluster, digest=result.digest, run=result.run, snapshot=result.snapshot)
     if result.deviations:
         raise AirflowFailException(
-            f"the cluster is not as predicted: {'; '.join(result.deviations)}; to take the run back, start "
+            f"the cluster is not as predicted: {'; '.join(result.deviations)}; to undo the run, trigger "
             f"pulsar_rebalance with digest {result.digest} and Undo ticked"
         )
     return {name: getattr(result, name) for name in ("digest", "run", "snapshot", "as_predicted", "ledger_head")}
@@ -487,7 +487,7 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
         for name in sorted(name for name in cluster_names(ledger, cluster) if left_off(ledger, name)):
             if (registered := clusters().get(cluster)) is None:
                 off = "; ".join(warning(switch, name) for switch in left_off(ledger, name))
-                raise UsageError(f"{off}; '{cluster}' has no entry in the registry any more: give it back")
+                raise UsageError(f"{off}; '{cluster}' has no entry in the registry any more: add it again")
             connection = PulsarAdminHook(registered.pulsar_conn_id).options()
             restore_what_was_left(name, ledger, connection.required_admin, logged(log.warning))
             if still := left_off(ledger, name):
@@ -518,7 +518,7 @@ def _await_holder(ledger: Ledger, digest: str) -> None:
         if not held:
             return
         if monotonic() >= deadline_s:
-            raise AirflowException(f"run {held[0]} goes on, though its task is over: the cluster's balancer is off")
+            raise AirflowException(f"run {held[0]} goes on, though its task has ended: the cluster's balancer is off")
         log.info("run %s is held by a worker that may be gone: waiting for its end, or its lease's", held[0])
         sleep(_HOLDER_POLL_S)
 

@@ -45,9 +45,13 @@ def test_an_approver_that_nobody_is_called_is_refused(names: list[str]) -> None:
     [
         (REBALANCE, {"undo": True}, "Undo needs the digest"),
         (REBALANCE, {"digest": "abcdef", "max_unloads": 3, "splits": False}, "'Recommend splits too', 'Maximum number"),
-        (REBALANCE, {"goal_ceiling_percent": 70}, "no goal is chosen, so leave these fields as they were: 'No dest"),
+        (
+            REBALANCE,
+            {"goal_ceiling_percent": 70},
+            "no goal is chosen, so leave these fields as they were: 'Maximum usage of dest",
+        ),
         (REBALANCE, {"goal": "fill", "goal_onto": ["broker-2"]}, "'Only onto these brokers'"),
-        (REBALANCE, {"goal": "conform", "shedder": "OverloadShedder"}, "conform asks no strategy, .*'Shedder'"),
+        (REBALANCE, {"goal": "conform", "shedder": "OverloadShedder"}, "conform uses no strategy, .*'Shedder'"),
         (REBALANCE, {"goal": "split", "max_splits": 3}, "'Maximum number of splits'"),
         (REBALANCE, {"goal": "drain"}, "drain is about at least one broker"),
         (REBALANCE, {"goal": "drain", "goal_brokers": ["a"], "goal_to_percent": 60}, "drain has no target usage"),

@@ -104,7 +104,7 @@ def test_a_balancer_left_off_is_told_though_its_cluster_has_no_entry_any_more(
     assert run_dag("pulsar_maintenance")[0] == "failed"
     (message,) = notifiers.Noting.messages
     assert message.startswith(f"restore_guard: ATTENTION: {SHEDDING} of cluster 'live' was switched off by run 1")
-    assert "'demo' has no entry in the registry any more: give it back" in message
+    assert "'demo' has no entry in the registry any more: add it again" in message
 
 
 def test_after_its_task_a_run_is_waited_for_until_it_has_ended_or_lost_its_lease(
@@ -117,7 +117,7 @@ def test_after_its_task_a_run_is_waited_for_until_it_has_ended_or_lost_its_lease
             ticks = itertools.count(0, 100)
             long.setattr(tasks, "monotonic", lambda: next(ticks))
             long.setattr(tasks, "sleep", lambda _s: None)
-            with pytest.raises(AirflowException, match=f"run {held.id} goes on, though its task is over"):
+            with pytest.raises(AirflowException, match=f"run {held.id} goes on, though its task has ended"):
                 tasks.restore_guard("demo", plan)
         assert stages.cluster.override(SHEDDING) == OFF
         monkeypatch.setattr(tasks, "sleep", lambda _s: held.end("stopped", "killed"))

@@ -363,7 +363,7 @@ def test_the_request_names_who_proposed_the_plan_before_and_so_can_not_approve_i
         propose(ledger, stages.plan, Person("olive", "airflow"))
     state, tasks = run_dag("pulsar_rebalance", {"digest": digest_of(stages.plan), **FAST}, Answer("Approve"))
     assert (state, tasks["approve"]) == ("failed", "failed"), "as olive approved it"
-    assert "- proposed before, so not to be approved, by **olive**" in (last_request().body or "")
+    assert "- proposed before by **olive**, who can't approve it" in (last_request().body or "")
 
 
 def test_a_plan_of_a_snapshot_too_old_to_be_sent_is_put_before_nobody(stages: Stages, run_dag: RunDag) -> None:
@@ -772,7 +772,7 @@ def test_a_proposer_is_not_the_only_one_who_may_answer(stages: Stages, run_dag: 
     state, tasks = run_dag("pulsar_rebalance", {"approvers": ["dag_test"], **FAST})
     assert (state, tasks["approve"]) == ("failed", "failed")
     refused = stages.ledger().events(digest_of(stages.plan))[-1]
-    assert (refused.kind, refused.detail.partition(":")[0]) == ("refused", "only dag_test may answer, who proposed it")
+    assert (refused.kind, refused.detail.partition(":")[0]) == ("refused", "only dag_test, who proposed it, may answer")
 
 
 def test_the_request_shows_the_digest_and_each_step_to_those_who_may_answer(stages: Stages, run_dag: RunDag) -> None:
@@ -784,7 +784,7 @@ def test_the_request_shows_the_digest_and_each_step_to_those_who_may_answer(stag
     body = request.body or ""
     for part in (
         f"| 1 | step-001 | `{NAMESPACE}/{LOWER}`",
-        "step-001 is sent first: it disturbs the fewest topics, and unless it holds, nothing follows",
+        "step-001 is sent first, as it disturbs the fewest topics; unless it holds, nothing follows",
         "it splits 1 bundle, which can't be undone",
         "0 s between two calls",
         "approved for 4 h",

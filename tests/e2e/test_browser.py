@@ -236,9 +236,9 @@ def test_nothing_is_wrong_with_the_page_of_a_roll_nor_with_its_buttons(
         page, path = person("uma"), f"{CLUSTER}/rolls/{roll.digest}"
         assert wrong_with(page, path, tmp_path / "roll") == []
         for button, said in (
-            ("It has been restarted", "uma says that the drained broker was restarted"),
+            ("Confirm restart", "uma confirmed the restart"),
             ("Pause", "It is paused by uma"),
-            ("Go on", "uma says that the drained broker was restarted"),
+            ("Go on", "uma confirmed the restart"),
             ("End for good", "It is over: ended by uma"),
         ):
             page.get_by_role("button", name=button).click()

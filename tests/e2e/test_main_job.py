@@ -194,7 +194,7 @@ def test_the_advised_plan_goes_from_the_reports_button_to_the_verified_figure_on
     headline = proposer.locator("h1")
     expect(headline).to_contain_text(re.compile(r": [1-9]\d* of"), timeout=PAGE_LIMIT_MS)
     proposer.get_by_role("button", name="Pause").click()
-    expect(proposer.locator("body")).to_contain_text("until somebody lets it go on", timeout=PAGE_LIMIT_MS)
+    expect(proposer.locator("body")).to_contain_text("until somebody presses Go on", timeout=PAGE_LIMIT_MS)
     wait_for(lambda: user("uma").get(apply)["state"] == "deferred")
     take(proposer, "run-paused")
     expect(proposer.locator("body")).to_contain_text("paused by uma")

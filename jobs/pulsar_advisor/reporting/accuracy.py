@@ -46,6 +46,6 @@ def accuracy(shedder: str, load_manager: LoadManagerKind) -> str:
             f"Predictions of {shedder} on the {load_manager.capitalize()} manager were not measured with live brokers."
         )
     return (
-        f"Of recorded decisions of {shedder} on live {found.release} brokers, {found.exact} of {found.decisions} were "
+        f"On live {found.release} brokers, {found.exact} of {found.decisions} recorded decisions of {shedder} were "
         f"predicted exactly, and {found.named} of {found.bundles} unloaded bundles were named."
     )

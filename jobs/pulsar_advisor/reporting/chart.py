@@ -187,7 +187,7 @@ def tradeoff_text(options: Options) -> str:
         f"Chart of {len(options.tradeoffs)} choices by the topics and clients they disturb and the usage of the "
         f"busiest broker. Without a plan it is at {percent(_now(options))}. {name} reaches the lowest, "
         f"{percent(best.maximum_ratio)}, and disturbs {best.disturbed:,}."
-        + (f" No moves of whole bundles reach less than {percent(lowest)}." if lowest is not None else "")
+        + (f" Moving whole bundles can't get below {percent(lowest)}." if lowest is not None else "")
         + " The table below has every figure."
     )
 

@@ -46,18 +46,18 @@ class Disturbance:
             )
             if self.least_duration_s > VALID_FOR_S:
                 yield (
-                    f"An approval ends after {VALID_FOR_S // 3600} h by default: allow more calls in flight, or limit "
-                    "the unloads of the plan."
+                    f"An approval expires after {VALID_FOR_S // 3600} h by default: allow more steps in flight, or "
+                    "limit the plan's unloads."
                 )
         if self.largest_step:
-            close, connect = (
+            close, reconnect = (
                 ("closes" if self.topics == 1 else "close"),
-                ("connects" if self.clients == 1 else "connect"),
+                ("reconnects" if self.clients == 1 else "reconnect"),
             )
             yield (
                 f"{count(self.topics, 'topic')} with {throughput(self.throughput_bytes_per_s)} {close}, one bundle "
-                f"after the other, and {count(self.clients, 'client')} {connect} again; at once at most "
-                f"{count(self.largest_step_topics, 'topic')} and {count(self.largest_step_clients, 'client')} "
+                f"at a time, and {count(self.clients, 'client')} {reconnect}; at most "
+                f"{count(self.largest_step_topics, 'topic')} and {count(self.largest_step_clients, 'client')} at once "
                 f"({self.largest_step})."
             )
 

@@ -172,7 +172,7 @@ def between(score: Ending) -> str:
     lowest, highest = score.lowest_maximum_ratio, score.highest_maximum_ratio
     if lowest is None or highest is None or highest - lowest < _NARROW_RATIO:
         return ""
-    return f" ({percent(lowest)} to {percent(highest)}, by how much CPU goes with messages)"
+    return f" ({percent(lowest)} to {percent(highest)}, depending on how much CPU follows messages)"
 
 
 def _may(score: Ending) -> str:
@@ -182,7 +182,7 @@ def _may(score: Ending) -> str:
 
 def doubt(score: Ending) -> str:
     """The doubt that it may not settle although it is likely to; empty without that doubt."""
-    return f", or {otherwise}, by how much CPU goes with messages" if (otherwise := may(score)) else ""
+    return f", or {otherwise}, depending on how much CPU follows messages" if (otherwise := may(score)) else ""
 
 
 _NARROW_RATIO: Final = 0.005
@@ -311,11 +311,10 @@ def notes(found: Iterable[Future]) -> Iterator[str]:
     shown = [future for future in found if future.ended]
     if any(not future.likely_only and future.highest_ratio[0] != future.highest_ratio[1] for future in shown):
         yield (
-            "highest usage: least and greatest of all runs, and by how much CPU goes with messages, as far as that is "
-            "known"
+            "highest usage: the range over all runs, and over how much CPU may follow messages, as far as that is known"
         )
     if any(future.likely_only for future in shown):
-        yield "~ by the likely base loads alone"
+        yield "~ covers the likely base loads only"
 
 
 def lines(found: Sequence[Future], width: int = 80) -> Iterator[str]:

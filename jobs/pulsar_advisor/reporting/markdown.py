@@ -40,7 +40,7 @@ def _lines(page: ReportPage) -> Iterator[str]:
         yield f"* **Confidence:** {verdict.confidence}"
     yield from (f"  * {count(doubt.number, 'step')}: {text(doubt.text)}" for doubt in verdict.doubts)
     for warning in verdict.warnings:
-        yield f"* **To be accepted:** {text(warning)}"
+        yield f"* **Consent needed:** {text(warning)}"
     if verdict.pulsar:
         yield f"* **Own balancer:** {text(sentence(verdict.pulsar))}"
     if verdict.accuracy:
@@ -127,7 +127,7 @@ def _options(page: ReportPage) -> Iterator[str]:
 def _brokers(page: ReportPage) -> Iterator[str]:
     yield from _section("Brokers before and after")
     yield from _table(
-        ("Broker", ">now", ">predicted", ">range", ">bundles", ">messages", ">throughput"),
+        ("Broker", ">usage now", ">predicted", ">range", ">bundles", ">messages", ">throughput"),
         (
             (
                 code(row.id) + (f" ({', '.join(row.marks)})" if row.marks else ""),
@@ -153,7 +153,7 @@ def _range(expected: tuple[float, float] | None) -> str:
 
 
 def _hot(page: ReportPage) -> Iterator[str]:
-    yield from _section("Who makes each broker hot")
+    yield from _section("What makes each broker hot")
     shown = page.hot[:_HOT_BROKERS]
     if not any(hot.bundles for hot in shown):
         yield "No bundle with traffic."
@@ -306,7 +306,7 @@ def _upgrade(page: ReportPage) -> Iterator[str]:
     yield from (f"* {text(line)}" for line in (f"{upgrade.headline}.", *upgrade.sentences, *upgrade.notes))
     yield ""
     yield from _table(
-        ("", "Ends", *(f">{heading}" for heading in HEADINGS)),
+        ("Case", "Outcome", *(f">{heading}" for heading in HEADINGS)),
         (
             (text(one.name), text(one.future.ends), *(cells(one.future) or ("",) * len(HEADINGS)))
             for one in upgrade.outlooks
@@ -316,7 +316,7 @@ def _upgrade(page: ReportPage) -> Iterator[str]:
     yield from (f"* {text(mark)}" for mark in upgrade.marks)
     yield ""
     yield from _table(
-        ("Setting", "Now", "Then", ""),
+        ("Setting", "Now", "After", "Why"),
         (
             (code(one.key), code(one.before), code(one.after), text(one.why))
             for one in (*upgrade.changing, *upgrade.staying)
@@ -376,7 +376,7 @@ def _settings(page: ReportPage) -> Iterator[str]:
     if page.lint:
         yield ""
     if not overrides:
-        yield "No what-if and no dynamic value is in effect."
+        yield "No what-if or dynamic value is in effect."
         return
     yield from _table(
         ("Key", "Value", "Origin"), ((code(row.key), code(row.value), text(row.origin)) for row in overrides)

@@ -92,18 +92,16 @@ def options_of(recommendation: Recommendation) -> Options | None:
 def _notes(floor: NoiseFloor, lowest: float | None, errors: ModelErrors | None) -> Iterable[str]:
     origin = {
         "history": "as measured between the last snapshots",
-        "default": "a default, from live brokers: there are too few earlier snapshots to measure it",
+        "default": "a default from live brokers: there are too few earlier snapshots to measure it",
     }[floor.origin]
     yield (
-        f"Usage differs by {points(floor.ratio)} from one snapshot to the next although nothing is moved "
-        f"({origin}): a smaller gain counts as no gain, and of plans closer together the one that disturbs less "
-        "comes first."
+        f"Usage varies by {points(floor.ratio)} from one snapshot to the next even if nothing moves ({origin}): a "
+        "smaller gain counts as no gain, and plans that differ by less are ranked by how little they disturb."
     )
     if lowest is not None:
         yield (
-            "The bound: at the likely base load, no moves of whole bundles bring the busiest broker below "
-            f"{percent(lowest)}, whatever the policies and however many; splits may. Moves that reach it need not "
-            "exist."
+            "The bound: at the likely base load, no number of moves of whole bundles brings the busiest broker below "
+            f"{percent(lowest)}, whatever the policies; splits may. Moves that reach it may not exist."
         )
     if errors is not None:
         yield (

@@ -19,7 +19,7 @@ from pulsar_advisor.reporting.futures import Future, futures, notes, table, they
 
 _SET_BY: Final = {"dynamic": "set dynamically", "file": "set in the configuration", "default": "never set"}
 FINDINGS_TITLE: Final = "What `lint` would find afterwards"
-PINS_TITLE: Final = "To keep today's values, put this into every broker's configuration before it is restarted"
+PINS_TITLE: Final = "To keep today's values, add these lines to every broker's configuration before its restart"
 _PACKAGE: Final = "org.apache.pulsar.broker.loadbalance."
 
 
@@ -88,7 +88,7 @@ def upgrade_lines(section: UpgradeSection, width: int) -> Iterator[str]:
     """The section as text; the lines to paste are whole."""
     yield section.headline
     yield from section.sentences
-    for title, lines in (("Changes:", section.changing), ("Stays, as it is set:", section.staying)):
+    for title, lines in (("Changes:", section.changing), ("Stays, because it is set:", section.staying)):
         if lines:
             yield ""
             yield title
@@ -137,24 +137,24 @@ def _strategies(balancer: Balancer) -> str:
 def _sentences(preview: UpgradePreview) -> Iterator[str]:
     before, after, pinned = preview.before, preview.after, preview.pinned
     if off := sheds_nothing(before.switched_off_by):
-        yield f"{off}. What follows is what it would do, switched on."
+        yield f"{off}. Below is what it would do if switched on."
     yield f"Today, with {before.release}: {they_do(before.scores, _strategies(before))}."
     yield f"With {preview.to}: {they_do(after.scores, _strategies(after))}."
     shapes = [_shape(balancer.after_restart) for balancer in (before, after)]
     if all(shapes):
         yield (
-            f"After a rolling restart, nothing drained and the leader last, busiest and idlest broker are at "
+            f"After a rolling restart (nothing drained, the leader last), the busiest and idlest broker are at "
             f"{shapes[0]} with the placement of {before.release}, at {shapes[1]} with that of {preview.to}."
         )
     if pinned is not None and not all(isinstance(score, SimulatedScore) for score in (*pinned.scores, *before.scores)):
-        yield f"Whether {preview.to} does the same with the lines below can't be said, as it could not be simulated."
+        yield f"Whether {preview.to} does the same with the lines below is unknown: it could not be simulated."
     elif pinned is not None:
         same = pinned.scores == before.scores
         yield (
             f"With the lines below, {preview.to} does what {before.release} does today."
             if same
             else f"Even with the lines below, {preview.to} does not do what {before.release} does today: it decides "
-            f"in another way."
+            "differently."
         )
 
 
@@ -210,8 +210,8 @@ def _notes(preview: UpgradePreview) -> Iterator[str]:
         yield "No broker's configuration was captured, so every value counts as never set: capture it to be sure."
     if never := [one.key for one in preview.settings if one.changes and one.set_by == "default"]:
         yield (
-            f"Brokers don't say whether a value that equals {preview.before.release}'s default is set. A broker.conf "
-            f"that is carried over names {'it' if len(never) == 1 else 'most of them'}, and keeps today's values."
+            f"Brokers don't report whether a value equal to {preview.before.release}'s default was set. A broker.conf "
+            f"that is carried over sets {'it' if len(never) == 1 else 'most of them'}, and so keeps today's values."
         )
     if any("(document)" in one.origin_after for one in preview.settings if one.changes):
         yield (

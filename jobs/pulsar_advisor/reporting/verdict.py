@@ -180,13 +180,13 @@ def _afterwards(plan: Plan, carried_out: str, root_url: str, dag: str | None) ->
     if dag:
         return (Command(f"{what}: its page shows what happened", ()),)
     verb = ("pulsar-advisor", "runs", short(digest_of(plan)))
-    return (_place(plan, root_url), Command(f"{what}. What happened", (shlex.join(verb),)))
+    return (_place(plan, root_url), Command(f"{what}. To see what happened", (shlex.join(verb),)))
 
 
 def _place(plan: Plan, root_url: str) -> Command:
     place = {"PULSAR_ADVISOR_ROOT": root_url, "PULSAR_ADVISOR_CLUSTER": plan.cluster}
     export = " ".join(f"{name}={shlex.quote(value)}" for name, value in place.items())
-    return Command("Once in a shell, unless a profile names the cluster", (f"export {export}",))
+    return Command("Once per shell, unless a profile names the cluster", (f"export {export}",))
 
 
 def _in_airflow(dag: str, digest: str, needed: Sequence[NeededConsent]) -> tuple[Command, ...]:
@@ -205,15 +205,17 @@ def _commands(
     def line(verb: str, *options: str) -> tuple[str, ...]:
         return (shlex.join(("pulsar-advisor", verb, short(digest), *options)),)
 
-    reach = ", with a profile or --admin-url"
+    reach = " (needs a profile or --admin-url)"
     return (
         _place(plan, root_url),
         Command(
-            f"Approve exactly this plan: somebody other than {proposer or 'its proposer'}, from another account",
+            f"Approve exactly this plan, as somebody other than {proposer or 'its proposer'}, from another account",
             line("approve", "--as", "NAME", *consent),
         ),
-        Command("Alone, on a cluster that is yours to play with, before approve and apply", ALONE),
+        Command("If you work alone on a test cluster, before approve and apply", ALONE),
         Command(f"Preview the calls{reach}", line("apply", "--dry-run")),
         Command(f"Apply the plan, once it is approved{reach}", line("apply")),
-        Command("Compare with the prediction: a profile captures again, else name a later --snapshot", line("verify")),
+        Command(
+            "Compare with the prediction: a profile captures anew, otherwise name a later --snapshot", line("verify")
+        ),
     )

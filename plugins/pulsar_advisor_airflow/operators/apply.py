@@ -117,7 +117,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             )
         said = plain(result.sentence)
         self.log.info("%s; ledger: %s", said, result.ledger_head)
-        back = f"to take it back, start pulsar_rebalance with digest {result.digest} and Undo ticked"
+        back = f"to undo it, trigger pulsar_rebalance with digest {result.digest} and Undo ticked"
         if result.undoable_steps:
             self.log.info(back)
         if result.still_off:

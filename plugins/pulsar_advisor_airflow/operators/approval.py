@@ -172,7 +172,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
 
         if self.approvers and all(same_person(name, proposer) for name in self.approvers):
             raise Refused(
-                f"only {proposer} may answer, who proposed it: trigger a DAG run that somebody else may answer"
+                f"only {proposer}, who proposed it, may answer: trigger a DAG run that somebody else may answer"
             )
 
     def _recorded_before(self, ledger: Ledger, proposer: str) -> Before:

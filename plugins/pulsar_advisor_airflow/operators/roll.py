@@ -104,7 +104,7 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
                     keep_head(ledger)
             status = status_of(ledger, plan)
         if status.restart is not None:
-            said = f"{status.restart} is drained: restart it, then say so"
+            said = f"{status.restart} is drained: restart it, then press Confirm restart on the roll's page"
             logged(self.log.info)(said)
             Call("roll.waiting", said, broker=status.restart, digest=status.digest)(context)
         if status.ended is None:

@@ -251,7 +251,7 @@ def _steer(
         if plan is None:
             raise UsageError(f"no plan {digest} was proposed for cluster '{cluster.name}'")
         if (roll := roll_of_plan(ledger, digest)) is not None:  # a roll, for which other people may have permission
-            raise Refused(f"run {number} is a turn of the roll {roll}: pause it, go on or end it on the roll's page")
+            raise Refused(f"run {number} is a turn of the roll {roll}: pause, continue or end it on the roll's page")
         order(ledger, load_plan(plan.document.encode()), person)
     return RedirectResponse(page_link("clusters", cluster.name, "runs", str(number)), SEE_OTHER)
 

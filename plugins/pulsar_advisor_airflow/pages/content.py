@@ -324,7 +324,7 @@ def plan_of_report(cluster: Cluster, snapshot: str, digest: str) -> Plan:
     for row in read_recommendation(root, snapshot).combinations:
         if row.plan and row.digest == digest:
             return PlanReference(snapshot, row.plan, digest).load(root)
-    raise UsageError(f"no plan {digest} was recommended of snapshot {snapshot}")
+    raise UsageError(f"no plan {digest} was recommended for snapshot {snapshot}")
 
 
 def plan_content(ledger: Ledger | None, cluster: Cluster, plan: Plan, place: Place) -> PlanContent:

@@ -94,7 +94,7 @@ def _roll(cluster: Cluster, digest: str) -> Iterator[tuple[Ledger, Plan]]:
     with ledger_if_any() as ledger:
         plan = proposed_plan(ledger, cluster, digest)
         if ledger is None or plan.shedder != ROLL:
-            raise UsageError(f"{digest_of(plan)} is no roll, but a plan to {plan.title}")
+            raise UsageError(f"{digest_of(plan)} is not a roll but a plan to {plan.title}")
         yield ledger, plan
 
 

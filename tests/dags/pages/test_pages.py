@@ -213,7 +213,7 @@ def test_a_task_that_waits_for_another_try_has_failed_until_then(
     airflow_runs("pulsar_snapshot__prod-eu", "success")
     airflow_runs("pulsar_recommend__prod-eu", "running", "recommend", "up_for_retry")
     page = server("vic").get("/pulsar-advisor/").text
-    assert "<code>recommend</code> failed 3 min ago and will be tried again<" in page
+    assert "<code>recommend</code> failed 3 min ago and will be retried<" in page
     airflow_runs("pulsar_snapshot__prod-eu", "running")
     page = server("vic").get("/pulsar-advisor/").text
     assert "failed 3 min" not in page
@@ -315,7 +315,7 @@ def test_proposals_and_answers_are_in_the_order_of_time(
     record_rejection(ledger, digest_of(plan), "by bob", "airflow")
     propose(ledger, plan, ALICE)
     page = server("vic").get(f"/pulsar-advisor/clusters/prod-eu/plans/{digest_of(plan)}").text
-    answers = page.partition("<h2>Proposed, rejected, approved</h2>")[2].partition("<h2")[0]
+    answers = page.partition("<h2>Proposals and answers</h2>")[2].partition("<h2")[0]
     assert re.findall(r"<td[^>]*>(proposed|rejected)</td>", answers) == ["proposed", "rejected", "proposed"]
 
 
@@ -593,7 +593,7 @@ def test_a_paused_run_shows_what_it_waits_for_and_goes_on(server: LogIn, ledger:
     client.post(f"{page_of(held)}/pause", data={"token": token_in(client.get(page_of(held)).text)})
     held.park("paused, until somebody lets it go on")
     page = client.get(page_of(held)).text
-    assert "It is paused by olive (airflow), until somebody lets it go on" in page
+    assert "It is paused by olive (airflow), until somebody presses <i>Go on</i>" in page
     assert client.post(f"{page_of(held)}/go-on", data={"token": token_in(page)}).status_code == 303
     assert pause_requested(ledger, held.id) is None
     assert client.post(f"{page_of(held)}/go-on", data={"token": token_in(page)}).status_code == 409
@@ -606,7 +606,7 @@ def test_a_run_that_ended_early_says_how_it_goes_on_and_can_be_ended_for_good(
     held.end("stopped", "0 of 1 steps confirmed")
     client = server("olive")
     page = client.get(page_of(held)).text
-    assert "To go on, clear its task <code>apply</code>" in page
+    assert "To continue, clear its task <code>apply</code>" in page
     assert "Undo" not in page, "as it moved nothing"
     assert client.post(f"{page_of(held)}/stop", data={"token": token_in(page)}).status_code == 303
     page = client.get(page_of(held)).text
@@ -736,7 +736,7 @@ def test_steps_are_listed_as_they_are_sent(server: LogIn, root: Root, ledger: Le
     propose(ledger, plan.model_copy(update={"cluster": "prod-eu"}), ALICE)
     digest = digest_of(plan.model_copy(update={"cluster": "prod-eu"}))
     page = server("vic").get(f"/pulsar-advisor/clusters/prod-eu/plans/{digest}").text
-    assert re.findall(r'data-label="sent">(\w+)</td>\n<td class="nowrap">([^<]+)', page) == [
+    assert re.findall(r'data-label="order">(\w+)</td>\n<td class="nowrap">([^<]+)', page) == [
         ("1", "step-002"),
         ("2", "step-001"),
     ]

@@ -26,7 +26,7 @@ def test_the_page_says_where_a_roll_is_and_what_is_left(server: LogIn, roll: Rol
     answer = server("vic").get(page_of_roll(roll))
     assert "Rolling restart: 0 of 3 brokers restarted" in answer.text
     assert f"<code>{B1}</code> is drained: clients use nothing on it" in answer.text
-    assert "2 bundles moved; 4 moves are left, which take about" in answer.text
+    assert "2 bundles moved; 4 moves are left (about" in answer.text
     assert "<button" not in answer.text
     assert answer.headers["refresh"] == "10"
     of_plan = server("vic").get(page_of_roll(roll).replace("/rolls/", "/plans/")).text
@@ -38,13 +38,13 @@ def test_the_page_says_where_a_roll_is_and_what_is_left(server: LogIn, roll: Rol
 def test_whoever_restarted_the_broker_says_so_with_a_button(server: LogIn, roll: Roll) -> None:
     client = server("olive")
     page = client.get(page_of_roll(roll)).text
-    assert "It has been restarted" in page
+    assert "Confirm restart" in page
     sent = client.post(f"{page_of_roll(roll)}/restarted", data={"token": token_in(page), "broker": B1, "as": "alice"})
     assert (sent.status_code, sent.headers["location"]) == (303, page_of_roll(roll))
     announced = roll.look().recorded.announced
     assert announced is not None
     assert (announced.name, announced.source) == ("olive", "airflow")
-    assert "olive says that the drained broker was restarted" in client.get(page_of_roll(roll)).text
+    assert "olive confirmed the restart" in client.get(page_of_roll(roll)).text
 
 
 def test_a_program_says_so_with_its_login_and_no_form(server: LogIn, roll: Roll) -> None:
@@ -84,7 +84,7 @@ def test_a_paused_roll_goes_on_and_one_that_was_ended_is_over(server: LogIn, rol
 
     assert press("pause") == 303
     assert roll.look().recorded.pause == "paused by olive (airflow)"
-    assert "It is paused by olive (airflow), until somebody lets it go on" in client.get(page_of_roll(roll)).text
+    assert "It is paused by olive (airflow), until somebody presses <i>Go on</i>" in client.get(page_of_roll(roll)).text
     assert press("go-on") == 303
     assert roll.look().recorded.pause is None
     assert press("end") == 303
@@ -100,7 +100,9 @@ def test_a_turn_that_stopped_is_named_with_what_to_do(server: LogIn, roll: Roll)
     roll.cluster.replies, roll.cluster.fails = [Reply(500, "no")] * 3, True
     go_on_after(roll, B1)
     page = server("vic").get(page_of_roll(roll)).text
-    assert f"<code>{B2}</code> is drained in part. The task roll says why; clear it to continue" in page
+    assert (
+        f"<code>{B2}</code> is drained in part. The log of the task roll says why; clear the task to continue" in page
+    )
     turn = roll.look().turn
     assert turn is not None
     of_turn = server("olive").get(f"/pulsar-advisor/clusters/prod-eu/plans/{turn.plan}").text
@@ -110,8 +112,8 @@ def test_a_turn_that_stopped_is_named_with_what_to_do(server: LogIn, roll: Roll)
 def test_a_roll_that_was_given_up_asks_nobody_for_a_restart(server: LogIn, ledger: Ledger, roll: Roll) -> None:
     give_up(ledger, roll.digest)
     page = server("olive").get(page_of_roll(roll)).text
-    assert "Its task is over, so nothing carries it on: clear the task <code>roll</code> to continue" in page
-    assert "It has been restarted" not in page
+    assert "Its task has ended: clear the task <code>roll</code> to continue" in page
+    assert "Confirm restart" not in page
 
 
 def test_a_turn_is_steered_on_the_rolls_page_alone(server: LogIn, ledger: Ledger, roll: Roll) -> None:

@@ -36,13 +36,13 @@ def test_topics_and_throughput_are_those_that_the_unloads_expect() -> None:
 def test_duration_and_impact_are_said() -> None:
     duration, impact = (plain(sentence) for sentence in advised()[1].sentences)
     assert duration.startswith("Applying takes at least ")
-    assert " close, one bundle after the other, and " in impact
+    assert " close, one bundle at a time, and " in impact
 
 
 def test_a_run_that_outlasts_its_approval_says_so_and_what_helps() -> None:
     _, longer, _ = replace(advised()[1], least_duration_s=VALID_FOR_S + 1.0).sentences
     assert longer == (
-        "An approval ends after 4 h by default: allow more calls in flight, or limit the unloads of the plan."
+        "An approval expires after 4 h by default: allow more steps in flight, or limit the plan's unloads."
     )
     assert len(replace(advised()[1], least_duration_s=float(VALID_FOR_S)).sentences) == 2
 
@@ -79,4 +79,4 @@ def test_without_a_plan_no_tenant_is_disturbed() -> None:
 
 def test_one_topic_closes_and_one_client_connects() -> None:
     said = " ".join(Disturbance(1, 10.0, 1, 1, 5.0, "step-001", 1, 1).sentences).replace("\u00a0", " ")
-    assert "1 topic with 5.00 B/s closes, one bundle after the other, and 1 client connects again" in said
+    assert "1 topic with 5.00 B/s closes, one bundle at a time, and 1 client reconnects" in said

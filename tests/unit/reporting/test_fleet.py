@@ -65,4 +65,4 @@ def test_one_day_and_one_snapshot_are_singular() -> None:
 
 def test_a_figure_that_is_not_of_today_has_its_date() -> None:
     assert "50.0%2026-11-21" in read(render_fleet([row("calm")], 28)).text.replace(" ", "")
-    assert "now" not in read(render_fleet([row("calm")], 28)).text.split("slope's range")[1]
+    assert "now" not in read(render_fleet([row("calm")], 28)).text.split("ranges")[1]

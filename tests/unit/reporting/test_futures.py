@@ -49,7 +49,7 @@ def test_runs_that_may_end_worse_say_so() -> None:
     assert futures(rows, OWN)[0].ends == "settles in cycle 2; may go round"
     idle = score(unloads=0, settles_in_cycles=0, worst_ended="repeats")
     assert futures([idle, idle], OWN)[0].ends == "nothing happens; may go round"
-    assert "as it is, or go round, by how much CPU goes" in plain(own_sentence([idle], OWN))
+    assert "as it is, or go round, depending on how much CPU follows" in plain(own_sentence([idle], OWN))
 
 
 def test_a_sentence_about_one_of_several_runs_that_differ_says_so() -> None:
@@ -119,8 +119,8 @@ def test_a_range_comes_from_both_ends_and_the_worse_one_refutes_that_it_settles(
     assert plain(cells(sure)[0]) == "55.0\N{EN DASH}72.0%"
     assert (unsure.shedder, unsure.ends) == ("AvgShedder", "settles in cycle 2 (1 min); may go round")
     sentence = plain(own_sentence([score(**between, worst_ended="unfinished")], OWN))
-    assert "would settle in cycle 2 (1 min), or not settle, by how much CPU goes with messages: " in sentence
-    assert "is at 60.0% (55.0% to 72.0%, by how much CPU goes with messages), now at 67.0%" in sentence
+    assert "would settle in cycle 2 (1 min), or not settle, depending on how much CPU follows messages: " in sentence
+    assert "is at 60.0% (55.0% to 72.0%, depending on how much CPU follows messages), now at 67.0%" in sentence
 
 
 def test_a_change_is_shown_beside_today() -> None:

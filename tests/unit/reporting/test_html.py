@@ -262,7 +262,7 @@ def test_a_violated_rule_is_shown_with_its_remedy_and_the_what_if_that_tries_it(
 def test_the_commands_by_hand_are_those_of_the_executable_steps_in_the_order_of_the_plan(
     inputs: Inputs, html: str
 ) -> None:
-    [listed] = re.findall(r'<pre[^>]*aria-label="Commands of pulsar-admin">(.*?)</pre>', html, re.DOTALL)
+    [listed] = re.findall(r'<pre[^>]*aria-label="pulsar-admin commands">(.*?)</pre>', html, re.DOTALL)
     commands = [unescape(line) for line in listed.strip().splitlines()]
     assert commands == [pulsar_admin(step, "4.0.8") for step in inputs.plans[0].steps if step.executable]
 

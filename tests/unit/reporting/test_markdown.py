@@ -59,4 +59,4 @@ def test_names_are_code_whatever_they_hold(value: str, span: str) -> None:
 def test_brokers_without_traffic_have_no_empty_table() -> None:
     page = skewed_inputs().page()
     idle = tuple(replace(hot, bundles=(), bundles_total=0) for hot in page.hot)
-    assert "## Who makes each broker hot\n\nNo bundle with traffic.\n" in render_markdown(replace(page, hot=idle))
+    assert "## What makes each broker hot\n\nNo bundle with traffic.\n" in render_markdown(replace(page, hot=idle))

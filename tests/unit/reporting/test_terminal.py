@@ -48,7 +48,7 @@ def test_the_next_command_can_be_pasted() -> None:
 def test_what_a_shell_needs_comes_before_the_commands() -> None:
     page = skewed_inputs().page()
     console = Console(file=io.StringIO(), width=80)
-    render_terminal(page, console, [Command("Once in a shell", ("export PATH=/bin",))])
+    render_terminal(page, console, [Command("Once per shell", ("export PATH=/bin",))])
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert shown.index("export PATH=/bin\n") < shown.index("export PULSAR_ADVISOR_ROOT")
 

@@ -131,7 +131,7 @@ def test_in_airflow_no_shell_is_needed() -> None:
 
 def test_an_approval_is_somebody_elses_to_give() -> None:
     approve = verdict_on(plan_of(move(f"shop/orders/{QUARTERS[0]}", 0, 3))).commands[1]
-    assert approve.purpose == "Approve exactly this plan: somebody other than its proposer, from another account"
+    assert approve.purpose == "Approve exactly this plan, as somebody other than its proposer, from another account"
 
 
 def test_wishes_that_cant_be_carried_out_are_not_called_balance() -> None:
