@@ -20,8 +20,8 @@ PAGES_PREFIX: Final = "/pulsar-advisor"
 
 OPTIONS: Final[dict[str, dict[str, str | bool]]] = {
     "root": {
-        "description": "Where snapshots, tables, plans and reports are: a path that is the same for Airflow and Spark, or "
-        "an object-store URL.",
+        "description": "Where snapshots, tables, plans and reports are: a path that is the same for Airflow and Spark, "
+        "or an object-store URL.",
         "default": "/var/lib/pulsar-advisor",
         "example": "s3://balance/advisor",
     },

@@ -40,7 +40,7 @@ def _lines(page: ReportPage) -> Iterator[str]:
         yield f"* **Confidence:** {verdict.confidence}"
     yield from (f"  * {count(doubt.number, 'step')}: {text(doubt.text)}" for doubt in verdict.doubts)
     for warning in verdict.warnings:
-        yield f"* **Consent needed:** {text(warning)}"
+        yield f"* **Worse outcome:** {text(warning)}"
     if verdict.pulsar:
         yield f"* **Own balancer:** {text(sentence(verdict.pulsar))}"
     if verdict.accuracy:

@@ -62,7 +62,7 @@ def render_terminal(page: ReportPage, console: Console, before: Sequence[Command
     if verdict.confidence:
         fact("Confidence", verdict.confidence, _COLOUR_OF_GRADE[verdict.confidence])
     some("Doubt", ((f"{count(one.number, 'step')}: {one.text}", "") for one in verdict.doubts))
-    some("Consent needed", ((f"{why[:1].upper()}{why[1:]}", "red") for why in verdict.warnings))
+    some("Worse outcome", ((f"{why[:1].upper()}{why[1:]}", "red") for why in verdict.warnings))
     if page.disturbance is not None and verdict.commands and (impact := " ".join(page.disturbance.sentences)):
         fact("Impact", impact)
     if verdict.pulsar:
