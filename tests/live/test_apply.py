@@ -182,7 +182,7 @@ def test_refusals_leave_no_write_on_any_broker(
 
     with pytest.raises(Refused, match="has no approval"):
         run(plan, ledger, port)
-    with pytest.raises(Refused, match="is not that of the plan"):
+    with pytest.raises(Refused, match="is not the plan's digest"):
         wrong = digest_of(plan)[:-1] + ("1" if digest_of(plan)[-1] == "0" else "0")
         approve(ledger, plan, digest=wrong, approver=BOB, policy=ApprovalPolicy())
     with pytest.raises(Refused, match="it was changed after it was made"):

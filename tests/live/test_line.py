@@ -90,7 +90,7 @@ def test_what_may_not_be_applied_is_refused_and_nothing_is_written(recommended: 
 
     other = digest[:-1] + ("0" if digest[-1] != "0" else "1")
     wrong = recommended.shell("approve", str(recommended.path), "--digest", other, "--as", "bob", *QUICK)
-    assert (wrong.code, "is not that of the plan" in wrong.err) == (4, True)
+    assert (wrong.code, "is not the plan's digest" in wrong.err) == (4, True)
 
     changed = tmp_path / recommended.path.name
     changed.write_bytes(recommended.path.read_bytes().replace(b'"seed":0', b'"seed":1'))

@@ -179,7 +179,7 @@ def test_while_the_metadata_store_is_migrated_a_capture_says_so_and_nothing_is_a
             assert (applied.code, f"is being migrated ({phase})" in applied.err) == (REFUSED, True), applied.err
         store.set(MIGRATION, json.dumps({"phase": "COMPLETED", "targetUrl": "oxia://127.0.0.1:6648/broker"}).encode())
         captured = ground.shell("capture", *ground.shell.connection)
-        assert (captured.code, "is of the past" in captured.err) == (DATA_NOT_FIT, True), captured.err
+        assert (captured.code, "is outdated" in captured.err) == (DATA_NOT_FIT, True), captured.err
     finally:
         store.stop()
         store.close()

@@ -28,7 +28,7 @@ def test_a_local_session_listens_on_loopback_only_and_has_no_web_page(spark: Spa
 
 
 def test_a_misspelt_master_is_named_before_java_starts() -> None:
-    with pytest.raises(UsageError, match=r"^'spark:7077' is no Spark master: give --master local\[\*\]"):
+    with pytest.raises(UsageError, match=r"^'spark:7077' is not a Spark master: give local\[\*\]"):
         spark_session("spark:7077")
 
 
@@ -121,7 +121,7 @@ def test_the_end_of_java_is_said_and_no_file_is_blamed(when: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "test: the Java in which Spark ran was killed (SIGKILL)" in done.stderr
+    assert "test: Spark's Java process was killed (SIGKILL)" in done.stderr
     assert "Traceback" not in done.stderr
     assert "file" not in done.stderr
 

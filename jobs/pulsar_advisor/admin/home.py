@@ -10,4 +10,4 @@ def expanded(path: Path) -> Path:
     try:
         return path.expanduser()
     except RuntimeError as error:
-        raise ValueError(f"the home in {path} is not known: give the whole path") from error
+        raise ValueError(f"there is no home directory for {path}: give the full path") from error

@@ -108,7 +108,7 @@ def connected(
         reader = MetadataReader(store, budget, apart)
         if not reader.children("/loadbalance"):
             raise ClusterUnreachable(
-                f"{connection.name}: it has no /loadbalance: check that this is the cluster's metadata store, with its "
+                f"{connection.name}: no /loadbalance found: check that this is the cluster's metadata store, with its "
                 "chroot or namespace"
             )
         yield reader

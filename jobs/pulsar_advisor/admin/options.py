@@ -75,9 +75,9 @@ class CaptureOptions(BaseModel):
         if self.admin is None and (self.metadata_store is None or self.service_url is not None):
             raise ValueError(_no_admin_url())
         if self.zookeeper is not None and self.oxia is not None:
-            raise ValueError("give one metadata store, ZooKeeper or Oxia")
+            raise ValueError("give either ZooKeeper or Oxia, not both")
         if self.configuration_store is not None and self.metadata_store is None:
-            raise ValueError("give the metadata store too: a configuration store is only read beside it")
+            raise ValueError("give the metadata store too: a configuration store alone is not read")
         return self
 
     @model_validator(mode="after")
@@ -86,7 +86,7 @@ class CaptureOptions(BaseModel):
             return self
         if self.admin.admin_urls[0].startswith("https://") and self.service_url.startswith("pulsar://"):
             raise ValueError(
-                "service_url pulsar:// would carry the credentials in clear, which the https admin URL doesn't: "
+                "service_url pulsar:// would send the credentials unencrypted, unlike the https admin URL: "
                 "use the brokers' pulsar+ssl:// address"
             )
         return self
@@ -140,7 +140,7 @@ def capture_options(
     MAX_REQUESTS.check(max_requests)
     LISTEN.check(listen_s)
     if sum(store is not None for store in (zookeeper, oxia, metadata_store)) > 1:
-        raise UsageError("give a metadata store or the hosts of a ZooKeeper, not both")
+        raise UsageError("give a metadata store or ZooKeeper hosts, not both")
     fields = dict(profile.connection) if profile is not None else {}
     given = {name: value for name, value in (admin or {}).items() if value not in (None, (), [])}
     inherited = dict(_table(fields, "admin"))

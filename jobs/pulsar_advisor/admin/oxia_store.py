@@ -58,17 +58,17 @@ class OxiaStore:
         try:
             found = next((one.value for one in next(answers).namespaces if one.key == namespace), None)
         except (grpc.RpcError, StopIteration) as error:
-            raise self._unreachable("asking for its shards", error) from error
+            raise self._unreachable("listing its shards", error) from error
         finally:
             answers.cancel()
         if found is None or not found.assignments:
-            raise ClusterUnreachable(f"{self._connection.name}: it has no such namespace: see metadataStoreUrl")
+            raise ClusterUnreachable(f"{self._connection.name}: no such namespace: see the brokers' metadataStoreUrl")
         if len(found.assignments) > _MOST_SHARDS:
-            raise self._strange(f"it names {len(found.assignments):,} shards, over {_MOST_SHARDS:,}")
+            raise self._strange(f"it lists {len(found.assignments):,} shards, over {_MOST_SHARDS:,}")
         for shard in found.assignments:
             if grpc_target(shard.leader) is None:
                 leader = plain(str(shard.leader))[:_LONGEST_QUOTE]
-                raise self._strange(f"it names '{leader}' as the server of a shard, which is no host:port")
+                raise self._strange(f"the server of a shard, '{leader}', is not host:port")
         self._shards = tuple(
             _Shard(
                 one.shard,
@@ -151,7 +151,7 @@ class OxiaStore:
         for paths, answers in asked:
             records = [record for answer in self._each(paths[0], answers) for record in answer.gets]
             if len(records) != len(paths):
-                raise self._strange(f"it answered {len(records)} records where {len(paths)} were asked for")
+                raise self._strange(f"it returned {len(records)} records for {len(paths)} paths")
             found |= {path: _node(path, record) for path, record in zip(paths, records, strict=True) if _exists(record)}
         return found
 
@@ -181,7 +181,7 @@ class OxiaStore:
             for answer in answers:
                 size += answer.ByteSize()
                 if size > _LARGEST_CALL_BYTES:
-                    raise self._strange(f"it answers more than {_LARGEST_CALL_BYTES:,} bytes about {path}")
+                    raise self._strange(f"it returns more than {_LARGEST_CALL_BYTES:,} bytes for {path}")
                 yield answer
         except grpc.RpcError as error:
             raise self._unreachable(f"reading {path}", error) from error

@@ -57,9 +57,9 @@ def read_profiles(config: Path | None) -> dict[str, Profile]:
         raise UsageError(f"{file} can't be read as TOML: {error}") from error
     profiles = document.pop("profiles", {})
     if document:
-        raise UsageError(f"{file}: '{next(iter(document))}' is not known: expected [profiles.NAME] only")
+        raise UsageError(f"{file}: unknown key '{next(iter(document))}': expected only [profiles.NAME]")
     if not isinstance(profiles, dict) or not all(isinstance(fields, dict) for fields in profiles.values()):
-        raise UsageError(f"{file}: a profile is a table: [profiles.NAME]")
+        raise UsageError(f"{file}: a profile must be a table: [profiles.NAME]")
     return {name: _profile(file, name, fields) for name, fields in profiles.items()}
 
 
@@ -67,7 +67,7 @@ def _profile(file: Path, name: str, fields: Fields) -> Profile:
     place = {key: fields.get(key) for key in _PLACE}
     for key, value in place.items():
         if value is not None and not isinstance(value, str):
-            raise UsageError(f"{file}: profiles.{name}.{key} is {value!r}: give a text in quotes")
+            raise UsageError(f"{file}: profiles.{name}.{key} is {value!r}: give a quoted string")
     root = place.pop("root")
     connection = {key: value for key, value in fields.items() if key not in _PLACE}
     try:

@@ -120,11 +120,11 @@ class _Failure(msgspec.Struct):
     error: str = ""
 
 
-_CREDENTIALS: Final = "give --token-file, --token-env or --basic-user of somebody who may ask it"
+_CREDENTIALS: Final = "give --token-file, --token-env or --basic-user of a user who may query it"
 _ADVICE: Final = {
     401: _CREDENTIALS,
     403: _CREDENTIALS,
-    404: "give --prometheus the path before /api/v1, too",
+    404: "include the path before /api/v1 in --prometheus",
     422: "choose a greater --step, or raise the server's limits",
 }
 """Advice by the status of an answer."""
@@ -177,13 +177,13 @@ class Prometheus:
             answer = self._transport.get(path, params=parameters, limit_bytes=limit_bytes)
         except TooLarge as error:
             raise DataNotFit(
-                f"the answer to {parameters['query']} is larger than {limit_bytes:,} bytes, more than was asked for: "
-                "is this a Prometheus, or has one namespace more than half a million topics?"
+                f"the response to {parameters['query']} is larger than {limit_bytes:,} bytes: "
+                "is this a Prometheus, or does one namespace have more than half a million topics?"
             ) from error
         if answer.status != 200:
-            advice = _ADVICE.get(answer.status, "start the import again, it goes on where it was")
+            advice = _ADVICE.get(answer.status, "import again: it resumes where it stopped")
             raise ClusterUnreachable(
-                f"{answer.url}: {answer.status}{_reason(answer)}; asked for {parameters['query']}: {advice}"
+                f"{answer.url}: {answer.status}{_reason(answer)}; query {parameters['query']}: {advice}"
             )
         return answer
 
@@ -195,19 +195,19 @@ def samples_of(answer: Answer, question: Question) -> Samples:
     """
     document = Document(answer.url, answer.body)
     if (found := answer.body.count(b'"values"')) > POINTS:  # before each series becomes an object
-        raise DataNotFit(f"{answer.url} has {found:,} series, more than was asked for: {question.query}")
+        raise DataNotFit(f"{answer.url} returned {found:,} series, too many for {question.query}")
     decoded = decode(document, _RANGE_OF)
     warnings = [one for one in decoded.warnings if not one.startswith(_OF_QUERY)]
     if warnings or decoded.is_partial:
         raise DataNotFit(
-            f"{answer.url} answers in part ({plain(some_of(warnings)) or 'isPartial'}): import again once all of its "
-            "storage can be reached"
+            f"{answer.url} gave a partial result ({plain(some_of(warnings)) or 'isPartial'}): import again once all "
+            "its storage can be reached"
         )
     series = decoded.data.result
     number = len(series), question.window.number
     if number[0] * number[1] > MOST_FIGURES:
         raise DataNotFit(
-            f"{answer.url} has {number[0]:,} series of {number[1]:,} moments, more than was asked for: {question.query}"
+            f"{answer.url} returned {number[0]:,} series of {number[1]:,} samples, too many for {question.query}"
         )
     labels = []
     for one in series:
@@ -219,7 +219,7 @@ def samples_of(answer: Answer, question: Question) -> Samples:
         position = (at_s - question.window.start_s) / question.window.step_s
         nearest = np.rint(np.nan_to_num(position))
         if not np.all((np.abs(position - nearest) < _TOLERANCE) & (nearest >= 0) & (nearest < number[1])):
-            raise ValueError("a sample is of another time than was asked for")
+            raise ValueError("a sample has a time that was not requested")
     except (ValueError, pa.ArrowException) as error:
         raise unreadable(document, error) from error
     usable = np.isfinite(values) & (values >= 0)
@@ -256,7 +256,7 @@ def _pairs(series: Sequence[bytes]) -> tuple[npt.NDArray[np.int64], Floats, Floa
         and bool((times < opened).all() and (characters[opened - 1] == ord(",")).all())
     )
     if not is_as_expected:
-        raise ValueError("values are not pairs of time and figure")
+        raise ValueError("values are not pairs of time and number")
     return pairs, _numbers(text, times, opened - 1), _numbers(text, opened + 1, closed)
 
 
@@ -264,7 +264,7 @@ def _quotes(characters: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.int64], n
     """The positions of opening and of closing quotes."""
     quotes = np.flatnonzero(characters == ord('"'))
     if len(quotes) % 2:
-        raise ValueError("a quote isn't closed")
+        raise ValueError("unclosed quote")
     return quotes[::2], quotes[1::2]
 
 

@@ -92,7 +92,7 @@ def _refuse_twice(members: list[tuple[str, object]]) -> None:
     seen: set[str] = set()
     for name, _ in members:
         if name in seen:
-            raise ValueError(f"the key {name[:_LONGEST_KEY]} is there twice")
+            raise ValueError(f"the key {name[:_LONGEST_KEY]} appears twice")
         seen.add(name)
 
 

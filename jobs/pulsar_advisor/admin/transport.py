@@ -93,7 +93,7 @@ class AdminConnection(BaseModel):
     @classmethod
     def _several(cls, urls: object) -> object:
         if isinstance(urls, str):
-            raise ValueError('give a list, also of one URL: ["http://broker:8080"]')
+            raise ValueError('give a list, even for one URL: ["http://broker:8080"]')
         return urls
 
     @field_validator("admin_urls")
@@ -354,12 +354,12 @@ class AdminTransport:
         try:
             address = WebAddress.parse(url)
         except ValueError as error:
-            raise ClusterUnreachable(f"{plain(url)}: not asked: {error}") from error
+            raise ClusterUnreachable(f"{plain(url)}: not sent: {error}") from error
         if "?" in address.target:
-            raise ClusterUnreachable(f"{plain(url)}: not asked: a name in it would end the path")
+            raise ClusterUnreachable(f"{plain(url)}: not sent: a name in it contains a question mark")
         start = address.without_query
         for redirects in range(MAXIMUM_HOPS + 1):
-            self._require_known(address, "not asked")
+            self._require_known(address, "not sent")
             answer, location = self._hop(method, address, params, body, limit_bytes)
             if location is None:
                 return replace(answer, redirects=redirects)
@@ -406,9 +406,7 @@ class AdminTransport:
         try:
             target = address.redirected(location)
         except ValueError as error:
-            raise ClusterUnreachable(
-                f"{address.origin}: redirects to an address that is {error}: not followed"
-            ) from error
+            raise ClusterUnreachable(f"{address.origin}: redirect not followed: its address is {error}") from error
         self._require_known(target, f"not followed from {address.origin}")
         if address.scheme == "https" and target.scheme != "https":
             raise ClusterUnreachable(
@@ -508,7 +506,7 @@ def _no_answer(address: str, error: Exception, connection: AdminConnection, sile
         what = f"no complete response within {silence_s:g} s: the server hangs or is overloaded; try again"
         return NoAnswer(f"{address}: {what}", unsent=False, timed_out=True)
     if not isinstance(error, (requests.RequestException, urllib3.exceptions.HTTPError)):
-        what = f"the response can't be parsed ({type(error).__name__}): check what answers there"
+        what = f"the response can't be parsed ({type(error).__name__}): check which server this is"
         return NoAnswer(f"{address}: {what}", unsent=False)
     what = "connection closed before the response was complete: check that this is an http(s) port"
     return NoAnswer(f"{address}: {what}", unsent=False)

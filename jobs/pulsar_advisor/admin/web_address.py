@@ -85,7 +85,7 @@ def broker_at(url: str) -> str | None:
 def _checked(target: str) -> str:
     """The target itself, unless its path has dot segments, which the HTTP client would collapse into another path."""
     if {".", ".."}.intersection(map(unquote, target.partition("?")[0].split("/"))):
-        raise ValueError("not a path without . and ..")
+        raise ValueError("a path with . or ..")
     return target
 
 
@@ -97,5 +97,5 @@ def _host_and_port(found: re.Match[str]) -> tuple[str, int | None]:
         except ValueError:
             raise ValueError("not an IPv6 address in brackets") from None
     if port is not None and not 0 < port <= _GREATEST_PORT:
-        raise ValueError("a port is between 1 and 65535")
+        raise ValueError("not a port between 1 and 65535")
     return host, port

@@ -131,13 +131,13 @@ class Webhook:
             raise _TryAgain(f"{where}: no answer ({reason}): check that it can be reached from here") from error
         if 300 <= status < 400:
             raise NotDelivered(
-                f"{where}: answered with a redirect ({status}), and redirects are not followed: "
-                "if you trust the address it names, configure that one"
+                f"{where}: returned a redirect ({status}), which is not followed: "
+                "if you trust its target, configure that address"
             )
         if status in (408, 429) or status >= 500:
-            raise _TryAgain(f"{where}: answered {status}: look at the receiver's log")
+            raise _TryAgain(f"{where}: returned {status}: check the receiver's log")
         if not 200 <= status < 300:
-            raise NotDelivered(f"{where}: answered {status}: check the address, and the key that the receiver expects")
+            raise NotDelivered(f"{where}: returned {status}: check the address and the key the receiver expects")
 
     def _destination(self) -> WebAddress:
         text = secret_at(self.address) if self.address.startswith(("env:", "file:")) else self.address
@@ -145,7 +145,7 @@ class Webhook:
             return WebAddress.parse(text)
         except ValueError:
             raise UsageError(
-                "that is not a webhook's address: expected https://host/path, or env:NAME or file:PATH where it is kept"
+                "not a webhook address: expected https://host/path, or env:NAME or file:PATH that holds it"
             ) from None
 
     def _signing_key(self) -> bytes | None:
@@ -187,12 +187,12 @@ def _allowed_places(address: WebAddress) -> list[_Place]:
     try:
         found = socket.getaddrinfo(address.host.strip("[]"), port, type=socket.SOCK_STREAM)
     except UnicodeError as error:  # for a label that is empty or too long
-        raise NotDelivered(f"webhook {address.origin}: no host has this name: check the address") from error
+        raise NotDelivered(f"webhook {address.origin}: invalid host name: check the address") from error
     for *_, place in found:
         ip = _embedded_ipv4(ip_address(str(place[0])))
         if any(ip in network for network in _NEVER):
             raise NotDelivered(
-                f"webhook {address.origin}: {ip} is a link-local, metadata or multicast address, which gets no message"
+                f"webhook {address.origin}: {ip} is a link-local, metadata or multicast address: not sent"
             )
         if address.scheme == "http" and not ip.is_loopback:
             raise NotDelivered(f"webhook {address.origin}: {ip} is on another machine: give an https address")
@@ -212,7 +212,7 @@ def _embedded_ipv4(ip: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
 @contextmanager
 def _connected(places: list[_Place], deadline: float) -> Iterator[socket.socket]:
     """A connection to the first place that accepts one. Raises the last place's `OSError`."""
-    refused: OSError = OSError("the name has no address")
+    refused: OSError = OSError("the host name has no address")
     for family, place in places:
         with socket.socket(family, socket.SOCK_STREAM) as sock:
             sock.settimeout(max(deadline - time.monotonic(), 0.001))

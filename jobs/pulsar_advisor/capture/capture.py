@@ -379,6 +379,6 @@ def _load_manager(session: Session, facts: BrokerFacts, leader: str | None) -> L
         names = ", ".join(sorted({*facts.load_manager_classes.values()} - {""}))
         if not names:
             why = some_of({one.reason for one in session.journal.missing() if one.broker})
-            raise DataNotFit(f"no broker says which load manager it has{f': {why}' if why else ''}")
+            raise DataNotFit(f"no broker reports its load manager{f': {why}' if why else ''}")
         raise DataNotFit(f"the load manager ({names}) is not modular, simple or extensible: no advice is possible")
     return kind

@@ -55,7 +55,7 @@ def _active_brokers(client: ReadClient, cluster_name: str) -> tuple[str, ...]:
         if error.status != 404:
             raise
         raise ClusterUnreachable(
-            f"a broker says that it belongs to cluster {cluster_name!r}, but there is none of that name ({error}): "
+            f"a broker says it belongs to cluster {cluster_name!r}, but that cluster does not exist ({error}): "
             "check that all admin URLs lead to the same cluster"
         ) from error
 

@@ -228,7 +228,7 @@ def check_migration(session: Session, facts: BrokerFacts, store: StoreConnection
             )
         if migration.phase == "COMPLETED" and store is not None and store.kind == "ZooKeeper":
             raise DataNotFit(
-                "the cluster's metadata was migrated to another store, so what ZooKeeper answers is of the past: "
+                "the cluster's metadata was migrated to another store, so what ZooKeeper has is outdated: "
                 f"{reader().name_store}, and capture again"
             )
 
@@ -241,8 +241,8 @@ def _check_target(store: OxiaConnection, migration: Migration) -> None:
         )
     if migration.has_half_a_copy:
         raise DataNotFit(
-            f"the cluster still uses the store that it is migrated from (migration {plain(migration.phase)}), so "
-            f"{store.name} has a part of its metadata at most: {reader().name_store}, and capture again"
+            f"the cluster still uses the store it is migrating from (migration {plain(migration.phase)}), so "
+            f"{store.name} has at most part of its metadata: {reader().name_store}, and capture again"
         )
 
 

@@ -60,7 +60,7 @@ def explain(
     named: dict[Kind, str | None] = {"bundle": bundle, "broker": broker, "namespace": namespace}
     refuse_together({f"--{kind}": name is not None for kind, name in named.items()})
     if ALL in (shedder, placement):
-        raise UsageError("one combination is explained at a time: name --shedder and --placement, or omit them")
+        raise UsageError("one combination can be explained at a time: name --shedder and --placement, or neither")
     request = Request(shedder=shedder, placement=placement, what_if=what_if(set), view=view, history=history, seed=seed)
     root = place.open()
     snapshot = root.resolve(snapshot)

@@ -129,7 +129,7 @@ def diff(earlier: str, later: str = LATEST, /, *, place: Place = Place(), json: 
     found = compare(root, earlier, later)
     unexplained = any(event.cause == UNKNOWN for event in found.events)
     if unexplained and not (is_folded(root, found.earlier) and is_folded(root, found.later)):
-        log(f"who moved a bundle is known of folded days only: {reader().fold_days}")
+        log(f"only folded days show who moved a bundle: {reader().fold_days}")
     print_json(found) if json else say_lines(difference_lines(found, root.cluster))
 
 

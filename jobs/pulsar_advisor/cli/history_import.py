@@ -94,4 +94,4 @@ def import_days(
             ledger_address=ledger.existing(place),
         )
         imported = list(of_days)
-    print_json(imported) if json else say_lines([one.line for one in imported] or ["no day has figures there"])
+    print_json(imported) if json else say_lines([one.line for one in imported] or ["no day has data there"])

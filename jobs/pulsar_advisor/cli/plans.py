@@ -302,9 +302,9 @@ def apply(
     else:
         say_lines(apply_lines(result))
         if can_go_on:
-            say(f"to go on: pulsar-advisor apply {short(result.digest)} --resume")
+            say(f"to resume: pulsar-advisor apply {short(result.digest)} --resume")
         if result.undoable_steps:
-            say(f"to take it back: pulsar-advisor undo {short(result.digest)} --as NAME")
+            say(f"to undo: pulsar-advisor undo {short(result.digest)} --as NAME")
         say(f"ledger: {result.ledger_head}")
     if result.exit_code:
         raise Ended(result.exit_code)
@@ -384,7 +384,7 @@ def undo(
         move = f"{step.source} → {step.destination}" if step.executable else f"left out: {step.not_executable_because}"
         say(f"{step.id} {step.bundle_name} {move}")
     if not back.executable_steps:
-        say("nothing can be moved back: there is nothing to approve")
+        say("no bundle can be moved back: there is nothing to approve")
         return
     consents = "".join(f" {needed.consent.flag}" for needed in needed_consents(back))
     say("for somebody else to approve, from another account:")
@@ -487,7 +487,7 @@ def opened_plan(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[
     root = place.open()
     document = open_plan(root, plan)
     if document.cluster != root.cluster:
-        raise Refused(f"{plan} is a plan of cluster '{document.cluster}', not of '{root.cluster}'")
+        raise Refused(f"plan {plan} is for cluster '{document.cluster}', not '{root.cluster}'")
     with ledger.if_any(place) as book:
         if book is None:
             raise Refused(

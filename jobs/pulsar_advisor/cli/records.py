@@ -47,7 +47,7 @@ def plans(
     elif listed:
         say_lines(plan_table(listed, each=all))
     else:
-        say(f"no plan of cluster '{cluster}' was proposed yet")
+        say(f"no plans proposed yet for cluster '{cluster}'")
 
 
 def runs(
@@ -104,7 +104,7 @@ def runs(
     if json:
         print_json(found)
     else:
-        say_rows(run_table(found) if found else [f"no plan of cluster '{cluster}' was carried out yet"])
+        say_rows(run_table(found) if found else [f"no runs yet on cluster '{cluster}'"])
 
 
 def _last_advice(root: Root, snapshot: str) -> str | None:
@@ -114,7 +114,7 @@ def _last_advice(root: Root, snapshot: str) -> str | None:
     try:
         return last_advice(root, snapshot)
     except AdvisorError as error:
-        log(f"which plan is advised is unknown: {error}")
+        log(f"can't tell which plan is advised: {error}")
         return None
 
 

@@ -94,8 +94,8 @@ def plan(*broker: Broker, spare: Spare = (), ceiling: Ceiling = None, making: Ma
     order = run(root, snapshot, broker, spare, highest)
     if order.at_rest:
         log(
-            f"{some_of(order.at_rest)}: nothing to move; restart {count(len(order.at_rest), 'such broker')} before the "
-            "roll begins, which leaves them out"
+            f"{some_of(order.at_rest)}: nothing to move, so the roll leaves them out; "
+            f"restart {count(len(order.at_rest), 'such broker')} before it begins"
         )
     if order.why_none is None:  # else the plan says so
         if not making.json:

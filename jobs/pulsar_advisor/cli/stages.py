@@ -276,7 +276,7 @@ def _recommend(
     load_soon(_LEDGER)
     document = compute(spark, root, snapshot, request)
     if ledger.given(place) is None and root.own_ledger_url is None:
-        log("no ledger beside an object store: no proposer is recorded, no plan can be approved; pass --ledger URL")
+        log("no ledger for an object store: no proposer recorded, so no plan can be approved; pass --ledger URL")
         return document
     ledger.seal(place, snapshot, "recommend")
     with closing(ledger.open(place)) as book:

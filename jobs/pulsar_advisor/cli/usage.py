@@ -87,4 +87,4 @@ def refuse_together(given: Mapping[str, bool]) -> None:
     """Refuse mutually exclusive options: at most one may be given. Raises `UsageError`."""
     together = [option for option, is_given in given.items() if is_given]
     if len(together) > 1:
-        raise UsageError(f"{' and '.join(together)} exclude each other: give only one of them")
+        raise UsageError(f"{' and '.join(together)} can't be combined: give only one of them")

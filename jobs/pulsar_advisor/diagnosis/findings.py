@@ -102,7 +102,7 @@ def _admin_urls(found: Examination) -> Iterator[Row]:
 def _permissions(found: Examination) -> Iterator[Row]:
     """What the credentials permit. Reading a broker's settings takes a super-user, and so does moving load."""
     if found.checks_permissions is False:
-        sentence = "the brokers check no permissions (authorizationEnabled=false): whoever reaches them may do all"
+        sentence = "the brokers check no permissions (authorizationEnabled=false): anyone who reaches them may do all"
         yield Row("permissions", "ok", sentence)
     elif found.checks_permissions:
         yield Row("permissions", "ok", "the credentials are a super-user's: the brokers permit every verb")
@@ -302,17 +302,17 @@ def _store(found: Examination) -> Iterator[Row]:
         sentence = "the brokers keep their metadata in etcd, which Pulsar 5 no longer has, and which can't be read here"
         yield Row("metadata_store", "warning", sentence, "migrate to ZooKeeper or Oxia before an upgrade")
     if apart:
-        sentence = f"the brokers keep tenants and policies in another store ({', '.join(apart)}:), and answer for it"
+        sentence = f"the brokers keep tenants and policies in another store ({', '.join(apart)}:), and serve them"
         yield Row("configuration_store", "ok", f"{sentence}; without them, give --configuration-metadata-store")
     migration, kind_read = found.migration, None if answers is None else answers.kind
     if migration is not None and migration.is_under_way:
         sentence = f"the metadata store is being migrated ({plain(migration.phase)}): Pulsar defers balancing"
-        yield Row("metadata_store", "warning", sentence, "apply nothing until that is over: it would be refused")
+        yield Row("metadata_store", "warning", sentence, "apply nothing until it ends: it would be refused")
     if migration is not None and migration.phase == "COMPLETED" and kind_read == "ZooKeeper":
-        sentence = "the metadata was migrated to another store: what ZooKeeper answers is of the past"
+        sentence = "the metadata was migrated to another store: what ZooKeeper has is outdated"
         yield Row("metadata_store", "problem", sentence, _GIVE_THE_STORE)
     if migration is not None and migration.has_half_a_copy and kind_read == "Oxia":
-        sentence = f"the cluster still uses the store that it is migrated from ({plain(migration.phase)}), not Oxia"
+        sentence = f"the cluster still uses the store it is migrating from ({plain(migration.phase)}), not Oxia"
         yield Row("metadata_store", "problem", sentence, _GIVE_THE_STORE)
     if answers is None:
         kept = f" (the brokers use {', '.join(of_brokers)}:)" if of_brokers else ""

@@ -161,7 +161,7 @@ def _not_drained(plan: Plan, cluster: ClusterPort, progress: Progress, clock: Cl
     """Why brokers that the plan drains may not be stopped, though its steps are done; empty if they may be."""
     if plan.goal is None or plan.goal.kind != "drain":
         return ""
-    progress(f"looking whether clients use anything on {some_of(plan.goal.brokers)}")
+    progress(f"checking whether clients use anything on {some_of(plan.goal.brokers)}")
     try:
         # A finished plan is not refused, so this may be another cluster, on which those brokers own nothing.
         unknown = foreign(plan, cluster.cluster_name(), cluster.active_brokers())
@@ -169,7 +169,7 @@ def _not_drained(plan: Plan, cluster: ClusterPort, progress: Progress, clock: Cl
             return left_on(cluster, plan.goal.brokers, clock, interruption).sentence
     except AdvisorError as error:  # the steps are done, whatever fails here
         unknown = str(error)
-    return f"whether clients use anything there isn't known: {unknown}"
+    return f"can't tell whether clients use anything there: {unknown}"
 
 
 def abort(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
@@ -188,8 +188,8 @@ def left_open(ledger: Ledger, ended: Iterable[Run]) -> Iterator[str]:
     for record in (record for run in ended for record in steps_of_run(ledger, run.id).values()):
         if record.is_open:
             yield (
-                f"ATTENTION: {record.step_id}, {record.bundle}: what became of its call is not known, and no run "
-                "blocks its range any more: see who owns it before any bundle of that range is unloaded"
+                f"ATTENTION: {record.step_id}, {record.bundle}: the outcome of its call is unknown, and no run "
+                "blocks its range any more: check who owns it before unloading any bundle of that range"
             )
 
 
@@ -211,7 +211,7 @@ def go_on(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
     """
     lifted = lift_pause(ledger, digest_of(plan), person)
     if not lifted:
-        raise Refused(f"no run of {digest_of(plan)} is paused: there is nothing to go on with")
+        raise Refused(f"no run of {digest_of(plan)} is paused: there is nothing to continue")
     return lifted
 
 
@@ -223,7 +223,7 @@ def _await_holder(ledger: Ledger, digest: str, progress: Progress, clock: Clock)
     heard_at_s, heartbeat_at_ms = clock.monotonic_s(), None
     while (run := _unfinished(runs_of_plan(ledger, digest))) and is_held(ledger, run):
         if heartbeat_at_ms is None:
-            progress(f"run {run.id} is held by process {run.pid} on {run.host}: waiting for its end")
+            progress(f"run {run.id} is held by process {run.pid} on {run.host}: waiting until it ends")
         if run.heartbeat_at_ms != heartbeat_at_ms:
             heard_at_s, heartbeat_at_ms = clock.monotonic_s(), run.heartbeat_at_ms
         if clock.monotonic_s() - heard_at_s > LEASE_MS / 1000:

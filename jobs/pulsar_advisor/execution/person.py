@@ -54,19 +54,21 @@ class Person:
     def __post_init__(self) -> None:
         name = unicodedata.normalize("NFKC", self.name).strip()
         if not name:
-            raise UsageError("a name is needed (--as NAME): the ledger keeps it beside what you do")
+            raise UsageError("give your name (--as NAME): the ledger records it with what you do")
         if len(name) > _LONGEST_NAME:
-            raise UsageError(f"the name {name[:20]!a}... has {len(name)} characters: at most {_LONGEST_NAME} are kept")
+            raise UsageError(
+                f"the name {name[:20]!a}... has {len(name)} characters: at most {_LONGEST_NAME} are allowed"
+            )
         for character in name:
             if unicodedata.category(character) in _REFUSED or ord(character) in INVISIBLE:
                 raise UsageError(
-                    f"the name {name!a} holds the invisible character U+{ord(character):04X}: give the name without it"
+                    f"the name {name!a} contains the invisible character U+{ord(character):04X}: remove it"
                 )
         scripts = _scripts(name)
         if len(scripts) > 1 and not any(scripts <= together for together in _WRITTEN_TOGETHER):
             raise UsageError(
                 f"the name {name!a} mixes letters of {', '.join(sorted(map(str.title, scripts)))}, which look alike: "
-                "give the name in one script"
+                "write it in one script"
             )
         object.__setattr__(self, "name", " ".join(name.split()))
 

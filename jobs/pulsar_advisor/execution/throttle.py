@@ -93,7 +93,7 @@ class ApplyThrottle:
         """This throttle with some limits replaced. Raises `Refused` if one of them becomes looser."""
         changed = replace(self, **changes)
         if looser := "; ".join(_looser(changed, self)):
-            raise Refused(f"the approval is for a stricter run: {looser}. Keep to it, or have the plan approved again")
+            raise Refused(f"the approval is stricter: {looser}. Keep to it, or have the plan approved again")
         return changed
 
     def takes_s(self, unloads: int, splits: int = 0) -> float:
@@ -159,4 +159,4 @@ def _looser(throttle: ApplyThrottle, approved: ApplyThrottle) -> Iterator[str]:
             bounds = _BOUNDS.get(name)
             option = bounds.option if bounds else f"--{name.replace('_', '-')}"
             asked, allowed = (bounds.text(one) if bounds and one is not None else one for one in (value, before[name]))
-            yield f"{option} {asked} was asked for, and {allowed} was approved"
+            yield f"{option} {asked} was requested, but {allowed} was approved"

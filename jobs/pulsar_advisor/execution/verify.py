@@ -69,7 +69,9 @@ def verify_plan(
     digest = digest_of(plan)
     run, ended_at_ms = settled_run(plan, ledger)
     if state.cluster_name != plan.identity.cluster_name:
-        raise Refused(f"the capture is of cluster '{state.cluster_name}', the plan of '{plan.identity.cluster_name}'")
+        raise Refused(
+            f"the capture is of cluster '{state.cluster_name}', but the plan is of '{plan.identity.cluster_name}'"
+        )
     require_later(state.snapshot, state.captured_at_ms, run, ended_at_ms)
     usage_judged = state.captured_at_ms - ended_at_ms >= settle_s(settings) * 1000
     rows = {state.bundle_name(row): row for row in range(len(state.bundles)) if state.bundles.in_boundaries[row]}

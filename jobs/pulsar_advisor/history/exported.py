@@ -58,9 +58,9 @@ def labels_of(given: Sequence[str]) -> Labels:
     for text in given:
         ours, _, theirs = text.partition("=")
         if ours not in vars(Labels()):
-            raise UsageError(f"--label {text}: '{ours}' isn't a label that is needed{nearest(ours, vars(Labels()))}")
+            raise UsageError(f"--label {text}: '{ours}' is not a known label{nearest(ours, vars(Labels()))}")
         if not re.fullmatch("[a-zA-Z_][a-zA-Z0-9_]*", theirs):
-            raise UsageError(f"--label {text}: '{theirs}' can't be the name of a label; give for example instance=pod")
+            raise UsageError(f"--label {text}: '{theirs}' is not a valid label name; give for example instance=pod")
         names[ours] = theirs
     return Labels(**names)
 

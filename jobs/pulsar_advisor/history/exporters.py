@@ -39,7 +39,7 @@ class Exporters:
             if self._level is BUNDLES:
                 namespace = namespace_of(subject)
             if namespace not in self._ring or (self._level is BUNDLES and subject not in self._numbers):
-                raise DataNotFit(f"the server answers with {subject[:200]!r} of {namespace[:200]!r}, not asked for")
+                raise DataNotFit(f"the server returned {subject[:200]!r} of {namespace[:200]!r}, not requested")
             if self._level is NAMESPACES:
                 bundles = self._ring.bundles_of(namespace)
                 owner, of = ("", broker) if len(bundles) > 1 else (broker, namespace)

@@ -93,7 +93,7 @@ def load_in_snapshot(cluster: str, manifest: Manifest, content: Callable[[File],
                     yield from map(decoder.decode, read_lines(packed))
                 except (msgspec.MsgspecError, ZstdError, ValueError, RecursionError) as error:
                     raise DataNotFit(
-                        f"snapshot {manifest.snapshot}: {file.path} holds what no capture writes ({error}): don't use "
+                        f"snapshot {manifest.snapshot}: {file.path} has what no capture writes ({error}): don't use "
                         "this snapshot"
                     ) from error
 

@@ -27,7 +27,7 @@ class Retention:
     def __post_init__(self) -> None:
         """Refuse a rule that keeps nothing, and the absence of rules."""
         if self.keep_days is None and self.keep_count is None:
-            raise UsageError("give --keep-days N, --keep-count N, or both; or what lasts how long, as --tables 14d")
+            raise UsageError("give --keep-days N, --keep-count N, or both; or ages such as --tables 14d")
         KEEP_DAYS.check(self.keep_days)
         KEEP_COUNT.check(self.keep_count)
 
@@ -130,8 +130,8 @@ def lifetimes_of(options: str) -> Lifetimes:
     given = {name.removeprefix("--"): age for name, age in zip(words[::2], words[1::2], strict=False)}
     if 2 * len(given) != len(words) or given.keys() - {"raw", "tables", "thin", "history"}:
         raise UsageError(
-            f"'{options}' doesn't say what lasts how long: give --raw, --tables, --thin, --history, or some of "
-            "them, each with an age, for example --tables 30d"
+            f"'{options}' is not a list of ages: give any of --raw, --tables, --thin, --history, "
+            "each with an age, for example --tables 30d"
         )
     return lifetimes(**given)
 
@@ -141,10 +141,10 @@ def _tiers(text: str) -> tuple[Tier, ...]:
     for part in text.split(","):
         every, colon, until = part.partition(":")
         if not colon:
-            raise UsageError(f"--thin '{part}' names no age: give for example 1h:30d, one an hour until 30 days")
+            raise UsageError(f"--thin '{part}' has no age: give for example 1h:30d, one an hour up to 30 days")
         found.append(Tier(seconds(every), seconds(until)))
     if not all(tier.every_s for tier in found):
-        raise UsageError(f"--thin {text}: an interval takes at least a second")
+        raise UsageError(f"--thin {text}: an interval must be at least a second")
     return tuple(found)
 
 

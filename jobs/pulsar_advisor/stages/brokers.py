@@ -32,7 +32,7 @@ def run(root: Root, snapshot: str) -> ClusterLoad:
             )
         packed = read_file(path, "capture")
         if sha256_hex(packed) != file.sha256:
-            raise DataNotFit(f"{path} is not the file that was captured; copy the snapshot again, or capture anew")
+            raise DataNotFit(f"{path} is not the file that was captured; copy or capture the snapshot again")
         return packed
 
     load = load_in_snapshot(root.cluster, manifest, content)

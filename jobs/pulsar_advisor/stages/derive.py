@@ -32,7 +32,7 @@ def why_not_computed_here(root: Root, ledger: Ledger, plan: Plan) -> str | None:
     try:
         inputs = inputs_of(root, plan.snapshot)
     except DataNotFit as error:
-        raise Refused(f"nothing can have been computed from the snapshot of {digest_of(plan)}: {error}") from error
+        raise Refused(f"{digest_of(plan)} can't have been computed from its snapshot: {error}") from error
     except UsageError as error:
         return str(error)
     if inputs != plan.inputs:

@@ -23,7 +23,7 @@ def run(root: Root, earlier: str, later: str) -> Difference:
     """
     first, last = _snapshot(root, earlier), _snapshot(root, later)
     if first == last:
-        raise UsageError(f"both are snapshot {first}: name two")
+        raise UsageError(f"both are snapshot {first}: name two different ones")
     if first > last:
         raise UsageError(f"{first} isn't before {last}: give the earlier one first")
     moments = moment_at(root, first), moment_at(root, last)
@@ -53,7 +53,7 @@ def _snapshot(root: Root, name: str) -> str:
         return name
     day = day_if_any(root, name) if is_snapshot_id(f"{name}T000000Z") else None
     if day is None or not day.snapshots:
-        raise UsageError(f"'{name}' is neither a snapshot id, a folded day as 20261121, nor 'latest'")
+        raise UsageError(f"'{name}' is neither a snapshot id, a folded day such as 20261121, nor 'latest'")
     return day.snapshots[-1].id
 
 

@@ -72,9 +72,9 @@ def _fold(root: Root, day: str, address: str | None, *, anew: bool = False) -> H
     with held(day_path(root, day).parent, day, work) as lease, ledger_if_any(address or root.own_ledger_url) as ledger:
         before = day_if_any(root, day)
         if before is not None and ledger is not None and (why := why_no_sealed_day(ledger, root, day)):
-            raise Refused(f"{why}: put the day back from a backup, or remove the file to fold the snapshots left")
+            raise Refused(f"{why}: restore the day from a backup, or remove the file to fold the remaining snapshots")
         if before is not None and is_sealed_elsewhere(ledger, root, before):
-            raise Refused(f"day {day} is sealed in a ledger, which has the causes of its moves too: give --ledger")
+            raise Refused(f"day {day} is sealed in a ledger, which also has the causes of its moves: give --ledger")
         folded = {} if before is None else {one.id: one for one in before.snapshots}
         manifests = _normalized(root, day, before)
         if not folded and not manifests:
@@ -224,9 +224,9 @@ def _of_folded(root: Root, day: HistoryDay, snapshots: Collection[str]) -> Itera
     try:
         return folded_moments(root, day, snapshots)
     except StorageError as error:
-        gone = f"{count(len(snapshots), 'snapshot')} that it holds {'has' if len(snapshots) == 1 else 'have'} no tables"
-        again = "import the day again" if day.is_only_imported else "remove this one to fold the snapshots left"
+        gone = f"{count(len(snapshots), 'snapshot')} in it {'has' if len(snapshots) == 1 else 'have'} no tables"
+        again = "import the day again" if day.is_only_imported else "remove this one to fold the remaining snapshots"
         raise StorageError(
             f"{day_path(root, day.day)} is of a damaged day, and {gone} any more: `history verify` names the damaged "
-            f"files; put them back from a backup, or {again}"
+            f"files; restore them from a backup, or {again}"
         ) from error

@@ -55,7 +55,7 @@ class FoldedDays:
             try:
                 return read_manifest(self._root, snapshot).identity.cluster_name != day.cluster_name
             except AdvisorError as error:
-                _log.warning("snapshot %s can't be read, so it stays: %s", snapshot, error)
+                _log.warning("snapshot %s can't be read, so it is kept: %s", snapshot, error)
                 return False
         return folded.manifest_sha256 == result_sha256(
             self._root, snapshot, "capture"
@@ -70,7 +70,7 @@ class FoldedDays:
     def _is_damaged(self, day: HistoryDay) -> bool:
         found = list(damage(self._root, day, DAY_TABLES))
         for why in found:
-            _log.warning("%s, so the snapshots of day %s stay", why, day.day)
+            _log.warning("%s, so the snapshots of day %s are kept", why, day.day)
         return bool(found)
 
     def of_events(self, snapshots: Collection[str]) -> set[str]:
@@ -89,7 +89,7 @@ class FoldedDays:
         try:
             day, tables = read_day_tables(self._root, day, {"events": EVENTS})
         except AdvisorError as error:
-            _log.warning("the events of day %s can't be read, so its snapshots stay: %s", day.day, error)
+            _log.warning("the events of day %s can't be read, so its snapshots are kept: %s", day.day, error)
             return set(_ids(day))
         events, ids = tables["events"], _ids(day)
         shown = {

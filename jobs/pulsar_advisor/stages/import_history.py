@@ -115,7 +115,7 @@ def run(
         with held(day_path(root, day).parent, day, f"day {day} of cluster {root.cluster} is being imported") as lease:
             before = day_if_any(root, day)
             if before is not None and not _is_to_be_imported(root, before, window):
-                _log.info("day %s is there already: kept", day)
+                _log.info("day %s already exists: kept", day)
                 remove_parts(root, day)  # parts of an import that was killed after the day was written
                 yield before
                 continue

@@ -38,7 +38,7 @@ def moment_at(root: Root, snapshot: str) -> Moment:
     day = day_if_any(root, day_of(snapshot))
     if day is not None and snapshot in [one.id for one in day.snapshots]:
         return next(folded_moments(root, day, [snapshot]))
-    raise UsageError(f"snapshot {snapshot} of cluster '{root.cluster}' was neither normalized nor folded into a day")
+    raise UsageError(f"snapshot {snapshot} of cluster '{root.cluster}' is neither normalized nor folded into a day")
 
 
 def last_seen(root: Root, snapshot: str, cluster_name: str) -> LastSeen:

@@ -124,9 +124,7 @@ def _plan_anew(
         turn(snapshot, goal)
         [answer] = read_recommendation(root, snapshot).combinations
         if answer.plan is None or answer.digest is None:
-            raise DataNotFit(
-                f"no plan of the turn could be made from snapshot {snapshot}: {answer.error or 'no reason'}"
-            )
+            raise DataNotFit(f"the turn couldn't be planned from snapshot {snapshot}: {answer.error or 'no reason'}")
         made = PlanReference(snapshot, answer.plan, answer.digest).load(root)
         return made, why_not_computed_here(root, ledger, made)
 

@@ -93,7 +93,7 @@ def _replayed_states(
     earlier = earlier_states(root, state, task["replay"], task["what_if"], settings)
     if len(earlier) < task["replay"]:
         raise DataNotFit(
-            f"the load of {task['replay']} earlier snapshots can't be replayed: {len(earlier)} can be compared with "
+            f"can't replay the load of {task['replay']} earlier snapshots: only {len(earlier)} can be compared with "
             f"{state.snapshot}"
         )
     return earlier

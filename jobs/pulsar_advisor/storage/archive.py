@@ -138,7 +138,7 @@ def _members(archive: BinaryIO, source: str) -> Iterator[tuple[str, int, int]]:
         offset += tarfile.BLOCKSIZE
         if not 0 <= member.size <= length - offset:
             raise StorageError(
-                f"{source}: '{member.name}' is to have {_digits(member.size)} bytes, and {length - offset} follow: "
+                f"{source}: '{member.name}' should have {_digits(member.size)} bytes, but {length - offset} follow: "
                 "damaged or incomplete"
             )
         yield member.name, offset, member.size

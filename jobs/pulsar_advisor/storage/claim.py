@@ -85,9 +85,7 @@ def remove_remainders(root: Root) -> list[str]:
 def require_no_link(root: Root, *folders: UPath) -> None:
     """Raise `StorageError` if one of these folders is reached through a link: nothing outside the root is removed."""
     for link in filter(None, (link_to(root, folder) for folder in folders)):
-        raise StorageError(
-            f"{link} is a link, and nothing that it leads to is removed: put the folder itself in its place"
-        )
+        raise StorageError(f"{link} is a link, and its target is not removed: replace the link with the folder itself")
 
 
 def link_to(root: Root, folder: UPath) -> UPath | None:

@@ -25,8 +25,8 @@ def refused_by_storage(error: OSError) -> StorageError:
     """
     place = plain(str(error.filename or "a file of the root"))
     return StorageError(
-        f"can't read or write {place}: {error.strerror or error}: check its room, permissions and quota, or try again "
-        "if it is only busy"
+        f"can't read or write {place}: {error.strerror or error}: check space, permissions and quota, or try again "
+        "if it is just busy"
     )
 
 

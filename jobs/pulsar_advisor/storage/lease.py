@@ -108,8 +108,8 @@ def held(folder: UPath, snapshot: str, work: str) -> Iterator[Lease]:
             content = path.read_bytes()
             if is_held(content, age(path)):
                 raise Held(
-                    f"{work} by another process at this moment, {path} says which: wait until it has ended, or "
-                    f"{EXPIRES_AFTER // timedelta(minutes=1)} minutes from its last sign of life if its host is gone"
+                    f"{work} by another process now, named in {path}: wait until it ends or, if its host is gone, "
+                    f"{EXPIRES_AFTER // timedelta(minutes=1)} minutes after its last sign of life"
                 )
             _take_away(path, content)
         except FileNotFoundError:

@@ -44,7 +44,7 @@ class PlanReference:
         # Approvers for this cluster may lack permission for the plan's own, where the ledger would show the approval.
         if (of := (plan.cluster, plan.snapshot)) != (root.cluster, self.snapshot):
             raise Refused(
-                f"{found} is a plan of cluster {of[0]!r}, snapshot {of[1]!r}, and lies in the folder of another"
+                f"{found} is a plan for cluster {of[0]!r}, snapshot {of[1]!r}, but lies in the folder of another"
             )
         return plan
 
@@ -70,7 +70,7 @@ def write_plan(root: Root, plan: Plan) -> PlanReference:
     if not path.exists():
         write_file(path, sealed.content)
     elif read_file(path, "recommend") != sealed.content:
-        raise StorageError(f"{path} is not the plan of that digest: it was changed; remove it")
+        raise StorageError(f"{path} doesn't match the digest in its name: it was changed; remove it")
     return written
 
 
@@ -97,7 +97,9 @@ def open_plan(root: Root, name: str) -> Plan:
     path = UPath(name)
     if path.is_dir() or not path.exists():
         why = "is a folder" if path.is_dir() and name else "does not exist"
-        raise UsageError(f"{name or repr(name)} {why}, and no digest begins so (0 to 9, a to f): {reader().see_plans}")
+        raise UsageError(
+            f"{name or repr(name)} {why}, and no digest begins with it (0 to 9, a to f): {reader().see_plans}"
+        )
     return read_plan(name)
 
 

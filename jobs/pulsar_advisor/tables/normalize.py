@@ -118,7 +118,7 @@ def check_counts(folder: UPath, files: Sequence[File], counts: Mapping[str, tupl
         if read != file.rows:
             raise DataNotFit(
                 f"{folder / file.path} has {read} lines, its manifest says {file.rows}: the capture is damaged; "
-                "capture anew"
+                "capture again"
             )
 
 
@@ -149,8 +149,8 @@ def check_rows(root: Root, snapshot: str, files: Sequence[File], counts: Mapping
     ):
         if rows != expected:
             raise DataNotFit(
-                f"the table {table} of snapshot {snapshot} accounts for {rows} of {expected} {what}: it is not what "
-                "was read; run `normalize` again, and capture anew if that doesn't help"
+                f"table {table} of snapshot {snapshot} has {rows} of {expected} {what}: run `normalize` again; "
+                "if that doesn't help, capture again"
             )
 
 

@@ -79,7 +79,7 @@ def outcomes_of(root: Root, snapshot: str, shedders: Collection[str]) -> pa.Tabl
             return SCHEMA.empty_table()
         files = stored_files(paths)
         if not files.schema.equals(SCHEMA):
-            raise StorageError(f"{paths[0]} has other columns than `recommend` writes")
+            raise StorageError(f"{paths[0]} has different columns from those `recommend` writes")
         return pa.concat_tables([SCHEMA.empty_table(), files.to_table()])
     except (OSError, pa.ArrowException, StorageError) as error:
         raise StorageError(

@@ -184,7 +184,7 @@ def verify_files(folder: UPath, files: Sequence[File]) -> None:
             if found != file.sha256:
                 raise DataNotFit(
                     f"{folder / file.path} is not the file that was captured: SHA-256 {found} instead of "
-                    f"{file.sha256}; copy the snapshot again, or capture anew"
+                    f"{file.sha256}; copy or capture the snapshot again"
                 )
 
 
@@ -192,9 +192,7 @@ def _attempt(digest: Any, path: UPath) -> str:
     try:
         return str(digest(path))
     except FileNotFoundError as error:
-        raise DataNotFit(
-            f"{path} is in the manifest but does not exist; copy the snapshot again, or capture anew"
-        ) from error
+        raise DataNotFit(f"{path} is in the manifest but does not exist; copy or capture the snapshot again") from error
     except OSError as error:
         raise StorageError(f"can't read {path}: {error.strerror or error}") from error
 

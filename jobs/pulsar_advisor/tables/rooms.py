@@ -24,5 +24,5 @@ def room_of(root: Root, snapshot: str, ceiling_ratio: float | None = None) -> Ro
     if lacks := refusals("the room for bundles", "shedder", EVERY_UNLOAD_READS, state):
         raise DataNotFit(lacks[0].sentence)
     if not state.brokers.available.any():
-        raise DataNotFit(f"snapshot {snapshot} has no active broker with fit figures: capture again")
+        raise DataNotFit(f"snapshot {snapshot} has no active broker with usable figures: capture again")
     return Room.of(state, settings, earlier, ceiling)

@@ -146,7 +146,7 @@ def spark_session(master: str | None = "local[*]", work: str = "run", *, raw_byt
         return _connected(master, raw_bytes)
     if master is not None and not master.startswith(_MASTERS):
         raise UsageError(
-            f"'{master}' is no Spark master: give --master local[*], local[4], spark://HOST:PORT, k8s://HOST:PORT or "
+            f"'{master}' is not a Spark master: give local[*], local[4], spark://HOST:PORT, k8s://HOST:PORT or "
             "yarn, or sc://HOST:PORT of a Spark Connect server"
         )
     builder = SparkSession.builder.appName(f"pulsar-advisor {work}")
@@ -215,10 +215,10 @@ def ended_java(error: Exception) -> JavaEnded | None:
     except subprocess.TimeoutExpired:
         return None
     if code < 0:
-        why = f"was killed ({signal.Signals(-code).name}), as a system does that runs out of memory"
+        why = f"was killed ({signal.Signals(-code).name}), as by a system out of memory"
     else:
         why = f"ended with exit code {code}"
-    return JavaEnded(f"the Java in which Spark ran {why}: see that it has enough memory, and run this again")
+    return JavaEnded(f"Spark's Java process {why}: make sure it has enough memory, then try again")
 
 
 def _pass_on(reader: int) -> None:

@@ -76,7 +76,7 @@ def stored_files(paths: Sequence[UPath]) -> ds.Dataset:
         except (pa.ArrowException, OSError, OverflowError) as error:
             raise StorageError(f"{path} can't be read as Parquet: {error}") from error
         if fragments and not fragment.physical_schema.equals(fragments[0].physical_schema):
-            raise StorageError(f"{path} has other columns than {paths[0].name} beside it")
+            raise StorageError(f"{path} has different columns from {paths[0].name} next to it")
         fragments.append(fragment)
     return ds.FileSystemDataset(fragments, fragments[0].physical_schema, _FORMAT, filesystem)
 
@@ -116,8 +116,8 @@ def _decoded_bytes(path: UPath, claimed: pq.FileMetaData, most: int) -> int:
                 total += _text_bytes(path, group, chunk)
             if total > most:
                 raise StorageError(
-                    f"{path}: its {claimed.num_rows:,} rows would take more than {LARGEST_BYTES:,} bytes of memory, "
-                    f"by its column {chunk.path_in_schema} at the latest: no snapshot has such a table"
+                    f"{path}: its {claimed.num_rows:,} rows would take more than {LARGEST_BYTES:,} bytes of memory "
+                    f"by column {chunk.path_in_schema}: no snapshot has such a table"
                 )
     return total
 
@@ -138,7 +138,7 @@ def _text_bytes(path: UPath, group: int, chunk: pq.ColumnChunkMetaData) -> int:
         while pa.types.is_list(texts.type):
             texts = texts.flatten()
         if not pa.types.is_dictionary(texts.type):
-            raise StorageError(f"{path}: its column {chunk.path_in_schema} is of a type that no table has")
+            raise StorageError(f"{path}: column {chunk.path_in_schema} has a type that no table has")
         lengths = pc.binary_length(texts.dictionary).cast(pa.int64())
         total += pc.sum(lengths.take(texts.indices)).as_py() or 0
     return total

@@ -94,7 +94,7 @@ def test_an_ipv6_address_is_one() -> None:
 
 def test_a_store_with_countless_shards_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(oxia_store, "_MOST_SHARDS", 3)
-    with served(FakeOxia(RECORDS)) as oxia, pytest.raises(ClusterUnreachable, match="it names 4 shards, over 3"):
+    with served(FakeOxia(RECORDS)) as oxia, pytest.raises(ClusterUnreachable, match="it lists 4 shards, over 3"):
         read_all(oxia)
 
 
@@ -106,9 +106,9 @@ def test_a_store_with_countless_shards_is_left(monkeypatch: pytest.MonkeyPatch) 
         ("list", listing("/loadbalance/brokers/b1:8080"), "'/loadbalance/brokers/b1:8080' as a child of /loadbalance"),
         ("list", listing("/loadbalance/"), "it lists '/loadbalance/' as a child of /loadbalance"),
         ("list", b"\xff\xff\xff", r"reading /loadbalance failed \(INTERNAL\)"),
-        ("read", b"", "0 records where 1 were asked for"),
-        ("read", ReadResponse(gets=[{}, {}]).SerializeToString(), "2 records where 1 were asked for"),
-        ("assignments", b"\xff\xff\xff", r"asking for its shards failed \(INTERNAL\)"),
+        ("read", b"", "0 records for 1 paths"),
+        ("read", ReadResponse(gets=[{}, {}]).SerializeToString(), "2 records for 1 paths"),
+        ("assignments", b"\xff\xff\xff", r"listing its shards failed \(INTERNAL\)"),
         ("assignments", b"\x0a\x05\x0a\x03\xff\xfe\x41", "no such namespace"),
     ],
 )
@@ -125,7 +125,7 @@ def test_a_server_that_goes_on_and_on_is_left(monkeypatch: pytest.MonkeyPatch) -
     many = ListResponse(keys=[f"/loadbalance/{number:09d}" for number in range(1000)]).SerializeToString()
     with (
         served(Hostile(RECORDS, changed=of("list", many), times=10_000)) as oxia,
-        pytest.raises(ClusterUnreachable, match="more than 1,048,576 bytes about /loadbalance"),
+        pytest.raises(ClusterUnreachable, match="more than 1,048,576 bytes for /loadbalance"),
     ):
         read_all(oxia)
 

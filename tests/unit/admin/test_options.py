@@ -105,7 +105,7 @@ def test_no_stack_trace_shows_a_secret_that_was_refused(fields: dict[str, object
 
 
 def test_a_single_admin_url_without_brackets_is_answered_with_its_form() -> None:
-    with pytest.raises(UsageError, match=r'admin\.admin_urls: give a list, also of one URL: \["http://broker:8080"\]'):
+    with pytest.raises(UsageError, match=r'admin\.admin_urls: give a list, even for one URL: \["http://broker:8080"\]'):
         capture_options(admin={"admin_urls": "http://b:8080"})
 
 
@@ -117,7 +117,7 @@ def test_files_may_be_in_the_users_home(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_home_that_is_not_known_is_usage() -> None:
-    with pytest.raises(UsageError, match=r"admin\.token_file: the home in ~no-such-user/token is not known"):
+    with pytest.raises(UsageError, match=r"admin\.token_file: there is no home directory for ~no-such-user/token"):
         capture_options(admin={"admin_urls": ("https://b:8443",), "token_file": "~no-such-user/token"})
 
 

@@ -58,13 +58,13 @@ def test_no_series_are_no_figures() -> None:
 def test_many_series_without_a_sample_take_no_memory() -> None:
     many = Question("pulsar_rate_in", Window(START, 1, prometheus.MOST_FIGURES // 2), ())
     text = matrix([], [], [])
-    with pytest.raises(DataNotFit, match="has 3 series of 4,000,000 moments, more than was asked for: pulsar_rate_in"):
+    with pytest.raises(DataNotFit, match="returned 3 series of 4,000,000 samples, too many for pulsar_rate_in"):
         samples_of(Answer(200, URL, text.encode()), many)
 
 
 def test_more_series_than_samples_that_were_asked_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prometheus, "POINTS", 2)
-    with pytest.raises(DataNotFit, match="has 3 series, more than was asked for: pulsar_rate_in"):
+    with pytest.raises(DataNotFit, match="returned 3 series, too many for pulsar_rate_in"):
         read(matrix([], [], []))
 
 
@@ -170,22 +170,22 @@ def test_answers_come_in_order_and_the_next_question_is_sent_meanwhile(server: H
 @pytest.mark.parametrize(
     ("status", "advice"),
     [
-        (401, "give --token-file, --token-env or --basic-user of somebody who may ask it"),
-        (404, "give --prometheus the path before /api/v1, too"),
+        (401, "give --token-file, --token-env or --basic-user of a user who may query it"),
+        (404, "include the path before /api/v1 in --prometheus"),
         (422, "choose a greater --step, or raise the server's limits"),
-        (500, "start the import again, it goes on where it was"),
+        (500, "import again: it resumes where it stopped"),
     ],
 )
 def test_a_refusal_says_what_to_do_next(server: HTTPServer, status: int, advice: str) -> None:
     answer_with(server, [Response("", status)])
-    with pytest.raises(ClusterUnreachable, match=f"{status}; asked for pulsar_rate_in.*: {advice}$"):
+    with pytest.raises(ClusterUnreachable, match=f"{status}; query pulsar_rate_in.*: {advice}$"):
         client(server).ask(QUESTION)
 
 
 def test_the_reason_of_a_refusal_is_passed_on(server: HTTPServer) -> None:
     reason = json.dumps({"status": "error", "errorType": "execution", "error": "too many samples\x1b[2J"})
     answer_with(server, [Response(reason, 422)])
-    with pytest.raises(ClusterUnreachable, match=r"422 \(too many samples.*\); asked for pulsar_rate_in") as refused:
+    with pytest.raises(ClusterUnreachable, match=r"422 \(too many samples.*\); query pulsar_rate_in") as refused:
         client(server).ask(QUESTION)
     assert "\x1b" not in str(refused.value)
 
@@ -262,5 +262,5 @@ def test_an_answer_in_part_is_refused(part: dict[str, object], says: str | None)
     if says is None:
         assert figures(text) == [[1.0, None, None]]
     else:
-        with pytest.raises(DataNotFit, match=rf"answers in part \({says}\): import again"):
+        with pytest.raises(DataNotFit, match=rf"gave a partial result \({says}\): import again"):
             read(text)

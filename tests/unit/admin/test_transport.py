@@ -421,7 +421,7 @@ def test_a_write_with_an_answer_that_makes_no_sense_may_have_been_carried_out(an
 def test_only_hosts_of_the_cluster_are_asked(broker: HTTPServer, other: HTTPServer, method: str) -> None:
     with (
         AdminTransport(connection(url(broker)), writes=True) as transport,
-        pytest.raises(ClusterUnreachable, match=r"not asked: '127\.0\.0\.2' is not a broker of this cluster"),
+        pytest.raises(ClusterUnreachable, match=r"not sent: '127\.0\.0\.2' is not a broker of this cluster"),
     ):
         transport.request(method, PATH, broker_url=url(other))
     assert other.log == []
@@ -460,7 +460,7 @@ def test_no_web_address_is_learnt_for_what_is_no_brokers_id(broker: str) -> None
 def test_a_name_can_not_turn_a_call_into_another(broker: HTTPServer, path: str) -> None:
     with (
         AdminTransport(connection(url(broker)), writes=True) as transport,
-        pytest.raises(ClusterUnreachable, match="not asked"),
+        pytest.raises(ClusterUnreachable, match="not sent"),
     ):
         transport.request("PUT", path)
     assert broker.log == []

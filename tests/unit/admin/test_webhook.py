@@ -84,7 +84,7 @@ def test_a_key_signs_what_was_sent(receiver: HTTPServer, tmp_path: Path) -> None
 def test_a_redirect_is_not_followed_and_said_so(receiver: HTTPServer, status: int, location: str) -> None:
     headers = {"Location": location.format(port=receiver.port)}
     receiver.expect_request(PATH).respond_with_data("", status=status, headers=headers)
-    with pytest.raises(NotDelivered, match=rf"a redirect \({status}\), and redirects are not followed"):
+    with pytest.raises(NotDelivered, match=rf"a redirect \({status}\), which is not followed"):
         Webhook(receiver.url_for(PATH)).send("ledger.head", MESSAGE)
     assert [request.path for request, _ in receiver.log] == [PATH]
 
@@ -109,13 +109,13 @@ def test_no_metadata_or_link_local_address_gets_a_message(
     scheme: str, host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(socket, "socket", None)  # not even a connection
-    with pytest.raises(NotDelivered, match="which gets no message"):
+    with pytest.raises(NotDelivered, match="address: not sent"):
         Webhook(f"{scheme}://{host}/latest").send("ledger.head", MESSAGE)
 
 
 @pytest.mark.parametrize("host", ["hooks..example", f"{'h' * 64}.example"])
 def test_a_name_that_no_host_can_have_gets_no_message(host: str) -> None:
-    with pytest.raises(NotDelivered, match="no host has this name"):
+    with pytest.raises(NotDelivered, match="invalid host name"):
         Webhook(f"https://{host}/x").send("ledger.head", MESSAGE)
 
 
@@ -146,7 +146,7 @@ def test_a_name_is_resolved_once_and_what_was_checked_is_connected_to(
 def test_every_attempt_checks_again(receiver: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
     receiver.expect_request("/").respond_with_data("", status=503)
     asked = resolving(monkeypatch, "127.0.0.1", "169.254.169.254")
-    with pytest.raises(NotDelivered, match="which gets no message"):
+    with pytest.raises(NotDelivered, match="address: not sent"):
         Webhook(f"http://hooks.example:{receiver.port}/").send("ledger.head", MESSAGE)
     assert (len(asked), len(receiver.log)) == (2, 1)
 
@@ -179,7 +179,7 @@ def test_an_overloaded_receiver_is_asked_again_with_the_same_id(
     receiver: HTTPServer, status: int, attempts: int
 ) -> None:
     receiver.expect_request(PATH).respond_with_data("", status=status)
-    with pytest.raises(NotDelivered, match=f"answered {status}") as refused:
+    with pytest.raises(NotDelivered, match=f"returned {status}") as refused:
         Webhook(receiver.url_for(PATH)).send("ledger.head", MESSAGE)
     assert len(receiver.log) == attempts
     assert len({request.headers["webhook-id"] for request, _ in receiver.log}) == 1
@@ -260,7 +260,7 @@ def test_only_scheme_and_host_are_shown(monkeypatch: pytest.MonkeyPatch) -> None
     "address", ["ftp://hooks.example/", "https://user:hunter2@hooks.example/", "hooks.example", ""]
 )
 def test_an_address_that_can_not_be_used_is_refused_and_not_repeated(address: str) -> None:
-    with pytest.raises(UsageError, match="not a webhook's address") as refused:
+    with pytest.raises(UsageError, match="not a webhook address") as refused:
         Webhook(address)
     assert "hunter2" not in str(refused.value)
 

@@ -421,7 +421,7 @@ def test_after_the_migration_what_zookeeper_answers_is_refused_as_stale(
 ) -> None:
     options = with_zookeeper(cluster, {f"/loadbalance/brokers/{cluster.first.id}": b"{}"}, monkeypatch)
     at_migration(cluster, "COMPLETED")
-    with pytest.raises(DataNotFit, match="what ZooKeeper answers is of the past: give --metadata-store"):
+    with pytest.raises(DataNotFit, match="what ZooKeeper has is outdated: give --metadata-store"):
         capture(options, root, Silence())
     assert files_under(root) == []
 
@@ -429,9 +429,9 @@ def test_after_the_migration_what_zookeeper_answers_is_refused_as_stale(
 @pytest.mark.parametrize(
     ("phase", "namespace", "why"),
     [
-        ("PREPARATION", "broker", r"still uses the store that it is migrated from \(migration PREPARATION\)"),
-        ("COPYING", "broker", r"still uses the store that it is migrated from \(migration COPYING\)"),
-        ("FAILED", "broker", r"still uses the store that it is migrated from \(migration FAILED\)"),
+        ("PREPARATION", "broker", r"still uses the store it is migrating from \(migration PREPARATION\)"),
+        ("COPYING", "broker", r"still uses the store it is migrating from \(migration COPYING\)"),
+        ("FAILED", "broker", r"still uses the store it is migrating from \(migration FAILED\)"),
         ("COMPLETED", "other", "was migrated to oxia://o:6648/broker, not to Oxia"),
         ("COMPLETED", "broker", None),
         ("NOT_STARTED", "broker", None),
@@ -472,7 +472,7 @@ def test_a_configuration_that_names_a_cluster_which_is_none_is_refused_by_that_n
 ) -> None:
     cluster.configure(cluster.first, clusterName="elsewhere")
     cluster.first.answers("/brokers/elsewhere", {"reason": "Cluster does not exist"}, status=404)
-    with pytest.raises(ClusterUnreachable, match=r"belongs to cluster 'elsewhere', but there is none of that name"):
+    with pytest.raises(ClusterUnreachable, match=r"belongs to cluster 'elsewhere', but that cluster does not exist"):
         capture(cluster.options(), root, Silence())
 
 

@@ -195,7 +195,7 @@ def test_the_calls_of_a_capture_can_be_read_without_making_one(capsys: pytest.Ca
         (["history", "verify", "--ledger", "sqlite:////no.where"], 2, "there is no ledger at sqlite:////no.where"),
         (["history", "import", "--prometheus", NOBODY_LISTENS, "--ledger", "sqlite:////no.where"], 2, "is no ledger"),
         (["runs"], 2, "there is no ledger at sqlite:///"),
-        (["brokers", "--live", "--snapshot", "latest"], 2, "--snapshot and --live exclude each other"),
+        (["brokers", "--live", "--snapshot", "latest"], 2, "--snapshot and --live can't be combined"),
         (["report"], 2, "there is no snapshot of cluster 'c'"),
         (["report", "--snapshot", "yesterday"], 2, "'yesterday' is not a snapshot id"),
         (["recommend", "--set", "nonsense"], 2, "'nonsense' is not KEY=VALUE"),
@@ -207,11 +207,11 @@ def test_the_calls_of_a_capture_can_be_read_without_making_one(capsys: pytest.Ca
         (["capture", "--listen", "16m"], 2, "--listen 16m is out of bounds: give a duration from 0s to 15m"),
         (["snapshots", "prune", "--keep-days", "0"], 2, "--keep-days 0 is out of bounds"),
         (["brokers", "--admin-url", NOBODY_LISTENS, "--watch", "0"], 2, "--watch 0 is out of bounds"),
-        (["brokers", "--admin-url", NOBODY_LISTENS, "--snapshot", "latest"], 2, "exclude each other"),
-        (["apply", "x", "--abort", "--resume"], 2, "--abort and --resume exclude each other"),
-        (["apply", "x", "--abort", "--dry-run"], 2, "--abort and --dry-run exclude each other"),
-        (["verify", "x", "--snapshot", "latest", "--admin-url", NOBODY_LISTENS], 2, "exclude each other"),
-        (["validate", "--explain", "x", "--trend", "all"], 2, "--explain and --trend exclude each other"),
+        (["brokers", "--admin-url", NOBODY_LISTENS, "--snapshot", "latest"], 2, "can't be combined"),
+        (["apply", "x", "--abort", "--resume"], 2, "--abort and --resume can't be combined"),
+        (["apply", "x", "--abort", "--dry-run"], 2, "--abort and --dry-run can't be combined"),
+        (["verify", "x", "--snapshot", "latest", "--admin-url", NOBODY_LISTENS], 2, "can't be combined"),
+        (["validate", "--explain", "x", "--trend", "all"], 2, "--explain and --trend can't be combined"),
         (["run", "--from-archive", "/nowhere.tar"], 2, "there is no archive /nowhere.tar"),
         (["run", "--from-archive", "x.tar", "--admin-url", NOBODY_LISTENS], 2, "omit the connection options"),
         (["run", "--shedder", "Nope"], 2, "there is no shedder 'Nope'"),
@@ -222,15 +222,15 @@ def test_the_calls_of_a_capture_can_be_read_without_making_one(capsys: pytest.Ca
         (["snapshots", "import", "/nowhere.tar"], 2, "there is no archive /nowhere.tar"),
         (["snapshots", "show"], 2, "there is no snapshot of cluster 'c'"),
         (["snapshots", "prune"], 2, "give --keep-days N, --keep-count N, or both"),
-        (["snapshots", "prune", "--keep-count", "1", "--tables", "3d"], 2, "exclude each other: give only one"),
+        (["snapshots", "prune", "--keep-count", "1", "--tables", "3d"], 2, "can't be combined: give only one"),
         (["snapshots", "prune", "--raw", "3d", "--tables", "1d"], 2, "--tables of 1d is less than --raw of 3d"),
         (["brokers"], 2, "there is no snapshot of cluster 'c'"),
         (["brokers", "--watch"], 2, "no admin URL: give --admin-url"),
         (["brokers", "--snapshot", ""], 2, "'' is not a snapshot id"),
         (["history", "export", ""], 2, "the root's name is empty"),
         (["plans", "--ledger", "sqlite:///"], 2, "ledger sqlite:/// names no file, so nothing would be kept"),
-        (["apply", ""], 2, "'' does not exist, and no digest begins so"),
-        (["apply", "/"], 2, "/ is a folder, and no digest begins so"),
+        (["apply", ""], 2, "'' does not exist, and no digest begins with it"),
+        (["apply", "/"], 2, "/ is a folder, and no digest begins with it"),
         (
             ["brokers", "--admin-url", NOBODY_LISTENS, "--watch", "5"],
             1,
@@ -290,7 +290,7 @@ def test_a_file_that_is_no_plan_is_named(tmp_path: Path, capsys: pytest.CaptureF
 )
 @pytest.mark.parametrize(
     ("cluster", "says"),
-    [("other", "is a plan of cluster 'demo', not of 'other'"), ("demo", "there is no ledger at sqlite:///")],
+    [("other", "is for cluster 'demo', not 'other'"), ("demo", "there is no ledger at sqlite:///")],
 )
 def test_a_plan_of_another_cluster_or_without_a_ledger_is_refused_and_nothing_is_made(
     words: list[str], cluster: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

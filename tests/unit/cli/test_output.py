@@ -71,7 +71,7 @@ def test_a_long_stage_says_meanwhile_what_it_does(
 
 def test_quiet_and_verbose_at_once_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["snapshots", "list", "-q", "-v"]) == 2
-    assert "--quiet and --verbose exclude each other" in capsys.readouterr().err
+    assert "--quiet and --verbose can't be combined" in capsys.readouterr().err
 
 
 class Terminal(StringIO):

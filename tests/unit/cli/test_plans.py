@@ -116,7 +116,7 @@ def test_undo_asks_for_no_approval_where_nothing_can_be_moved_back(
     assert undo(PLAN, root) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"undo-step-001 {NAMESPACE}/{LOWER} left out: the bundle is on {B1} already",
-        "nothing can be moved back: there is nothing to approve",
+        "no bundle can be moved back: there is nothing to approve",
     ]
 
 
@@ -254,7 +254,7 @@ def test_whoever_aborts_a_run_is_given_the_calls_that_nobody_watches_any_more(
     killed_at_work(ledger, cluster, plan)
     assert typed(root, "apply", digest_of(plan), "--abort") == 0
     shown = capsys.readouterr().err.splitlines()
-    (line,) = [line for line in shown if "what became of its call is not known" in line]
+    (line,) = [line for line in shown if "the outcome of its call is unknown" in line]
     assert line.startswith(f"ATTENTION: step-001, {NAMESPACE}/{LOWER}: ")
 
 
@@ -289,7 +289,7 @@ def test_only_a_run_with_steps_left_is_to_be_resumed(
     result = run(plan, ledger, cluster)
     monkeypatch.setattr("pulsar_advisor.stages.apply.run", lambda *_: result)
     assert typed(root, "apply", digest_of(plan), *REACH) == 5
-    assert ("to go on: " in capsys.readouterr().out) == says_how_to_go_on
+    assert ("to resume: " in capsys.readouterr().out) == says_how_to_go_on
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ def test_a_plan_is_approved_by_a_prefix_and_its_whole_digest_is_recorded(
 
 def test_a_digest_given_beside_the_prefix_must_match(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["approve", short(digest_of(plan)), "--as", "bob", "--digest", f"sha256:{'0' * 64}"]) == 4
-    assert "is not that of the plan" in capsys.readouterr().err
+    assert "is not the plan's digest" in capsys.readouterr().err
 
 
 def test_plans_and_history_are_tables_for_people(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,7 +59,7 @@ def test_plans_and_history_are_tables_for_people(plan: Plan, capsys: pytest.Capt
     assert head.split()[:3] == ["plan", "state", "snapshot"]
     assert line.split()[:3] == [short(digest_of(plan)), "proposed", plan.snapshot]
     assert exit_code(["runs"]) == 0
-    assert capsys.readouterr().out == "no plan of cluster 'demo' was carried out yet\n"
+    assert capsys.readouterr().out == "no runs yet on cluster 'demo'\n"
 
 
 def test_withdrawing_prints_its_result_as_json_too(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:

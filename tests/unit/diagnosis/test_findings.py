@@ -119,7 +119,7 @@ def test_a_forbidden_surface_names_the_role_it_needs(surface: str, status: str, 
     ("found", "status", "sentence"),
     [
         (healthy(checks_permissions=True), "ok", "a super-user's: the brokers permit every verb"),
-        (healthy(checks_permissions=False), "ok", "whoever reaches them may do all"),
+        (healthy(checks_permissions=False), "ok", "anyone who reaches them may do all"),
         (healthy(lacks={"settings": Lack(401, "401")}), "problem", "capture, brokers, apply, undo and verify will be"),
     ],
     ids=["super-user", "no authorization", "lesser role"],

@@ -27,7 +27,7 @@ def test_a_user_without_a_name_is_known_by_number(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("name", ["", "  ", "\u00a0"])
 def test_a_name_can_not_be_empty(name: str) -> None:
-    with pytest.raises(UsageError, match="a name is needed"):
+    with pytest.raises(UsageError, match="give your name"):
         person_on_command_line(name)
 
 
@@ -41,7 +41,7 @@ def test_a_name_is_no_longer_than_the_ledger_keeps() -> None:
     "mark", ["\u200b", "\u200d", "\u2060", "\ufeff", "\u202e", "\u00ad", "\u034f", "\u3164", "\ufe0f", "\u2800", "\x07"]
 )
 def test_a_character_that_can_not_be_seen_is_refused(mark: str) -> None:
-    with pytest.raises(UsageError, match=r"holds the invisible character U\+"):
+    with pytest.raises(UsageError, match=r"contains the invisible character U\+"):
         Person(f"root{mark}", "airflow")
 
 

@@ -61,22 +61,24 @@ def test_a_limit_can_be_made_stricter(name: str, value: object) -> None:
 @pytest.mark.parametrize(("name", "value"), LOOSER)
 def test_a_limit_can_not_be_made_looser(name: str, value: object) -> None:
     option = {"pause_s": "pause_between"}.get(name, name).removesuffix("_s").replace("_", "-")
-    with pytest.raises(Refused, match=rf"--{option} \S+ was asked for, and \S+ was approved"):
+    with pytest.raises(Refused, match=rf"--{option} \S+ was requested, but \S+ was approved"):
         APPROVED.with_changes({name: value})
 
 
 def test_a_looser_limit_is_named_as_one_gives_it() -> None:
-    with pytest.raises(Refused, match="run: --pause-between 1s was asked for, and 5s was approved; --canary-hold 10s"):
+    with pytest.raises(
+        Refused, match="stricter: --pause-between 1s was requested, but 5s was approved; --canary-hold 10s"
+    ):
         APPROVED.with_changes({"pause_s": 1.0, "canary_hold_s": 10.0})
 
 
 def test_a_run_that_ends_on_drift_can_not_be_made_to_skip() -> None:
-    with pytest.raises(Refused, match="--on-drift skip was asked for, and stop was approved"):
+    with pytest.raises(Refused, match="--on-drift skip was requested, but stop was approved"):
         ApplyThrottle().with_changes({"on_drift": "skip"})
 
 
 def test_a_guard_that_was_approved_can_not_be_left_out() -> None:
-    with pytest.raises(Refused, match="--guard False was asked for, and True was approved"):
+    with pytest.raises(Refused, match="--guard False was requested, but True was approved"):
         ApplyThrottle(guard=True).with_changes({"guard": False})
 
 
@@ -116,6 +118,6 @@ def test_a_run_goes_no_faster_than_was_approved(ledger: Ledger, cluster: FakeClu
     propose(ledger, PLAN, ALICE)
     throttle = ApplyThrottle(canary_hold_s=120.0)
     approve(ledger, PLAN, digest=digest_of(PLAN), approver=BOB, policy=FOUR_EYES, throttle=throttle)
-    with pytest.raises(Refused, match="--canary-hold 1m was asked for, and 2m was approved"):
+    with pytest.raises(Refused, match="--canary-hold 1m was requested, but 2m was approved"):
         run(PLAN, ledger, cluster, canary_hold_s=60.0)
     assert cluster.writes == []

@@ -143,7 +143,7 @@ def test_a_capture_from_before_the_end_of_the_run_is_refused(ledger: Ledger, don
 
 
 def test_a_capture_of_another_cluster_is_refused(ledger: Ledger, done: FakeCluster) -> None:
-    with pytest.raises(Refused, match="the capture is of cluster 'staging', the plan of 'live'"):
+    with pytest.raises(Refused, match="the capture is of cluster 'staging', but the plan is of 'live'"):
         verify(ledger, replace(captured(done), cluster_name="staging"))
 
 

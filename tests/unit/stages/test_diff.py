@@ -46,7 +46,7 @@ def test_where_there_are_days_alone_the_last_folded_snapshot_is_the_latest(moved
 def test_who_moved_a_bundle_is_asked_of_folded_days(moved: Root, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["diff", MORNING, NOON, "--root", moved.url, "--cluster", moved.cluster]
     assert exit_code(words) == 0
-    assert "who moved a bundle is known of folded days only: run `history fold --all`" in capsys.readouterr().err
+    assert "only folded days show who moved a bundle: run `history fold --all`" in capsys.readouterr().err
     fold(moved, DAY)
     assert exit_code(words) == 0
     assert capsys.readouterr().err == ""

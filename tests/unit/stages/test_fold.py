@@ -169,12 +169,10 @@ def test_a_damaged_day_whose_snapshots_are_gone_is_not_to_be_folded_again_but_pu
     day = fold(root, DAY)
     (root.day_folder("load", DAY) / day.tables["load"].file).write_bytes(b"")
     without_tables(root, MORNING)
-    with pytest.raises(
-        StorageError, match=r"result\.json is of a damaged day, and 1 snapshot that it holds has no"
-    ) as why:
+    with pytest.raises(StorageError, match=r"result\.json is of a damaged day, and 1 snapshot in it has no") as why:
         fold(root, DAY)
     assert "fold the day again" not in str(why.value)
-    assert str(why.value).endswith("put them back from a backup, or remove this one to fold the snapshots left")
+    assert str(why.value).endswith("restore them from a backup, or remove this one to fold the remaining snapshots")
 
 
 def test_a_validation_that_came_later_is_taken_in(tmp_path: Path) -> None:
@@ -294,7 +292,7 @@ def test_a_day_that_is_sealed_is_not_folded_without_its_ledger(tmp_path: Path) -
     open_ledger(central).close()
     assert fold(root, DAY, central).is_sealed
     snapshot(tmp_path, NOON)
-    with pytest.raises(Refused, match="is sealed in a ledger, which has the causes of its moves too: give --ledger"):
+    with pytest.raises(Refused, match="is sealed in a ledger, which also has the causes of its moves: give --ledger"):
         fold(root, DAY)
     assert len(fold(root, DAY, central).snapshots) == 2
 
@@ -306,7 +304,7 @@ def test_a_day_that_is_sealed_is_not_folded_with_another_ledger(tmp_path: Path) 
         open_ledger(address).close()
     fold(root, DAY, central)
     snapshot(tmp_path, NOON)
-    with pytest.raises(Refused, match="is sealed in a ledger, which has the causes of its moves too: give --ledger"):
+    with pytest.raises(Refused, match="is sealed in a ledger, which also has the causes of its moves: give --ledger"):
         fold(root, DAY, other)
     assert len(fold(root, DAY, central).snapshots) == 2
 
@@ -406,7 +404,7 @@ def test_a_day_that_was_rewritten_with_its_result_is_found_and_not_folded_on(tmp
     snapshot(tmp_path, NOON)
     [found] = verify(root)[1]
     assert found.endswith("the ledger has seals of this day, but none of this file")
-    with pytest.raises(Refused, match="put the day back from a backup"):
+    with pytest.raises(Refused, match="restore the day from a backup"):
         fold(root, DAY)
 
 

@@ -443,7 +443,7 @@ def test_a_damaged_day_is_imported_again(root: Root, server: HTTPServer) -> None
     whole = files(root)
     damaged = next(name for name in whole if name.startswith("load") and YESTERDAY in name)
     (Path(root.url) / "history" / damaged).write_bytes(b"")
-    with pytest.raises(StorageError, match="put them back from a backup, or import the day again"):
+    with pytest.raises(StorageError, match="restore them from a backup, or import the day again"):
         fold(root, YESTERDAY)
     imported(root, server, one)
     assert files(root) == whole

@@ -122,7 +122,7 @@ def test_nothing_is_removed_behind_a_link(place: str, root: Root, tmp_path_facto
     shutil.rmtree(link, ignore_errors=True)
     link.symlink_to(elsewhere)
     before = sorted(elsewhere.rglob("*"))
-    with pytest.raises(StorageError, match=f"{place} is a link, and nothing that it leads to is removed"):
+    with pytest.raises(StorageError, match=f"{place} is a link, and its target is not removed"):
         pruned(root, days=30)
     assert sorted(elsewhere.rglob("*")) == before
 

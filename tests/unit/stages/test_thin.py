@@ -94,8 +94,8 @@ def test_ages_are_written_as_people_do() -> None:
         ({"tables": "3d", "thin": "1h:30d,1d:20d"}, "--thin 1d of 20d is less than --thin 1h of 30d"),
         ({"tables": "3d", "history": "2d"}, "--history of 2d is less than --tables of 3d"),
         ({"thin": "1h:30d"}, "--thin is for snapshots older than --tables"),
-        ({"tables": "3d", "thin": "1h"}, "'1h' names no age"),
-        ({"tables": "3d", "thin": "0h:9d"}, "an interval takes at least a second"),
+        ({"tables": "3d", "thin": "1h"}, "'1h' has no age"),
+        ({"tables": "3d", "thin": "0h:9d"}, "an interval must be at least a second"),
         ({"tables": "101y"}, "--tables 36865d is out of bounds"),
     ],
 )
@@ -280,7 +280,7 @@ def test_options_are_read_from_a_line() -> None:
 
 @pytest.mark.parametrize("line", ["30d", "--tables", "--tables 30d --days 3d", "--tables 1d --tables 2d"])
 def test_a_line_that_says_something_else_is_refused(line: str) -> None:
-    with pytest.raises(UsageError, match="doesn't say what lasts how long"):
+    with pytest.raises(UsageError, match="is not a list of ages"):
         lifetimes_of(line)
 
 

@@ -317,9 +317,9 @@ EXTENSION = "is not a regular file: refused"
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (header(MANIFEST, -1000), "'manifest.json' is to have -1000 bytes"),
-        (header(MANIFEST, 2**80), "'manifest.json' is to have 1e\\+24 bytes"),
-        (header(MANIFEST, 2**33), "'manifest.json' is to have 8589934592 bytes, and 0 follow"),
+        (header(MANIFEST, -1000), "'manifest.json' should have -1000 bytes"),
+        (header(MANIFEST, 2**80), "'manifest.json' should have 1e\\+24 bytes"),
+        (header(MANIFEST, 2**33), "'manifest.json' should have 8589934592 bytes, but 0 follow"),
         (header("x", 2**62, tarfile.XHDTYPE), EXTENSION),
         (header("x", 2**62, tarfile.GNUTYPE_LONGNAME), EXTENSION),
         (header("x", -5, tarfile.GNUTYPE_LONGLINK), EXTENSION),

@@ -52,13 +52,15 @@ def test_an_unknown_digest_is_answered_with_where_to_look(root: Root, name: str)
 
 @pytest.mark.parametrize("name", ["665033a7z", "665033A7", " 665033a7"])
 def test_what_is_neither_a_digest_nor_a_file_is_answered_with_where_to_look(root: Root, name: str) -> None:
-    with pytest.raises(UsageError, match=r"no digest begins so \(0 to 9, a to f\): `pulsar-advisor plans` lists them"):
+    with pytest.raises(
+        UsageError, match=r"no digest begins with it \(0 to 9, a to f\): `pulsar-advisor plans` lists them"
+    ):
         open_plan(root, name)
 
 
 @pytest.mark.parametrize("name", ["", ".", "/"])
 def test_a_folder_is_no_plan(root: Root, name: str) -> None:
-    with pytest.raises(UsageError, match="no digest begins so"):
+    with pytest.raises(UsageError, match="no digest begins with it"):
         open_plan(root, name)
 
 

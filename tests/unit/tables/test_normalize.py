@@ -44,10 +44,10 @@ def test_tables_that_account_for_every_line_are_good(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ({"reports": [2, 1, 2, 1]}, r"topics of snapshot \w+ accounts for 6 of 3 readable lines of topic_stats"),
-        ({"reports": [2]}, r"topics of snapshot \w+ accounts for 2 of 3"),
-        ({"reports": [3], "policies": 1}, r"policies of snapshot \w+ accounts for 1 of 2 readable lines"),
-        ({"reports": [3], "unreadable": 1}, r"problems of snapshot \w+ accounts for 1 of 2 unreadable lines"),
+        ({"reports": [2, 1, 2, 1]}, r"topics of snapshot \w+ has 6 of 3 readable lines of topic_stats"),
+        ({"reports": [2]}, r"topics of snapshot \w+ has 2 of 3"),
+        ({"reports": [3], "policies": 1}, r"policies of snapshot \w+ has 1 of 2 readable lines"),
+        ({"reports": [3], "unreadable": 1}, r"problems of snapshot \w+ has 1 of 2 unreadable lines"),
     ],
     ids=["twice", "lost", "a policy lost", "a problem lost"],
 )

@@ -128,7 +128,7 @@ class AdminCluster:
             if name == class_name:
                 return kind
         known = ", ".join(LOAD_MANAGERS.values())
-        raise ClusterUnreachable(f"the brokers run load manager '{name}', known are {known}: nothing can be applied")
+        raise ClusterUnreachable(f"the brokers run load manager '{name}', not one of {known}: nothing can be applied")
 
     def unloading_timeout_s(self) -> float:
         """The greatest `namespaceBundleUnloadingTimeoutMs` of the active brokers (dynamic, so it may be overridden)."""

@@ -68,7 +68,7 @@ def require_may_run(ledger: Ledger, digest: str, *, again: bool = False) -> None
     """
     roll = recorded_roll(ledger, digest)
     if roll.ended is not None:
-        raise Refused(f"{digest} is a roll that is over, {roll.ended}: capture again, and make a new plan")
+        raise Refused(f"the roll {digest} is over, {roll.ended}: capture again, and make a new plan")
     if roll.turns:
         return
     for run in runs_of_plan(ledger, digest):
@@ -128,7 +128,7 @@ def moves_of_a_bundle(roll: Plan) -> int:
     """How often the approved plan lets a roll move each bundle. Raises `Refused` if it doesn't say."""
     most = roll.decision.figures.get("moves_of_a_bundle")
     if not isinstance(most, int):
-        raise Refused(f"the roll {digest_of(roll)} doesn't say how often it moves a bundle: make it with `roll`")
+        raise Refused(f"the roll {digest_of(roll)} doesn't say how often it moves a bundle: make it again with `roll`")
     return most
 
 
@@ -173,9 +173,7 @@ def withdraw(ledger: Ledger, digest: str, person: Person, comment: str = "") -> 
     """
     withdrawn = withdraw_approvals(ledger, digest, person, comment)
     if not withdrawn:
-        raise Refused(
-            f"no approval of {digest} is in force, and no active run rests on one: there is nothing to withdraw"
-        )
+        raise Refused(f"{digest} has no valid approval, and no active run relies on one: there is nothing to withdraw")
     return withdrawn
 
 
@@ -223,8 +221,8 @@ def require_digest(plan: Plan, digest: str) -> None:
     """Raise `Refused` unless this is the plan's full digest."""
     if digest != digest_of(plan):
         raise Refused(
-            f"the digest given, {digest}, is not that of the plan, {digest_of(plan)}: read the plan you mean to "
-            "approve, and give its whole digest"
+            f"{digest} is not the plan's digest, {digest_of(plan)}: read the plan you mean to "
+            "approve, and give its full digest"
         )
 
 

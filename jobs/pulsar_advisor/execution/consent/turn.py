@@ -49,7 +49,7 @@ def begin_turn(
     with ledger.writing() as session:
         require_not_withdrawn(session, base)
         if (run := active_run_of_roll(session, first)) is not None:
-            raise Refused(f"a turn of the roll is under way in run {run}, by another process: wait for its end")
+            raise Refused(f"another process carries out a turn of the roll, run {run}: wait until it ends")
         if turn.plan is not None and digest != first:
             for proposal in proposals:
                 add_proposal(ledger, session, seal(plan), Person(proposal.proposer, proposal.source), "")

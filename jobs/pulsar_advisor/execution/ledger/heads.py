@@ -48,7 +48,7 @@ def _keeper_of(place: str, webhook: Webhook | None) -> Keeper:
     if place == LOG:
         return logging.getLogger(__name__)
     if place == WEBHOOK and webhook is None:
-        raise UsageError("heads of the ledger are to go to the webhook, and none is configured")
+        raise UsageError("ledger heads can't go to the webhook: none is configured")
     if place == WEBHOOK and webhook is not None:
         return webhook
     if place.lower().startswith(_ADDRESS) and not place.startswith(_LOCAL):
@@ -95,7 +95,7 @@ def _hand_over(head: ChainHead, keeper: Keeper) -> None:
         try:
             is_kept = file.exists()
         except OSError as error:
-            raise StorageError(f"can't look into {keeper}: {error.strerror or error}") from error
+            raise StorageError(f"can't look for {file}: {error.strerror or error}") from error
         if not is_kept:
             kept_at = datetime.now(UTC).isoformat(timespec="seconds")
             write_file(file, LedgerHead(head=str(head), kept_at=kept_at).content())

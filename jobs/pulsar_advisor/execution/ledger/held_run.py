@@ -152,9 +152,7 @@ def start_run(ledger: Ledger, plan: Plan, approval: Approval) -> HeldRun:
             record = record_plan(ledger, session, seal(plan))
             begun = select(Run).where(Run.digest == record.digest, Run.state.in_(("done", "stopped", "aborted")))
             if (other := session.scalars(begun.limit(1)).one_or_none()) is not None:
-                raise Refused(
-                    f"run {other.id} of this plan was begun by somebody else, and is {other.state}: look again"
-                )
+                raise Refused(f"somebody else began run {other.id} of this plan, now {other.state}: check it")
             run = Run(
                 digest=record.digest,
                 cluster_name=plan.identity.cluster_name,
@@ -224,7 +222,7 @@ def take_over(ledger: Ledger, run: Run, approval: Approval, *, lifts_pause: bool
                 .returning(Run)
             ).scalar_one_or_none()
             if taken is None:
-                raise Refused(f"run {run.id} was resumed or aborted by somebody else just now: look again")
+                raise Refused(f"somebody else has just resumed or aborted run {run.id}: check it")
             detail = f"on {taken.host} by process {taken.pid}, approved by {approval.approver} ({approval.source})"
             kind = RESUMED if lifts_pause else "run continued"
             ledger.add_event(session, run.digest, kind, detail, [taken], taken.id)

@@ -48,7 +48,7 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
             f"no driver for ledger {without_secrets(parsed)}: {error}; use sqlite:///FILE or postgresql://…"
         ) from error
     except ValueError as error:
-        raise UsageError(f"ledger {without_secrets(parsed)}: an option of its URL has an unusable value") from error
+        raise UsageError(f"ledger {without_secrets(parsed)}: an option in its URL has an invalid value") from error
     except OSError as error:
         raise StorageError(
             f"can't open or create ledger {without_secrets(parsed)}: {error.strerror or error}: check its disk and "
@@ -71,7 +71,7 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
             if getattr(error.orig, "sqlstate", getattr(error.orig, "pgcode", None)) != _NOT_PERMITTED:
                 raise
             raise StorageError(
-                f"ledger {without_secrets(parsed)} has to be migrated, which its user may not do: open it once as the "
+                f"ledger {without_secrets(parsed)} must be migrated, which its user may not do: open it once as the "
                 "owner of its tables (`pulsar-advisor audit verify --ledger …`)"
             ) from error
     return Ledger(engine, now_ms or carried_on(lambda: _store_time_ms(engine)))

@@ -39,13 +39,13 @@ def _not_yet(drained: Drained, brokers: RestartPort, leaders_view: LeadersView) 
         yield f"{broker} is not healthy: {why}"
     now_ms = brokers.started_at_ms(broker)
     if before_ms is not None and now_ms == before_ms:
-        yield f"{broker} has not been restarted: its process is the one that was there before"
+        yield f"{broker} has not been restarted: its process is still the same"
     if (known := leaders_view()) is None:
         left_s = brokers.publishes_within_s() - drained.since_s
         if left_s > 0:
             yield (
-                "what the leader knows can't be seen here (a Modular cluster's ZooKeeper shows it), so brokers "
-                f"get the time to publish it: {count(math.ceil(left_s / 60), 'more minute')}"
+                "what the leader knows can't be seen here (only in a Modular cluster's ZooKeeper), so "
+                f"brokers get {count(math.ceil(left_s / 60), 'more minute')} to publish it"
             )
         return
     if broker not in known or known[broker].started_at_ms != now_ms:

@@ -115,8 +115,8 @@ def announce(ledger: Ledger, plan: Plan, name: str, person: Person) -> None:
     [broker] = brokers_in_order([name], seen.left)
     if seen.turn is None or seen.turn.broker != broker or seen.state not in ("drained", "stopped"):
         raise Refused(
-            f"{broker} was not drained: {_whose_turn(seen)}. A broker that was restarted before its turn is drained "
-            "and restarted once more, or the roll is ended and made anew without it"
+            f"{broker} was not drained: {_whose_turn(seen)}. If you restarted it before its turn, it will be drained "
+            "and restarted again; or end the roll and make a new one without it"
         )
     if seen.recorded.announced is None:
         record_announced(ledger, digest_of(plan), broker, person)
@@ -151,7 +151,7 @@ def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyR
         for _ in range(ROUNDS):
             seen = roll.look()
             if seen.state == "moving":
-                raise Refused(f"{_whose_turn(seen)}, by another process: wait for its end")
+                raise Refused(f"{_whose_turn(seen)}, by another process: wait until it ends")
             if seen.state == "drained" or (seen.state == "moved" and _has_nothing_left(roll, seen)):
                 return result
             if seen.state == "stopped" and anew is None:
@@ -163,7 +163,7 @@ def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyR
             if result is not None and result.outcome != "done":
                 return result
         raise Refused(
-            f"{_whose_turn(roll.look())}, and keeps getting bundles that clients use: find out why, then go on"
+            f"{_whose_turn(roll.look())}, and keeps getting bundles that clients use: find out why, then continue"
         )
 
 
@@ -175,7 +175,7 @@ def _has_nothing_left(roll: Roll, seen: Progress) -> bool:
     if left.interrupted:
         raise Refused(f"{_whose_turn(seen)}; {left.interrupted}")
     if left.used:
-        roll.progress(f"clients use {some_of(left.used)} on {broker}: its turn is planned once more")
+        roll.progress(f"clients use {some_of(left.used)} on {broker}: planning its turn again")
         return False
     record_drained(roll.ledger, roll.digest, broker)
     return True
@@ -247,7 +247,7 @@ def _require_to_go_on(roll: Roll) -> None:
     if reason := foreign(roll.plan, roll.cluster.cluster_name(), brokers):
         raise Refused(reason)
     if seen.recorded.pause is not None:
-        raise Refused(f"the roll is {seen.recorded.pause}, until somebody lets it go on")
+        raise Refused(f"the roll is {seen.recorded.pause}: somebody has to continue it")
 
 
 def _confirm(roll: Roll, wait_s: float) -> None:
@@ -264,7 +264,7 @@ def _confirm(roll: Roll, wait_s: float) -> None:
         if (why := not_yet(now, roll.brokers, roll.leaders_view)) is None:
             break
         if (reason := roll.why_stop()) or roll.clock.monotonic_s() >= deadline_s:
-            raise NotBackYet(f"the roll doesn't go on yet: {why}{f' ({reason})' if reason else ''}; try again then")
+            raise NotBackYet(f"the roll can't continue yet: {why}{f' ({reason})' if reason else ''}; try again later")
         if why != said:
             roll.progress(f"waiting: {why}")
             said = why
@@ -307,7 +307,7 @@ def _drained(roll: Roll, seen: Progress) -> Drained:
 
 def _resumed(roll: Roll, seen: Progress) -> ApplyResult:
     assert seen.turn is not None and seen.turn.plan is not None, "a turn that was begun"
-    roll.progress(f"the turn of {seen.turn.broker} goes on")
+    roll.progress(f"resuming the turn of {seen.turn.broker}")
     return _applied(roll, recorded_plan(roll.ledger, seen.turn.plan), seen, resume=True)
 
 

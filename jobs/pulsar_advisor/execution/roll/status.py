@@ -96,23 +96,23 @@ def _sentence(seen: Progress, digest: str, *, approved: bool) -> str:
     if seen.recorded.ended is not None:
         return f"the roll is over: {seen.recorded.ended}"
     if not approved:
-        return "no approval of the roll is in force: it doesn't go on"
+        return "no approval of the roll is in force: it can't continue"
     if seen.recorded.pause is not None:
-        return f"the roll is {seen.recorded.pause}; it goes on with: {command}"
+        return f"the roll is {seen.recorded.pause}; to continue: {command}"
     if seen.recorded.is_given_up:
-        return f"what carried the roll on is over, and the cluster's own balancer is on; it goes on with: {command}"
+        return f"what carried on the roll has ended, and the cluster's own balancer is on; to continue: {command}"
     if seen.turn is None:
         return f"next: {command}" if seen.left else f"every broker was restarted: {command} ends the roll"
     broker = seen.turn.broker
     if (person := seen.recorded.announced) is not None:
-        return f"{person.name} says that {broker} was restarted. To see whether it is back, and go on: {command}"
+        return f"{person.name} says that {broker} was restarted. To check that it is back and continue: {command}"
     if seen.state == "drained":
         return f"{broker} is drained. Restart it, then: {command} --restarted {broker}"
     if seen.state == "moving":
         return f"{broker} is being drained"
     if seen.state == "stopped" and seen.run is not None:
         why = f": {seen.run.sentence}" if seen.run.sentence else ", its process is gone"
-        return f"the turn of {broker} stopped{why}. Look at it, then: {command}, or with --anew to plan the turn again"
+        return f"the turn of {broker} stopped{why}. Check it, then: {command}, or with --anew to plan the turn again"
     if seen.state == "moved":
-        return f"the moves of {broker} are done, and whether anything is left there was not looked at yet: {command}"
+        return f"the moves of {broker} are done; to check that nothing is left there: {command}"
     return f"next is {broker}: {command}"

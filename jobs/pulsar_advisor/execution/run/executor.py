@@ -158,7 +158,7 @@ def _settle(run: OngoingRun, step: Step, record: StepRecord) -> Waits[bool]:
 
     Only another process's clock recorded when the call was sent, so it gets its full time again.
     """
-    run.progress(f"{step.id}: was sent before this process began; looking what became of it")
+    run.progress(f"{step.id}: was sent before this process began; checking its outcome")
     now_s = run.clock.monotonic_s()
     if step.action == "split":
         return (yield from settle_split(run, step, now_s + run.settle_s))

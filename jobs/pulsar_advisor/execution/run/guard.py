@@ -212,8 +212,8 @@ def _restore(
     setting, before, now = switch.setting, switch.before, cluster.override(switch.setting)
     if switch.written is None and decided_by is None and now == _EARLIER_OFF:
         return say(
-            f"ATTENTION: {setting} is '{now}', set by run {switch.run} or by somebody since: an earlier release wrote "
-            f"it as people do. To put it back or leave it: {reader().decide_about_balancer}"
+            f"ATTENTION: {setting} is '{now}', set by run {switch.run} or by someone since (earlier releases "
+            f"left no mark of their own). To put it back or leave it: {reader().decide_about_balancer}"
         )
     if now == (switch.written or _EARLIER_OFF):
         reply = cluster.send(Override(setting, before))

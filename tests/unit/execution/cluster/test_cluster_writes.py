@@ -170,7 +170,7 @@ def test_an_unknown_load_manager_is_named(httpserver: HTTPServer) -> None:
     )
     with (
         AdminTransport(AdminConnection(admin_urls=(httpserver.url_for("").rstrip("/"),))) as transport,
-        pytest.raises(ClusterUnreachable, match="run load manager 'NoopLoadManager', known are"),
+        pytest.raises(ClusterUnreachable, match="run load manager 'NoopLoadManager', not one of"),
     ):
         AdminCluster(transport).load_manager()
 

@@ -43,7 +43,7 @@ def test_an_approval_says_who_for_how_long_and_who_vouches_for_the_name(ledger: 
 @pytest.mark.parametrize("digest", [DIGEST[:-1] + ("0" if DIGEST[-1] != "0" else "1"), DIGEST[:12], DIGEST.upper(), ""])
 def test_the_digest_must_be_typed_exactly(ledger: Ledger, digest: str) -> None:
     propose(ledger, PLAN, ALICE)
-    with pytest.raises(Refused, match="is not that of the plan"):
+    with pytest.raises(Refused, match="is not the plan's digest"):
         approve(ledger, PLAN, digest=digest, approver=BOB, policy=FOUR_EYES)
     assert approvals_of_plan(ledger, DIGEST) == []
 

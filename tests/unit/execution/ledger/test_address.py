@@ -23,7 +23,7 @@ def test_an_address_may_be_kept_in_the_environment_or_a_file(tmp_path: Path, mon
 
 
 def test_a_file_in_a_home_that_is_not_known_is_usage() -> None:
-    with pytest.raises(UsageError, match="file:~no-such-user/x: the home in ~no-such-user/x is not known"):
+    with pytest.raises(UsageError, match="file:~no-such-user/x: there is no home directory for ~no-such-user/x"):
         ledger_url("file:~no-such-user/x")
 
 

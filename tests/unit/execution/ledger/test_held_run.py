@@ -56,7 +56,7 @@ def test_whoever_begins_a_plan_that_somebody_else_has_begun_and_ended_meanwhile_
 ) -> None:
     plan = make_plan([unload_step()])
     started(ledger, plan).end(state, "")
-    with pytest.raises(Refused, match=f"run 1 of this plan was begun by somebody else, and is {state}: look again"):
+    with pytest.raises(Refused, match=f"somebody else began run 1 of this plan, now {state}: check it"):
         start_run(ledger, plan, approvals_of_plan(ledger, digest_of(plan))[0])
     assert len(runs_of_plan(ledger, digest_of(plan))) == 1
 
@@ -88,7 +88,7 @@ def test_only_one_of_two_takes_a_run_over(ledger: Ledger, time: FakeTime) -> Non
     time.pass_s(181)
     (abandoned,) = runs_of_plan(ledger, DIGEST)
     take_over(ledger, abandoned, approvals_of_plan(ledger, DIGEST)[0])
-    with pytest.raises(Refused, match="by somebody else just now"):
+    with pytest.raises(Refused, match="somebody else has just"):
         take_over(ledger, abandoned, approvals_of_plan(ledger, DIGEST)[0])
 
 
@@ -109,7 +109,7 @@ def test_a_holder_that_renews_its_lease_while_another_makes_up_its_mind_keeps_th
     time.pass_s(170)
     run.renew()
     time.pass_s(20)
-    with pytest.raises(Refused, match="by somebody else just now"):
+    with pytest.raises(Refused, match="somebody else has just"):
         take_over(ledger, as_read, approvals_of_plan(ledger, DIGEST)[0])
     run.sent("step-001", "PUT …", None)
 

@@ -195,7 +195,7 @@ def test_a_ledger_of_a_newer_release_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_an_option_of_a_url_that_is_no_number_is_usage(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="an option of its URL has an unusable value"):
+    with pytest.raises(UsageError, match="an option in its URL has an invalid value"):
         open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite?timeout=abc")
 
 

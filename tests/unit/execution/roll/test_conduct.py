@@ -216,7 +216,7 @@ def test_the_next_turn_waits_until_the_broker_is_back_and_the_leader_knows_it(
     brokers.restart(B1)
     spoil(cluster, brokers)
     sent = len(cluster.writes)
-    with pytest.raises(Refused, match=f"the roll doesn't go on yet: {why}"):
+    with pytest.raises(Refused, match=f"the roll can't continue yet: {why}"):
         go_on_after(roll, B1, wait_s=30)
     assert len(cluster.writes) == sent
     assert roll.look().recorded.restarted == ()
@@ -426,7 +426,7 @@ def test_what_to_do_about_a_turn_that_crashed_leads_to_its_roll(
 def test_a_turn_that_is_ended_half_way_leaves_no_call_unnamed(killed_in_its_second_turn: Roll) -> None:
     lines: list[str] = []
     assert outcome(go_on(replace(killed_in_its_second_turn, progress=lines.append), anew=OLIVE)) == "done"
-    (line,) = [line for line in lines if "what became of its call is not known" in line]
+    (line,) = [line for line in lines if "the outcome of its call is unknown" in line]
     assert line.startswith("ATTENTION: step-001, ")
 
 
@@ -450,7 +450,7 @@ def test_of_two_hosts_that_go_on_at_once_one_begins_the_turn(
         cluster.time.pass_s(1)
         return roll_plan(cluster, goal.brokers), None
 
-    with pytest.raises(Refused, match="a turn of the roll is under way in run 2, by another process: wait for its end"):
+    with pytest.raises(Refused, match="another process carries out a turn of the roll, run 2: wait until it ends"):
         go_on(replace(roll, plan_anew=planned_meanwhile))
     assert [turn.broker for turn in roll.look().recorded.turns] == [B1, B2]
     assert roll.look().state == "moving"
@@ -627,7 +627,7 @@ def test_a_roll_that_was_given_up_has_its_balancer_back_and_looks_at_the_drained
     cluster.owners[basket] = B1  # as the balancer decided meanwhile
     status = status_of(ledger, roll.plan)
     assert status.restart is None, "clients use it"
-    assert "what carried the roll on is over" in status.sentence
+    assert "what carried on the roll has ended" in status.sentence
     assert outcome(go_on(roll)) == "done"
     assert (roll.look().state, cluster.owned_bundles(B1)) == ("drained", frozenset())
     assert (is_off(cluster), list(left_off(ledger, name))) == ([True, True], [])
@@ -729,7 +729,7 @@ def test_a_broker_that_is_away_is_waited_for_by_a_person(roll: Roll, cluster: Fa
 
 def test_a_roll_that_was_ended_before_it_began_is_not_approved_again(roll: Roll) -> None:
     ended(roll)
-    with pytest.raises(Refused, match=r"is a roll that is over, ended by olive .*: capture again, and make a new plan"):
+    with pytest.raises(Refused, match=r"is over, ended by olive .*: capture again, and make a new plan"):
         approved(roll.ledger, roll.plan)
 
 

@@ -16,7 +16,7 @@ from unit.execution.roll.doubles import OLIVE, Brokers, approved_roll, go_on_aft
 
 
 def test_before_it_begins_it_says_what_there_is_to_do(ledger: Ledger, cluster: FakeCluster) -> None:
-    assert status_of(ledger, roll_plan(cluster)).sentence == "no approval of the roll is in force: it doesn't go on"
+    assert status_of(ledger, roll_plan(cluster)).sentence == "no approval of the roll is in force: it can't continue"
     plan = approved_roll(ledger, cluster)
     status = status_of(ledger, plan)
     assert (status.moves, status.moves_left, status.restart) == (0, 6, None)
