@@ -206,7 +206,7 @@ def unseen(_cluster: FakeCluster, brokers: Brokers) -> None:
         (the_same, f"{B1} has not been restarted"),
         (unreported, f"the leader has no report of {B1} since its restart"),
         (unknown, f"the leader doesn't know yet that {B2} has shop/"),
-        (unseen, r"what the leader knows can't be seen here .*: 15 more minutes"),
+        (unseen, r"what the leader knows can't be seen here .* 15 more minutes"),
     ],
 )
 def test_the_next_turn_waits_until_the_broker_is_back_and_the_leader_knows_it(
