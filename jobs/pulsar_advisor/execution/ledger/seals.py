@@ -56,7 +56,7 @@ def why_not_as_sealed(seals: Sequence[Seal], snapshot: str, stage: str, found: s
         return f"what `{stage}` wrote about snapshot {snapshot} is no longer there"
     if found != sealed.sha256:
         raise Refused(
-            f"what `{stage}` wrote about snapshot {snapshot} has changed since: its SHA-256 is {found}, but "
+            f"what `{stage}` wrote about snapshot {snapshot} was changed since: its SHA-256 is {found}, but "
             f"{sealed.name} in the ledger says {sealed.sha256}. Run `{stage}` again, and find out who changed it"
         )
     return None
