@@ -39,6 +39,8 @@ pytestmark = [pytest.mark.airflow, pytest.mark.full]
 REPOSITORY = Path(__file__).parents[2]
 EARLIER = REPOSITORY / "tests" / "data" / "earlier"
 SNAPSHOT = "20261122T093126Z"
+TEN_YEARS_H = "87600"
+"""A limit to the age of a snapshot that was recorded long ago."""
 APPLIED = "sha256:82dfc8373b55b294df8da91c1b094caf9c44ddfb2207346ac23677238cf82f03"
 
 CLUSTER = "/pulsar-advisor/clusters/live"
@@ -127,7 +129,7 @@ def test_the_reports_button_leads_to_a_proposal_whose_approval_without_a_tick_is
     person: Callable[[str], Page], root: Root, advised: str
 ) -> None:
     proposer, approver = person("uma"), person("olive")
-    run = propose_this(proposer, REPORT)
+    run = propose_this(proposer, REPORT, max_age_h=TEN_YEARS_H)
 
     open_request(approver, run)
     expect(approver.locator("body")).to_contain_text(advised)
