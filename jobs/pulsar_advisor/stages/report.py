@@ -85,20 +85,16 @@ def report_page(root: Root, snapshot: str, ledger_url: str | None = None, dag: s
 def _recorded(ledger_url: str | None, digest: str | None) -> tuple[str | None, str]:
     """The ledger's last event, None without one, and the run that keeps the plan from being approved again, if any."""
     # Loads database libraries, which a report without a ledger doesn't need.
-    from pulsar_advisor.execution.consent.approval import NOT_ANOTHER_RUN
-    from pulsar_advisor.execution.ledger.lists import runs_of
+    from pulsar_advisor.execution.consent.approval import barring_run
     from pulsar_advisor.execution.ledger.opening import ledger_if_any
 
     with ledger_if_any(ledger_url) as ledger:
         if ledger is None:
             return None, ""
-        runs = runs_of(ledger, [digest]).get(digest, ()) if digest else ()
-        said = [
-            f"run {run.id} is {run.state}" + (f": {run.sentence}" if run.sentence else "")
-            for run in runs
-            if run.state in NOT_ANOTHER_RUN
-        ]
-        return str(ledger.head()), said[-1] if said else ""
+        run = None if digest is None else barring_run(ledger, digest)
+        if run is None:
+            return str(ledger.head()), ""
+        return str(ledger.head()), f"run {run.id} is {run.state}" + (f": {run.sentence}" if run.sentence else "")
 
 
 def _settings_seen(recommendation: Recommendation, folder: UPath) -> dict[str, PlannedSetting]:

@@ -12,9 +12,9 @@ from pulsar_advisor.execution.ledger.approvals import add_approval, approvals_of
 from pulsar_advisor.execution.ledger.audit import why_unproven
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan, record_proposal
-from pulsar_advisor.execution.ledger.rolls import recorded_roll
+from pulsar_advisor.execution.ledger.rolls import RecordedRoll, recorded_roll
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
-from pulsar_advisor.execution.ledger.tables import Approval, RunState
+from pulsar_advisor.execution.ledger.tables import Approval, Run, RunState
 from pulsar_advisor.execution.person import Person, account, is_authenticated, same_person
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.bounds import EXPIRES, VALID_FOR_S
@@ -27,7 +27,7 @@ from pulsar_advisor.planning.plans.consent import ALONE, ConsentName, NeededCons
 ROLL_VALID_FOR_S: Final = 24 * 3600
 """The same for a roll, which waits for a restart after each of its turns."""
 
-NOT_ANOTHER_RUN: Final[Mapping[RunState, str]] = {
+_NOT_ANOTHER_RUN: Final[Mapping[RunState, str]] = {
     "done": "was already carried out, in run {run}: capture again, and make a new plan",
     "aborted": "was ended for good, in run {run}: capture again, and make a new plan",
     "active": "is being carried out, in run {run}: wait for it, or {end_run}",
@@ -69,11 +69,20 @@ def require_may_run(ledger: Ledger, digest: str, *, again: bool = False) -> None
     roll = recorded_roll(ledger, digest)
     if roll.ended is not None:
         raise Refused(f"the roll {digest} is over, {roll.ended}: capture again, and make a new plan")
-    if roll.turns:
-        return
-    for run in runs_of_plan(ledger, digest):
-        if (why_not := NOT_ANOTHER_RUN.get(run.state)) and not (again and run.state == "active"):
-            raise Refused(f"{digest} {why_not.format(run=run.id, end_run=reader().end_run)}")
+    run = _barring_run(roll, runs_of_plan(ledger, digest))
+    if run is not None and not (again and run.state == "active"):
+        raise Refused(f"{digest} {_NOT_ANOTHER_RUN[run.state].format(run=run.id, end_run=reader().end_run)}")
+
+
+def barring_run(ledger: Ledger, digest: str) -> Run | None:
+    """The run of a plan that can't have another one, and so no further approval; None if it can."""
+    return _barring_run(recorded_roll(ledger, digest), runs_of_plan(ledger, digest))
+
+
+def _barring_run(roll: RecordedRoll, runs: Sequence[Run]) -> Run | None:
+    if roll.turns and roll.ended is None:
+        return None
+    return next((run for run in runs if run.state in _NOT_ANOTHER_RUN), None)
 
 
 def approve(

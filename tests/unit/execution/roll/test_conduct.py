@@ -11,7 +11,7 @@ import pytest
 
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Unload
 from pulsar_advisor.execution.consent import turn
-from pulsar_advisor.execution.consent.approval import approve, standing_approval, withdraw
+from pulsar_advisor.execution.consent.approval import approve, barring_run, standing_approval, withdraw
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -20,6 +20,7 @@ from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
 from pulsar_advisor.execution.ledger.plan_states import states_of
 from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.ledger.rolls import give_up, open_roll
+from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.roll.conduct import NotBackYet, Roll, announce, end, go_on, mind_the_balancer, pause
 from pulsar_advisor.execution.roll.status import status_of
@@ -327,6 +328,18 @@ def test_an_approval_that_expires_while_a_broker_restarts_ends_the_roll_and_its_
     with pytest.raises(Refused, match="expired"):
         go_on_after(roll, B1)
     assert is_off(cluster) == [False, False]
+
+
+def test_the_run_of_its_first_turn_keeps_a_roll_from_no_further_approval_until_the_roll_is_over(
+    roll: Roll, ledger: Ledger
+) -> None:
+    go_on(roll)
+    [first] = runs_of_plan(ledger, roll.digest)
+    assert (first.state, barring_run(ledger, roll.digest)) == ("done", None)
+    end(ledger, roll.plan, ALICE)
+    barring = barring_run(ledger, roll.digest)
+    assert barring is not None
+    assert barring.id == first.id
 
 
 def test_a_roll_that_is_approved_again_looks_at_the_drained_broker_again(
