@@ -23,11 +23,21 @@ def simple_name(class_name: str) -> str:
 _SHEDS_AND_PLACES: Final = "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"
 _PLACES_FOR_ITSELF_SINCE: Final = (5, 0, 1)
 _OWN_KEY_SINCE: Final = (3, 0, 8)
-SHEDDER_REFUSED_SINCE: Final = (4, 0, 0)
-"""Before, the Modular manager sheds with OverloadShedder if it can't use the configured class: `ModularLoadManagerImpl.
-createLoadSheddingStrategy` (2.11.0, 3.0.7; 4.0.8)."""
+_SHEDDER_REFUSED_SINCE: Final = (4, 0, 0)
 _FAILS_SINCE: Final = (4, 2, 0)
+_FALLBACK_SHEDDER: Final = "org.apache.pulsar.broker.loadbalance.impl.OverloadShedder"
 _FALLBACK_PLACEMENT: Final = "org.apache.pulsar.broker.loadbalance.impl.LeastLongTermMessageRate"
+
+
+def shedder_in_force(shedder_class: str, behaviour: tuple[int, int, int]) -> str:
+    """The class that the Modular manager sheds with, in a release that decides like `behaviour`.
+
+    Before 4.0 OverloadShedder replaces a class that it can't use; from then on the manager doesn't start.
+    Source: `ModularLoadManagerImpl.createLoadSheddingStrategy` (2.11.0, 3.0.7; 4.0.8).
+    """
+    if behaviour < _SHEDDER_REFUSED_SINCE and _is_of_extensible(shedder_class):
+        return _FALLBACK_SHEDDER
+    return shedder_class
 
 
 def placement_in_force(shedder_class: str, placement_class: str, behaviour: tuple[int, int, int]) -> str:
@@ -49,22 +59,28 @@ def pairing_key(behaviour: tuple[int, int, int]) -> str:
     return "loadBalancerLoadPlacementStrategy" if behaviour >= _OWN_KEY_SINCE else "loadBalancerPlacementStrategy"
 
 
-def is_unpaired(shedder_class: str, placement_class: str, paired_class: str, behaviour: tuple[int, int, int]) -> bool:
-    """Whether, before 5.0.1, the Modular manager doesn't start because AvgShedder would place for another shedder.
+def why_modular_does_not_start(
+    shedder_class: str, placement_class: str, paired_class: str, behaviour: tuple[int, int, int]
+) -> str | None:
+    """Why the Modular manager doesn't start with these classes, and what becomes of the broker; None if it starts.
 
-    `paired_class` is the value of the `pairing_key`, whose source applies here too.
+    It can use no strategy of the Extensible manager, and before 5.0.1 AvgShedder places for no other shedder.
+    `paired_class` is the value of `pairing_key`. Source: that of `pairing_key`; `LoadManager.create` (4.0.8; 4.2.4).
     """
-    return (
-        behaviour < _PLACES_FOR_ITSELF_SINCE and placement_class == _SHEDS_AND_PLACES and paired_class != shedder_class
+    classes = (shedder_in_force(shedder_class, behaviour), placement_class)
+    places_for_other = placement_class == _SHEDS_AND_PLACES and paired_class != shedder_class
+    if foreign := [simple_name(one) for one in classes if _is_of_extensible(one)]:
+        why = f"{foreign[0]} is a strategy of the Extensible load manager"
+    elif behaviour < _PLACES_FOR_ITSELF_SINCE and places_for_other:
+        names = f"the shedder, {simple_name(shedder_class)}, but it is {simple_name(paired_class)}"
+        why = f"{simple_name(placement_class)} places only if {pairing_key(behaviour)} names {names}"
+    else:
+        return None
+    fails = behaviour >= _FAILS_SINCE
+    return f"{why}: " + (
+        "no broker starts with it" if fails else "a broker that starts with it runs the Simple load manager"
     )
 
 
-def is_of_extensible(strategy_class: str) -> bool:
-    """Whether Pulsar's class is a strategy of the Extensible manager, which no other manager can use."""
+def _is_of_extensible(strategy_class: str) -> bool:
     return ".loadbalance.extensions." in strategy_class
-
-
-def without_modular(behaviour: tuple[int, int, int]) -> str:
-    """A clause: what happens to a broker whose Modular manager doesn't start. Source: `LoadManager.create`."""
-    fails = behaviour >= _FAILS_SINCE
-    return "no broker starts with it" if fails else "a broker that starts with it runs the Simple load manager"

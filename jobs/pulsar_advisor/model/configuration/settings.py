@@ -23,13 +23,10 @@ from pydantic.alias_generators import to_camel
 
 from pulsar_advisor.model.configuration.class_names import (
     LOAD_MANAGERS,
-    SHEDDER_REFUSED_SINCE,
-    is_of_extensible,
-    is_unpaired,
     pairing_key,
     placement_in_force,
     simple_name,
-    without_modular,
+    why_modular_does_not_start,
 )
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.text.nearest import nearest
@@ -276,18 +273,12 @@ def why_not_modular(values: LoadBalancerSettings) -> str | None:
     """Why brokers that are configured with the Modular manager don't run it, a sentence; None if they do."""
     if simple_name(values.load_manager_class_name) != LOAD_MANAGERS["modular"]:
         return None
-    shedder, placement = values.load_balancer_load_shedding_strategy, values.load_balancer_load_placement_strategy
-    refused = (shedder, placement) if values.behaviour >= SHEDDER_REFUSED_SINCE else (placement,)
-    key = pairing_key(values.behaviour)
-    paired = getattr(values, field_of(key))
-    if foreign := [simple_name(one) for one in refused if is_of_extensible(one)]:
-        why = f"{foreign[0]} is a strategy of the Extensible load manager"
-    elif is_unpaired(shedder, placement, paired, values.behaviour):
-        names = f"the shedder, {simple_name(shedder)}, but it is {simple_name(paired)}"
-        why = f"{simple_name(placement)} places only if {key} names {names}"
-    else:
-        return None
-    return f"{why}: {without_modular(values.behaviour)}"
+    return why_modular_does_not_start(
+        values.load_balancer_load_shedding_strategy,
+        values.load_balancer_load_placement_strategy,
+        getattr(values, field_of(pairing_key(values.behaviour))),
+        values.behaviour,
+    )
 
 
 def _not_as_configured(values: LoadBalancerSettings) -> list[str]:

@@ -11,12 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pulsar_advisor.model.configuration.class_names import (
-    SHEDDER_REFUSED_SINCE,
-    is_of_extensible,
-    placement_in_force,
-    simple_name,
-)
+from pulsar_advisor.model.configuration.class_names import placement_in_force, shedder_in_force, simple_name
 from pulsar_advisor.model.configuration.kinds import LoadManagerKind
 from pulsar_advisor.shedding.registry import SHEDDERS
 
@@ -27,7 +22,6 @@ CONFIGURED: Final = "configured"
 """Requests the cluster's own strategy, in place of a strategy's name."""
 
 _EXTENSIBLE_DEFAULT: Final = "TransferShedder"
-_MODULAR_FALLBACK: Final = "OverloadShedder"
 
 
 class Configured(NamedTuple):
@@ -56,11 +50,12 @@ def configured_strategies(
     """
     if load_manager == "simple":
         return Configured("SimpleLoadManagerImpl", "SimpleLoadManagerImpl")
-    shedder = simple_name(shedder_class)
     if load_manager == "modular":
-        if is_of_extensible(shedder_class) and behaviour < SHEDDER_REFUSED_SINCE:
-            shedder = _MODULAR_FALLBACK
-        return Configured(shedder, simple_name(placement_in_force(shedder_class, placement_class, behaviour)))
+        return Configured(
+            simple_name(shedder_in_force(shedder_class, behaviour)),
+            simple_name(placement_in_force(shedder_class, placement_class, behaviour)),
+        )
+    shedder = simple_name(shedder_class)
     of_other_managers = {entry.name for entry in SHEDDERS if "extensible" not in entry.load_managers}
     return Configured(
         _EXTENSIBLE_DEFAULT if shedder in of_other_managers else shedder, "extensions.LeastResourceUsageWithWeight"
