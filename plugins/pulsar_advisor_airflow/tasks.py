@@ -320,16 +320,12 @@ def report(cluster: str, snapshot: str) -> str:
 
 def clusters_to_restore() -> list[str]:
     """The clusters of this installation, and any former one whose own balancer a run left off."""
-    from pulsar_advisor.execution.ledger.plans import summary_of_plan
-    from pulsar_advisor.execution.run.guard import left_off
+    from pulsar_advisor.execution.run.guard import left_off_by_cluster
     from pulsar_advisor_airflow.clusters import clusters
     from pulsar_advisor_airflow.ledger import opened_ledger
 
-    with as_airflow_errors():
-        registered = list(clusters())
-        with opened_ledger(_root("any")) as ledger:
-            of_plans = [summary_of_plan(ledger, switch.digest) for switch in left_off(ledger)]
-    return list(dict.fromkeys([*registered, *(plan.cluster for plan in of_plans if plan is not None)]))
+    with as_airflow_errors(), opened_ledger(_root("any")) as ledger:
+        return list(dict.fromkeys([*clusters(), *left_off_by_cluster(ledger)]))
 
 
 def overdue_clusters() -> list[str]:

@@ -6,7 +6,6 @@ list.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -38,7 +37,7 @@ from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.switches import SwitchedOff
 from pulsar_advisor.execution.ledger.tables import Approval, Event, Proposal, Run, RunState, StepRecord
 from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
-from pulsar_advisor.execution.run.guard import left_off
+from pulsar_advisor.execution.run.guard import left_off, left_off_by_cluster
 from pulsar_advisor.execution.run.pace import sent_in_order
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.execution.undo import can_be_undone
@@ -223,7 +222,7 @@ def cluster_lines(clusters: Sequence[Cluster]) -> list[ClusterLine]:
         runs = {} if ledger is None else lists.newest_runs(ledger)
         carried_out = {} if ledger is None else lists.newest_runs(ledger, CARRIED_OUT)
         after = {} if ledger is None else lists.newest_after_run(ledger)
-        off = {} if ledger is None else _left_off(ledger)
+        off = {} if ledger is None else left_off_by_cluster(ledger)
 
     def line(cluster: Cluster) -> ClusterLine:
         name = cluster.name
@@ -269,7 +268,7 @@ def cluster_content(cluster: Cluster, place: Place) -> ClusterContent:
             runs=_part(runs, ROWS_SHOWN, lambda _: place.runs_from + ROWS_SHOWN),
             events=lists.newest_events(ledger, cluster.name, EVENTS_SHOWN),
             as_predicted={one.run: one.as_predicted for one in after.values()},
-            left_off=_left_off(ledger).get(cluster.name, ()),
+            left_off=left_off_by_cluster(ledger).get(cluster.name, ()),
             roll=open_roll(ledger, cluster.name),
         )
 
@@ -448,15 +447,6 @@ def _for_each(clusters: Sequence[Cluster], read: Callable[[Cluster], _Shown]) ->
     """What `read` returns for each cluster, several at a time, in the caller's context (who reads the page)."""
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
         return [each.result() for each in [pool.submit(copy_context().run, read, cluster) for cluster in clusters]]
-
-
-def _left_off(ledger: Ledger) -> Mapping[str, Sequence[SwitchedOff]]:
-    """The settings that runs left off, by cluster."""
-    found: defaultdict[str, list[SwitchedOff]] = defaultdict(list)
-    for switch in left_off(ledger):
-        if (plan := summary_of_plan(ledger, switch.digest)) is not None:
-            found[plan.cluster].append(switch)
-    return found
 
 
 def _as_predicted(ledger: Ledger, digest: str) -> dict[int, bool]:

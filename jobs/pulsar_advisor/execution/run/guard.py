@@ -9,6 +9,7 @@ Source: Pulsar `ServiceConfiguration` (both settings are dynamic since 2.8 at th
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Override
 from pulsar_advisor.execution.ledger.held_run import HeldRun, is_held
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.plans import summary_of_plan
 from pulsar_advisor.execution.ledger.rolls import give_up, goes_on, recorded_roll, roll_of_plan
 from pulsar_advisor.execution.ledger.runs import run_by_id
 from pulsar_advisor.execution.ledger.switches import (
@@ -178,6 +180,15 @@ def left_off(ledger: Ledger, cluster_name: str | None = None) -> Sequence[Switch
     What a roll's turn hands over to the next doesn't count, as long as the roll goes on.
     """
     return [switch for switch in switched_off(ledger, cluster_name) if not _is_kept(ledger, switch)]
+
+
+def left_off_by_cluster(ledger: Ledger) -> Mapping[str, Sequence[SwitchedOff]]:
+    """The same of all clusters, by their names in paths."""
+    found: defaultdict[str, list[SwitchedOff]] = defaultdict(list)
+    for switch in left_off(ledger):
+        if (plan := summary_of_plan(ledger, switch.digest)) is not None:
+            found[plan.cluster].append(switch)
+    return found
 
 
 def _is_kept(ledger: Ledger, switch: SwitchedOff) -> bool:
