@@ -173,15 +173,21 @@ def judged_state(
 
     A process caches only the last one: a Spark Python worker runs one task after the other.
     """
-    read = fit_part(_read_once(root.url, root.cluster, snapshot, view, validation_sha256))
+    fit = _fit_once(root.url, root.cluster, snapshot, view, validation_sha256)
     if not what_if:
-        return read
-    return with_what_if(read, settings_of(root, snapshot, {}).values, settings, what_if)
+        return fit
+    return with_what_if(fit, settings_of(root, snapshot, {}).values, settings, what_if)
 
 
 @lru_cache(maxsize=1)
 def _read_once(url: str, cluster: str, snapshot: str, view: WantedView, _validation_sha256: str) -> ClusterState:
     return state_of(Root(url, cluster), snapshot, view, {})
+
+
+@lru_cache(maxsize=1)
+def _fit_once(url: str, cluster: str, snapshot: str, view: WantedView, validation_sha256: str) -> ClusterState:
+    """One object for all tasks: a state caches what was derived from it."""
+    return fit_part(_read_once(url, cluster, snapshot, view, validation_sha256))
 
 
 def earlier_states(
