@@ -26,7 +26,7 @@ _FOLDERS: Final[Mapping[str, _Folders]] = {
     "turn": _Folders(("raw",), ("tables", "validation", "outcomes", "plans")),
     "simulate": _Folders(("tables", "validation"), ("simulations",)),
 }
-"""By stage. A dataset is a folder of a cluster: the job's name tells the stage, and the DAG run the snapshot."""
+"""By stage. A dataset is a folder of a cluster: the job's name has the stage, the DAG run the snapshot."""
 
 
 def lineage(stage: str, root: Root) -> Any:

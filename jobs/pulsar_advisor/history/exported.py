@@ -26,7 +26,7 @@ STARTED: Final = "process_start_time_seconds"
 VERSION: Final = "pulsar_version_info"
 VERSION_LABEL: Final = "version"
 JOB: Final = "job"
-"""Label that, together with an instance, tells which process on a host was scraped."""
+"""Label that, together with an instance, identifies the process on a host that was scraped."""
 
 _REPLACED: Final = "exported_"
 """Prefix of an exported label whose name the target's own label took, unless the scrape honours labels."""

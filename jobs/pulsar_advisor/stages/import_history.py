@@ -61,7 +61,7 @@ _log = logging.getLogger(__name__)
 
 DAY_S: Final = 24 * 60 * 60
 MOST_ROWS: Final = 20_000_000
-"""Limit for one day, bundles times moments: so many take 600 MB of memory."""
+"""Limit for one day, bundles times moments: this many take 600 MB of memory."""
 _COUNTED_S: Final = 3 * 60 * 60
 """Series are counted over this long at a time."""
 _LOOKBACK_S: Final = 5 * 60

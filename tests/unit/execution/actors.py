@@ -40,7 +40,11 @@ EVERY_CONSENT = frozenset(consent.name for consent in CONSENTS)
 
 
 def approved(
-    ledger: Ledger, plan: Plan, consents: Collection[ConsentName] = EVERY_CONSENT, valid_for_s: int = VALID_FOR_S
+    ledger: Ledger,
+    plan: Plan,
+    consents: Collection[ConsentName] = EVERY_CONSENT,
+    valid_for_s: int = VALID_FOR_S,
+    throttle: ApplyThrottle = ANY_THROTTLE,
 ) -> Plan:
     """Proposed by Alice and approved by Bob, with every consent unless said otherwise."""
     propose(ledger, plan, ALICE)
@@ -51,7 +55,7 @@ def approved(
         approver=BOB,
         policy=FOUR_EYES,
         consents=consents,
-        throttle=ANY_THROTTLE,
+        throttle=throttle,
         valid_for_s=valid_for_s,
     )
     return plan

@@ -16,7 +16,7 @@ from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import ClusterUnreachable
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, PlanDecision, digest_of
-from unit.execution.actors import ALICE, BOB, FOUR_EYES
+from unit.execution.actors import ALICE, BOB, FOUR_EYES, approved
 from unit.execution.doubles import (
     B1,
     B2,
@@ -127,17 +127,7 @@ def roll_plan(cluster: FakeCluster, left: Sequence[str] = ORDER, **changes: obje
 def approved_roll(ledger: Ledger, cluster: FakeCluster, **changes: object) -> Plan:
     """Proposed by Alice, approved by Bob for a day."""
     plan = roll_plan(cluster, **changes)  # type: ignore[arg-type]
-    propose(ledger, plan, ALICE)
-    approve(
-        ledger,
-        plan,
-        digest=digest_of(plan),
-        approver=BOB,
-        policy=FOUR_EYES,
-        throttle=THROTTLE,
-        valid_for_s=24 * 3600,
-    )
-    return plan
+    return approved(ledger, plan, consents=(), valid_for_s=24 * 3600, throttle=THROTTLE)
 
 
 def drained(ledger: Ledger, cluster: str) -> Roll:
