@@ -109,9 +109,11 @@ def run_level(
         # Without --full the generated examples are the same in every run; with it each run looks for new ones.
         command += [] if full else ["-m", "not full", "--hypothesis-profile=ci"]
         command += ["-n", "auto", "--dist", "worksteal"] if level in PARALLEL_LEVELS else []
+        # Without bytecode files, each process would compile pytest's plugins, and the tests, anew.
+        kept = {name: value for name, value in environment.items() if name != "PYTHONDONTWRITEBYTECODE"}
         place = {"TMPDIR": scratch} if in_memory else {}
         code = subprocess.run(
-            command, env={**environment, **place}, stdout=output, stderr=output and subprocess.STDOUT, check=False
+            command, env={**kept, **place}, stdout=output, stderr=output and subprocess.STDOUT, check=False
         ).returncode
         passed, failed, skipped, reasons = read_junit(report) if report.exists() else (0, 0, 0, ())
     if code == EXIT_NO_TESTS_COLLECTED:

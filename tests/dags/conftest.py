@@ -40,6 +40,7 @@ os.environ |= {
 }
 
 import documents  # noqa: E402
+from ledgers import new_ledgers_are_copies as new_ledgers_are_copies  # noqa: E402
 from pulsar_advisor.documents.apply_result import ApplyResult  # noqa: E402
 from pulsar_advisor.execution.apply import apply_plan  # noqa: E402
 from pulsar_advisor.execution.ledger.ledger import Ledger  # noqa: E402

@@ -16,6 +16,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from harness.ports import free_port
+from ledgers import new_ledgers_are_copies as new_ledgers_are_copies
 
 NewLedger = Callable[[], str]
 """Makes the URL of a ledger that is not there yet."""

@@ -9,6 +9,7 @@ import hypothesis
 import pytest
 from sqlalchemy import Engine, event
 
+from ledgers import new_ledgers_are_copies as new_ledgers_are_copies
 from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.root import Root
 from unit.capture.fake_cluster import FakeCluster, fake_cluster

@@ -67,9 +67,13 @@ def started(ledger: Ledger, plan: Plan) -> HeldRun:
     return start_run(ledger, plan, standing_approval(ledger, plan, FOUR_EYES))
 
 
+BRISK = ApplyThrottle(pause_s=3.0, canary_hold_s=5.0)
+"""The default one, but for its waits: each of their seconds is a look at the cluster and the ledger."""
+
+
 def options_of(**options: object) -> ApplyOptions:
-    """Options of an `apply` with the default throttle, but for the limits among `options`."""
-    limits = {name: options.pop(name, value) for name, value in asdict(ApplyThrottle()).items()}
+    """Options of an `apply` with a brisk throttle, but for the limits among `options`."""
+    limits = {name: options.pop(name, value) for name, value in asdict(BRISK).items()}
     return ApplyOptions(throttle_changes=limits, **options)  # type: ignore[arg-type]
 
 

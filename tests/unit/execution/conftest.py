@@ -20,17 +20,8 @@ def cluster(time: FakeTime) -> FakeCluster:
     return FakeCluster(time)
 
 
-@pytest.fixture(scope="session")
-def empty_ledger(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The file of a ledger that has its tables and no row: a copy spares a test the migrations."""
-    file = tmp_path_factory.mktemp("ledger") / "ledger.sqlite"
-    open_ledger(f"sqlite:///{file}").close()
-    return file.read_bytes()
-
-
 @pytest.fixture
-def ledger(tmp_path: Path, time: FakeTime, empty_ledger: bytes) -> Iterator[Ledger]:
-    (tmp_path / "ledger.sqlite").write_bytes(empty_ledger)
+def ledger(tmp_path: Path, time: FakeTime) -> Iterator[Ledger]:
     opened = open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite", time.now_ms)
     yield opened
     opened.close()

@@ -170,7 +170,7 @@ def test_an_undo_plan_is_as_old_as_the_look_it_was_made_from(ledger: Ledger, clu
     run(approved(ledger, plan), ledger, cluster)
     cluster.time.pass_s(12 * 3600)
     undo = propose_undo(plan, ledger, cluster)
-    assert (undo.snapshot, observed_at(undo)) == (plan.snapshot, "20261121T204100Z")
+    assert (undo.snapshot, observed_at(undo)) == (plan.snapshot, "20261121T204005Z")
     assert run(approved(ledger, undo), ledger, cluster).outcome == "done"
 
 

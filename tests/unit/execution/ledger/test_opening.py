@@ -14,7 +14,9 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, text
 
+from ledgers import by_revisions
 from pulsar_advisor.execution.consent.approval import propose
+from pulsar_advisor.execution.ledger import upgrading
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -33,6 +35,11 @@ from unit.execution.doubles import make_plan, unload_step
 
 PLAN = make_plan([unload_step()])
 DIGEST = digest_of(PLAN)
+
+
+@pytest.fixture(autouse=True)
+def tables_are_made_by_the_revisions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upgrading, "upgrade", by_revisions)
 
 
 def test_the_migrations_make_exactly_the_tables(tmp_path: Path) -> None:

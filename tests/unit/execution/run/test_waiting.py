@@ -11,7 +11,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
-from unit.execution.actors import ALICE, approved, run
+from unit.execution.actors import ALICE, BRISK, approved, run
 from unit.execution.doubles import B1, START_MS, UPPER, FakeCluster, make_plan, split_step, unload_step
 
 MOVE, CUT = unload_step(1), split_step(2)
@@ -150,14 +150,14 @@ def test_each_attempt_of_an_unload_waits_for_the_topics_of_the_one_before(ledger
 def test_a_first_step_holds_its_whole_time_though_its_run_was_interrupted(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE, CUT]))
     run(plan, ledger, cluster, interruption=lambda: "ended by SIGTERM" if cluster.writes else None, pause_s=0.0)
-    cluster.time.pass_s(20)
+    cluster.time.pass_s(2)
     assert run(plan, ledger, cluster, resume=True, pause_s=0.0).outcome == "done"
-    assert sent_s(ledger, plan) == [0, 60]
+    assert sent_s(ledger, plan) == [0, BRISK.canary_hold_s]
 
 
 def test_a_first_step_that_held_its_time_is_not_waited_for_again(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE, CUT]))
-    held_ms = cluster.time.ms + 60_000
+    held_ms = cluster.time.ms + 1000 * BRISK.canary_hold_s
     run(
         plan,
         ledger,
@@ -166,7 +166,7 @@ def test_a_first_step_that_held_its_time_is_not_waited_for_again(ledger: Ledger,
         pause_s=0.0,
     )
     assert run(plan, ledger, cluster, resume=True, pause_s=0.0).outcome == "done"
-    assert sent_s(ledger, plan) == [0, 60]
+    assert sent_s(ledger, plan) == [0, BRISK.canary_hold_s]
 
 
 @pytest.mark.parametrize("now_on", [B1, None])
