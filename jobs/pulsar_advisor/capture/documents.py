@@ -218,6 +218,14 @@ class Policies(AllowList):
     max_topics_per_namespace: Count = UNSET
     antiAffinityGroup: Text = UNSET
 
+    def are_served_by(self, cluster_name: str) -> bool:
+        """Whether this cluster serves the namespace; assumed if the policies don't say.
+
+        Source: Pulsar `PulsarWebResource.checkLocalOrGetPeerReplicationCluster` (2.10 to 4.2).
+        """
+        named = [names for names in (self.replication_clusters, self.allowed_clusters) if isinstance(names, list)]
+        return not named or any(cluster_name in names for names in named)
+
 
 class LocalPolicies(AllowList):
     """A namespace's policies in this cluster only, which are authoritative for its boundaries."""

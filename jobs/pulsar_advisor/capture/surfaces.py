@@ -302,7 +302,8 @@ def read_namespaces(session: Session) -> list[str]:
     """Read tenants, namespaces and all their topic names; returns the namespaces that aren't being deleted.
 
     Non-persistent topics aren't listed: they exist only while loaded, so `topic_stats` has them all, and listing them
-    would make Pulsar query every bundle's owner in turn.
+    would make Pulsar query every bundle's owner in turn. Nor are partitioned topics of namespaces that are replicated
+    to other clusters only: clusters that share their configuration list them, and brokers refuse to say more (412).
     """
     tenants: tuple[str, ...] = ()
     with session.journal.attempt("tenants"):
@@ -316,12 +317,15 @@ def read_namespaces(session: Session) -> list[str]:
     found: list[str] = []
     session.for_each("tenants", "namespaces", tenants, lambda client, tenant: found.extend(client.namespaces(tenant)))
     deleted: set[str] = set()
+    elsewhere: set[str] = set()
 
     def read_policies(client: ReadClient, namespace: str) -> None:
         policies = decode(client.policies(namespace), POLICIES)
         group = client.anti_affinity_group(namespace)
         if policies.deleted is True:
             deleted.add(namespace)
+        if not policies.are_served_by(session.cluster_name):
+            elsewhere.add(namespace)
         session.files.extend("namespaces", [{"namespace": namespace, "antiAffinityGroup": group, "document": policies}])
 
     def read_topic_names(client: ReadClient, namespace: str) -> None:
@@ -346,5 +350,6 @@ def read_namespaces(session: Session) -> list[str]:
     session.for_each("namespaces", "namespaces", namespaces, read_policies)
     living = [namespace for namespace in namespaces if namespace not in deleted]
     session.for_each("topic names", "topic_names", living, read_topic_names)
-    session.for_each("partitioned topics", "partitioned_topics", living, read_partitioned_topics)
+    served = [namespace for namespace in living if namespace not in elsewhere]
+    session.for_each("partitioned topics", "partitioned_topics", served, read_partitioned_topics)
     return living

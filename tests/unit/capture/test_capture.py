@@ -229,6 +229,14 @@ def test_a_namespace_deleted_while_we_read_is_not_missing(cluster: FakeCluster, 
     assert missing(manifest) == ONLY_IN_ZOOKEEPER
 
 
+def test_partitioned_topics_of_a_namespace_of_other_clusters_are_not_missing(cluster: FakeCluster, root: Root) -> None:
+    for broker in (cluster.first, cluster.second):
+        broker.answers("/namespaces/retail/orders", {"replication_clusters": ["west"], "allowed_clusters": []})
+        broker.answers("/persistent/retail/orders/parts/partitions", {"reason": "missing local cluster"}, status=412)
+    manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
+    assert missing(manifest) == ONLY_IN_ZOOKEEPER
+
+
 def test_a_bundle_that_moves_while_we_read_is_marked(cluster: FakeCluster, root: Root) -> None:
     path = f"/brokers/fake/{cluster.first.id}/ownedNamespaces"
     answers: Iterator[dict[str, Any]] = iter([{LOWER: {"is_active": True}}, {}])

@@ -15,6 +15,7 @@ from pulsar_advisor.capture.documents import (
     LEADER_NODE,
     LOAD_REPORT,
     OWNERSHIP_NODE,
+    POLICIES,
     broker_metrics,
     topic_lines,
     unloads_of_leader,
@@ -36,6 +37,21 @@ def test_a_load_report_keeps_figures_and_drops_the_rest() -> None:
     assert kept(report, LOAD_REPORT) == {
         name: value for name, value in report.items() if name not in ("protocols", "advertisedListeners")
     }
+
+
+@pytest.mark.parametrize(
+    ("policies", "served"),
+    [
+        ({}, True),
+        ({"replication_clusters": None}, True),
+        ({"replication_clusters": ["east", "west"]}, True),
+        ({"replication_clusters": ["west"], "allowed_clusters": ["east"]}, True),
+        ({"replication_clusters": ["west"], "allowed_clusters": []}, False),
+        ({"replication_clusters": []}, False),
+    ],
+)
+def test_a_namespace_is_served_where_it_is_replicated_or_allowed(policies: Any, served: bool) -> None:
+    assert decode(document(policies), POLICIES).are_served_by("east") is served
 
 
 def test_a_brokers_metrics_are_those_of_its_load_told_apart_by_feature() -> None:
