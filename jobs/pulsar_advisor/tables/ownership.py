@@ -20,8 +20,7 @@ def ownership(raw: RawTables) -> DataFrame:
     `acquired_at_ms`: when the owner acquired it, according to ZooKeeper; null if a broker (re)started in the minutes
     after, which explains the move.
     """
-    # "end" sorts after "begin"
-    last = raw["owned_bundles"].withColumn("last", sf.expr("max(pass) over (partition by source)")).where("pass = last")
+    last = last_lists(raw)
     in_zookeeper, claimed = sf.col("source") == "zookeeper", sf.col("source") == "rest"
     return (
         last.where(is_bundle_name("bundle"))
@@ -50,6 +49,20 @@ def ownership(raw: RawTables) -> DataFrame:
         .withColumn("acquired_at_ms", sf.when(sf.col("starting").isNull(), sf.col("acquired_at_ms")))
         .drop("minute", "starting")
     )
+
+
+def last_lists(raw: RawTables) -> DataFrame:
+    """The lines of the last pass of each source. Where ZooKeeper names no owners, a broker that fell silent is taken at
+    its earlier word: otherwise all its bundles would count as unowned.
+    """
+    # "end" sorts after "begin"
+    passes = {
+        "last": "max(pass) over (partition by source)",
+        "last_of_broker": "max(pass) over (partition by source, broker)",
+        "zookeeper_names_owners": "bool_or(source = 'zookeeper') over ()",
+    }
+    lines = raw["owned_bundles"].withColumns({name: sf.expr(found) for name, found in passes.items()})
+    return lines.where("pass = if(zookeeper_names_owners, last, last_of_broker)").drop(*passes)
 
 
 def _minutes_of_starts(nodes: DataFrame) -> DataFrame:

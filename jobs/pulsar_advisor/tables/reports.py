@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from pulsar_advisor.tables.frames import few_rows
+from pulsar_advisor.tables.ownership import last_lists
 from pulsar_advisor.tables.raw import BUNDLE_STATS, RawTables
 from pulsar_advisor.tables.schemas import BROKERS, RESOURCES, TRAFFIC
 
@@ -173,8 +174,8 @@ def _rebuilt_reports(raw: RawTables, without_topics: Sequence[str]) -> DataFrame
             ).alias("stats"),
         )
     )
-    last = raw["owned_bundles"].where("source = 'rest'").withColumn("last", sf.expr("max(pass) over ()"))
-    listed = last.where("pass = last").groupBy("broker").agg(sf.collect_list("bundle").alias("listed"))
+    claims = last_lists(raw).where("source = 'rest'")
+    listed = claims.groupBy("broker").agg(sf.collect_list("bundle").alias("listed"))
     records = (
         raw["load_reports"]
         .where("source = 'zookeeper'")

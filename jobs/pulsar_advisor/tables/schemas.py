@@ -195,10 +195,14 @@ BUNDLES: Final = Table(
             "boolean",
             "whether the range is one of the namespace's; that of a heartbeat or SLA namespace is the full one",
         ),
-        Column("owner", "string", "broker id; `/namespace` nodes first, else ownedNamespaces, end pass; null: unowned"),
+        Column("owner", "string", "broker id; `/namespace` nodes first, else ownedNamespaces; null: unowned"),
         Column("owner_source", "string", "`zookeeper` or `rest`; null: unowned"),
         Column("owner_in_zookeeper", "string", "broker id of the `/namespace` node, end pass"),
-        _required("claimed_by", "array<string>", "brokers that list the bundle in ownedNamespaces, end pass; sorted"),
+        _required(
+            "claimed_by",
+            "array<string>",
+            "brokers that list the bundle in ownedNamespaces, sorted; end pass, without nodes each broker's last",
+        ),
         _required("is_active", "boolean", "false while the bundle is being unloaded: its owner's entry is disabled"),
         _required("moved", "boolean", "owner changed between begin and end of the capture"),
         _required(
