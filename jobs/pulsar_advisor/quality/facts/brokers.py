@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from pulsar_advisor.model.cluster.cluster_state import HIGHEST_FIGURE
@@ -48,7 +48,7 @@ def facts_of_brokers(
             sf.expr(f"mode() within group (order by {column})").alias(f"common_{column}")
             for column in ("load_manager_class_name", "version")
         ),
-        sf.expr("percentile_disc(0.5) within group (order by clock_ahead_ms)").alias("common_clock_ahead_ms"),
+        common_clock().alias("common_clock_ahead_ms"),
     )
     known = {
         f"{resource}_known_limit": sf.expr(f"if(reported, coalesce({resource}_limit, -1), null)")
@@ -132,6 +132,12 @@ def facts_of_brokers(
         )
         .transform(lambda rows: with_moved(rows, earlier and earlier[0], "broker", passes_ms))
     )
+
+
+def common_clock() -> Column:
+    """The middle clock of all brokers; of two middle ones the nearer to ours, which is no broker's."""
+    lower, upper = (f"percentile_disc(0.5) within group (order by clock_ahead_ms {order})" for order in ("asc", "desc"))
+    return sf.expr(f"if(abs(double({lower})) <= abs(double({upper})), {lower}, {upper})")
 
 
 def with_served(rows: DataFrame, topics: DataFrame) -> DataFrame:

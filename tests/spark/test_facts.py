@@ -1,0 +1,29 @@
+"""Facts that the suites judge, one at a time."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pulsar_advisor.quality.facts.brokers import common_clock
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize(
+    ("clocks_ms", "common_ms"),
+    [
+        ([0, 0, -300_000], 0),
+        ([0, -300_000], 0),
+        ([0, 300_000], 0),
+        ([0, -300_000, 300_000, 300_000], 0),
+        ([300_000, 300_000], 300_000),
+        ([None, -(2**63)], -(2**63)),
+        ([None], None),
+    ],
+)
+def test_of_two_clocks_that_disagree_the_one_nearer_to_ours_is_the_common_one(
+    spark: SparkSession, clocks_ms: list[int | None], common_ms: int | None
+) -> None:
+    brokers = spark.createDataFrame([(clock_ms,) for clock_ms in clocks_ms], "clock_ahead_ms bigint")
+    assert brokers.agg(common_clock()).head() == (common_ms,)
