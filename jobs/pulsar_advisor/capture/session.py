@@ -63,9 +63,12 @@ def _active_brokers(client: ReadClient, cluster_name: str) -> tuple[str, ...]:
 def identify_in(metadata: MetadataReader) -> Identity:
     """The cluster that owns the metadata. Raises `UsageError` if it is ambiguous, `ClusterUnreachable` as above."""
     names = metadata.clusters()
-    if len(names) != 1:
-        known = f"knows several clusters ({', '.join(names)})" if names else "does not identify the cluster's name"
-        raise UsageError(f"{metadata.kind} {known}: give --admin-url too, or --configuration-metadata-store")
+    if len(names) > 1:
+        known = f"knows several clusters ({', '.join(names)})"
+        raise UsageError(f"{metadata.kind} {known}: give --admin-url too, as only brokers say which is theirs")
+    if not names:
+        advice = "give --admin-url too, or --configuration-metadata-store"
+        raise UsageError(f"{metadata.kind} does not identify the cluster's name: {advice}")
     brokers = _some(tuple(metadata.active_brokers()), names[0])
     try:
         leaders = [decode(node.document, LEADER_NODE).leader for node in metadata.leaders()]

@@ -168,8 +168,8 @@ def test_whether_the_store_is_migrated_is_unknown_without_brokers(
 @pytest.mark.parametrize(
     ("clusters", "message"),
     [
-        ({"/admin/clusters/east": "{}"}, r"ZooKeeper knows several clusters \(east, live\): give --admin-url too"),
-        (dict.fromkeys(CONFIGURATION, ""), "ZooKeeper does not identify the cluster's name: give --admin-url too"),
+        ({"/admin/clusters/east": "{}"}, r"ZooKeeper knows several clusters \(east, live\): give --admin-url too, as"),
+        (dict.fromkeys(CONFIGURATION, ""), "ZooKeeper does not identify the cluster's name: give --admin-url too, or"),
     ],
 )
 def test_a_cluster_whose_name_is_not_sure_is_refused(
