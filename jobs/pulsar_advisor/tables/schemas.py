@@ -106,7 +106,7 @@ BROKERS: Final = Table(
         Column(
             "load_manager_class_name", "string", "report `loadManagerClassName` (3.0 and later), else runtime setting"
         ),
-        _required("is_leader", "boolean", "surface leader: ZooKeeper before REST"),
+        _required("is_leader", "boolean", "the manifest's `leader`: REST before ZooKeeper"),
         _required("available", "boolean", "registered as active; surface brokers"),
         _required("complete", "boolean", "false where the manifest names the broker as incomplete or it has no report"),
         Column("failure_domain", "string", "surface failure_domains; null in none"),
@@ -256,8 +256,8 @@ BUNDLES: Final = Table(
         Column(
             "last_unloaded_origin",
             "string",
-            "how that moment is known: `owner_acquired`: when its owner acquired it from another broker, by the node "
-            "in ZooKeeper or the ownership channel; `report_losses`: named in the `lastBundleLosses` of a report (of "
+            "how that moment is known: `owner_acquired`: when its owner acquired it from another broker (without a "
+            "snapshot before: or as the first), by the node in ZooKeeper or the ownership channel; `report_losses`: named in the `lastBundleLosses` of a report (of "
             "one in ZooKeeper: when it was written; of an answer: when it was read); `report_gains`: likewise the gain "
             "of a bundle that is known to have had an owner before; `owner_changed`: not the owner of the snapshot "
             "before, at the latest when this capture began; `moved_in_capture`: owner changed during the capture",
