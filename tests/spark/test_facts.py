@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pulsar_advisor.quality.facts.brokers import common_clock
+from pulsar_advisor.quality.facts.problems import facts_of_problems
 
 pytestmark = pytest.mark.spark
 
@@ -27,3 +28,15 @@ def test_of_two_clocks_that_disagree_the_one_nearer_to_ours_is_the_common_one(
 ) -> None:
     brokers = spark.createDataFrame([(clock_ms,) for clock_ms in clocks_ms], "clock_ahead_ms bigint")
     assert brokers.agg(common_clock()).head() == (common_ms,)
+
+
+@pytest.mark.parametrize(
+    ("store_was_read", "failing"), [(True, ["bundle_data", "topic_names"]), (False, ["topic_names"])]
+)
+def test_what_only_a_metadata_store_has_is_missing_only_if_one_was_read(
+    spark: SparkSession, store_was_read: bool, failing: list[str]
+) -> None:
+    rows = [("missing", "bundle_data", None), ("missing", "topic_names", None), ("not_available", "leader", None)]
+    problems = spark.createDataFrame(rows, "problem string, surface string, broker string")
+    facts = facts_of_problems(problems, "fresh", store_was_read=store_was_read)
+    assert [row["surface"] for row in facts.where("optional_is_missing").collect()] == failing

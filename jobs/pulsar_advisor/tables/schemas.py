@@ -257,7 +257,8 @@ BUNDLES: Final = Table(
             "last_unloaded_origin",
             "string",
             "how that moment is known: `owner_acquired`: when its owner acquired it from another broker (without a "
-            "snapshot before: or as the first), by the node in ZooKeeper or the ownership channel; `report_losses`: named in the `lastBundleLosses` of a report (of "
+            "snapshot before: or as the first), by the node in ZooKeeper or the ownership channel; `report_losses`: "
+            "named in the `lastBundleLosses` of a report (of "
             "one in ZooKeeper: when it was written; of an answer: when it was read); `report_gains`: likewise the gain "
             "of a bundle that is known to have had an owner before; `owner_changed`: not the owner of the snapshot "
             "before, at the latest when this capture began; `moved_in_capture`: owner changed during the capture",

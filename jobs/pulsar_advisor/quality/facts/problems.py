@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -11,18 +12,26 @@ from pulsar_advisor.quality.facts.capture import REQUIRED_SURFACES
 
 _FROM_BROKERS_ONLY: Final = ("load_reports", "topic_stats")
 """Required surfaces that a capture from ZooKeeper alone need not have; any reports there are rows of brokers."""
+_FROM_THE_STORE_ONLY: Final = ("local_policies", "bundle_data", "broker_time_averages", "resource_quotas")
+"""Surfaces that a capture without a metadata store can't have."""
 
 
-def facts_of_problems(problems: DataFrame, view: View) -> DataFrame:
+def facts_of_problems(problems: DataFrame, view: View, *, store_was_read: bool) -> DataFrame:
     """Facts: what a problem affects; a broker's own documents affect that broker, others the cluster."""
     unasked = _FROM_BROKERS_ONLY if view == "published" else ()
-    required = ", ".join(f"'{surface}'" for surface in REQUIRED_SURFACES if surface not in unasked)
+    required = [surface for surface in REQUIRED_SURFACES if surface not in unasked]
+    not_optional = required if store_was_read else [*required, *_FROM_THE_STORE_ONLY]
+    is_missing = "problem in ('missing', 'failure') and broker is null"
     return problems.selectExpr(
         "*",
-        f"problem in ('missing', 'failure') and broker is null and surface in ({required}) as required_is_missing",
-        f"problem in ('missing', 'failure') and broker is null and surface not in ({required}) as optional_is_missing",
+        f"{is_missing} and surface in ({_listed(required)}) as required_is_missing",
+        f"{is_missing} and surface not in ({_listed(not_optional)}) as optional_is_missing",
         "problem in ('missing', 'failure') and broker is not null as brokers_document_is_missing",
         "problem = 'unreadable_line' and broker is not null as brokers_line_is_unreadable",
         "problem = 'unreadable_line' and broker is null as clusters_line_is_unreadable",
         "problem = 'bad_name' as name_is_unreadable",
     )
+
+
+def _listed(surfaces: Iterable[str]) -> str:
+    return ", ".join(f"'{surface}'" for surface in surfaces)
