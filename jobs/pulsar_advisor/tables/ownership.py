@@ -7,6 +7,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from pulsar_advisor.tables.frames import few_rows
 from pulsar_advisor.tables.names import is_bundle_name
 from pulsar_advisor.tables.raw import RawTables
 
@@ -55,14 +56,13 @@ def last_lists(raw: RawTables) -> DataFrame:
     """The lines of the last pass of each source. Where ZooKeeper names no owners, a broker that fell silent is taken at
     its earlier word: otherwise all its bundles would count as unowned.
     """
+    lines = raw["owned_bundles"]
     # "end" sorts after "begin"
-    passes = {
-        "last": "max(pass) over (partition by source)",
-        "last_of_broker": "max(pass) over (partition by source, broker)",
-        "zookeeper_names_owners": "bool_or(source = 'zookeeper') over ()",
-    }
-    lines = raw["owned_bundles"].withColumns({name: sf.expr(found) for name, found in passes.items()})
-    return lines.where("pass = if(zookeeper_names_owners, last, last_of_broker)").drop(*passes)
+    of_brokers = lines.groupBy("source", "broker").agg(sf.max("pass").alias("of_broker"))
+    of_source = "max(of_broker) over (partition by source)"
+    last = f"if(bool_or(source = 'zookeeper') over (), {of_source}, of_broker) as last"
+    lasts = few_rows(of_brokers.selectExpr("source", "broker", last))
+    return lines.join(lasts, ["source", "broker"]).where("pass = last").drop("last")
 
 
 def _minutes_of_starts(nodes: DataFrame) -> DataFrame:
