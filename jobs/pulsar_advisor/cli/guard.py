@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from pulsar_advisor.cli.options import Connection, Json, LedgerPlace, Place
+from pulsar_advisor.cli.options import Connection, Json, LedgerPlace, Place, YourName
 from pulsar_advisor.cli.output import Ended, log, print_json, say_lines
 from pulsar_advisor.model.errors import BalancerStillOff, Refused
 
 if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger.ledger import Ledger
-
-Who = Annotated[str | None, Parameter(name="--as")]
 
 
 def show(*, place: Place = Place(), ledger: LedgerPlace = LedgerPlace(), json: Json = False) -> None:
@@ -29,7 +27,7 @@ def show(*, place: Place = Place(), ledger: LedgerPlace = LedgerPlace(), json: J
 
 def restore(
     *,
-    as_: Who = None,
+    as_: Annotated[str | None, Parameter(name="--as")] = None,
     place: Place = Place(),
     connection: Connection = Connection(),
     ledger: LedgerPlace = LedgerPlace(),
@@ -62,18 +60,12 @@ def restore(
 
 def leave(
     *,
-    as_: Annotated[str, Parameter(name="--as")],
+    as_: YourName,
     place: Place = Place(),
     ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
-    """Leave a cluster's own balancer as it is: nothing will restore what runs have left off so far. Sends nothing.
-
-    Parameters
-    ----------
-    as_
-        Your name, for the ledger.
-    """
+    """Leave a cluster's own balancer as it is: nothing will restore what runs have left off so far. Sends nothing."""
     with _opened(place, ledger) as (book, names):
         from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.execution.run.guard import leave_as_it_is

@@ -66,6 +66,12 @@ WholeNumberIfAny = Annotated[int | None, Parameter(converter=_whole_number)]
 PlanName = Annotated[str, Parameter(help="The plan: the first digits of its digest, or the path of its file.")]
 
 
+YourName = Annotated[str, Parameter(name="--as", help="Your name, for the ledger.")]
+
+
+Comment = Annotated[str, Parameter(help="Why.")]
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Place:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from pulsar_advisor.cli.options import (
+    Comment,
     Connection,
     Flag,
     HeadsPlaces,
@@ -21,6 +22,7 @@ from pulsar_advisor.cli.options import (
     PlanName,
     PolicyFile,
     Throttle,
+    YourName,
 )
 from pulsar_advisor.cli.output import (
     GOAL_NOT_REACHED,
@@ -55,7 +57,7 @@ def approve(
     plan: PlanName,
     /,
     *,
-    as_: Annotated[str | None, Parameter(name="--as")] = None,
+    as_: YourName | None = None,
     automatic: Annotated[bool, Flag] = False,
     digest: str | None = None,
     place: Place = Place(),
@@ -63,7 +65,7 @@ def approve(
     accept_worse: Annotated[bool, Flag] = False,
     accept_low_confidence: Annotated[bool, Flag] = False,
     expires: str | None = None,
-    comment: str = "",
+    comment: Comment = "",
     throttle: Throttle = Throttle(),
     policy: PolicyFile = PolicyFile(),
     ledger: LedgerPlace = LedgerPlace(),
@@ -75,8 +77,6 @@ def approve(
     ----------
     digest
         The plan's whole digest, to be sure: any other plan is refused.
-    as_
-        Your name, for the ledger.
     automatic
         Approve it in the policy's name if it meets every criterion of the policy; if not, say which ones it fails.
     splits
@@ -87,8 +87,6 @@ def approve(
         Approve its steps of low confidence too.
     expires
         How long the approval holds: 90s, 30m, 4h, 1d. By default 4h, for a roll 1d.
-    comment
-        Why.
     """
     refuse_together({"--as": as_ is not None, "--automatic": automatic})
     if as_ is None and not automatic:
@@ -151,21 +149,13 @@ def withdraw(
     plan: PlanName,
     /,
     *,
-    as_: Annotated[str, Parameter(name="--as")],
+    as_: YourName,
     place: Place = Place(),
-    comment: str = "",
+    comment: Comment = "",
     ledger: LedgerPlace = LedgerPlace(),
     json: Json = False,
 ) -> None:
-    """Withdraw the approval of a plan; a run that is under way stops before its next call.
-
-    Parameters
-    ----------
-    as_
-        Your name, for the ledger.
-    comment
-        Why.
-    """
+    """Withdraw the approval of a plan; a run that is under way stops before its next call."""
     with opened_plan(plan, place, ledger) as (document, _, book):
         from pulsar_advisor.execution.consent.approval import withdraw as take_back
         from pulsar_advisor.execution.person import person_on_command_line

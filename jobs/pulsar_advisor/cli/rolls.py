@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from pulsar_advisor.cli.goals import Broker, Ceiling, Making
 from pulsar_advisor.cli.options import (
+    Comment,
     Connection,
     Flag,
     HeadsPlaces,
@@ -20,6 +21,7 @@ from pulsar_advisor.cli.options import (
     Place,
     PlanName,
     PolicyFile,
+    YourName,
 )
 from pulsar_advisor.cli.output import Ended, log, print_json, progress, say_lines
 from pulsar_advisor.cli.plans import head_kept, opened_plan
@@ -175,18 +177,13 @@ def pause(
     plan: PlanName,
     /,
     *,
-    as_: Annotated[str, Parameter(name="--as")],
+    as_: YourName,
     reach: Reach = Reach(),
     json: Json = False,
 ) -> None:
     """Stop a roll after its moves in flight; no turn begins until `roll continue`.
 
     The cluster's own balancer is switched on meanwhile.
-
-    Parameters
-    ----------
-    as_
-        Your name, for the ledger.
     """
     with reach.opened(plan) as (document, root, book):
         from pulsar_advisor.execution.person import person_on_command_line
@@ -205,21 +202,13 @@ def end(
     plan: PlanName,
     /,
     *,
-    as_: Annotated[str, Parameter(name="--as")],
-    comment: str = "",
+    as_: YourName,
+    comment: Comment = "",
     reach: Reach = Reach(),
     heads: HeadsPlaces = HeadsPlaces(),
     json: Json = False,
 ) -> None:
-    """End a roll for good, wherever it is: withdraw its approval, and switch the cluster's own balancer on again.
-
-    Parameters
-    ----------
-    as_
-        Your name, for the ledger.
-    comment
-        Why.
-    """
+    """End a roll for good, wherever it is: withdraw its approval, and switch the cluster's own balancer on again."""
     with reach.opened(plan) as (document, root, book), head_kept(book, heads.keepers(reach.place)):
         from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.execution.roll.conduct import end as end_roll
