@@ -30,7 +30,7 @@ from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.operators import roll as operator
 from pulsar_advisor_airflow.triggers import roll as trigger
 from unit.execution.doubles import make_plan, unload_step
-from unit.execution.roll.doubles import OLIVE, ORDER, Brokers, roll_of, roll_plan, rolled
+from unit.execution.roll.doubles import OLIVE, ORDER, RestartedCluster, roll_of, roll_plan, rolled
 
 pytestmark = pytest.mark.airflow
 
@@ -39,10 +39,9 @@ FAST = {"pause_s": 0, "canary_hold_s": 1}
 
 
 @pytest.fixture
-def brokers(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> Brokers:
+def cluster(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> RestartedCluster:
     """A cluster whose brokers are restarted, and the DAG's way to it."""
     cluster = rolled(stages.cluster.time)
-    brokers = Brokers(cluster)
     stages.plan = roll_plan(cluster)
     stages._roll = stages._recommend  # type: ignore[attr-defined]
 
@@ -58,13 +57,13 @@ def brokers(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> Brokers:
             return anew, None
 
         changes = {"plan_anew": plan_anew, "policy": policy, "progress": progress, "interruption": interruption}
-        yield roll_of(plan, ledger, cluster, brokers, **changes)
+        yield roll_of(plan, ledger, cluster, **changes)
 
     monkeypatch.setattr("pulsar_advisor.stages.roll.reached", reached)
     monkeypatch.setattr("pulsar_advisor.stages.apply.AdminTransport", lambda _connection, writes: nullcontext())
     monkeypatch.setattr("pulsar_advisor.stages.apply.AdminCluster", lambda _transport: cluster)
     monkeypatch.setattr(trigger, "POLL_S", 0.1)
-    return brokers
+    return cluster
 
 
 @contextmanager
@@ -92,22 +91,22 @@ def meanwhile(stages: Stages, act: Callable[[Ledger, Plan, str], None]) -> Itera
 
 
 def test_every_broker_is_drained_and_restarted_under_one_approval(
-    stages: Stages, run_dag: RunDag, brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+    stages: Stages, run_dag: RunDag, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Whom it calls can't be reached: that ends neither the gate nor the roll.
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", "dags.notifiers.failing")
 
     def restart(ledger: Ledger, plan: Plan, broker: str) -> None:
-        assert brokers.cluster.owned_bundles(broker) == frozenset()
-        assert set(GUARDED) <= brokers.cluster.overrides.keys()
-        brokers.restart(broker)
+        assert cluster.owned_bundles(broker) == frozenset()
+        assert set(GUARDED) <= cluster.overrides.keys()
+        cluster.restart(broker)
         announce(ledger, plan, broker, OLIVE)
 
     with meanwhile(stages, restart) as restarted:
         state, states = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
     assert (state, states["roll"], states["restore_guard"]) == ("success", "success", "success")
     assert restarted == list(ORDER)
-    assert brokers.cluster.overrides == {}
+    assert cluster.overrides == {}
     [approval] = approvals_of_plan(stages.ledger(), digest_of(stages.plan))
     assert (approval.approver, approval.throttle.guard) == ("olive", True)
     assert round((approval.expires_at_ms - approval.at_ms) / 3_600_000, 2) == 24
@@ -116,7 +115,7 @@ def test_every_broker_is_drained_and_restarted_under_one_approval(
 
 
 def test_a_roll_that_somebody_ends_fails_and_has_its_balancer_back(
-    stages: Stages, run_dag: RunDag, brokers: Brokers
+    stages: Stages, run_dag: RunDag, cluster: RestartedCluster
 ) -> None:
     def end_it(ledger: Ledger, plan: Plan, _broker: str) -> None:
         end(ledger, plan, OLIVE)
@@ -124,24 +123,24 @@ def test_a_roll_that_somebody_ends_fails_and_has_its_balancer_back(
     with meanwhile(stages, end_it):
         state, states = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
     assert (state, states["roll"]) == ("failed", "failed")
-    assert brokers.cluster.overrides == {}
+    assert cluster.overrides == {}
 
 
 def test_a_roll_whose_task_failed_is_given_up_and_has_its_balancer_back(
-    stages: Stages, run_dag: RunDag, brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+    stages: Stages, run_dag: RunDag, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", "dags.notifiers.noting_calls")
     monkeypatch.setattr(notifiers.Noting, "messages", [])
 
     def lose_a_broker(ledger: Ledger, plan: Plan, broker: str) -> None:
-        brokers.restart(broker)
+        cluster.restart(broker)
         announce(ledger, plan, broker, OLIVE)
-        brokers.cluster.brokers -= {each for each in ORDER if each != broker}
+        cluster.brokers -= {each for each in ORDER if each != broker}
 
     with meanwhile(stages, lose_a_broker):
         state, states = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
     assert (state, states["roll"], states["restore_guard"]) == ("failed", "failed", "success")
-    assert brokers.cluster.overrides == {}
+    assert cluster.overrides == {}
     with closing(stages.ledger()) as ledger:
         assert recorded_roll(ledger, digest_of(stages.plan)).is_given_up
     assert any("task.failed" in said and "is not active" in said for said in notifiers.Noting.messages)
@@ -153,7 +152,7 @@ def test_a_roll_whose_task_failed_is_given_up_and_has_its_balancer_back(
 
 
 def test_somebody_is_called_once_if_a_broker_does_not_come_back(
-    stages: Stages, run_dag: RunDag, brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+    stages: Stages, run_dag: RunDag, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", "dags.notifiers.noting_calls")
     monkeypatch.setattr(notifiers.Noting, "messages", [])
@@ -161,18 +160,18 @@ def test_somebody_is_called_once_if_a_broker_does_not_come_back(
         monkeypatch.setattr(operator, limit, 0.0)
 
     def restart(ledger: Ledger, plan: Plan, broker: str) -> None:
-        brokers.unhealthy[ORDER[0]] = "answers 503"
-        brokers.restart(broker)
+        cluster.unhealthy[ORDER[0]] = "answers 503"
+        cluster.restart(broker)
         announce(ledger, plan, broker, OLIVE)
 
     looks = []
-    why_unhealthy = brokers.why_unhealthy
+    why_unhealthy = cluster.why_unhealthy
 
     def healed(broker: str) -> str | None:
         looks.append(broker)
         return why_unhealthy(broker) if len(looks) <= 3 else None
 
-    monkeypatch.setattr(brokers, "why_unhealthy", healed)
+    monkeypatch.setattr(cluster, "why_unhealthy", healed)
     with meanwhile(stages, restart):
         state, _ = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
     assert state == "success"
@@ -181,19 +180,21 @@ def test_somebody_is_called_once_if_a_broker_does_not_come_back(
     assert "answers 503" in late
 
 
-def test_a_rejected_roll_sends_nothing(stages: Stages, run_dag: RunDag, brokers: Brokers) -> None:
+def test_a_rejected_roll_sends_nothing(stages: Stages, run_dag: RunDag, cluster: RestartedCluster) -> None:
     state, states = run_dag("pulsar_rolling_restart", FAST, Answer("Reject"))
     assert (state, states["roll"]) == ("failed", "upstream_failed")
-    assert brokers.cluster.writes == []
+    assert cluster.writes == []
 
 
-def test_a_roll_that_restarts_no_broker_fails(stages: Stages, run_dag: RunDag, brokers: Brokers) -> None:
+def test_a_roll_that_restarts_no_broker_fails(stages: Stages, run_dag: RunDag, cluster: RestartedCluster) -> None:
     stages.nothing_to_do = True
     state, states = run_dag("pulsar_rolling_restart", FAST)
     assert (state, states["fresh.plan"], states["approve"]) == ("failed", "failed", "upstream_failed")
 
 
-def test_a_roll_of_an_old_snapshot_may_still_be_approved(stages: Stages, run_dag: RunDag, brokers: Brokers) -> None:
+def test_a_roll_of_an_old_snapshot_may_still_be_approved(
+    stages: Stages, run_dag: RunDag, cluster: RestartedCluster
+) -> None:
     old = snapshot_id(datetime.now(UTC) - timedelta(hours=7))
     stages.plan = stages.plan.model_copy(update={"snapshot": old})
     digest = write_plan(stages.root, stages.plan).digest
@@ -203,7 +204,7 @@ def test_a_roll_of_an_old_snapshot_may_still_be_approved(stages: Stages, run_dag
 
 @pytest.mark.parametrize(("roll", "its_own"), [(True, "pulsar_rebalance"), (False, "pulsar_rolling_restart")])
 def test_the_digest_of_a_plan_of_the_other_kind_is_led_to_its_own_dag(
-    stages: Stages, brokers: Brokers, roll: bool, its_own: str
+    stages: Stages, cluster: RestartedCluster, roll: bool, its_own: str
 ) -> None:
     plan = write_plan(stages.root, make_plan([unload_step()]) if roll else stages.plan)
     with pytest.raises(AirflowFailException, match=f"trigger {its_own} with it"):

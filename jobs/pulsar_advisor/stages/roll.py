@@ -96,7 +96,6 @@ def reached(
             plan=plan,
             ledger=ledger,
             cluster=cluster,
-            brokers=cluster,
             leaders_view=_leaders_view(options.metadata_store, cluster),
             plan_anew=_plan_anew(root, open_ledger, ledger, options, turn),
             policy=policy,

@@ -11,8 +11,8 @@ from pulsar_advisor.execution.ledger.rolls import give_up, runs_of_roll
 from pulsar_advisor.execution.roll.conduct import Roll
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow.pages.access import _signer
-from unit.execution.doubles import B1, B2, FakeCluster
-from unit.execution.roll.doubles import Brokers, drained, go_on_after
+from unit.execution.doubles import B1, B2
+from unit.execution.roll.doubles import RestartedCluster, drained, go_on_after
 
 pytestmark = pytest.mark.airflow
 
@@ -94,9 +94,8 @@ def test_a_paused_roll_goes_on_and_one_that_was_ended_is_over(server: LogIn, rol
 
 
 def test_a_turn_that_stopped_is_named_with_what_to_do(server: LogIn, roll: Roll) -> None:
-    assert isinstance(roll.cluster, FakeCluster)
-    assert isinstance(roll.brokers, Brokers)
-    roll.brokers.restart(B1)
+    assert isinstance(roll.cluster, RestartedCluster)
+    roll.cluster.restart(B1)
     roll.cluster.replies, roll.cluster.fails = [Reply(500, "no")] * 3, True
     go_on_after(roll, B1)
     page = server("vic").get(page_of_roll(roll)).text

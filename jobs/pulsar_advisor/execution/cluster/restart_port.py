@@ -14,16 +14,11 @@ import msgspec
 
 from pulsar_advisor.admin.metadata_store import Node
 from pulsar_advisor.admin.read_client import decode
+from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 
 
-class RestartPort(Protocol):
-    """The brokers of one cluster. Every read raises `ClusterUnreachable` if it fails."""
-
-    def active_brokers(self) -> frozenset[str]:
-        """Ids (`host:port`) of the currently registered brokers."""
-
-    def owned_bundles(self, broker: str) -> frozenset[str]:
-        """Bundles (`tenant/namespace/0x..._0x...`) that a broker reports as its own."""
+class RestartPort(ClusterPort, Protocol):
+    """One cluster whose brokers are restarted."""
 
     def leader(self) -> str | None:
         """Id of the leader; None while there is none."""

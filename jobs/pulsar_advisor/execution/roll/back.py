@@ -23,25 +23,25 @@ class Drained:
     """Seconds since the turn's last move."""
 
 
-def not_yet(drained: Drained, brokers: RestartPort, leaders_view: LeadersView) -> str | None:
+def not_yet(drained: Drained, cluster: RestartPort, leaders_view: LeadersView) -> str | None:
     """The first thing that the next turn has to wait for; None if the broker is back and the leader is up to date."""
     try:
-        return next(_not_yet(drained, brokers, leaders_view), None)
+        return next(_not_yet(drained, cluster, leaders_view), None)
     except ClusterUnreachable as error:  # as during a restart
         return str(error)
 
 
-def _not_yet(drained: Drained, brokers: RestartPort, leaders_view: LeadersView) -> Iterator[str]:
+def _not_yet(drained: Drained, cluster: RestartPort, leaders_view: LeadersView) -> Iterator[str]:
     broker, before_ms = drained.turn.broker, drained.turn.started_at_ms
-    if broker not in brokers.active_brokers():
+    if broker not in cluster.active_brokers():
         yield f"{broker} is not among the active brokers"
-    if (why := brokers.why_unhealthy(broker)) is not None:
+    if (why := cluster.why_unhealthy(broker)) is not None:
         yield f"{broker} is not healthy: {why}"
-    now_ms = brokers.started_at_ms(broker)
+    now_ms = cluster.started_at_ms(broker)
     if before_ms is not None and now_ms == before_ms:
         yield f"{broker} has not been restarted: its process is still the same"
     if (known := leaders_view()) is None:
-        left_s = brokers.publishes_within_s() - drained.since_s
+        left_s = cluster.publishes_within_s() - drained.since_s
         if left_s > 0:
             yield (
                 "what the leader knows can't be seen here (only in a Modular cluster's ZooKeeper), so "
@@ -52,6 +52,6 @@ def _not_yet(drained: Drained, brokers: RestartPort, leaders_view: LeadersView) 
         yield f"the leader has no report of {broker} since its restart"
     for receiver in sorted(set(drained.destinations.values())):
         moved = {bundle for bundle, to in drained.destinations.items() if to == receiver}
-        unknown = moved & brokers.owned_bundles(receiver) - (known[receiver].bundles if receiver in known else set())
+        unknown = moved & cluster.owned_bundles(receiver) - (known[receiver].bundles if receiver in known else set())
         if unknown:
             yield f"the leader doesn't know yet that {receiver} has {some_of(unknown)}"

@@ -15,7 +15,6 @@ from typing import Final
 from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.apply import apply_plan, left_open
 from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
-from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.cluster.restart_port import LeadersView, RestartPort
 from pulsar_advisor.execution.consent.approval import standing_approval, withdraw
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
@@ -82,8 +81,7 @@ class Roll:
 
     plan: Plan
     ledger: Ledger
-    cluster: ClusterPort
-    brokers: RestartPort
+    cluster: RestartPort
     leaders_view: LeadersView
     plan_anew: PlanAnew
     policy: ApprovalPolicy
@@ -261,7 +259,7 @@ def _confirm(roll: Roll, wait_s: float) -> None:
         _require_not_over(roll.look().recorded, roll.digest)
         waited_s = roll.clock.monotonic_s() - began_s
         now = replace(drained, since_s=drained.since_s + waited_s)
-        if (why := not_yet(now, roll.brokers, roll.leaders_view)) is None:
+        if (why := not_yet(now, roll.cluster, roll.leaders_view)) is None:
             break
         if (reason := roll.why_stop()) or roll.clock.monotonic_s() >= deadline_s:
             raise NotBackYet(f"the roll can't continue yet: {why}{f' ({reason})' if reason else ''}; try again later")
@@ -312,15 +310,15 @@ def _resumed(roll: Roll, seen: Progress) -> ApplyResult:
 
 
 def _begun(roll: Roll, seen: Progress) -> ApplyResult | None:
-    left = leader_last(seen.left, roll.brokers.leader())
-    if absent := sorted({*left} - roll.brokers.active_brokers()):
+    left = leader_last(seen.left, roll.cluster.leader())
+    if absent := sorted({*left} - roll.cluster.active_brokers()):
         raise Refused(f"{some_of(absent)} is not active: bring it back first, or end the roll and make a new one")
     plan, not_computed_here = _plan_of_turn(roll, seen, left)
     moves = sum(step.executable for step in plan.steps)
     turn = RollTurn(
         broker=left[0],
         plan=digest_of(plan) if moves else None,
-        started_at_ms=roll.brokers.started_at_ms(left[0]),
+        started_at_ms=roll.cluster.started_at_ms(left[0]),
         moves=moves,
         moves_in_all=moves_in_all(plan),
     )

@@ -4,21 +4,16 @@ import pytest
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.roll.conduct import Roll
-from unit.execution.doubles import FakeCluster, FakeTime
-from unit.execution.roll.doubles import Brokers, approved_roll, roll_of, rolled
+from unit.execution.doubles import FakeTime
+from unit.execution.roll.doubles import RestartedCluster, approved_roll, roll_of, rolled
 
 
 @pytest.fixture
-def cluster(time: FakeTime) -> FakeCluster:
+def cluster(time: FakeTime) -> RestartedCluster:
     return rolled(time)
 
 
 @pytest.fixture
-def brokers(cluster: FakeCluster) -> Brokers:
-    return Brokers(cluster)
-
-
-@pytest.fixture
-def roll(ledger: Ledger, cluster: FakeCluster, brokers: Brokers) -> Roll:
+def roll(ledger: Ledger, cluster: RestartedCluster) -> Roll:
     """An approved roll that was not begun yet."""
-    return roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    return roll_of(approved_roll(ledger, cluster), ledger, cluster)

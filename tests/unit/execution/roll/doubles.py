@@ -37,23 +37,10 @@ OLIVE = Person("olive", "airflow")
 THROTTLE = ApplyThrottle(pause_s=1.0, canary_hold_s=1.0)
 
 
-def rolled(time: FakeTime) -> FakeCluster:
-    """Four bundles in two namespaces: two on the first broker, one on each of the others; the third leads."""
-    cluster = widen(FakeCluster(time))
-    cluster.owners |= {
-        f"{NAMESPACE}/{LOWER}": B1,
-        f"{NAMESPACE}/{UPPER}": B1,
-        f"{BASKETS}/{LOWER}": B2,
-        f"{BASKETS}/{UPPER}": B3,
-    }
-    return cluster
-
-
 @dataclass
-class Brokers:
-    """What is seen of brokers that are restarted: all is well at once, unless said otherwise."""
+class RestartedCluster(FakeCluster):
+    """A cluster whose brokers are restarted: all is well at once, unless said otherwise."""
 
-    cluster: FakeCluster
     led_by: str = B3
     started: dict[str, int | None] = field(default_factory=lambda: dict.fromkeys(ORDER, 1))
     unhealthy: dict[str, str] = field(default_factory=dict)
@@ -63,12 +50,6 @@ class Brokers:
     """Brokers of which the leader has the report from before their restart."""
     shows_the_leaders_view: bool = True
 
-    def active_brokers(self) -> frozenset[str]:
-        return self.cluster.active_brokers()
-
-    def owned_bundles(self, broker: str) -> frozenset[str]:
-        return self.cluster.owned_bundles(broker)
-
     def leader(self) -> str | None:
         return self.led_by
 
@@ -76,7 +57,7 @@ class Brokers:
         return self.unhealthy.get(broker)
 
     def started_at_ms(self, broker: str) -> int | None:
-        if broker not in self.cluster.brokers:
+        if broker not in self.brokers:
             raise ClusterUnreachable(f"http://{broker}: connection refused")
         return self.started[broker]
 
@@ -86,18 +67,29 @@ class Brokers:
     def restart(self, broker: str) -> None:
         """Somebody restarts it; what it owned goes to another broker, as Pulsar decides."""
         self.started[broker] = (self.started[broker] or 0) + 1
-        for bundle in self.cluster.owned_bundles(broker):
-            self.cluster.owners[bundle] = next(other for other in ORDER if other != broker)
+        for bundle in self.owned_bundles(broker):
+            self.owners[bundle] = next(other for other in ORDER if other != broker)
 
     def leaders_view(self) -> dict[str, Published] | None:
         if not self.shows_the_leaders_view:
             return None
         return {
-            broker: Published(
-                self.cluster.owned_bundles(broker) - self.unknown, 0 if broker in self.unreported else started
-            )
+            broker: Published(self.owned_bundles(broker) - self.unknown, 0 if broker in self.unreported else started)
             for broker, started in self.started.items()
         }
+
+
+def rolled(time: FakeTime) -> RestartedCluster:
+    """Four bundles in two namespaces: two on the first broker, one on each of the others; the third leads."""
+    cluster = RestartedCluster(time)
+    widen(cluster)
+    cluster.owners |= {
+        f"{NAMESPACE}/{LOWER}": B1,
+        f"{NAMESPACE}/{UPPER}": B1,
+        f"{BASKETS}/{LOWER}": B2,
+        f"{BASKETS}/{UPPER}": B3,
+    }
+    return cluster
 
 
 def roll_plan(cluster: FakeCluster, left: Sequence[str] = ORDER, **changes: object) -> Plan:
@@ -143,12 +135,12 @@ def drained(ledger: Ledger, cluster: str) -> Roll:
     plan = plan_of(ORDER)
     propose(ledger, plan, ALICE)
     approve(ledger, plan, digest=digest_of(plan), approver=BOB, policy=FOUR_EYES, throttle=THROTTLE)
-    roll = roll_of(plan, ledger, pulsar, Brokers(pulsar), plan_anew=lambda goal: (plan_of(goal.brokers), None))
+    roll = roll_of(plan, ledger, pulsar, plan_anew=lambda goal: (plan_of(goal.brokers), None))
     go_on(roll)
     return roll
 
 
-def roll_of(plan: Plan, ledger: Ledger, cluster: FakeCluster, brokers: Brokers, **changes: object) -> Roll:
+def roll_of(plan: Plan, ledger: Ledger, cluster: RestartedCluster, **changes: object) -> Roll:
     def plan_anew(goal: Goal) -> tuple[Plan, str | None]:
         cluster.time.pass_s(1)
         return roll_plan(cluster, goal.brokers), None
@@ -157,8 +149,7 @@ def roll_of(plan: Plan, ledger: Ledger, cluster: FakeCluster, brokers: Brokers, 
         plan,
         ledger,
         cluster,
-        brokers,
-        brokers.leaders_view,
+        cluster.leaders_view,
         plan_anew,
         FOUR_EYES,
         lambda _line: None,
@@ -173,14 +164,14 @@ def go_on_after(roll: Roll, broker: str, wait_s: float = 0.0) -> ApplyResult | N
     return go_on(roll, wait_s)
 
 
-def conducted(roll: Roll, brokers: Brokers) -> list[str]:
+def conducted(roll: Roll, cluster: RestartedCluster) -> list[str]:
     """Carry a roll on to its end, restarting whatever waits for it; the order of the restarts."""
     order: list[str] = []
     go_on(roll)
     while (seen := roll.look()).recorded.ended is None:
         assert seen.turn is not None
         assert seen.state == "drained"
-        brokers.restart(seen.turn.broker)
+        cluster.restart(seen.turn.broker)
         order.append(seen.turn.broker)
         go_on_after(roll, seen.turn.broker)
     return order

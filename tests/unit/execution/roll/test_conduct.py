@@ -45,7 +45,7 @@ from unit.execution.roll.doubles import (
     OLIVE,
     ORDER,
     THROTTLE,
-    Brokers,
+    RestartedCluster,
     approved_roll,
     conducted,
     go_on_after,
@@ -70,7 +70,7 @@ def is_off(cluster: FakeCluster) -> list[bool]:
 
 
 def test_every_broker_is_empty_before_its_restart_and_no_bundle_moves_more_often_than_approved(
-    roll: Roll, ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster
 ) -> None:
     cluster.overrides = {GUARDED[0]: "true"}
     emptied = []
@@ -78,7 +78,7 @@ def test_every_broker_is_empty_before_its_restart_and_no_bundle_moves_more_often
     while (turn := roll.look().turn) is not None:
         emptied.append((turn.broker, cluster.owned_bundles(turn.broker)))
         assert is_off(cluster) == [True, True]
-        brokers.restart(turn.broker)
+        cluster.restart(turn.broker)
         go_on_after(roll, turn.broker)
     assert emptied == [(broker, frozenset()) for broker in ORDER]
     assert max(Counter(cluster.effects).values()) <= 2
@@ -96,20 +96,20 @@ def test_a_roll_that_waits_for_a_restart_and_hears_of_none_stays_as_it_is(roll: 
     assert roll.look().state == "drained"
 
 
-def test_the_leader_is_asked_for_before_each_turn_and_comes_last(roll: Roll, brokers: Brokers) -> None:
+def test_the_leader_is_asked_for_before_each_turn_and_comes_last(roll: Roll, cluster: RestartedCluster) -> None:
     go_on(roll)
-    brokers.restart(B1)
-    brokers.led_by = B2
+    cluster.restart(B1)
+    cluster.led_by = B2
     go_on_after(roll, B1)
     assert roll.look().turn is not None
     assert roll.look().turn.broker == B3  # type: ignore[union-attr]
-    brokers.restart(B3)
+    cluster.restart(B3)
     assert outcome(go_on_after(roll, B3)) == "done"
 
 
-def test_a_new_leader_before_the_first_turn_has_the_plan_made_again(roll: Roll, brokers: Brokers) -> None:
-    brokers.led_by = B1
-    assert conducted(roll, brokers) == [B2, B3, B1]
+def test_a_new_leader_before_the_first_turn_has_the_plan_made_again(roll: Roll, cluster: RestartedCluster) -> None:
+    cluster.led_by = B1
+    assert conducted(roll, cluster) == [B2, B3, B1]
 
 
 def test_an_approved_plan_that_has_grown_old_is_made_again(roll: Roll, cluster: FakeCluster) -> None:
@@ -119,11 +119,9 @@ def test_an_approved_plan_that_has_grown_old_is_made_again(roll: Roll, cluster: 
     assert roll.look().turn.plan != roll.digest  # type: ignore[union-attr]
 
 
-def test_a_broker_with_nothing_to_move_waits_for_its_restart_at_once(
-    roll: Roll, cluster: FakeCluster, brokers: Brokers
-) -> None:
+def test_a_broker_with_nothing_to_move_waits_for_its_restart_at_once(roll: Roll, cluster: RestartedCluster) -> None:
     go_on(roll)
-    brokers.restart(B1)
+    cluster.restart(B1)
     for bundle in cluster.owned_bundles(B2):
         cluster.owners[bundle] = B1
     assert go_on_after(roll, B1) is None
@@ -175,28 +173,28 @@ def test_a_broker_that_still_has_bundles_with_clients_is_not_drained(roll: Roll,
     assert (roll.look().turn.broker, roll.look().state) == (B1, "moved")  # type: ignore[union-attr]
 
 
-def gone(cluster: FakeCluster, _brokers: Brokers) -> None:
+def gone(cluster: RestartedCluster) -> None:
     cluster.brokers.discard(B1)
 
 
-def sick(_cluster: FakeCluster, brokers: Brokers) -> None:
-    brokers.unhealthy[B1] = "HTTP 500"
+def sick(cluster: RestartedCluster) -> None:
+    cluster.unhealthy[B1] = "HTTP 500"
 
 
-def the_same(_cluster: FakeCluster, brokers: Brokers) -> None:
-    brokers.started[B1] = 1
+def the_same(cluster: RestartedCluster) -> None:
+    cluster.started[B1] = 1
 
 
-def unreported(_cluster: FakeCluster, brokers: Brokers) -> None:
-    brokers.unreported.add(B1)
+def unreported(cluster: RestartedCluster) -> None:
+    cluster.unreported.add(B1)
 
 
-def unknown(cluster: FakeCluster, brokers: Brokers) -> None:
-    brokers.unknown |= cluster.owned_bundles(B2)
+def unknown(cluster: RestartedCluster) -> None:
+    cluster.unknown |= cluster.owned_bundles(B2)
 
 
-def unseen(_cluster: FakeCluster, brokers: Brokers) -> None:
-    brokers.shows_the_leaders_view = False
+def unseen(cluster: RestartedCluster) -> None:
+    cluster.shows_the_leaders_view = False
 
 
 @pytest.mark.parametrize(
@@ -211,11 +209,11 @@ def unseen(_cluster: FakeCluster, brokers: Brokers) -> None:
     ],
 )
 def test_the_next_turn_waits_until_the_broker_is_back_and_the_leader_knows_it(
-    roll: Roll, cluster: FakeCluster, brokers: Brokers, spoil: Callable[[FakeCluster, Brokers], None], why: str
+    roll: Roll, cluster: RestartedCluster, spoil: Callable[[RestartedCluster], None], why: str
 ) -> None:
     go_on(roll)
-    brokers.restart(B1)
-    spoil(cluster, brokers)
+    cluster.restart(B1)
+    spoil(cluster)
     sent = len(cluster.writes)
     with pytest.raises(Refused, match=f"the roll can't continue yet: {why}"):
         go_on_after(roll, B1, wait_s=30)
@@ -225,10 +223,10 @@ def test_the_next_turn_waits_until_the_broker_is_back_and_the_leader_knows_it(
 
 
 def test_no_restart_is_waited_for_once_the_roll_has_ended(
-    roll: Roll, ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster
 ) -> None:
     go_on(roll)
-    brokers.unhealthy[B1] = "HTTP 500"
+    cluster.unhealthy[B1] = "HTTP 500"
     cluster.later(10, lambda: end(ledger, roll.plan, OLIVE))
     began_ms = cluster.time.ms
     with pytest.raises(Refused, match="has ended: ended by olive"):
@@ -237,15 +235,15 @@ def test_no_restart_is_waited_for_once_the_roll_has_ended(
 
 
 def test_a_restart_that_two_hosts_wait_for_is_recorded_once(
-    roll: Roll, ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster
 ) -> None:
     go_on(roll)
-    brokers.unhealthy[B1] = "HTTP 500"
+    cluster.unhealthy[B1] = "HTTP 500"
     announce(ledger, roll.plan, B1, OLIVE)
 
     def elsewhere() -> None:
-        brokers.unhealthy.clear()
-        brokers.restart(B1)
+        cluster.unhealthy.clear()
+        cluster.restart(B1)
         go_on(roll)
 
     cluster.later(10, elsewhere)
@@ -254,34 +252,34 @@ def test_a_restart_that_two_hosts_wait_for_is_recorded_once(
 
 
 def test_where_the_leaders_view_can_not_be_seen_brokers_get_the_time_to_publish(
-    roll: Roll, cluster: FakeCluster, brokers: Brokers
+    roll: Roll, cluster: RestartedCluster
 ) -> None:
-    brokers.shows_the_leaders_view = False
+    cluster.shows_the_leaders_view = False
     go_on(roll)
-    brokers.restart(B1)
+    cluster.restart(B1)
     began_ms = cluster.time.ms
     assert outcome(go_on_after(roll, B1, wait_s=1200)) == "done"
     assert cluster.time.ms - began_ms >= 890_000
 
 
-def test_the_leader_has_to_know_of_the_moves_of_all_plans_of_a_turn(
-    roll: Roll, cluster: FakeCluster, brokers: Brokers
-) -> None:
+def test_the_leader_has_to_know_of_the_moves_of_all_plans_of_a_turn(roll: Roll, cluster: RestartedCluster) -> None:
     basket = next(iter(cluster.owned_bundles(B3)))
     cluster.once("after the call", lambda: cluster.owners.update({basket: B1}))
     go_on(roll)
     first, second = roll.look().runs
     assert [record.bundle for record in roll.look().steps[second.id].values()] == [basket]
-    brokers.restart(B1)
-    brokers.unknown = {record.bundle for record in roll.look().steps[first.id].values()}
+    cluster.restart(B1)
+    cluster.unknown = {record.bundle for record in roll.look().steps[first.id].values()}
     with pytest.raises(Refused, match="the leader doesn't know yet that"):
         go_on_after(roll, B1)
-    brokers.unknown.clear()
+    cluster.unknown.clear()
     assert outcome(go_on(roll)) == "done"
 
 
-def test_a_process_that_does_not_say_when_it_started_is_taken_at_the_persons_word(roll: Roll, brokers: Brokers) -> None:
-    brokers.started = dict.fromkeys(ORDER)
+def test_a_process_that_does_not_say_when_it_started_is_taken_at_the_persons_word(
+    roll: Roll, cluster: RestartedCluster
+) -> None:
+    cluster.started = dict.fromkeys(ORDER)
     go_on(roll)
     assert outcome(go_on_after(roll, B1)) == "done"
 
@@ -295,22 +293,22 @@ def test_a_broker_whose_turn_it_is_not_was_not_drained(roll: Roll, broker: str, 
 
 
 def test_nothing_is_sent_without_an_approval_nor_once_it_is_withdrawn_and_the_balancer_comes_back(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+    ledger: Ledger, cluster: RestartedCluster
 ) -> None:
     with pytest.raises(Refused, match="has no approval"):
-        go_on(roll_of(roll_plan(cluster), ledger, cluster, brokers))
+        go_on(roll_of(roll_plan(cluster), ledger, cluster))
     assert cluster.writes == []
     plan = approved_roll(ledger, cluster)
-    roll = roll_of(plan, ledger, cluster, brokers)
+    roll = roll_of(plan, ledger, cluster)
     go_on(roll)
-    brokers.restart(B1)
+    cluster.restart(B1)
     go_on_after(roll, B1)
     sent, turn = len(cluster.writes), roll.look().turn
     assert turn is not None
     assert turn.plan is not None
     assert withdraw(ledger, digest_of(plan), BOB) == 2, "the roll's approval and that of the turn under it"
     assert all(row.withdrawn_at_ms for row in approvals_of_plan(ledger, turn.plan))
-    brokers.restart(B2)
+    cluster.restart(B2)
     with pytest.raises(Refused, match="was withdrawn"):
         go_on_after(roll, B2)
     assert len(cluster.writes) == sent
@@ -393,9 +391,9 @@ def test_the_roll_of_a_cluster_is_the_one_that_was_begun_and_is_not_over(roll: R
     assert open_roll(ledger, roll.plan.cluster) is None
 
 
-def test_one_roll_at_a_time(roll: Roll, ledger: Ledger, cluster: FakeCluster, brokers: Brokers) -> None:
+def test_one_roll_at_a_time(roll: Roll, ledger: Ledger, cluster: RestartedCluster) -> None:
     cluster.time.pass_s(1)
-    second = roll_of(approved_roll(ledger, cluster), ledger, cluster, brokers)
+    second = roll_of(approved_roll(ledger, cluster), ledger, cluster)
     go_on(roll)
     sent = len(cluster.writes)
     with pytest.raises(Refused, match=f"the roll {roll.digest} is under way"):
@@ -410,10 +408,10 @@ def test_one_roll_at_a_time(roll: Roll, ledger: Ledger, cluster: FakeCluster, br
 
 
 @pytest.fixture
-def killed_in_its_second_turn(roll: Roll, cluster: FakeCluster, brokers: Brokers) -> Roll:
+def killed_in_its_second_turn(roll: Roll, cluster: RestartedCluster) -> Roll:
     """A roll whose process died while it drained the second broker, longer ago than its lease."""
     go_on(roll)
-    brokers.restart(B1)
+    cluster.restart(B1)
     cluster.once("before the call", die)
     with pytest.raises(Killed):
         go_on_after(roll, B1)
@@ -422,7 +420,7 @@ def killed_in_its_second_turn(roll: Roll, cluster: FakeCluster, brokers: Brokers
 
 
 def test_what_to_do_about_a_turn_that_crashed_leads_to_its_roll(
-    killed_in_its_second_turn: Roll, ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+    killed_in_its_second_turn: Roll, ledger: Ledger, cluster: RestartedCluster
 ) -> None:
     roll = killed_in_its_second_turn
     (_, turn) = roll.look().recorded.turns
@@ -432,7 +430,7 @@ def test_what_to_do_about_a_turn_that_crashed_leads_to_its_roll(
     with pytest.raises(Refused, match=f"the plan is a turn of the roll {roll.digest}: `pulsar-advisor roll continue`"):
         run(plan, ledger, cluster, resume=True)
     with pytest.raises(Refused, match=f"{turn.plan} is a turn of the roll {roll.digest}: name the roll"):
-        go_on(roll_of(plan, ledger, cluster, brokers))
+        go_on(roll_of(plan, ledger, cluster))
     assert outcome(go_on(roll)) == "done"
 
 
@@ -450,10 +448,10 @@ def test_nor_does_the_end_of_a_roll(killed_in_its_second_turn: Roll) -> None:
 
 
 def test_of_two_hosts_that_go_on_at_once_one_begins_the_turn(
-    roll: Roll, ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster
 ) -> None:
     go_on(roll)
-    brokers.restart(B1)
+    cluster.restart(B1)
     announce(ledger, roll.plan, B1, OLIVE)
 
     def planned_meanwhile(goal: Goal) -> tuple[Plan, str | None]:
@@ -470,13 +468,13 @@ def test_of_two_hosts_that_go_on_at_once_one_begins_the_turn(
 
 
 def test_apply_carries_out_no_roll_and_a_roll_no_other_plan(
-    roll: Roll, ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster
 ) -> None:
     with pytest.raises(Refused, match="`pulsar-advisor roll continue` carries it out"):
         run(roll.plan, ledger, cluster)
     drain = approved(ledger, make_plan([unload_step()]))
     with pytest.raises(Refused, match="is not a roll"):
-        go_on(roll_of(drain, ledger, cluster, brokers))
+        go_on(roll_of(drain, ledger, cluster))
     assert cluster.writes == []
 
 
@@ -509,11 +507,11 @@ WORSE = forecast({B1: 0.8, B2: 0.9, B3: 0.3})
     ],
 )
 def test_a_turn_that_goes_beyond_what_was_approved_is_refused_and_nothing_is_sent(
-    roll: Roll, cluster: FakeCluster, brokers: Brokers, spoil: Callable[[Plan], Plan], reason: str
+    roll: Roll, cluster: RestartedCluster, spoil: Callable[[Plan], Plan], reason: str
 ) -> None:
     roll = replace(roll, plan_anew=lambda goal: (spoil(roll_plan(cluster, goal.brokers)), None))
     go_on(roll)
-    brokers.restart(B1)
+    cluster.restart(B1)
     sent = len(cluster.writes)
     with pytest.raises(Refused, match=f"goes beyond what was approved: .*{reason}"):
         go_on_after(roll, B1)
@@ -521,14 +519,14 @@ def test_a_turn_that_goes_beyond_what_was_approved_is_refused_and_nothing_is_sen
 
 
 def test_a_bundle_that_would_move_more_often_than_foretold_is_refused(
-    ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+    ledger: Ledger, cluster: RestartedCluster
 ) -> None:
     once = roll_plan(cluster)
     once = figures(once, moves_of_a_bundle=1)
     plan = approved_roll(ledger, cluster, decision=once.decision)
-    roll = roll_of(plan, ledger, cluster, brokers)
+    roll = roll_of(plan, ledger, cluster)
     go_on(roll)
-    brokers.restart(B1)
+    cluster.restart(B1)
     with pytest.raises(Refused, match="would move 2 times, and 1 was approved"):
         go_on_after(roll, B1)
 
@@ -542,19 +540,17 @@ def test_a_roll_that_sets_no_bound_to_the_moves_of_a_bundle_is_not_approved(
         approved_roll(ledger, cluster, decision=unbounded.decision)
 
 
-def test_a_plan_that_was_not_computed_here_is_refused(roll: Roll, cluster: FakeCluster, brokers: Brokers) -> None:
+def test_a_plan_that_was_not_computed_here_is_refused(roll: Roll, cluster: RestartedCluster) -> None:
     go_on(roll)
-    brokers.restart(B1)
+    cluster.restart(B1)
     roll = replace(roll, plan_anew=lambda goal: (roll_plan(cluster, goal.brokers), "somebody sent it"))
     with pytest.raises(Refused, match="was not computed here: somebody sent it"):
         go_on_after(roll, B1)
 
 
-def test_a_turn_that_stops_gives_the_balancer_back_and_is_resumed(
-    roll: Roll, cluster: FakeCluster, brokers: Brokers
-) -> None:
+def test_a_turn_that_stops_gives_the_balancer_back_and_is_resumed(roll: Roll, cluster: RestartedCluster) -> None:
     go_on(roll)
-    brokers.restart(B1)
+    cluster.restart(B1)
     cluster.replies, cluster.fails = [Reply(500, "no")] * 3, True
     stopped = go_on_after(roll, B1)
     assert outcome(stopped) == "partial"
@@ -568,7 +564,7 @@ def test_a_turn_that_stops_gives_the_balancer_back_and_is_resumed(
     if outcome(resumed) == "partial":  # a failed step is not sent again: the turn is planned anew
         assert outcome(go_on(roll, anew=OLIVE)) == "done"
     assert is_off(cluster) == [True, True]
-    assert conducted(roll, brokers)[-1] == B3
+    assert conducted(roll, cluster)[-1] == B3
 
 
 def test_a_turn_whose_process_was_killed_under_its_guard_goes_on_and_keeps_the_balancer_off(
@@ -597,10 +593,10 @@ def test_a_turn_with_a_failed_step_within_its_budget_gives_the_balancer_back(rol
 
 
 def test_a_balancer_that_can_not_be_switched_on_again_after_a_stop_is_known_to_be_off(
-    roll: Roll, cluster: FakeCluster, brokers: Brokers
+    roll: Roll, cluster: RestartedCluster
 ) -> None:
     go_on(roll)
-    brokers.restart(B1)
+    cluster.restart(B1)
     cluster.replies, cluster.fails = [Reply(500, "no")] * 3, True
     cluster.rejects_overrides = True
     stopped = go_on_after(roll, B1)
@@ -663,33 +659,33 @@ def test_a_pause_ends_a_turn_after_its_moves_in_flight(ledger: Ledger, roll: Rol
     assert outcome(go_on(roll)) == "done"
 
 
-def test_a_restart_that_was_announced_is_not_forgotten(roll: Roll, brokers: Brokers) -> None:
+def test_a_restart_that_was_announced_is_not_forgotten(roll: Roll, cluster: RestartedCluster) -> None:
     go_on(roll)
     with pytest.raises(NotBackYet, match="has not been restarted"):
         go_on_after(roll, B1)
-    brokers.restart(B1)
+    cluster.restart(B1)
     assert outcome(go_on(roll)) == "done"
     assert roll.look().recorded.restarted == (B1,)
 
 
 def test_a_broker_that_does_not_answer_is_not_back(
-    roll: Roll, brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+    roll: Roll, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(broker: str) -> str | None:
         raise ClusterUnreachable(f"http://{broker}: connection refused")
 
     go_on(roll)
-    brokers.restart(B1)
-    monkeypatch.setattr(brokers, "why_unhealthy", refused)
+    cluster.restart(B1)
+    monkeypatch.setattr(cluster, "why_unhealthy", refused)
     with pytest.raises(NotBackYet, match="connection refused"):
         go_on_after(roll, B1)
 
 
 def test_an_approval_that_is_withdrawn_at_the_last_moment_covers_no_further_turn(
-    roll: Roll, ledger: Ledger, brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on(roll)
-    brokers.restart(B1)
+    cluster.restart(B1)
 
     def just_before(*arguments: Any) -> Approval:
         base = standing_approval(*arguments)
@@ -702,24 +698,22 @@ def test_an_approval_that_is_withdrawn_at_the_last_moment_covers_no_further_turn
     assert [each.broker for each in roll.look().recorded.turns] == [B1]
 
 
-def test_a_broker_is_not_taken_for_restarted_before_anything_was_moved(
-    roll: Roll, cluster: FakeCluster, brokers: Brokers
-) -> None:
+def test_a_broker_is_not_taken_for_restarted_before_anything_was_moved(roll: Roll, cluster: RestartedCluster) -> None:
     cluster.migration = "COPYING"
     with pytest.raises(Refused, match="is being migrated"):
         go_on(roll)
-    brokers.restart(B1)
+    cluster.restart(B1)
     with pytest.raises(Refused, match=f"{B1} was not drained: it is the turn of {B1}, which is not drained yet"):
         go_on_after(roll, B1)
     assert roll.look().recorded.restarted == ()
 
 
 def test_a_broker_that_is_killed_while_it_is_drained_counts_as_restarted_once_it_is_back(
-    roll: Roll, cluster: FakeCluster, brokers: Brokers
+    roll: Roll, cluster: RestartedCluster
 ) -> None:
     def killed() -> None:
         cluster.brokers.discard(B1)
-        brokers.restart(B1)
+        cluster.restart(B1)
 
     cluster.once("after the call", killed)
     assert outcome(go_on(roll)) == "partial"
@@ -730,9 +724,9 @@ def test_a_broker_that_is_killed_while_it_is_drained_counts_as_restarted_once_it
     assert roll.look().recorded.restarted == (B1,)
 
 
-def test_a_broker_that_is_away_is_waited_for_by_a_person(roll: Roll, cluster: FakeCluster, brokers: Brokers) -> None:
+def test_a_broker_that_is_away_is_waited_for_by_a_person(roll: Roll, cluster: RestartedCluster) -> None:
     go_on(roll)
-    brokers.restart(B1)
+    cluster.restart(B1)
     cluster.brokers.discard(B3)
     with pytest.raises(Refused, match=f"{B3} is not active"):
         go_on_after(roll, B1)
@@ -765,10 +759,10 @@ def test_another_cluster_of_that_name_is_refused(roll: Roll, cluster: FakeCluste
 
 
 def test_who_proposed_the_roll_proposes_its_turns_and_who_approved_it_approves_them(
-    roll: Roll, ledger: Ledger, cluster: FakeCluster, brokers: Brokers
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster
 ) -> None:
     go_on(roll)
-    brokers.restart(B1)
+    cluster.restart(B1)
     go_on_after(roll, B1)
     turn = roll.look().turn
     assert turn is not None

@@ -24,7 +24,7 @@ from pulsar_advisor.execution.run.guard import GUARDED, OFF, left_off, restore_w
 from pulsar_advisor.model.plans.plan import Plan, digest_of, load_plan
 from pulsar_advisor.storage.process import this_process
 from unit.execution.doubles import FakeTime, Killed
-from unit.execution.roll.doubles import ORDER, Brokers, approved_roll, go_on_after, roll_of, rolled
+from unit.execution.roll.doubles import ORDER, approved_roll, go_on_after, roll_of, rolled
 from unit.execution.test_crashes import Reaper
 
 BEFORE = {GUARDED[0]: "true"}
@@ -37,14 +37,13 @@ class World:
     def __init__(self) -> None:
         self.cluster = rolled(FakeTime())
         self.cluster.overrides = dict(BEFORE)
-        self.brokers = Brokers(self.cluster)
         self.restarted: list[str] = []
         self.pids = itertools.count(900_000_001)  # above any real pid, so that the next process sees them gone
 
     def restart(self, broker: str) -> None:
         if broker not in self.restarted:
             assert self.cluster.owned_bundles(broker) == frozenset(), "drained, so it is empty"
-            self.brokers.restart(broker)
+            self.cluster.restart(broker)
             self.restarted.append(broker)
 
 
@@ -62,7 +61,7 @@ def approved_once() -> tuple[Plan, bytes]:
 def live_once(url: str, world: World, reaper: Reaper) -> bool:
     """One process that carries the roll on, and restarts what waits for it: to the end, unless it is killed."""
     ledger = open_ledger(url, world.cluster.time.now_ms)
-    roll = roll_of(approved_once()[0], ledger, world.cluster, world.brokers)
+    roll = roll_of(approved_once()[0], ledger, world.cluster)
     try:
         with mock.patch.object(held_run, "this_process", return_value=replace(this_process(), id=next(world.pids))):
             reaper.watch(ledger, world.cluster)
@@ -106,7 +105,7 @@ def check(url: str, world: World) -> None:
         assert world.restarted == list(ORDER)
         assert max(Counter(world.cluster.effects).values()) <= 2
         assert audit(ledger).findings == ()
-        roll = roll_of(approved_once()[0], ledger, world.cluster, world.brokers).look()
+        roll = roll_of(approved_once()[0], ledger, world.cluster).look()
         planned = set()
         for run in roll.runs:
             assert approvals_of_plan(ledger, run.digest), "no run without an approval of its plan"

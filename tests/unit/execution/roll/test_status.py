@@ -12,7 +12,7 @@ from pulsar_advisor.execution.roll.status import status_of, waits_for
 from pulsar_advisor.execution.run.guard import GUARDED
 from pulsar_advisor.model.plans.plan import digest_of, short
 from unit.execution.doubles import B1, B2, B3, FakeCluster
-from unit.execution.roll.doubles import OLIVE, Brokers, approved_roll, go_on_after, roll_plan
+from unit.execution.roll.doubles import OLIVE, RestartedCluster, approved_roll, go_on_after, roll_plan
 
 
 def test_before_it_begins_it_says_what_there_is_to_do(ledger: Ledger, cluster: FakeCluster) -> None:
@@ -24,7 +24,7 @@ def test_before_it_begins_it_says_what_there_is_to_do(ledger: Ledger, cluster: F
     assert status.sentence == f"next: pulsar-advisor roll continue {short(digest_of(plan))}"
 
 
-def test_every_turn_shows_what_is_done_and_left(roll: Roll, ledger: Ledger, brokers: Brokers) -> None:
+def test_every_turn_shows_what_is_done_and_left(roll: Roll, ledger: Ledger, cluster: RestartedCluster) -> None:
     go_on(roll)
     drained = status_of(ledger, roll.plan)
     assert [(turn.broker, turn.state, turn.moved) for turn in drained.turns] == [
@@ -37,14 +37,14 @@ def test_every_turn_shows_what_is_done_and_left(roll: Roll, ledger: Ledger, brok
     assert drained.sentence.endswith(f"--restarted {B1}")
     [approval] = approvals_of_plan(ledger, digest_of(roll.plan))
     assert drained.approved_until_ms == approval.expires_at_ms
-    brokers.restart(B1)
+    cluster.restart(B1)
     go_on_after(roll, B1)
     second = status_of(ledger, roll.plan)
     assert [(turn.state, turn.moved) for turn in second.turns] == [("restarted", 2), ("drained", 2), ("to come", 0)]
     assert (second.moves, second.restart) == (4, B2)
-    brokers.restart(B2)
+    cluster.restart(B2)
     go_on_after(roll, B2)
-    brokers.restart(B3)
+    cluster.restart(B3)
     go_on_after(roll, B3)
     over = status_of(ledger, roll.plan)
     assert {turn.state for turn in over.turns} == {"restarted"}
