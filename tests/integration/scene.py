@@ -126,7 +126,7 @@ def assert_as_undisturbed(scene: Scene) -> None:
         owner = expected.pop(step.bundle_name)
         if step.action == "split":
             expected |= {f"{step.namespace}/{child}": owner for child in step.children}
-            bounds[step.namespace] = boundaries_after(bounds[step.namespace], step)
+            bounds[step.namespace] = boundaries_after(bounds[step.namespace], step.namespace, [step])
         else:
             expected[step.bundle_name] = str(step.destination)
     assert (state, sentence) == ("done", f"{len(plan.steps)} of {len(plan.steps)} steps confirmed")

@@ -369,11 +369,7 @@ def _dry_run(
         if state in ("confirmed", "failed", "skipped"):
             continue
         found, _ = look(cluster, ledger, plan, step)
-        boundaries = found.boundaries
-        for earlier in done:
-            if earlier.action == "split" and earlier.namespace == step.namespace:
-                boundaries = boundaries_after(boundaries, earlier)
-        found = replace(found, boundaries=boundaries)
+        found = replace(found, boundaries=boundaries_after(found.boundaries, step.namespace, done))
         if step.bundle_name in owners:
             found = replace(found, owner=owners[step.bundle_name], topics=max(found.topics, step.expect.topics))
         reasons: list[str] = []

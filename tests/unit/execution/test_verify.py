@@ -101,7 +101,7 @@ def test_a_bundle_without_an_owner_is_on_no_broker(ledger: Ledger, done: FakeClu
 def test_a_child_that_was_unloaded_is_expected_at_its_destination(ledger: Ledger, cluster: FakeCluster) -> None:
     cut = split_step(1)
     expect = unload_step().expect
-    expect = expect.model_copy(update={"boundaries": boundaries_after(expect.boundaries, cut)})
+    expect = expect.model_copy(update={"boundaries": boundaries_after(expect.boundaries, NAMESPACE, [cut])})
     plan = make_plan([cut, unload_step(2, CHILDREN[0], B1, B2, after=(cut.id,), expect=expect)])
     run(approved(ledger, plan), ledger, cluster)
     found = {check.bundle.rpartition("/")[2]: check.actual for check in verify(ledger, captured(cluster), plan).bundles}

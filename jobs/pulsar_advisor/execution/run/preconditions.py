@@ -53,18 +53,15 @@ def call_of(step: Step, pulsar_version: str) -> Unload | Split:
     return Split(step.namespace, step.bundle, tuple(int(boundary, 16) for boundary in step.boundaries))
 
 
-def boundaries_after(boundaries: Sequence[str], split: Step) -> tuple[str, ...]:
-    """The namespace's boundaries after a split."""
-    return tuple(sorted({*boundaries, *split.boundaries}))
+def boundaries_after(boundaries: tuple[str, ...], namespace: str, done: Iterable[Step]) -> tuple[str, ...]:
+    """The boundaries of a namespace after those of these steps that split its bundles."""
+    cuts = {cut for step in done if step.action == "split" and step.namespace == namespace for cut in step.boundaries}
+    return tuple(sorted({*boundaries, *cuts})) if cuts else boundaries
 
 
 def expected_boundaries(step: Step, done: Iterable[Step]) -> tuple[str, ...]:
     """The boundaries a step must find: those in the plan, and those from the plan's finished splits."""
-    boundaries = step.expect.boundaries
-    for earlier in done:
-        if earlier.action == "split" and earlier.namespace == step.namespace:
-            boundaries = boundaries_after(boundaries, earlier)
-    return boundaries
+    return boundaries_after(step.expect.boundaries, step.namespace, done)
 
 
 def destinations_after(done: Iterable[Step]) -> Mapping[str, str]:

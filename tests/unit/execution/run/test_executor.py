@@ -239,7 +239,7 @@ def test_an_interrupted_wave_is_watched_to_its_end(ledger: Ledger, wide: FakeClu
 def split_and_unloads(first: int) -> list[Step]:
     """A split and the unloads of its children, numbered from `first`."""
     cut = split_step(first)
-    boundaries = boundaries_after(MOVE.expect.boundaries, cut)
+    boundaries = boundaries_after(MOVE.expect.boundaries, NAMESPACE, [cut])
     expect = MOVE.expect.model_copy(update={"boundaries": boundaries})
     later = enumerate(cut.children, first + 1)
     return [cut, *(unload_step(number, child, B1, B2, after=(cut.id,), expect=expect) for number, child in later)]
