@@ -5,7 +5,7 @@ All times are epoch milliseconds. `migrations` creates these tables; a test chec
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal, get_args
 
 from sqlalchemy import (
     BigInteger,
@@ -39,8 +39,8 @@ UNFINISHED: Final[tuple[RunState, ...]] = ("active", "stopped")
 OPEN: Final[tuple[StepState, ...]] = ("sent", "unresolved")
 """States of a step whose call may still act."""
 
-RUN_STATES: Final = ("active", "done", "refused", "stopped", "aborted")
-STEP_STATES: Final = ("pending", "sent", "confirmed", "failed", "skipped", "unresolved")
+RUN_STATES: Final[tuple[RunState, ...]] = get_args(RunState)
+STEP_STATES: Final[tuple[StepState, ...]] = get_args(StepState)
 
 GUARD_EVENTS: Final = ("switched off", "switched back")
 """Kinds of events about a run's guard."""
