@@ -146,44 +146,38 @@ def start_run(ledger: Ledger, plan: Plan, approval: Approval) -> HeldRun:
     Raises `Refused` if the cluster has another active run, or if meanwhile another process started this plan or the
     approval was withdrawn.
     """
-    try:
-        with ledger.writing() as session:
-            require_not_withdrawn(session, approval)
-            record = record_plan(ledger, session, seal(plan))
-            begun = select(Run).where(Run.digest == record.digest, Run.state.in_(("done", "stopped", "aborted")))
-            if (other := session.scalars(begun.limit(1)).one_or_none()) is not None:
-                raise Refused(f"somebody else began run {other.id} of this plan, now {other.state}: check it")
-            run = Run(
-                digest=record.digest,
-                cluster_name=plan.identity.cluster_name,
-                approval_id=approval.id,
-                state="active",
-                lease=1,
-                started_at_ms=ledger.now_ms(),
-                sentence="",
-                **_holder(ledger.now_ms()),
+    with _only_active_run(ledger, plan.identity.cluster_name, approval) as session:
+        record = record_plan(ledger, session, seal(plan))
+        begun = select(Run).where(Run.digest == record.digest, Run.state.in_(("done", "stopped", "aborted")))
+        if (other := session.scalars(begun.limit(1)).one_or_none()) is not None:
+            raise Refused(f"somebody else began run {other.id} of this plan, now {other.state}: check it")
+        run = Run(
+            digest=record.digest,
+            cluster_name=plan.identity.cluster_name,
+            approval_id=approval.id,
+            state="active",
+            lease=1,
+            started_at_ms=ledger.now_ms(),
+            sentence="",
+            **_holder(ledger.now_ms()),
+        )
+        session.add(run)
+        session.flush()
+        steps = [
+            StepRecord(
+                run_id=run.id,
+                step_id=step.id,
+                bundle=step.bundle_name,
+                state="pending",
+                attempts=0,
+                observation="",
             )
-            session.add(run)
-            session.flush()
-            steps = [
-                StepRecord(
-                    run_id=run.id,
-                    step_id=step.id,
-                    bundle=step.bundle_name,
-                    state="pending",
-                    attempts=0,
-                    observation="",
-                )
-                for step in plan.steps
-                if step.executable
-            ]
-            session.add_all(steps)
-            detail = f"on {run.host} by process {run.pid}, approved by {approval.approver} ({approval.source})"
-            ledger.add_event(session, run.digest, "run started", detail, [record, run, *steps], run.id)
-    except StorageError as error:
-        if isinstance(error.__cause__, IntegrityError):
-            raise Refused(_who_is_active(ledger, plan.identity.cluster_name)) from error
-        raise
+            for step in plan.steps
+            if step.executable
+        ]
+        session.add_all(steps)
+        detail = f"on {run.host} by process {run.pid}, approved by {approval.approver} ({approval.source})"
+        ledger.add_event(session, run.digest, "run started", detail, [record, run, *steps], run.id)
     return HeldRun(ledger, run)
 
 
@@ -200,37 +194,47 @@ def take_over(ledger: Ledger, run: Run, approval: Approval, *, lifts_pause: bool
             f"{max(0, now_ms - run.heartbeat_at_ms) // 1000} s ago: it can be resumed {LEASE_MS // 1000} s after the "
             f"last sign of life; or {reader().end_run}"
         )
+    with _only_active_run(ledger, run.cluster_name, approval) as session:
+        taken = session.execute(
+            update(Run)
+            .where(
+                Run.id == run.id,
+                Run.lease == run.lease,
+                Run.heartbeat_at_ms == run.heartbeat_at_ms,
+                Run.state.in_(UNFINISHED),
+            )
+            .values(
+                state="active",
+                lease=Run.lease + 1,
+                ended_at_ms=None,
+                sentence="",
+                approval_id=approval.id,
+                **_holder(now_ms),
+            )
+            .returning(Run)
+        ).scalar_one_or_none()
+        if taken is None:
+            raise Refused(f"somebody else has just resumed or aborted run {run.id}: check it")
+        detail = f"on {taken.host} by process {taken.pid}, approved by {approval.approver} ({approval.source})"
+        kind = RESUMED if lifts_pause else "run continued"
+        ledger.add_event(session, run.digest, kind, detail, [taken], taken.id)
+    return HeldRun(ledger, taken)
+
+
+@contextmanager
+def _only_active_run(ledger: Ledger, cluster_name: str, approval: Approval) -> Iterator[Session]:
+    """A write transaction that makes a run active.
+
+    Raises `Refused` if the cluster has another active run, or if the approval was withdrawn.
+    """
     try:
         with ledger.writing() as session:
             require_not_withdrawn(session, approval)
-            taken = session.execute(
-                update(Run)
-                .where(
-                    Run.id == run.id,
-                    Run.lease == run.lease,
-                    Run.heartbeat_at_ms == run.heartbeat_at_ms,
-                    Run.state.in_(UNFINISHED),
-                )
-                .values(
-                    state="active",
-                    lease=Run.lease + 1,
-                    ended_at_ms=None,
-                    sentence="",
-                    approval_id=approval.id,
-                    **_holder(now_ms),
-                )
-                .returning(Run)
-            ).scalar_one_or_none()
-            if taken is None:
-                raise Refused(f"somebody else has just resumed or aborted run {run.id}: check it")
-            detail = f"on {taken.host} by process {taken.pid}, approved by {approval.approver} ({approval.source})"
-            kind = RESUMED if lifts_pause else "run continued"
-            ledger.add_event(session, run.digest, kind, detail, [taken], taken.id)
+            yield session
     except StorageError as error:
         if isinstance(error.__cause__, IntegrityError):
-            raise Refused(_who_is_active(ledger, run.cluster_name)) from error
+            raise Refused(_who_is_active(ledger, cluster_name)) from error
         raise
-    return HeldRun(ledger, taken)
 
 
 def require_not_withdrawn(session: Session, approval: Approval) -> None:
