@@ -50,7 +50,7 @@ def restore(
         refusals: list[Refused] = []
         for name in names:  # all that Pulsar has called the cluster; what is off under an earlier name hides no other
             try:
-                restore_what_was_left(name, book, connection.options(place).required_admin, log, person)
+                restore_what_was_left(name, book, connection.admin(place), log, person)
             except Refused as refused:
                 refusals.append(refused)
         if refusals:

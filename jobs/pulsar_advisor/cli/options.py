@@ -22,6 +22,7 @@ CLUSTER_VARIABLE: Final = "PULSAR_ADVISOR_CLUSTER"
 
 if TYPE_CHECKING:
     from pulsar_advisor.admin.options import CaptureOptions
+    from pulsar_advisor.admin.transport import AdminConnection
     from pulsar_advisor.execution.consent.policy import ApprovalPolicy
     from pulsar_advisor.execution.ledger.heads import Keeper
     from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -246,6 +247,10 @@ class Connection:
         stores = ("zookeeper", "metadata_store", "configuration_metadata_store")
         others = {name: admin.pop(name) for name in (*stores, "service_url")}
         return capture_options(profile=profile, admin=admin, **others, **manners)
+
+    def admin(self, place: Place) -> AdminConnection:
+        """How to reach the admin API. Raises `UsageError` if nothing says so."""
+        return self.options(place).required_admin
 
 
 @Parameter(name="*")

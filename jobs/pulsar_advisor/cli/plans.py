@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -225,9 +226,7 @@ def apply(
     for other, given in {"--resume": resume, "--dry-run": dry_run}.items():
         refuse_together({"--pause": pause, other: given})
 
-    def reach() -> AdminConnection:
-        return connection.options(place).required_admin
-
+    reach = partial(connection.admin, place)
     keepers = () if dry_run else heads.keepers(place)
     with opened_plan(plan, place, ledger) as (document, _, book), head_kept(book, keepers):
         from pulsar_advisor.cli.signals import deferred_signals
@@ -362,7 +361,7 @@ def undo(
         from pulsar_advisor.stages.derive import why_not_computed_here
         from pulsar_advisor.stages.undo import run as make_plan
 
-        back, written = make_plan(document, book, root, connection.options(place).required_admin)
+        back, written = make_plan(document, book, root, connection.admin(place))
         propose(book, back, person_on_command_line(as_), why_not_computed_here(root, book, back))
     if json:
         from pulsar_advisor.documents.receipts import ProposedUndo
@@ -403,9 +402,7 @@ def verify(
     refuse_together({"--snapshot": snapshot is not None, "a connection (--admin-url)": connection.is_given})
     captures = connection.is_given or (place.profile is not None and snapshot is None)
 
-    def reach() -> AdminConnection:
-        return connection.options(place).required_admin
-
+    reach = partial(connection.admin, place)
     with opened_plan(plan, place, ledger) as (document, root, book):
         from pulsar_advisor.stages.normalize import run as make_tables
         from pulsar_advisor.stages.verify import check, check_snapshot
