@@ -8,26 +8,17 @@ from pulsar_advisor.model.configuration.settings import ResolvedSettings, text_o
 from pulsar_advisor.model.plans.plan import PlannedSetting
 from pulsar_advisor.placement import filters
 from pulsar_advisor.planning.plans.deciding import deciding
+from pulsar_advisor.planning.requests.what_if import OF_ITS_OWN_BALANCER
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
 
 if TYPE_CHECKING:
     from pulsar_advisor.planning.requests.request import Request
 
-ALWAYS_IN_A_PLAN: Final = frozenset(
-    {
-        "loadBalancerEnabled",
-        "loadBalancerSheddingEnabled",
-        "loadBalancerAutoBundleSplitEnabled",
-        "loadBalancerAutoUnloadSplitBundlesEnabled",
-        "loadBalancerLoadSheddingStrategy",
-        "loadBalancerLoadPlacementStrategy",
-        "loadBalancerSheddingIntervalMinutes",
-        "loadBalancerSheddingGracePeriodMinutes",
-        "loadBalancerSheddingExcludedNamespaces",
-        "loadBalancerBrokerOverloadedThresholdPercentage",
-        "defaultNamespaceBundleSplitAlgorithm",
-    }
-)
+ALWAYS_IN_A_PLAN: Final = OF_ITS_OWN_BALANCER | {
+    "loadBalancerAutoUnloadSplitBundlesEnabled",
+    "loadBalancerBrokerOverloadedThresholdPercentage",
+    "defaultNamespaceBundleSplitAlgorithm",
+}
 """Switches, the cluster's own strategies, and the settings against which every combination is measured."""
 
 

@@ -29,7 +29,7 @@ Resolve = Callable[[Mapping[str, str]], LoadBalancerSettings]
 NIC_SPEED: Final = "loadBalancerOverrideBrokerNicSpeedGbps"
 _HISTORY_PERCENTAGE: Final = "loadBalancerHistoryResourcePercentage"
 
-_OF_A_PLAN: Final = frozenset(
+OF_ITS_OWN_BALANCER: Final = frozenset(
     {
         "loadBalancerEnabled",
         "loadBalancerSheddingEnabled",
@@ -56,7 +56,7 @@ def keys_that_count() -> frozenset[str]:
     """Pulsar's keys that can change an answer."""
     strategies = (*SHEDDERS, *PLACEMENTS, *SPLIT_DECIDERS, *SPLIT_ALGORITHMS)
     read = frozenset().union(filters.SETTING_KEYS, *(strategy.setting_keys for strategy in strategies))
-    return (read | _OF_A_PLAN | {NIC_SPEED}) - _OF_THE_LEADER
+    return (read | OF_ITS_OWN_BALANCER | {NIC_SPEED}) - _OF_THE_LEADER
 
 
 def check_what_if(key: str, text: str, also: frozenset[str] = frozenset()) -> None:
