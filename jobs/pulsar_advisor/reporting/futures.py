@@ -187,7 +187,6 @@ def doubt(score: Ending) -> str:
 
 _NARROW_RATIO: Final = 0.005
 """Ranges up to this width aren't shown."""
-_MAY: Final = {"repeats": "go round", "unfinished": "not settle"}
 
 
 def own_sentence(
