@@ -13,8 +13,7 @@ from pulsar_advisor.documents.recommendation import Combination, Recommendation
 from pulsar_advisor.model.plans.plan import Confidence, short
 from pulsar_advisor.model.strategy.entry import combination
 from pulsar_advisor.model.text.some_of import points
-from pulsar_advisor.planning.advice.compare import Cost
-from pulsar_advisor.planning.advice.front import on_front
+from pulsar_advisor.planning.advice.compare import Cost, on_front
 from pulsar_advisor.planning.advice.options import Option
 from pulsar_advisor.planning.usage.model_errors import ModelErrors
 from pulsar_advisor.planning.usage.noise import NoiseFloor

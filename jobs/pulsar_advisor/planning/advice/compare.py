@@ -255,6 +255,15 @@ def _at_worst(row: Score) -> float:
     return row.highest_maximum_after if row.highest_maximum_after is not None else _likely(row)
 
 
+def on_front(points: Sequence[tuple[float, float]]) -> tuple[bool, ...]:
+    """Per point (disruption, highest usage), whether no other point is as low in both and lower in one."""
+
+    def is_beaten(point: tuple[float, float]) -> bool:
+        return any(other[0] <= point[0] and other[1] <= point[1] and other != point for other in points)
+
+    return tuple(not is_beaten(point) for point in points)
+
+
 def dominating(row: Score, ranked: Iterable[Score], floor_ratio: float) -> Score | None:
     """The first plan ranked before `row` that reaches as much, to within noise, and costs no more; None without one.
 

@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import ResolvedSettings
 from pulsar_advisor.model.plans.plan import Step, digest_of
@@ -10,6 +13,7 @@ from pulsar_advisor.planning.advice.compare import (
     advise,
     clients_of,
     dominating,
+    on_front,
     ranked_by_effect,
     score,
 )
@@ -144,3 +148,16 @@ def test_a_split_without_known_figures_is_advised_where_nothing_else_is() -> Non
     split = replace(row("A", 0.9, unloads=0, splits=1), maximum_before=None, maximum_after=None)
     assert advised(split) == "A"
     assert advised(replace(split, maximum_before=0.8, maximum_after=0.9)) is None
+
+
+def test_cheaper_or_better_is_on_the_front() -> None:
+    assert on_front([(0, 0.9), (5, 0.6), (9, 0.6), (7, 0.7), (20, 0.5)]) == (True, True, False, False, True)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5).map(float), st.integers(0, 5).map(float)), max_size=8))
+def test_the_front_beats_every_other_point(found: list[tuple[float, float]]) -> None:
+    marks = on_front(found)
+    front = [point for point, mark in zip(found, marks, strict=True) if mark]
+    for point, mark in zip(found, marks, strict=True):
+        beaten = any(other[0] <= point[0] and other[1] <= point[1] and other != point for other in front)
+        assert mark != beaten
