@@ -11,7 +11,7 @@ from pulsar_advisor.execution.consent.policy import POLICY, ApprovalPolicy
 from pulsar_advisor.execution.ledger.approvals import add_approval, approvals_of_plan, withdraw_approvals
 from pulsar_advisor.execution.ledger.audit import why_unproven
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.proposals import proposals_of_plan, record_proposal
+from pulsar_advisor.execution.ledger.proposals import add_proposal, proposals_of_plan
 from pulsar_advisor.execution.ledger.rolls import RecordedRoll, recorded_roll
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.tables import Approval, Run, RunState
@@ -58,7 +58,8 @@ def propose(ledger: Ledger, plan: Plan, proposer: Person, not_computed_here: str
     Raises `Refused` as `require_may_run` does.
     """
     require_may_run(ledger, digest_of(plan))
-    record_proposal(ledger, seal(plan), proposer, not_computed_here)
+    with ledger.writing() as session:
+        add_proposal(ledger, session, seal(plan), proposer, not_computed_here)
 
 
 def require_may_run(ledger: Ledger, digest: str, *, again: bool = False) -> None:

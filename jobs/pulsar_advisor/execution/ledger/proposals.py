@@ -14,16 +14,10 @@ from pulsar_advisor.execution.person import Person
 from pulsar_advisor.model.plans.plan import Sealed
 
 
-def record_proposal(ledger: Ledger, plan: Sealed, proposer: Person, not_computed_here: str | None = None) -> None:
-    """Record that somebody proposed a plan, and why it can't be computed here: see `Proposal`."""
-    with ledger.writing() as session:
-        add_proposal(ledger, session, plan, proposer, not_computed_here)
-
-
 def add_proposal(
-    ledger: Ledger, session: Session, plan: Sealed, proposer: Person, not_computed_here: str | None = None
+    ledger: Ledger, session: Session, plan: Sealed, proposer: Person, not_computed_here: str | None
 ) -> None:
-    """The same within a write transaction."""
+    """Record, within a write transaction, that somebody proposed a plan, and why it can't be computed here."""
     record = record_plan(ledger, session, plan)
     proposal = Proposal(
         digest=record.digest,
