@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
 
@@ -77,19 +77,16 @@ class Refusal:
     sentence: str
     """The refusal in words."""
 
-    @classmethod
-    def of(cls, strategy: str, role: Role, missing: Input, reason: str) -> Self:
-        """The refusal of a strategy that reads an input."""
-        sentence = f"{strategy} can't be judged: it reads {missing}, which is missing ({reason})."
-        return cls(strategy, role, missing, reason, sentence)
-
 
 def refusals(strategy: str, role: Role, reads: frozenset[Input], state: ClusterState) -> tuple[Refusal, ...]:
     """Every missing input that a strategy reads and that has no substitute, in the order of `INPUTS`."""
+    lacking = ((name, state.missing[name]) for name in INPUTS if name in reads and name in state.missing)
     return tuple(
-        Refusal.of(strategy, role, name, state.missing[name])
-        for name in INPUTS
-        if name in reads and name in state.missing and INPUTS[name].substitute is None
+        Refusal(
+            strategy, role, name, reason, f"{strategy} can't be judged: it reads {name}, which is missing ({reason})."
+        )
+        for name, reason in lacking
+        if INPUTS[name].substitute is None
     )
 
 
