@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -85,6 +86,13 @@ def check(**fields: Any) -> CheckResult:
         }
         | fields
     )
+
+
+def answered(checks: Mapping[str, int | str]) -> Iterator[CheckResult]:
+    """Checks by name, each with the rows that fail, or with why it could not be evaluated."""
+    for name, answer in checks.items():
+        failed, error = (answer, None) if isinstance(answer, int) else (0, answer)
+        yield check(check=name, success=answer == 0, failed_rows=failed, error=error)
 
 
 def combination(shedder: str = "ThresholdShedder", placement: str = "AvgShedder", **fields: Any) -> Combination:

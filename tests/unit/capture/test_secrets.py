@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from werkzeug import Response
@@ -18,8 +17,9 @@ from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.transport import AdminConnection
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
 from pulsar_advisor.stages.capture import take_snapshot as capture
-from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.root import Root
 from unit.admin.fake_zookeeper import FakeKazoo
+from unit.capture.captured import manifest_of
 from unit.capture.fake_cluster import FakeCluster, Silence, everything_in
 from unit.capture.recorded_cluster import Planting, RecordedCluster, recorded_cluster
 
@@ -51,11 +51,6 @@ def options(cluster: RecordedCluster, token_file: Path) -> CaptureOptions:
     urls = tuple(f"http://{broker}" for broker in cluster.brokers)
     admin = AdminConnection(admin_urls=urls, token_file=token_file)
     return CaptureOptions(admin=admin, zookeeper=ZooKeeperConnection(hosts="zk1:2181"))
-
-
-def manifest_of(root: Root, snapshot: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads((root.folder("raw", snapshot) / MANIFEST).read_bytes())
-    return document
 
 
 def test_no_planted_secret_is_in_a_snapshot(

@@ -9,18 +9,7 @@ FIRST, SECOND, THIRD = (f"2026112{day}T080000Z" for day in (1, 2, 3))
 
 def result(snapshot: str, **checks: int | str) -> Validation:
     """A validation result: check -> rows that fail, or why it could not be evaluated."""
-    return documents.validation(
-        *(
-            documents.check(
-                check=check,
-                success=answer == 0,
-                failed_rows=answer if isinstance(answer, int) else 0,
-                error=answer if isinstance(answer, str) else None,
-            )
-            for check, answer in checks.items()
-        ),
-        snapshot=snapshot,
-    )
+    return documents.validation(*documents.answered(checks), snapshot=snapshot)
 
 
 def test_a_check_that_starts_to_fail_is_named_with_its_trend() -> None:

@@ -33,16 +33,7 @@ def captured(root: Root, snapshot: str, cluster_name: str) -> None:
 
 def judged(root: Root, snapshot: str, *, success: bool = True, **checks: int | str) -> None:
     """A validation result: check -> rows that fail, or why it could not be evaluated."""
-    results = [
-        documents.check(
-            check=check,
-            success=answer == 0,
-            failed_rows=answer if isinstance(answer, int) else 0,
-            error=answer if isinstance(answer, str) else None,
-        )
-        for check, answer in checks.items()
-    ]
-    document = documents.validation(*results, snapshot=snapshot, success=success)
+    document = documents.validation(*documents.answered(checks), snapshot=snapshot, success=success)
     write_file(root.folder("tables/result", snapshot) / RESULT, b"{}")
     write_checks(root, document)
     write_file(root.folder("validation", snapshot) / RESULT, document.content())

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,14 +19,6 @@ NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
 
 
 ELSEWHERE = Process("elsewhere", 1)
-
-
-@pytest.fixture
-def dead_process() -> Process:
-    """A process that has ended."""
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return replace(this_process(), id=process.pid)
 
 
 def begun(root: Root, snapshot: str, process: Process, silent_for: timedelta = timedelta()) -> Path:

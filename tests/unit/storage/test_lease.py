@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import resource
-import subprocess
-import sys
 import threading
 from contextlib import nullcontext
 from dataclasses import replace
@@ -43,14 +41,6 @@ def files(folder: Path) -> list[str]:
 
 
 ELSEWHERE = Process("elsewhere", 1)
-
-
-@pytest.fixture
-def dead_process() -> Process:
-    """A process that has ended."""
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return replace(this_process(), id=process.pid)
 
 
 def test_the_second_writer_is_refused_while_the_first_is_at_work(tmp_path: Path) -> None:
