@@ -16,16 +16,16 @@ from pulsar_advisor.model.cluster.cluster_state import (
     RESOURCES,
 )
 from pulsar_advisor.model.load.resource_usage import MEMORY_RETIRED
+from pulsar_advisor.planning.requests.what_if import NIC_SPEED
 
 _BANDWIDTH: Final = (BANDWIDTH_IN, BANDWIDTH_OUT)
-_NIC_SPEED: Final = "loadBalancerOverrideBrokerNicSpeedGbps"
 _CORRECT_SPELLING: Final = (4, 0, 0)
 
 
 @rule(
     severity="warning",
     source="apache/pulsar#14820, apache/pulsar#14906; LinuxBrokerHostUsageImpl",
-    remedy=f"set {_NIC_SPEED} to the speed of one network card in Gbit/s",
+    remedy=f"set {NIC_SPEED} to the speed of one network card in Gbit/s",
 )
 def network_speed_is_known(case: Case) -> Violation | None:
     """Every broker with traffic knows the speed of its network.
@@ -44,7 +44,7 @@ def network_speed_is_known(case: Case) -> Violation | None:
 @rule(
     severity="warning",
     source="apache/pulsar#14820, apache/pulsar#18598; LinuxBrokerHostUsageImpl",
-    remedy=f"correct {_NIC_SPEED}: it is the speed of one card in Gbit/s",
+    remedy=f"correct {NIC_SPEED}: it is the speed of one card in Gbit/s",
 )
 def network_speed_is_plausible(case: Case) -> Violation | None:
     """No broker uses more bandwidth than its network has.

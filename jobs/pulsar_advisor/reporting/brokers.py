@@ -20,10 +20,11 @@ from pulsar_advisor.model.cluster.cluster_state import (
 )
 from pulsar_advisor.model.load.resource_usage import busiest_first, percent
 from pulsar_advisor.model.plans.plan import BrokerForecast, Forecast, Plan, PlannedSetting
+from pulsar_advisor.planning.plans.consent import OVERLOADED_KEY
+from pulsar_advisor.planning.usage.forecast import finite
 
 SHARES_SHOWN: Final = 10
 
-OVERLOAD_KEY: Final = "loadBalancerBrokerOverloadedThresholdPercentage"
 _ABOVE_MEAN_KEY: Final = "loadBalancerBrokerThresholdShedderPercentage"
 
 
@@ -144,7 +145,7 @@ class HotBroker:
 def thresholds_of(plan: Plan, settings: Mapping[str, PlannedSetting]) -> tuple[Threshold, ...]:
     """The limits a broker must not exceed: overload, and for ThresholdShedder the mean usage plus its threshold."""
     lines = []
-    overload = percentage_setting(settings, OVERLOAD_KEY)
+    overload = percentage_setting(settings, OVERLOADED_KEY)
     if overload is not None:
         lines.append(Threshold("overloaded", overload / 100))
     above_mean = percentage_setting(settings, _ABOVE_MEAN_KEY)
@@ -179,9 +180,9 @@ def broker_rows(state: ClusterState, plan: Plan | None) -> tuple[BrokerRow, ...]
                 after_range=_range(after),
                 bundles_before=before.bundles if before else int(state.brokers.bundles[i]),
                 bundles_after=after.bundles if after else int(state.brokers.bundles[i]),
-                msg_rate_per_s=_finite(rate[i]),
-                throughput_bytes_per_s=_finite(flow[i]),
-                resource_percent={name: _finite(percents[i, j]) for j, name in enumerate(RESOURCES)},
+                msg_rate_per_s=finite(rate[i]),
+                throughput_bytes_per_s=finite(flow[i]),
+                resource_percent={name: finite(percents[i, j]) for j, name in enumerate(RESOURCES)},
                 deciding_resource=before.resource if before and usage else None,
                 leader=i == state.leader,
                 available=bool(state.brokers.available[i]),
@@ -292,11 +293,7 @@ def _share(name: str, bundle: str, figures: Floats, whole: Floats, steps: Mappin
         bundle=bundle,
         msg_rate_per_s=rate,
         throughput_bytes_per_s=flow,
-        msg_rate_share=_finite(rate / whole_rate) if whole_rate > 0 else None,
-        throughput_share=_finite(flow / whole_flow) if whole_flow > 0 else None,
+        msg_rate_share=finite(rate / whole_rate) if whole_rate > 0 else None,
+        throughput_share=finite(flow / whole_flow) if whole_flow > 0 else None,
         step=steps.get(bundle),
     )
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
