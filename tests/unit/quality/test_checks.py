@@ -6,7 +6,6 @@ import pytest
 
 from pulsar_advisor.model.cluster.inputs import INPUTS, Input
 from pulsar_advisor.quality.checks import TABLES, Check, checks, suites, suites_sha256
-from pulsar_advisor.quality.document import checks_page
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -88,7 +87,3 @@ def test_suites_are_formatted_as_they_are_reviewed() -> None:
 
 def test_the_digest_of_the_suites_is_a_sha256() -> None:
     assert len(suites_sha256()) == 64
-
-
-def test_the_page_is_up_to_date() -> None:
-    assert (REPOSITORY / "docs" / "checks.md").read_text() == checks_page(), "make docs"

@@ -1,11 +1,6 @@
-from pathlib import Path
-
 import pytest
 
-from pulsar_advisor.tables.document import tables_page
 from pulsar_advisor.tables.schemas import TABLES, Table
-
-REPOSITORY = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
@@ -21,7 +16,3 @@ def test_rates_times_and_sizes_carry_their_unit() -> None:
     assert {name for name in figures if "msg_rate" in name and not name.endswith("_per_s")} == set()
     assert {name for name in figures if "throughput" in name and not name.endswith("_bytes_per_s")} == set()
     assert {name for name in figures if name.endswith("_at") or name.endswith("timestamp")} == set()
-
-
-def test_the_page_is_up_to_date() -> None:
-    assert (REPOSITORY / "docs" / "tables.md").read_text() == tables_page(), "make docs"
