@@ -11,11 +11,10 @@ from sqlalchemy import create_engine, text
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.execution.consent.approval import standing_approval, withdraw
 from pulsar_advisor.execution.ledger.audit import audit
-from pulsar_advisor.execution.ledger.chain import ChainHead, chained, row_hash
+from pulsar_advisor.execution.ledger.chain import ChainHead
 from pulsar_advisor.execution.ledger.held_run import start_run
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
-from pulsar_advisor.execution.ledger.tables import Event
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.plan import digest_of
 from unit.execution.actors import ALICE, FOUR_EYES, approved, run
@@ -115,36 +114,6 @@ def test_a_heartbeat_is_no_change(ledger: Ledger, time: FakeTime) -> None:
     time.pass_s(60)
     held.renew()
     assert audit(ledger).findings == ()
-
-
-def test_a_missing_end_is_found_with_a_head_from_before(used: Ledger, tmp_path: Path) -> None:
-    head = used.head()
-    behind_its_back(
-        tmp_path,
-        "PRAGMA foreign_keys = OFF",
-        *(
-            f"DELETE FROM {table}"
-            for table in ("steps", "runs", "approvals", "proposals", "events", "plan_summaries", "plans")
-        ),
-    )
-    assert audit(used).findings == ()
-    assert audit(used, [head]).findings == (
-        f"event {head.event} of a known head is not there: the ledger ends with event 0",
-    )
-
-
-def test_a_chain_that_was_written_anew_is_found_with_a_head_from_before(used: Ledger, tmp_path: Path) -> None:
-    head = used.head()
-    previous, changes = "", []
-    for event in used.events(digest_of(PLAN)):
-        columns = {column: getattr(event, column) for column in Event.hashed_column_names()}
-        previous = chained(previous, row_hash(columns | {"detail": "nothing happened"}))
-        changes.append(f"UPDATE events SET detail = 'nothing happened', chain = '{previous}' WHERE id = {event.id}")
-    behind_its_back(tmp_path, *changes)
-    assert audit(used).findings == ()
-    assert audit(used, [head]).findings == (
-        f"event {head.event} is not the one of a known head: the chain was written anew",
-    )
 
 
 def test_a_head_from_the_middle_of_the_chain_is_reached(used: Ledger) -> None:
