@@ -30,7 +30,7 @@ def verify_ledger(
     from pulsar_advisor.execution.ledger.heads import kept
 
     known = [] if head is None else [ChainHead.parse(head)]
-    known += kept(heads.keepers(place))
+    known += kept(heads.existing(place))
     with ledger.if_any(place) as book:
         if book is None:
             where = without_secrets(ledger_url(ledger.url(place)))

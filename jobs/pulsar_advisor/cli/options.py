@@ -202,6 +202,16 @@ class HeadsPlaces:
             self.heads or os.environ.get("PULSAR_ADVISOR_HEADS") or (profile.heads if profile else None) or ""
         )
 
+    def existing(self, place: Place) -> tuple[Keeper, ...]:
+        """As `keepers`. Raises `UsageError` if `--heads` names a folder that isn't there; a profile or the environment
+        may name one to come."""
+        from pulsar_advisor.execution.ledger.heads import absent
+
+        keepers = self.keepers(place)
+        if self.heads and (folders := absent(keepers)):
+            raise UsageError(f"there is no folder {folders[0]}: correct --heads")
+        return keepers
+
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)

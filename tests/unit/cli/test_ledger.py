@@ -49,6 +49,20 @@ def test_an_audit_finds_the_kept_heads_by_itself_also_of_a_ledger_that_is_gone(
     assert "and heads of one are kept up to event 1: it was removed" in capsys.readouterr().err
 
 
+def test_an_audit_by_heads_in_a_folder_that_does_not_exist_is_refused(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(["audit", "--ledger", url, "--heads", f"log, {tmp_path}/haeds"]) == 2
+    assert capsys.readouterr().err == f"error: there is no folder {tmp_path}/haeds: correct --heads\n"
+
+
+def test_an_audit_may_come_before_the_first_head_of_a_folder_from_the_environment(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PULSAR_ADVISOR_HEADS", f"{tmp_path}/heads")
+    assert exit_code(["audit", "--ledger", url]) == 0
+
+
 def test_a_changed_ledger_ends_with_five(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     with create_engine(url).begin() as connection:
         connection.execute(text("DROP TRIGGER proposals_fixed"))

@@ -65,6 +65,11 @@ def keep(head: ChainHead, keepers: Sequence[Keeper]) -> list[str]:
     return list(_failures(head, keepers)) if head.event else []
 
 
+def absent(keepers: Sequence[Keeper]) -> list[UPath]:
+    """The folders among the keepers that don't exist: wrong addresses, or no head was kept yet."""
+    return [folder for folder in keepers if isinstance(folder, UPath) and not folder.exists()]
+
+
 def kept(keepers: Sequence[Keeper]) -> list[ChainHead]:
     """The heads in the folders among the keepers, oldest first. Raises `StorageError` if one can't be listed."""
     names: set[str] = set()
