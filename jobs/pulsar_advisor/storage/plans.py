@@ -76,7 +76,11 @@ def write_plan(root: Root, plan: Plan) -> PlanReference:
 
 def read_plan(path: str) -> Plan:
     """The plan in a file (path or URL). Raises `UsageError`, `StorageError` or, for a changed plan, `Refused`."""
-    return load_plan(read_file(UPath(path), "recommend"))
+    content = read_file(UPath(path), "recommend")
+    try:
+        return load_plan(content)
+    except (StorageError, Refused) as error:
+        raise type(error)(f"{path}: {error}") from error
 
 
 def plan_files(root: Root) -> Iterator[UPath]:

@@ -282,7 +282,7 @@ def test_a_file_that_is_no_plan_is_named(tmp_path: Path, capsys: pytest.CaptureF
     code, err = ends(
         capsys, "apply", str(file), "--root", str(tmp_path), "--cluster", "c", "--admin-url", NOBODY_LISTENS
     )
-    assert (code, "this is not a plan: it has no 'digest'; name a plan file" in err) == (1, True)
+    assert (code, f"{file}: this is not a plan: it has no 'digest'; name a plan file" in err) == (1, True)
 
 
 @pytest.mark.parametrize(

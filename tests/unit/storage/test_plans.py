@@ -43,6 +43,13 @@ def test_a_plan_is_named_by_any_prefix_of_its_digest_or_by_its_path(root: Root, 
     assert find_plan(root, short(whole)) == PlanReference(plan.snapshot, file, whole)
 
 
+def test_a_changed_plan_is_named_by_its_path(root: Root, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    file.write_bytes(dump_plan(make_plan([unload_step()])).replace(b'"seed":0', b'"seed":1'))
+    with pytest.raises(Refused, match=f"{file}: the plan's content has digest"):
+        open_plan(root, str(file))
+
+
 @pytest.mark.parametrize("name", ["0" * 8, "0" * 64, f"sha256:{'0' * 64}"])
 def test_an_unknown_digest_is_answered_with_where_to_look(root: Root, name: str) -> None:
     write_plan(root, make_plan([unload_step()]))
