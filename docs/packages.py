@@ -139,7 +139,7 @@ def _imports() -> Mapping[str, frozenset[str]]:
     for module in graph.modules:
         for imported in graph.find_modules_directly_imported_by(module):
             importer, package = _package(module), _package(imported)
-            if importer != package and "" not in (importer, package):
+            if importer != package and not {importer, package} & {"", "__main__"}:
                 found.setdefault(importer, set()).add(package)
     return {package: frozenset(imported) for package, imported in found.items()}
 

@@ -243,7 +243,7 @@ def _open_streams() -> None:
 
 
 def main() -> None:
-    """Entry point of `pulsar-advisor`."""
+    """Run the command line of this process, and end it with the exit code."""
     _open_streams()
     gc.set_threshold(*_RARE_COLLECTIONS)
     code = exit_code(sys.argv[1:])
