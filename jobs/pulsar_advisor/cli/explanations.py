@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pulsar_advisor.cli.options import Json, Place, WholeNumber, WholeNumberIfAny
+from pulsar_advisor.cli.options import Json, Place, SnapshotId, WholeNumber, WholeNumberIfAny
 from pulsar_advisor.cli.output import print_json, say_lines
 from pulsar_advisor.cli.rendering import explanation_lines
 from pulsar_advisor.cli.usage import refuse_together
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def explain(
     *,
     place: Place = Place(),
-    snapshot: str = LATEST,
+    snapshot: SnapshotId = LATEST,
     bundle: str | None = None,
     broker: str | None = None,
     namespace: str | None = None,

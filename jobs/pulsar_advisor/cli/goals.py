@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from pulsar_advisor.cli.options import DetailedExitCode, Json, LedgerPlace, Master, Place, PlanOptions
+from pulsar_advisor.cli.options import DetailedExitCode, Json, LedgerPlace, Master, Place, PlanOptions, SnapshotId
 from pulsar_advisor.cli.output import print_json, say_lines
 from pulsar_advisor.cli.rendering import restart_lines, scale_lines
 from pulsar_advisor.cli.stages import answer
@@ -36,7 +36,7 @@ class Making:
     """What every verb takes besides its goal."""
 
     place: Place = Place()
-    snapshot: str = LATEST
+    snapshot: SnapshotId = LATEST
     plan_options: PlanOptions = PlanOptions()
     ledger: LedgerPlace = LedgerPlace()
     master: Master = "local[*]"
@@ -112,7 +112,7 @@ def conform(*, ceiling: Ceiling = None, making: Making = Making()) -> None:
 
 
 def restart_order(
-    *, place: Place = Place(), snapshot: str = LATEST, ceiling: Ceiling = None, json: Json = False
+    *, place: Place = Place(), snapshot: SnapshotId = LATEST, ceiling: Ceiling = None, json: Json = False
 ) -> None:
     """Say in which order to restart all brokers so that each bundle moves least often; makes no plan."""
     from pulsar_advisor.stages.restart_order import run
@@ -130,7 +130,7 @@ def scale(
     *,
     to: Annotated[str, Parameter(help="Usage that the brokers are to have on average.")] = "60%",
     place: Place = Place(),
-    snapshot: str = LATEST,
+    snapshot: SnapshotId = LATEST,
     json: Json = False,
 ) -> None:
     """Say how many brokers this load needs, and what fewer or more would look like; makes no plan."""

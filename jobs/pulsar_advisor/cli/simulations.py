@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from pulsar_advisor.cli.options import Json, Master, Place, WholeNumber, WholeNumberIfAny
+from pulsar_advisor.cli.options import Json, Master, Place, SnapshotId, WholeNumber, WholeNumberIfAny
 from pulsar_advisor.cli.output import print_json, say, say_lines, timed
 from pulsar_advisor.cli.starting import spark_soon
 from pulsar_advisor.model.text.plain_text import plain
@@ -77,7 +77,7 @@ class SimulationOptions:
 def simulate(
     *,
     place: Place = Place(),
-    snapshot: str = LATEST,
+    snapshot: SnapshotId = LATEST,
     options: Annotated[SimulationOptions, Parameter(name="*")] = SimulationOptions(),
     master: Master = "local[*]",
     json: Json = False,
@@ -99,7 +99,7 @@ def upgrade(
     *,
     to: str,
     place: Place = Place(),
-    snapshot: str = LATEST,
+    snapshot: SnapshotId = LATEST,
     cycles: WholeNumber = 120,
     seed: WholeNumber = 0,
     seeds: WholeNumberIfAny = None,

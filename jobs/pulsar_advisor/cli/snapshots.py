@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place, WholeNumberIfAny
+from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place, SnapshotId, WholeNumberIfAny
 from pulsar_advisor.cli.output import print_json, say, say_lines
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.storage.root import LATEST
@@ -21,14 +21,8 @@ def list_snapshots(*, place: Place = Place(), json: Json = False) -> None:
     print_json(ids) if json else say("\n".join(ids) or none)
 
 
-def show_snapshot(snapshot: str = LATEST, /, *, place: Place = Place(), json: Json = False) -> None:
-    """Show what a snapshot holds, what it lacks, and which stages have processed it.
-
-    Parameters
-    ----------
-    snapshot
-        Its id, or 'latest'.
-    """
+def show_snapshot(snapshot: SnapshotId = LATEST, /, *, place: Place = Place(), json: Json = False) -> None:
+    """Show what a snapshot holds, what it lacks, and which stages have processed it."""
     from pulsar_advisor.snapshots.summary import summary_lines
     from pulsar_advisor.stages.show import run as summary
 
@@ -94,7 +88,7 @@ def prune_snapshots(
     print_json(pruned) if json else say_lines(pruned.lines())
 
 
-def export(file: Path, /, *, place: Place = Place(), snapshot: str = LATEST, json: Json = False) -> None:
+def export(file: Path, /, *, place: Place = Place(), snapshot: SnapshotId = LATEST, json: Json = False) -> None:
     """Write a raw snapshot into one archive.
 
     Parameters

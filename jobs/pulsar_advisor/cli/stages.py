@@ -19,6 +19,7 @@ from pulsar_advisor.cli.options import (
     Master,
     Place,
     RequestOptions,
+    SnapshotId,
     WholeNumberIfAny,
 )
 from pulsar_advisor.cli.output import (
@@ -113,7 +114,7 @@ def capture_into(root: Root, options: CaptureOptions) -> str:
 def normalize(
     *,
     place: Place = Place(),
-    snapshot: str = LATEST,
+    snapshot: SnapshotId = LATEST,
     ledger: LedgerPlace = LedgerPlace(),
     master: Master = "local[*]",
     json: Json = False,
@@ -135,7 +136,7 @@ def normalize(
 def validate(
     *,
     place: Place = Place(),
-    snapshot: str = LATEST,
+    snapshot: SnapshotId = LATEST,
     master: Master = "local[*]",
     fail_on: Literal["critical", "warning"] = "critical",
     explain: str | None = None,
@@ -210,7 +211,7 @@ def _stop_if_unfit(result: Validation, severities: Sequence[str] = ("critical",)
 def recommend(
     *,
     place: Place = Place(),
-    snapshot: str = LATEST,
+    snapshot: SnapshotId = LATEST,
     request_options: RequestOptions = RequestOptions(),
     ledger: LedgerPlace = LedgerPlace(),
     master: Master = "local[*]",
@@ -284,7 +285,7 @@ def _recommend(
     return document
 
 
-def lint(*, place: Place = Place(), snapshot: str = LATEST, json: Json = False) -> None:
+def lint(*, place: Place = Place(), snapshot: SnapshotId = LATEST, json: Json = False) -> None:
     """Say which load balancing settings can't work on this cluster, hide an imbalance or change nothing, and why."""
     from pulsar_advisor.stages.lint import run as judge
 
@@ -301,7 +302,7 @@ def lint(*, place: Place = Place(), snapshot: str = LATEST, json: Json = False) 
 def report(
     *,
     place: Place = Place(),
-    snapshot: str = LATEST,
+    snapshot: SnapshotId = LATEST,
     output: str | None = None,
     format: Form = "html",
     ledger: LedgerPlace = LedgerPlace(),
