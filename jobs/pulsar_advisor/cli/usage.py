@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cyclopts import CoercionError, CycloptsError, MissingArgumentError, UnusedCliTokensError
 
 from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.text.nearest import nearest
 
 if TYPE_CHECKING:
     from cyclopts.help import HelpPanel
@@ -62,7 +63,8 @@ def explained(error: CycloptsError) -> str:
     match error:
         case UnusedCliTokensError(unused_tokens=[word, *_]):
             verb = " ".join(error.command_chain or ())
-            return f"`{verb}` does not take '{word}': omit it, or quote a value that contains spaces"
+            remedy = nearest(word, error.app or ()) or ": omit it, or quote a value that contains spaces"
+            return f"`{verb}` does not take '{word}'{remedy}"
         case MissingArgumentError(argument=argument, keyword=keyword) if argument is not None:
             if keyword is not None:
                 return _without_a_value(keyword, error.root_input_tokens or ())

@@ -23,7 +23,7 @@ def refused_by_storage(error: OSError) -> StorageError:
 
     Any request can fail at any moment (503, quota, network file systems), even a test whether a file exists.
     """
-    place = plain(str(error.filename or "a file of the root"))
+    place = plain(str(error.filename or "the output or a file of the root"))
     return StorageError(
         f"can't read or write {place}: {error.strerror or error}: check space, permissions and quota, or try again "
         "if it is just busy"

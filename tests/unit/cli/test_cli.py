@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import io
 import json
 import os
 import re
@@ -47,6 +48,7 @@ def ends(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
         (["approve", "--root", "r", "--cluster", "c"], 2, "PLAN is missing"),
         (["normalize", "--root", "r", "--cluster"], 2, "--cluster requires a value"),
         (["recommend", "--root", "r", "--cluster", "c", "all"], 2, "`recommend` does not take 'all': omit it"),
+        (["plans", "exprt", "c8b31b82"], 2, "`plans` does not take 'exprt'; the nearest is 'export'\n"),
         (["snapshots", "list", "x", "--root", "r", "--cluster", "c"], 2, "`snapshots list` does not take 'x'"),
         (
             ["recommend", "--root", "r", "--cluster", "c", "--max-unloads", "three"],
@@ -122,6 +124,15 @@ def test_a_result_that_does_not_fit_on_the_disk_is_a_failure(
     assert exit_code(["validate", "--explain", "bundles.one_owner"]) == 1
     sys.stdout.close()
     assert capsys.readouterr().err == "error: can't write the result: No space left on device\n"
+
+
+def test_a_long_result_that_does_not_fit_on_the_disk_is_not_blamed_on_the_root(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unbuffered = io.TextIOWrapper(io.FileIO(os.open("/dev/full", os.O_WRONLY), "w"), write_through=True)
+    monkeypatch.setattr(sys, "stdout", unbuffered)
+    assert exit_code(["validate", "--explain", "bundles.one_owner"]) == 1
+    assert capsys.readouterr().err.startswith("error: can't read or write the output or a file of the root: No space")
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])

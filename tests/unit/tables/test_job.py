@@ -32,7 +32,7 @@ def test_what_a_client_of_an_object_store_raises_is_one_line(capsys: pytest.Capt
 
     assert exit_code_of("normalize", refused) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("normalize: can't read or write a file of the root: SlowDown")
+    assert line.startswith("normalize: can't read or write the output or a file of the root: SlowDown")
 
 
 def test_a_job_waits_for_the_one_that_writes_the_same_result(
