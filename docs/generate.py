@@ -243,8 +243,13 @@ def _row(entry: Strategy) -> str:
 
 
 if __name__ == "__main__":
-    stale = [page for page, text in pages().items() if not page.exists() or page.read_text(encoding="utf-8") != text]
+    made = pages()
+    stale = [page for page, text in made.items() if not page.exists() or page.read_text(encoding="utf-8") != text]
+    outdated = sorted(set((DOCS / "schemas").glob("*.json")) - made.keys())
     if "--check" in sys.argv[1:]:
-        sys.exit(f"run `make docs`: {', '.join(map(str, stale))} differ from the code" if stale else 0)
-    for page, text in pages().items():
-        page.write_text(text, encoding="utf-8")
+        differ = ", ".join(map(str, [*stale, *outdated]))
+        sys.exit(f"run `make docs`: {differ} differ from the code" if differ else 0)
+    for page in stale:
+        page.write_text(made[page], encoding="utf-8")
+    for page in outdated:
+        page.unlink()

@@ -157,6 +157,14 @@ def test_the_tables_of_the_documentation_get_a_row(clone: Path) -> None:
     assert f"| {NAME} | shedder |" in (clone / "docs" / "checks.md").read_text()
 
 
+def test_the_schema_of_an_earlier_version_of_a_document_is_removed(clone: Path) -> None:
+    earlier = clone / "docs" / "schemas" / "plan-4.json"
+    earlier.write_text("{}")
+    assert "plan-4.json differ" in python(clone, "docs/generate.py", "--check").stderr
+    assert python(clone, "docs/generate.py").returncode == 0
+    assert not earlier.exists()
+
+
 def test_the_tests_for_all_shedders_find_it_and_pass(clone: Path) -> None:
     of_all = [
         str(file)

@@ -37,6 +37,14 @@ def test_every_document_that_the_code_writes_has_a_schema() -> None:
     assert written == set(published())
 
 
+def test_the_page_of_formats_names_versions_that_are_written() -> None:
+    page = (SCHEMAS.parent / "formats.md").read_text(encoding="utf-8")
+    tree = page.partition("## The root")[2].split("```")[1]
+    named = set(re.findall(r" ([a-z-]+/\d+)$", tree, re.MULTILINE))
+    assert len(named) > 5
+    assert {f"pulsar-advisor/{name}" for name in named} <= set(published())
+
+
 def test_a_report_keeps_to_its_schema(inputs: Inputs) -> None:
     assert not faults(json.loads("".join(json_chunks(inputs.page()))))
 
