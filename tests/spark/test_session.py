@@ -145,3 +145,17 @@ def test_an_interrupted_start_leaves_no_java_and_no_stack_trace(after_s: float) 
     # A Java that is left keeps its output open, and is waited for.
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=30)
     assert (done.stdout, done.stderr) == ("interrupted\n", "")
+
+
+def test_a_file_whose_name_is_not_ascii_is_found_under_the_locale_c(tmp_path: Path) -> None:
+    (tmp_path / "ü").write_text("a line\n", encoding="utf-8")
+    script = (
+        "import sys\n"
+        "from pulsar_advisor.tables.session import spark_session\n"
+        "print(spark_session('local[1]', 'test').read.text(sys.argv[1]).count())\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "ü")]
+    done = subprocess.run(
+        command, env={**os.environ, "LC_ALL": "C"}, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.stdout == "1\n", done.stderr

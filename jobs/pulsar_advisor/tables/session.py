@@ -140,6 +140,8 @@ def spark_session(master: str | None = "local[*]", work: str = "run", *, raw_byt
     `spark-submit`, and its `--conf` values are kept. On a local master everything stays on the loopback interface.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if os.environ.get("LC_ALL") in ("C", "POSIX"):
+        os.environ["LC_ALL"] = "C.UTF-8"  # in which Python names files then, and Java has to find them
     submitted = SparkContext.getSystemProperty if master is None else lambda _key: None
     master = master or submitted("spark.master")
     if master is not None and master.startswith(CONNECT):
