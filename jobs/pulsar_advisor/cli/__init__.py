@@ -137,12 +137,12 @@ def install_completion(
     shell
         Another shell than the one in use.
     output
-        File to write; by default where the shell looks for it.
+        File to write, and nothing else; by default where the shell looks for it, with a line in ~/.bashrc or ~/.zshrc.
     """
     # Loads what generates completions, a twentieth of the time of a help text.
     from cyclopts.completion.install import create_install_completion_command
 
-    create_install_completion_command(app.install_completion, add_to_startup=True)(shell=shell, output=output)
+    create_install_completion_command(app.install_completion, add_to_startup=output is None)(shell=shell, output=output)
 
 
 app.command(install_completion, name="--install-completion")

@@ -144,6 +144,15 @@ def test_a_stream_that_the_caller_closed_is_no_failure(closed: str, tmp_path: Pa
     assert subprocess.run(["bash", "-c", line, sys.executable, call, str(tmp_path)], check=False).returncode == 2
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_a_completion_that_is_written_to_a_file_leaves_the_shells_own_files(
+    shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert exit_code(["--install-completion", "--shell", shell, "--output", str(tmp_path / "completion")]) == 0
+    assert [file.name for file in tmp_path.iterdir()] == ["completion"]
+
+
 @pytest.mark.parametrize("width", ["0", "1", "x"])
 def test_a_width_that_holds_no_word_is_none(width: str) -> None:
     line = [sys.executable, "-c", "from pulsar_advisor.cli import main; main()", "audit", "--help"]
