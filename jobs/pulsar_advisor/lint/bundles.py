@@ -7,6 +7,7 @@ import numpy as np
 from pulsar_advisor.lint.rule import Case, Violation, rule
 from pulsar_advisor.model.cluster.isolation_policies import isolation_of, under_policies
 from pulsar_advisor.model.text.some_of import count
+from pulsar_advisor.splitting.limits import LEAST_TOPICS
 
 
 @rule(
@@ -18,7 +19,8 @@ from pulsar_advisor.model.text.some_of import count
 def large_namespaces_have_bundles_for_all_brokers(case: Case) -> Violation | None:
     """A namespace with more load than a broker's fair share has at least as many bundles as there are brokers.
 
-    A namespace can use only as many brokers as it has bundles, and of those its isolation policy leaves it.
+    A namespace can use only as many brokers as it has bundles, and of those its isolation policy leaves it. Where no
+    bundle has two loaded topics, more bundles spread nothing.
     """
     bundles, names, brokers = case.state.bundles, case.state.namespaces.names, len(case.rows)
     total = float(case.bundle_throughput.sum())
@@ -28,7 +30,8 @@ def large_namespaces_have_bundles_for_all_brokers(case: Case) -> Violation | Non
     bundle_counts, isolation = case.bundle_counts, isolation_of(case.state)
     # Those of each policy, and of NO_POLICY, the last row.
     usable = np.vstack([isolation.primary, isolation.shared])[:, case.rows].sum(axis=1)[isolation.policy_of_namespace]
-    few = np.flatnonzero((load > 1 / brokers) & (bundle_counts < usable))
+    divisible = np.bincount(bundles.namespace[bundles.topics >= LEAST_TOPICS], minlength=len(names)) > 0
+    few = np.flatnonzero((load > 1 / brokers) & (bundle_counts < usable) & divisible)
     if not len(few):
         return None
     worst = int(few[load[few].argmax()])

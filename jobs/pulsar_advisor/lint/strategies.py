@@ -187,10 +187,11 @@ def placement_has_a_choice(case: Case) -> Violation | None:
     if case.usage.mean() - case.usage[idlest] < case.settings.load_balancer_broker_threshold_shedder_percentage / 100:
         return None
     bundles, names = case.state.bundles, case.state.namespaces.names
-    load = np.bincount(bundles.namespace, weights=case.bundle_throughput, minlength=len(names))
-    namespace = int(load.argmax()) if len(load) else 0
+    elsewhere = np.where(bundles.owner == case.rows[idlest], 0.0, case.bundle_throughput)
+    load = np.bincount(bundles.namespace, weights=elsewhere, minlength=len(names))
     if not load.any():
         return None
+    namespace = int(load.argmax())
     owned = bundles.owner[(bundles.namespace == namespace) & (bundles.owner != NO_ROW)]
     count = np.bincount(owned, minlength=len(case.state.brokers))[case.rows]
     if count[idlest] == count.min():

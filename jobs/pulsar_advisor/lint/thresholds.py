@@ -49,11 +49,12 @@ def idle_broker_is_noticed(case: Case) -> Violation | None:
 def threshold_can_be_exceeded(case: Case) -> Violation | None:
     """A broker can be as far above the mean as ThresholdShedder requires.
 
-    Where the mean plus the percentage is 100 % or more, a broker would have to be overloaded beyond its capacity.
+    Where the mean plus the percentage is 100 % or more, a broker would have to be overloaded beyond its capacity. If
+    only more brokers help, no percentage does.
     """
     percentage = case.settings.load_balancer_broker_threshold_shedder_percentage
     mean = float(case.usage.mean())
-    if mean + percentage / 100 < 1:
+    if mean + percentage / 100 < 1 or only_more_brokers(case.usage, case.settings):
         return None
     possible = math.floor((1 - mean) * 100 / 2)
     change = {"loadBalancerBrokerThresholdShedderPercentage": str(possible)} if possible > 0 else {}

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from pulsar_advisor.lint import bundles
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from states import HALVES, BrokerRow, BundleRow
@@ -6,7 +8,7 @@ from unit.lint.cases import case
 
 def owned(namespace: str, mib_per_s: float) -> list[BundleRow]:
     traffic = (1.0, 1.0, mib_per_s * 1e6, 0.0)
-    return [BundleRow(namespace, half, "b1:8080", traffic=traffic, topics=1) for half in HALVES]
+    return [BundleRow(namespace, half, "b1:8080", traffic=traffic, topics=2) for half in HALVES]
 
 
 def test_a_large_namespace_with_few_bundles_is_named() -> None:
@@ -15,6 +17,11 @@ def test_a_large_namespace_with_few_bundles_is_named() -> None:
     assert found is not None
     assert found.sentence == "t/large has 90% of the throughput and 2 bundles for 3 brokers"
     assert rule.find(case(50, 40, bundles=[*owned("t/large", 9), *owned("t/small", 1)])) is None
+
+
+def test_more_bundles_spread_nothing_where_each_has_one_topic() -> None:
+    rows = [replace(row, topics=1) for row in owned("t/large", 9)]
+    assert bundles.large_namespaces_have_bundles_for_all_brokers.find(case(50, 40, 30, bundles=rows)) is None
 
 
 def test_a_namespace_needs_no_more_bundles_than_its_policy_leaves_it_brokers() -> None:

@@ -118,6 +118,12 @@ def test_an_idle_broker_with_many_bundles_of_the_largest_namespace_gets_none() -
     assert cluster(loadBalancerDistributeBundlesEvenlyEnabled="false") is None
 
 
+def test_an_idle_broker_needs_a_choice_only_about_bundles_of_others() -> None:
+    own = BundleRow("t/own", "0x00000000_0xffffffff", "b2:8080", traffic=(1, 1, 9e6, 9e6), topics=1)
+    other = BundleRow("t/a", "0x00000000_0xffffffff", "b1:8080", traffic=(1, 1, 1e6, 1e6), topics=1)
+    assert strategies.placement_has_a_choice.find(case(80, 10, bundles=[own, other])) is None
+
+
 def test_the_extensible_manager_ignores_a_placement_strategy() -> None:
     rule = strategies.load_manager_reads_strategies
     found = rule.find(case(50, load_manager="extensible", placement="RoundRobinBrokerSelector"))

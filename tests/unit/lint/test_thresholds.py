@@ -38,9 +38,9 @@ APART = (broker("busy:8080", 90, 3, 3000), broker("idle:8080", 10, 1, 10))
     [
         (
             thresholds.threshold_can_be_exceeded,
-            (95, 93),
+            (98, 83),
             {},
-            "the mean is 94.0%: only a broker above 104.0% sheds",
+            "the mean is 90.5%: only a broker above 100.5% sheds",
         ),
         (
             thresholds.history_follows_the_load,
@@ -78,6 +78,11 @@ def test_a_threshold_out_of_reach_is_named_and_its_change_mends_it(
     if found.change:
         assert rule.find(case(*usages, settings=settings | found.change)) is None
     assert rule.find(case(60, 50)) is None
+
+
+@pytest.mark.parametrize("usages", [(95,), (95, 93)])
+def test_no_percentage_helps_where_only_more_brokers_do(usages: Sequence[float]) -> None:
+    assert thresholds.threshold_can_be_exceeded.find(case(*usages)) is None
 
 
 @pytest.mark.parametrize(
