@@ -13,6 +13,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
     CPU,
     DIRECT_MEMORY,
     MEMORY,
+    RESOURCE_NAMES,
     RESOURCES,
 )
 from pulsar_advisor.model.load.resource_usage import MEMORY_RETIRED
@@ -117,7 +118,8 @@ def _decided_by(case: Case, resource: int, weight: float, key: str) -> Violation
     if not len(decided):
         return None
     return Violation(
-        f"it decides the usage of {len(decided)} of {len(case.rows)} brokers, {case.broker(int(decided[0]))} for one",
+        f"{RESOURCE_NAMES[resource]} decides the usage of {len(decided)} of {len(case.rows)} brokers, "
+        f"{case.broker(int(decided[0]))} for one",
         {key: "0"},
     )
 

@@ -87,8 +87,8 @@ def namespaces_have_room_for_splits(case: Case) -> Violation | None:
 @rule(
     severity="warning",
     source="apache/pulsar#11937, apache/pulsar#12527",
-    remedy="give the topic more partitions, split its segment (pulsar-admin scalable-topics split-segment), or raise "
-    "the limits",
+    remedy="give the topic more partitions, or raise the limits; of a scalable topic of Pulsar 5, split the segment: "
+    "pulsar-admin scalable-topics split-segment",
 )
 def topics_fit_into_bundles(case: Case) -> Violation | None:
     """No single topic is above the limits of a bundle.

@@ -109,7 +109,7 @@ def test_direct_memory_that_decides_is_named() -> None:
     full = BrokerRow("b:8080", cpu=(10, 100), direct_memory=(90, 100))
     found = rule.find(case(50, brokers=[full], settings={weight: "1"}))
     assert found is not None
-    assert found.sentence == "it decides the usage of 1 of 2 brokers, b:8080 for one"
+    assert found.sentence == "direct memory decides the usage of 1 of 2 brokers, b:8080 for one"
     assert rule.find(case(50, brokers=[full], settings=found.change)) is None
     assert rule.find(case(50, settings={weight: "1"})) is None
 

@@ -64,8 +64,8 @@ def test_a_topic_above_the_limits_is_named() -> None:
     assert found.sentence.startswith("persistent://t/n/hot alone, the busiest of 2 such topics, has 40,001 msg/s")
 
 
-def test_a_segment_is_split_as_it_has_no_partitions() -> None:
-    assert "split its segment (pulsar-admin scalable-topics split-segment)" in splits.topics_fit_into_bundles.remedy
+def test_a_segment_is_split_as_it_has_no_partitions_which_releases_before_5_cannot() -> None:
+    assert "of Pulsar 5, split the segment: pulsar-admin scalable-topics" in splits.topics_fit_into_bundles.remedy
 
 
 def test_a_bundle_that_flow_would_split_in_more_than_two_is_named() -> None:
