@@ -17,7 +17,7 @@ from pulsar_advisor.recommendation.endings import done, ending, may, minutes, sh
 from pulsar_advisor.reporting.figures import percent
 from pulsar_advisor.reporting.wrapping import wrapped
 from pulsar_advisor.simulation.scores import ENDINGS, Ending
-from pulsar_advisor.simulation.trials import Trial
+from pulsar_advisor.simulation.trials import Trial, counts_alike
 
 Score = SimulatedScore | NotSimulated
 """How one combination ends, or why it could not be simulated."""
@@ -150,7 +150,8 @@ def effect_sentence(trial: Trial) -> str:
         return f"{with_it}; today's own strategies can't be simulated, so nothing is compared"
     if today is None:  # from an earlier release, which didn't compare
         return with_it
-    return f"{_VERDICTS[trial.verdict]}: {with_it}; without it, it {_fares(today)}"
+    differently = "" if counts_alike(today, score) else "; usage counts differently with it"
+    return f"{_VERDICTS[trial.verdict]}: {with_it}; without it, it {_fares(today)}{differently}"
 
 
 _PACKAGE: Final = "org.apache.pulsar.broker.loadbalance."
@@ -161,10 +162,11 @@ def _fares(score: Ending) -> str:
     """How the cluster's own balancer ends, at what cost and usage, as a predicate."""
     ends = ending(score).replace("nothing happens", "does nothing")
     after = f" after {acts}" if (acts := done(score)) else ""
+    doubted = f", but may {otherwise}" if (otherwise := may(score)) else ""
     highest = _percents(score.maximum_range_ratio)
     figures = f"highest usage {percent(score.first_usage_maximum_ratio)} → {highest}"
     deviation = percent(score.last_usage_standard_deviation_ratio)
-    return f"{ends}{_may(score).replace(';', ' but')}{after}, {figures}, standard deviation {deviation}"
+    return f"{ends}{after}{doubted}, {figures}, standard deviation {deviation}"
 
 
 def between(score: Ending) -> str:

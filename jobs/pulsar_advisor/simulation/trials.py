@@ -62,20 +62,32 @@ def compared(today: Ending, changed: Ending) -> Comparison:
     """How a cluster ends with a change, beside how it ends today: the worst ending and the busiest broker decide.
 
     A change is better if it settles where today doesn't, or lowers the busiest broker, or evens out the others, or gets
-    there with fewer unloads, and is worse in neither of the first two, at either end of the base loads.
+    there with fewer unloads, and is worse in neither of the first two, at either end of the base loads. A change of
+    what counts as usage (weights) gains nothing by that: falls are compared, and deviations aren't.
     """
     endings = ((today.ended, changed.ended), (today.worst_ended, changed.worst_ended))
-    rises = [after - before for before, after in zip(_maxima(today), _maxima(changed), strict=True)]
-    # A cluster that is left as it is settles, but that is no merit where the busiest broker would be relieved.
-    idle = not (today.unloads or today.splits) and changed.ended == "settled" and max(rises) < -SAME_RATIO
+    shift = changed.first_usage_maximum_ratio - today.first_usage_maximum_ratio
+    rises = [after - before - shift for before, after in zip(_maxima(today), _maxima(changed), strict=True)]
+    likely = changed.last_usage_maximum_ratio - today.last_usage_maximum_ratio - shift
+    # A cluster that is left as it is settles, but that is no merit where the busiest broker would likely be relieved.
+    idle = not (today.unloads or today.splits) and changed.ended == "settled" and likely < -SAME_RATIO
     unsettles = not idle and any(before == "settled" != after for before, after in endings)
     if unsettles or max(rises) > SAME_RATIO:
         return "worse"
-    spread = changed.last_usage_standard_deviation_ratio - today.last_usage_standard_deviation_ratio
+    deviation, deviation_today = (one.last_usage_standard_deviation_ratio for one in (changed, today))
+    spread = deviation - deviation_today if counts_alike(today, changed) else 0.0
     lower = min(rises) < -SAME_RATIO or spread < -SAME_RATIO
     cheaper = spread <= SAME_RATIO and changed.unloads < today.unloads and changed.splits <= today.splits
     settles = any(before != "settled" == after for before, after in endings)
     return "better" if settles or lower or cheaper else "same"
+
+
+def counts_alike(today: Ending, changed: Ending) -> bool:
+    """Whether the same counts as usage: both begin with the same snapshot."""
+    return (today.first_usage_maximum_ratio, today.first_usage_standard_deviation_ratio) == (
+        changed.first_usage_maximum_ratio,
+        changed.first_usage_standard_deviation_ratio,
+    )
 
 
 def _maxima(score: Ending) -> tuple[float, ...]:

@@ -134,6 +134,10 @@ def test_a_change_is_shown_beside_today() -> None:
     assert "settles in cycle 2 (1 min) after 3 splits, highest usage" in plain(effect_sentence(splits))
     better = replace(trial, verdict="better")
     assert effect_sentence(better).startswith("better than today: with it, Pulsar's own ")
+    doubted = replace(trial, score=score(worst_ended="unfinished"))
+    assert "(1 min) after 2 unloads, but may not settle, highest usage" in plain(effect_sentence(doubted))
+    other_weights = replace(trial, score=score(first_usage_maximum_ratio=0.3))
+    assert effect_sentence(other_weights).endswith("; usage counts differently with it")
     of_an_earlier_release = Trial(change={"a": "1"}, error=None, score=score())
     assert effect_sentence(of_an_earlier_release).startswith("with it, Pulsar's own balancer settles")
 

@@ -122,6 +122,18 @@ def test_that_nothing_happens_is_no_merit_where_the_busiest_broker_would_be_reli
     nothing = of_idle_broker()
     assert compared(nothing, of_idle_broker(unloads=5, maximum=0.6, worst_ended="unfinished")) == "better"
     assert compared(nothing, of_idle_broker(unloads=5, worst_ended="unfinished")) == "worse"
+    nothing, at_worst = (of_idle_broker(lowest_maximum_ratio=0.8, highest_maximum_ratio=0.8),) * 2
+    relieved = replace(at_worst, unloads=5, last_usage_maximum_ratio=0.6, lowest_maximum_ratio=0.5)
+    assert compared(nothing, replace(relieved, worst_ended="unfinished")) == "better"
+    assert compared(nothing, replace(relieved, worst_ended="unfinished", highest_maximum_ratio=0.9)) == "worse"
+
+
+def test_that_less_counts_as_usage_relieves_no_broker() -> None:
+    today = of_idle_broker(maximum=0.92, first_usage_maximum_ratio=0.92)
+    without_memory = of_idle_broker(maximum=0.4, first_usage_maximum_ratio=0.4)
+    assert compared(today, without_memory) == "same"
+    assert compared(today, replace(without_memory, last_usage_maximum_ratio=0.3)) == "better"
+    assert compared(replace(today, unloads=1), without_memory) == "better"
 
 
 def test_what_was_found_of_the_cluster_left_alone_is_not_simulated_again(monkeypatch: pytest.MonkeyPatch) -> None:
