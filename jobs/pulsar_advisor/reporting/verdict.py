@@ -13,6 +13,7 @@ from pulsar_advisor.model.plans.plan import CONFIDENCES, Confidence, Plan, Step,
 from pulsar_advisor.planning.advice.headline import none_judged, plan_sentence
 from pulsar_advisor.planning.kinds.goal_outcome import outcome_sentence
 from pulsar_advisor.planning.plans.consent import ALONE, NeededConsent, needed_consents
+from pulsar_advisor.planning.plans.own_balancer import ACTS, ACTS_ALIKE
 from pulsar_advisor.reporting.accuracy import accuracy
 from pulsar_advisor.reporting.figures import count, sentence
 from pulsar_advisor.reporting.trust import Trust
@@ -103,7 +104,7 @@ def verdict_of(
         confidence=next((grade for grade in CONFIDENCES if grades[grade]), None),
         confidences=tuple(Tally(grade, grades[grade]) for grade in reversed(CONFIDENCES) if grades[grade]),
         doubts=_doubts(executable) if acting else (),
-        pulsar=plan.decision.would_pulsar_act if plan and kind != "not_fit" else "",
+        pulsar=_by_itself(plan, kind) if plan else "",
         accuracy=accuracy(plan.shedder, plan.load_manager) if plan else "",
         acts_in_cycle=plan.decision.acts_in_cycle if plan else None,
         executable=len(executable) if acting else 0,
@@ -144,6 +145,14 @@ def _kind(
     return "not_executable" if obstacles and not executable else "nothing"
 
 
+def _by_itself(plan: Plan, kind: str) -> str:
+    """What Pulsar itself would do; "the same way" only where a page says what that is."""
+    if kind == "not_fit":
+        return ""
+    says = plan.decision.would_pulsar_act
+    return ACTS if kind == "nothing" and says == ACTS_ALIKE else says
+
+
 def _headline(
     kind: str,
     plan: Plan | None,
@@ -163,7 +172,10 @@ def _headline(
         return recommendation.advice.sentence
     if plan is None or kind == "nothing":
         advice, why = recommendation.advice.sentence, plan.decision.why_nothing if plan else None
-        return advice if plan is None or why is None or why in advice else f"{advice} {plan.shedder}: {sentence(why)}"
+        if plan is None or why is None or why in advice:
+            return advice
+        who = "" if why.startswith(plan.shedder) else f"{plan.shedder}: "
+        return f"{advice} {who}{sentence(why)}"
     if kind == "not_executable":
         unloads = [step for step in plan.steps if step.action == "unload"]
         wishes = [f"unload {count(len(unloads), 'bundle')}"] if unloads else []

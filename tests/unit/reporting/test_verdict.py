@@ -6,6 +6,7 @@ import shlex
 from dataclasses import replace
 
 from pulsar_advisor.documents.recommendation import Advice
+from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.proposals.fitness import Refusal
@@ -58,6 +59,22 @@ def test_the_headline_says_what_the_plan_does_and_brings() -> None:
         f"Unload 2 bundles from {BROKERS[0]}: the busiest broker should fall from 91.0% (CPU) to 50.5%, at worst to "
         "53.5%. Then split 1 bundle of shop/orders, which can't be undone."
     )
+
+
+def test_what_pulsar_does_by_itself_is_the_same_only_beside_a_plan() -> None:
+    settings = resolve_settings("4.0.8", what_if={"loadBalancerBrokerThresholdShedderPercentage": "15"})
+    to_the_hottest = move(f"shop/payments/{QUARTERS[1]}", 2, 0)
+    plan = make_plan(skewed_state(), settings, moves=(to_the_hottest,))
+    assert verdict_on(plan).pulsar == "Pulsar itself would act the same way"
+    assert verdict_on(plan, advised=False).pulsar == "Pulsar itself would act"
+
+
+def test_a_reason_that_names_its_shedder_is_not_introduced_by_it() -> None:
+    state, settings, why = skewed_state(), skewed_settings(), "ThresholdShedder does not act within 10 cycles"
+    plan = quiet_plan(state, settings, "ThresholdShedder", f"{why}.")
+    other = quiet_plan(state, settings, "OverloadShedder", "No broker is above 85 %.")
+    inputs = replace(skewed_inputs(), plans=(plan, other), recommendation=recommendation_of((plan, other)))
+    assert headline(inputs.page().verdict).endswith(f"Pulsar itself does nothing either. {why}.")
 
 
 def test_a_split_alone_is_said_to_move_nothing() -> None:

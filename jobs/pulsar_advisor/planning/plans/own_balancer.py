@@ -20,7 +20,8 @@ _ENABLED = "loadBalancerEnabled"
 SHEDDING_SWITCH: Final = "loadBalancerSheddingEnabled"
 _SPLITTING = "loadBalancerAutoBundleSplitEnabled"
 
-ACTS_ALIKE: Final = "Pulsar itself would act the same way"
+ACTS: Final = "Pulsar itself would act"
+ACTS_ALIKE: Final = f"{ACTS} the same way"
 DOES_NOTHING_EITHER: Final = "Pulsar itself would do nothing either"
 
 
