@@ -67,6 +67,7 @@ def recommendation(
             uneven_sentence(settled, settings.values, request.limits.exclude_brokers),
             without_traffic=not state.brokers.traffic.any(),
             limited=request.limits.are_given,
+            undirected=fit.load_manager == "simple",
         )
     ranked = ranked_by_effect(planned, alone.configured, floor.ratio)
     keys = frozenset[str]().union(*(setting_keys(row.shedder, row.placement, request) for row in planned))

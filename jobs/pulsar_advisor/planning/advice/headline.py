@@ -34,12 +34,13 @@ def advice_sentence(
     *,
     without_traffic: bool = False,
     limited: bool = False,
+    undirected: bool = False,
 ) -> str:
     """The advice for an operator.
 
     `plan` is the advised one; where there is none, Pulsar may still act `by_itself`. `uneven` says what else can be
     done about a broker that is too busy; `without_traffic`: no broker reports a message or a byte; `limited`: the
-    operator's limits may leave steps out.
+    operator's limits may leave steps out; `undirected`: nothing shows where unloaded bundles go.
     """
     if plan is not None:
         return plan_sentence(plan, floor_ratio)
@@ -50,13 +51,15 @@ def advice_sentence(
         return (
             "There is no load to balance: no broker reports any message, so what uses them doesn't come from bundles."
         )
-    why = f"{'within the limits ' * limited}{_why_nothing(scores, floor_ratio)}"
+    why = f"{'within the limits ' * limited}{_why_nothing(scores, floor_ratio, undirected=undirected)}"
     if uneven is not None:
         return f"{why[0].upper()}{why[1:]} {uneven}{f' {by_itself.sentence}' * by_itself.acts}"
     return f"{'No plan is worthwhile' if by_itself.acts else 'Do nothing'}: {why} {by_itself.sentence}"
 
 
-def _why_nothing(scores: Sequence[Score], floor_ratio: float) -> str:
+def _why_nothing(scores: Sequence[Score], floor_ratio: float, *, undirected: bool) -> str:
+    if undirected and any(row.unloads for row in scores):
+        return "what a plan brings isn't known, as this load manager chooses where each unloaded bundle goes."
     if any(is_worthwhile(row, 0.0) for row in scores):
         return (
             f"no strategy lowers the busiest broker by more than {points(floor_ratio)}, and figures differ that much "

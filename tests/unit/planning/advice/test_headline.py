@@ -138,6 +138,14 @@ def test_an_overloaded_broker_is_never_answered_with_do_nothing() -> None:
     )
 
 
+def test_where_nothing_shows_where_bundles_go_no_gain_is_denied() -> None:
+    unloads = replace(QUIET, steps=1, unloads=1)
+    assert advice_sentence(None, [unloads], QUIET_TOO, uneven="a:8080 is at 95.0%.", undirected=True) == (
+        "What a plan brings isn't known, as this load manager chooses where each unloaded bundle goes. a:8080 is at "
+        "95.0%."
+    )
+
+
 def test_what_could_not_be_judged_is_said_and_not_taken_for_balance() -> None:
     lack = Refusal.of("ThresholdShedder", "shedder", "isolation_policies", "isolation_policies: 500")
     refused = replace(QUIET, why_nothing=lack.sentence)
