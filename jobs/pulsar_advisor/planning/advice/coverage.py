@@ -124,9 +124,11 @@ def coverage(
     shares = (_share(throughput_bytes_per_s(traffic), judged), _share(rate_per_s(traffic), judged))
     unmeasured_ratio = float(unmeasured.sum() / max(len(bundles) if none_reports else owned.sum(), 1))
     busiest = _busiest_unjudged(state, settings, published)
-    sentence = _sentence(shares, int(unmeasured.sum()))
     decides = bool(busiest) or max(1.0 - min(shares), unmeasured_ratio) > _MOST_UNJUDGED_RATIO
     all_of_it = min(*shares, 1.0 - unmeasured_ratio) >= 1.0
+    sentence = _sentence(shares, int(unmeasured.sum()))
+    if busiest and all_of_it:
+        sentence = f"{sentence.removesuffix('.')}, but not each broker: {busiest}."
     return Coverage(
         judged_ratio=shares[0],
         judged_msg_rate_ratio=shares[1],

@@ -165,7 +165,9 @@ def test_a_broker_without_a_cpu_limit_may_be_the_busiest(state: ClusterState, li
     state.brokers.limit[A, CPU] = limit
     judged = coverage(state, DEFAULTS)
     assert judged.decides
-    assert "a:8080 reports no CPU limit that can be, and nothing shows how busy it is" in judged.why
+    why = "a:8080 reports no CPU limit that can be, and nothing shows how busy it is."
+    assert judged.why == f"Too little can be judged: {why}"
+    assert judged.sentence == f"All of the load could be judged, but not each broker: {why}"
 
 
 def test_bundles_that_nobody_measured_are_a_share_of_those_with_an_owner(state: ClusterState) -> None:
