@@ -19,6 +19,7 @@ from pulsar_advisor.planning.plans.by_hand import pulsar_admin
 from pulsar_advisor.reporting.figures import percent
 from pulsar_advisor.reporting.html import render_html
 from pulsar_advisor.reporting.markdown import render_markdown
+from pulsar_advisor.reporting.page import Fact
 from states import QUARTERS
 from unit.reporting.reading import Reading, read
 from unit.reporting.skewed import (
@@ -59,6 +60,14 @@ def test_every_broker_has_the_plans_usage_before_and_after(inputs: Inputs, readi
         _, before, after, *_ = reading.row(broker)
         assert before == percent(predicted.before.brokers[broker].usage_ratio)
         assert after == percent(predicted.after.brokers[broker].usage_ratio)
+
+
+def test_the_figures_of_a_shedder_are_told_apart_from_predictions(inputs: Inputs) -> None:
+    page = replace(inputs.page(), figures=(Fact("maximum usage ratio after", "0.498"),))
+    assert (
+        "The strategy's own figures; predictions on this page are those of base_load . maximum usage ratio after 0.498"
+        in read(render_html(page)).text
+    )
 
 
 def test_the_commands_name_the_advised_plan_and_its_digest(inputs: Inputs, reading: Reading) -> None:
