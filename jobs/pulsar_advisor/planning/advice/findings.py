@@ -136,7 +136,7 @@ def _above_limits(state: ClusterState) -> Finding | None:
         return None
     sentence = f"By what the brokers report, {some_of(above)} is in use: the limit is wrong, not the usage"
     causes = "-XX:ActiveProcessorCount below the machine's cores, a cgroup without a quota, a NIC speed set too low"
-    return Finding("warning", f"{sentence} ({causes}). Such a broker is overloaded, by at least this much.")
+    return Finding("warning", f"{sentence} ({causes}). To Pulsar such a broker is overloaded.")
 
 
 def _forbidden(state: ClusterState, settings: LoadBalancerSettings) -> Finding | None:

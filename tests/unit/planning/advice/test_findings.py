@@ -135,6 +135,7 @@ def test_a_broker_above_its_limit_is_overloaded_and_its_limit_is_wrong(
     assert above.sentence.startswith(
         "By what the brokers report, 124% of the CPU of a:8080 is in use: the limit is wrong, not the usage "
     )
+    assert above.sentence.endswith(" To Pulsar such a broker is overloaded.")
 
 
 def test_a_bundle_is_not_blamed_for_what_it_has_none_of(state: ClusterState, settings: ResolvedSettings) -> None:
