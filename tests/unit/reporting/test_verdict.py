@@ -81,7 +81,10 @@ def test_a_split_alone_is_said_to_move_nothing() -> None:
     hot = bundle_row(skewed_state(), f"shop/orders/{QUARTERS[2]}")
     split = Split(hot, "range_equally_divide", (0xA0000000,), "too many", near_tie=False)
     verdict = verdict_on(plan_of(splits=(split,)))
-    assert headline(verdict) == ("Split 1 bundle of shop/orders, which can't be undone. A split alone moves no load.")
+    assert headline(verdict) == (
+        "Split 1 bundle of shop/orders, which can't be undone. A split alone moves no load: the busiest broker stays "
+        "at 91.0% (CPU)."
+    )
     assert "--splits" in verdict.commands[1].lines[-1]
     assert "--accept-worse" not in verdict.commands[1].lines[-1]
     assert verdict.warnings == ()

@@ -84,7 +84,10 @@ def plan_sentence(plan: Plan, floor_ratio: float = DEFAULT_RATIO) -> str:
     unloads = [step for step in steps if step.action == "unload"]
     splits = [step for step in steps if step.action == "split"]
     if not unloads:
-        return f"Split {_split_what(splits)}, which can't be undone. A split alone moves no load."
+        before = plan.predicted.before
+        busiest = busiest_of(before)
+        stays = f": the busiest broker stays at {usage_text(before.brokers[busiest])}" if busiest is not None else ""
+        return f"Split {_split_what(splits)}, which can't be undone. A split alone moves no load{stays}."
     bundles, then = f"{count(len(unloads), 'bundle')}{_sources(unloads)}", ""
     what, needed = f"Unload {bundles}", {name for step in unloads for name in step.after}
     if any(step.id in needed for step in splits):  # it is their parts that move
