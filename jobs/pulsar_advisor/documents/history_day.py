@@ -16,7 +16,7 @@ class FoldedSnapshot(Part):
     manifest_sha256: str
     """Empty for a moment of an imported day, which has no manifest."""
     validation_sha256: str | None
-    """None: it was never validated."""
+    """None: it was never validated, or the day is under pseudonyms."""
     fit: bool
 
 

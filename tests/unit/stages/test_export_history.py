@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.stages.export_history import run as export
 from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.trend import run as trend
 from pulsar_advisor.stages.verify_history import run as verify
+from pulsar_advisor.storage.files import sha256_hex, write_file
 from pulsar_advisor.storage.root import Root
 from written_tables import broker, bundle, written
 
@@ -45,6 +47,17 @@ def test_under_pseudonyms_nobody_is_named_and_the_same_happened(root: Root, tmp_
     files = [path for path in (tmp_path / "other").rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if b"secret" in path.read_bytes() or f"cluster={root.cluster}" in path.parts]
+
+
+def test_under_pseudonyms_no_hash_of_a_validation_confirms_a_guessed_name(root: Root, tmp_path: Path) -> None:
+    snapshot = f"{DAYS[0]}T080000Z"
+    passed = Validation(
+        cluster=root.cluster, snapshot=snapshot, manifest_sha256="", suites_sha256="", success=True, results=()
+    )
+    write_file(root.result_file(snapshot, "validate"), passed.content())
+    assert fold(root, DAYS[0]).snapshots[0].validation_sha256 == sha256_hex(passed.content())
+    days = export(root, str(tmp_path / "other"), pseudonyms=True)
+    assert [one.validation_sha256 for day in days for one in day.snapshots] == [None, None]
 
 
 def test_clusters_that_had_one_name_in_paths_have_two_under_pseudonyms(root: Root, tmp_path: Path) -> None:
