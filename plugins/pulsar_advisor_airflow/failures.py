@@ -50,8 +50,16 @@ def is_retried(context: Context) -> bool:
 
 def is_cleared(context: Context) -> bool:
     """Whether a person has restarted this task by clearing it."""
+    return was_ever_cleared(context) and not is_retried(context)
+
+
+def was_ever_cleared(context: Context) -> bool:
+    """Whether a person has cleared this task, even if Airflow has retried it since.
+
+    A DAG run's `clear_number` doesn't count this if the call said `reset_dag_runs: false`.
+    """
     ti = context["ti"]
-    return bool(ti.max_tries > ti.task.retries) and not is_retried(context)
+    return bool(ti.max_tries > ti.task.retries)
 
 
 RETRIES: Final[Retries] = {

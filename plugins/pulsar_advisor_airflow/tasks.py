@@ -25,7 +25,7 @@ from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
 from pulsar_advisor.model.plans.canonical_json import Json
 from pulsar_advisor_airflow.assets import announce, audited_ledger, snapshot_validated
 from pulsar_advisor_airflow.configuration import option
-from pulsar_advisor_airflow.failures import as_airflow_errors, logged, root_at
+from pulsar_advisor_airflow.failures import as_airflow_errors, logged, root_at, was_ever_cleared
 from pulsar_advisor_airflow.metrics import age_measured, measured
 
 if TYPE_CHECKING:
@@ -226,16 +226,17 @@ def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: s
 def propose(cluster: str, *candidates: Mapping[str, str] | None) -> dict[str, str]:
     """Record that the user who triggered the DAG run proposes a plan, namely the first of `candidates` that exists.
 
-    Fails if the DAG run was cleared and they didn't propose this plan before: then the plan was made for whoever
-    cleared the run, and Airflow doesn't say who that was. That person could approve it, too.
+    Fails if the DAG run, or this task, was cleared and they didn't propose this plan before: then the plan was made for
+    whoever cleared it, and Airflow doesn't say who that was. That person could approve it, too.
     """
     from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
     from pulsar_advisor.storage.plans import PlanReference
     from pulsar_advisor_airflow.ledger import opened_ledger
 
     reference = PlanReference(**next(candidate for candidate in candidates if candidate))
-    dag_run = get_current_context()["dag_run"]
-    if dag_run.clear_number:
+    context = get_current_context()
+    dag_run = context["dag_run"]
+    if dag_run.clear_number or was_ever_cleared(context):
         with as_airflow_errors(), opened_ledger(_root(cluster)) as ledger:
             before = {proposal.proposer for proposal in proposals_of_plan(ledger, reference.digest)}
         if dag_run.triggering_user_name not in before:

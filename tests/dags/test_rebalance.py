@@ -6,7 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -535,7 +535,8 @@ def test_who_clears_a_dag_run_does_not_have_a_plan_proposed_in_another_name(
 
     def proposed(plan: Plan, times_cleared: int) -> dict[str, str]:
         dag_run = SimpleNamespace(triggering_user_name="alice", clear_number=times_cleared)
-        monkeypatch.setattr(tasks, "get_current_context", lambda: {"dag_run": dag_run})
+        ti = SimpleNamespace(try_number=1, max_tries=2, task=SimpleNamespace(retries=2))
+        monkeypatch.setattr(tasks, "get_current_context", lambda: {"dag_run": dag_run, "ti": ti})
         return tasks.propose("demo", None, asdict(write_plan(stages.root, plan)))
 
     made_since = make_plan([unload_step()], seed=1)
@@ -543,6 +544,35 @@ def test_who_clears_a_dag_run_does_not_have_a_plan_proposed_in_another_name(
     assert proposed(stages.plan, times_cleared=1)["digest"] == digest_of(stages.plan), "as she proposed this one"
     with pytest.raises(AirflowFailException, match="trigger a DAG run of your own"):
         proposed(made_since, times_cleared=1)
+    assert proposals_of_plan(stages.ledger(), digest_of(made_since)) == []
+
+
+def test_nor_does_who_clears_the_task_alone_while_the_dag_run_waits_for_an_answer(
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `reset_dag_runs: false` Airflow doesn't count the DAG run as cleared."""
+    from airflow.models.taskinstance import TaskInstance, clear_task_instances
+    from airflow.sdk.exceptions import AirflowFailException
+    from sqlalchemy import select
+
+    from pulsar_advisor_airflow import tasks
+
+    made_since = make_plan([unload_step()], seed=1)
+    times_cleared = []
+
+    def clear(run_id: str, session: Any) -> None:
+        one = select(TaskInstance).where(TaskInstance.run_id == run_id, TaskInstance.task_id == "propose")
+        proposing = session.scalars(one).one()
+        clear_task_instances([proposing], session, dag_run_state=False)
+        times_cleared.append(proposing.dag_run.clear_number)
+        context = {"dag_run": proposing.dag_run, "ti": proposing}
+        with monkeypatch.context() as patched, suppress(AirflowFailException):
+            patched.setattr(tasks, "get_current_context", lambda: context)
+            tasks.propose("demo", None, asdict(write_plan(stages.root, made_since)))
+        session.rollback()
+
+    run_dag("pulsar_rebalance", FAST, Answer("Reject", meanwhile=clear))
+    assert times_cleared == [0]
     assert proposals_of_plan(stages.ledger(), digest_of(made_since)) == []
 
 
