@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -112,6 +113,17 @@ def test_every_broker_is_drained_and_restarted_under_one_approval(
     assert round((approval.expires_at_ms - approval.at_ms) / 3_600_000, 2) == 24
     turns = [call for call in stages.calls if call.startswith("turn")]
     assert [call.rpartition("--left=")[2] for call in turns] == [",".join(ORDER[1:]), ORDER[2]]
+
+
+def test_a_brokers_name_does_not_control_the_terminal_that_shows_the_triggerers_log(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waits = iter(["b\x1b[2J:8080 is drained", None])
+    waiting = trigger.RollTrigger("root", "demo", "sha256:0")
+    monkeypatch.setattr(waiting, "_waits_for", lambda: next(waits))
+    monkeypatch.setattr(trigger, "POLL_S", 0)
+    asyncio.run(anext(waiting.run()))
+    assert r"the roll waits: b\x1b[2J:8080 is drained" in "".join(capsys.readouterr())
 
 
 def test_a_roll_that_somebody_ends_fails_and_has_its_balancer_back(

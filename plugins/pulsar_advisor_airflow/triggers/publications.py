@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor_airflow.failures import logged
 
 if TYPE_CHECKING:
     from pulsar_advisor.capture.publications import Listener, Wait
@@ -41,10 +42,10 @@ class PublicationsTrigger(BaseTrigger):  # type: ignore[misc]
             try:
                 listener, wait = await asyncio.to_thread(self._listening, stack)
             except AdvisorError as error:
-                self.log.warning("the triggerer can't listen, the worker will: %s", error)
+                logged(self.log.warning)(f"the triggerer can't listen, the worker will: {error}")
             else:
                 while silent := await asyncio.to_thread(wait.silent):
-                    self.log.debug("not heard yet: %s", silent)
+                    logged(self.log.debug)(f"not heard yet: {silent}")
                     await asyncio.sleep(POLL_S)
                 heard = listener.heard().packed()
         yield TriggerEvent({"heard": heard})

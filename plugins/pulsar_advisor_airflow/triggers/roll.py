@@ -8,6 +8,8 @@ from typing import Final
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from pulsar_advisor_airflow.failures import logged
+
 POLL_S: Final = 5.0
 
 
@@ -44,7 +46,7 @@ class RollTrigger(BaseTrigger):  # type: ignore[misc]
         said = None
         while (why := await asyncio.to_thread(self._waits_for)) is not None:
             if why != said:
-                self.log.info("the roll waits: %s", why)
+                logged(self.log.info)(f"the roll waits: {why}")
                 said = why
             await asyncio.sleep(POLL_S)
         self.log.info("the roll goes on")
