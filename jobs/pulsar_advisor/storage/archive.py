@@ -25,6 +25,7 @@ from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.storage.claim import CLOCK_TOLERANCE, claimed_as, remove_remainders
 from pulsar_advisor.storage.files import (
+    LARGEST_FILE_BYTES,
     read_file,
     sha256_hex,
     sha256_of,
@@ -39,8 +40,6 @@ from pulsar_advisor.storage.root import MANIFEST, Root
 LARGEST_MANIFEST_BYTES: Final = 64 << 20
 MOST_VALUES: Final = 1_000_000
 """Limit for a manifest, counted by its commas; with a thousand brokers it has about sixty thousand."""
-LARGEST_FILE_BYTES: Final = 2 << 30
-"""Compressed. A capture holds each file in memory while it makes it."""
 LARGEST_CONTENT_BYTES: Final = 64 << 30
 """For one file, decompressed."""
 LONGEST_LINE_BYTES: Final = 256 << 20

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 from uuid import uuid4
 
 from upath import UPath
 
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.model.text.plain_text import plain
+
+LARGEST_FILE_BYTES: Final = 2 << 30
+"""For a file that is read as a whole. A capture holds each file in memory while it makes it."""
 
 _BLOCK_BYTES: Final = 4 * 2**20
 
@@ -45,7 +50,7 @@ def sha256_of(pieces: Iterable[bytes]) -> str:
 
 def sha256_of_file(path: UPath) -> str:
     """SHA-256 of a file of any size, in lower-case hexadecimal. Raises `OSError`."""
-    with path.open("rb") as content:
+    with open_file(path) as content:
         return sha256_of(iter(lambda: content.read(_BLOCK_BYTES), b""))
 
 
@@ -121,10 +126,28 @@ def _sync_folder(folder: UPath) -> None:
         os.close(number)
 
 
+def open_file(path: UPath) -> BinaryIO:
+    """A file opened for reading. Raises `OSError` unless it is a regular one.
+
+    In the root, somebody may have put a pipe in its place, which blocks its reader, or a link to an endless device.
+    """
+    if not is_local(path):
+        return path.open("rb")
+    file = open(path.path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is not a regular file", path.path)
+    return file
+
+
 def read_file(path: UPath, made_by: str) -> bytes:
     """A whole file. Raises `UsageError` naming the stage that produces it if it doesn't exist."""
     try:
-        return bytes(path.read_bytes())
+        with open_file(path) as file:
+            if (size := file.seek(0, os.SEEK_END)) > LARGEST_FILE_BYTES:
+                raise StorageError(f"{path} has {size:,} bytes, more than `{made_by}` ever writes into a file")
+            file.seek(0)
+            return file.read()
     except FileNotFoundError as error:
         raise UsageError(f"{path} does not exist: run `{made_by}` first") from error
     except OSError as error:

@@ -17,6 +17,7 @@ from pyarrow.fs import FSSpecHandler, PyFileSystem
 from upath import UPath
 
 from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.storage.files import open_file
 
 LARGEST_BYTES: Final = 4 * 2**30
 """Limit for all decoded rows of a table; the columns of ten million topics take half of it."""
@@ -91,7 +92,7 @@ def check_types(files: ds.Dataset, types: Mapping[str, pa.DataType]) -> None:
 
 def _check_tail(path: UPath) -> None:
     """The length of the footer, before anything allocates it."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         size = file.seek(0, 2)
         file.seek(max(size - _TAIL_BYTES, 0))
         tail = file.read(_TAIL_BYTES)

@@ -11,7 +11,13 @@ import pytest
 from upath import UPath
 
 from pulsar_advisor.model.errors import StorageError
-from pulsar_advisor.storage.files import why_not_writable, write_chunks, write_file
+from pulsar_advisor.storage.files import (
+    LARGEST_FILE_BYTES,
+    read_file,
+    why_not_writable,
+    write_chunks,
+    write_file,
+)
 
 
 def test_a_file_and_its_name_are_on_disk_once_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,6 +43,21 @@ def test_a_pipe_or_a_device_is_written_to_and_stays_what_it_is(tmp_path: Path) -
     write_file(UPath(pipe), b"content")
     assert (os.read(reader, 100), pipe.is_fifo()) == (b"content", True)
     os.close(reader)
+
+
+@pytest.mark.parametrize("target", ["pipe", "/dev/zero"])
+def test_what_would_block_its_reader_or_never_end_is_not_read(tmp_path: Path, target: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").symlink_to(target)
+    with pytest.raises(StorageError, match=r"can't read .*file: it is not a regular file"):
+        read_file(UPath(tmp_path / "file"), "recommend")
+
+
+def test_a_file_larger_than_any_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("wb") as file:
+        file.truncate(LARGEST_FILE_BYTES + 1)  # takes no space
+    with pytest.raises(StorageError, match=r"file has 2,147,483,649 bytes, more than `recommend` ever writes"):
+        read_file(UPath(tmp_path / "file"), "recommend")
 
 
 def test_two_containers_in_which_the_writers_have_one_process_id_do_not_share_an_unfinished_file(
