@@ -50,10 +50,15 @@ def streamed(request: Request, path: UPath, media_type: str, headers: Mapping[st
 
 
 def _opened(path: UPath) -> BinaryIO:
-    """The open regular file: a link could expose a file of the web server, and a pipe would block its reader."""
+    """The open regular file: a link, also of its folder, could expose a file of the web server; a pipe would block."""
     if not is_local(path):
         return path.open("rb")
-    return open(path.path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK))
+    folder = os.open(path.parent.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        options = os.O_NOFOLLOW | os.O_NONBLOCK
+        return open(path.name, "rb", opener=lambda name, flags: os.open(name, flags | options, dir_fd=folder))
+    finally:
+        os.close(folder)
 
 
 def _pieces(file: BinaryIO, first: int, last: int) -> Iterator[bytes]:

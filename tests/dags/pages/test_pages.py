@@ -374,14 +374,21 @@ def test_a_report_has_no_part_in_airflows_origin(server: LogIn, root: Root) -> N
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-@pytest.mark.parametrize("kind", ["link", "pipe"])
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
 def test_what_is_no_file_of_the_root_is_not_shown_as_a_report(
     server: LogIn, root: Root, tmp_path: Path, kind: str
 ) -> None:
-    report, secret = Path(str(root.folder("reports", SNAPSHOT) / "report.html")), tmp_path / "fernet_key"
+    report, secret = Path(str(root.folder("reports", SNAPSHOT) / "report.html")), tmp_path / "elsewhere" / "report.html"
+    secret.parent.mkdir()
     secret.write_text("of the web server")
     report.unlink()
-    report.symlink_to(secret) if kind == "link" else os.mkfifo(report)
+    if kind == "link":
+        report.symlink_to(secret)
+    elif kind == "pipe":
+        os.mkfifo(report)
+    else:
+        report.parent.rmdir()
+        report.parent.symlink_to(secret.parent)
     answer = server("vic").get(f"{REPORT}/report.html")
     assert (answer.status_code, "of the web server" in answer.text) == (500, False)
 
