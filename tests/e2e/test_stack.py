@@ -189,9 +189,12 @@ def test_the_login_is_asked_for(stack: Stack) -> None:
     assert requests.post(f"{stack.url()}/auth/token", json=wrong, timeout=60).status_code == 401
 
 
-def test_the_connections_can_be_edited(stack: Stack) -> None:
+def test_only_the_administrator_edits_connections(stack: Stack) -> None:
+    """Whoever does can have the ledger's address sent to a server of theirs, as a token, and then approve alone."""
     change = {"connection_id": "pulsar_default", "conn_type": "pulsar_admin", "description": "edited"}
-    answer = stack.user("operator").call("PATCH", "/connections/pulsar_default?update_mask=description", change)
+    path = "/connections/pulsar_default?update_mask=description"
+    assert stack.user("operator").call("PATCH", path, change).status_code == 403
+    answer = stack.user("admin").call("PATCH", path, change)
     assert answer.ok, answer.text
     assert stack.user("admin").get("/connections/pulsar_default")["description"] == "edited"
 
@@ -249,7 +252,7 @@ def test_the_spark_stages_ran_in_a_pool_whose_slots_can_be_edited(stack: Stack, 
     }
     assert stack.user("admin").get(f"/pools/{POOL}")["slots"] == 1
     change = {"pool": POOL, "slots": 2, "include_deferred": False}
-    answer = stack.user("operator").call("PATCH", f"/pools/{POOL}?update_mask=slots", change)
+    answer = stack.user("admin").call("PATCH", f"/pools/{POOL}?update_mask=slots", change)
     assert answer.ok, answer.text
 
 
