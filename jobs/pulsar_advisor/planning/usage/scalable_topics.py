@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Final
 
 import numpy as np
@@ -49,7 +50,7 @@ def cure(state: ClusterState, settings: LoadBalancerSettings, topic: int, parts:
     name = segments.names[int(segments.scalable_topic[segment])]
     if splits_by_itself(state, settings)[segment]:
         return f"the controller of {name} is about to split it by itself: take a new snapshot once it has"
-    own = name.removeprefix("topic://")
+    own = shlex.quote(name.removeprefix("topic://"))  # a tenant chose it, and somebody will paste the command
     command = f"pulsar-admin scalable-topics split-segment {own} --segment-id {segments.id[segment]}"
     return f"{_in_parts(parts, 'segments')}; `{command}` halves it, but consider its keys first"
 
@@ -63,7 +64,7 @@ def _migration(topic: str, settings: LoadBalancerSettings) -> str:
     if settings.behaviour[:2] < SCALABLE_SINCE or not topic.startswith("persistent://"):
         return ""
     whole = topic.removeprefix("persistent://").rpartition("-partition-")
-    own = whole[0] if whole[0] and whole[2].isdecimal() else topic.removeprefix("persistent://")
+    own = shlex.quote(whole[0] if whole[0] and whole[2].isdecimal() else topic.removeprefix("persistent://"))
     return (
         f"; if all its clients are of Pulsar 5, `pulsar-admin scalable-topics migrate {own}` makes it a topic that its "
         "broker splits as load grows, which can't be undone"

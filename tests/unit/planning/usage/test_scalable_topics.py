@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import resolve_settings
@@ -16,12 +17,12 @@ SEGMENT, VIEWS = "segment://t/n/clicks/0000-ffff-3", "persistent://t/n/views-par
 WHOLE = "t/n/0x00000000_0xffffffff"
 
 
-def sharing(clicks: float, views: float) -> ClusterState:
+def sharing(clicks: float, views: float, segment: str = SEGMENT, partition: str = VIEWS) -> ClusterState:
     """One bundle with a segment and a partition of these rates, in messages/s in."""
     state = cluster_state(
-        [BrokerRow("a:8080")], [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080")], topics=[SEGMENT, VIEWS]
+        [BrokerRow("a:8080")], [BundleRow("t/n", "0x00000000_0xffffffff", "a:8080")], topics=[segment, partition]
     )
-    rates = {SEGMENT: clicks, VIEWS: views}
+    rates = {segment: clicks, partition: views}
     traffic = np.array([[rates[str(name)], 0.0, rates[str(name)], 0.0] for name in state.topics.names])
     return replace(state, topics=replace(state.topics, traffic=traffic))
 
@@ -51,6 +52,13 @@ def test_a_segment_below_the_limits_is_cured_by_a_command_to_review() -> None:
     said = cure(state, SETTINGS, row(state, SEGMENT), 2)
     assert said.startswith("in 2 segments, each part would be within it")
     assert "`pulsar-admin scalable-topics split-segment t/n/clicks --segment-id 3`" in said
+
+
+@pytest.mark.parametrize("topic", ["segment://t/n/x$(reboot)/0000-ffff-3", "persistent://t/n/x$(reboot)"])
+def test_a_command_runs_nothing_that_a_tenant_put_into_a_topics_name(topic: str) -> None:
+    domain = topic.partition(":")[0]
+    state = sharing(9_000.0, 9_000.0, **{"segment" if domain == "segment" else "partition": topic})
+    assert " 't/n/x$(reboot)'" in cure(state, SETTINGS, row(state, topic), 2)
 
 
 def test_a_segment_above_the_limits_is_left_to_its_controller() -> None:
