@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -160,13 +161,13 @@ def explanation_lines(explanation: ExplanationOfSnapshot) -> Iterator[str]:
 
 def restart_lines(order: RestartOrder, ceiling_ratio: float | None = None) -> Iterator[str]:
     """The brokers in turn, each with the command that drains it under the ceiling, and how many moves that takes."""
-    ceiling = "" if ceiling_ratio is None else f" --ceiling {ceiling_ratio:.0%}"
+    ceiling = () if ceiling_ratio is None else ("--ceiling", f"{ceiling_ratio:.0%}")
     if order.balance_first is not None:
         yield order.balance_first
     for number, restart in enumerate(order.restarts, start=1):
         lasting = number > 1 and not restart.will_move_again
-        onto = "".join(f" --onto {broker}" for broker in restart.onto) if lasting else ""
-        yield f"{number:>3}. pulsar-advisor drain {restart.broker}{onto}{ceiling}"
+        onto = [word for broker in restart.onto for word in ("--onto", broker)] if lasting else ()
+        yield f"{number:>3}. {shlex.join(('pulsar-advisor', 'drain', restart.broker, *onto, *ceiling))}"
         yield f"     {_turn_of(restart)}; the busiest other broker is then at {restart.highest_usage_ratio:.1%}"
     all_leave = not any(restart.stay for restart in order.restarts)
     bound = f"; no order needs fewer than {order.moves_bound:,}" if all_leave else ""

@@ -86,6 +86,11 @@ def test_each_restart_is_a_command_and_the_first_broker_may_go_anywhere() -> Non
     ]
 
 
+def test_a_command_runs_nothing_that_the_cluster_put_into_a_brokers_name() -> None:
+    first = Restart("b$(reboot):1", 2, 9, {"a": 2}, will_move_again=0, stay=0, without_room=0, highest_usage_ratio=0.5)
+    assert next(restart_lines(RestartOrder(None, (first,), 2, 2))) == "  1. pulsar-advisor drain 'b$(reboot):1'"
+
+
 def test_no_bound_is_claimed_where_a_bundle_stays() -> None:
     first = Restart("a", 4, 20, {"b": 4}, will_move_again=0, stay=1, without_room=1, highest_usage_ratio=0.4)
     *_, turn, total = restart_lines(RestartOrder(None, (first,), 4, 5))
