@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 import requests
@@ -24,17 +25,34 @@ def read_body(
     response: requests.Response, address: str, limit_bytes: int, arrive: Callable[[int], None] | None = None
 ) -> bytearray:
     """The whole body, decompressed; `arrive` gets the size of each piece. Raises `TooLarge` and requests' errors."""
-    deadline = time.monotonic() + BODY_TIMEOUT_S
+    is_late = threading.Event()
+
+    def end() -> None:
+        is_late.set()
+        with suppress(OSError, RuntimeError, ValueError):  # it was just read to its end
+            response.raw.shutdown()  # a piece may take any time, too: only silence has a limit within it
+
     body = bytearray()
-    for chunk in response.iter_content(_CHUNK_BYTES):
-        body += chunk
-        if len(body) > limit_bytes:
-            raise TooLarge(
-                f"{address}: the answer ({response.status_code}) is larger than {limit_bytes:,} bytes: not read to its "
-                "end; is this a broker?"
-            )
-        if arrive is not None:
-            arrive(len(chunk))
-        if time.monotonic() > deadline:
-            raise requests.ReadTimeout(f"document incomplete after {BODY_TIMEOUT_S:.0f} s", response=response)
+    timer = threading.Timer(BODY_TIMEOUT_S, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        for chunk in response.iter_content(_CHUNK_BYTES):
+            body += chunk
+            if len(body) > limit_bytes:
+                raise TooLarge(
+                    f"{address}: the answer ({response.status_code}) is larger than {limit_bytes:,} bytes: not read to "
+                    "its end; is this a broker?"
+                )
+            if arrive is not None:
+                arrive(len(chunk))
+            if is_late.is_set():
+                break
+    except Exception:
+        if not is_late.is_set():
+            raise
+    finally:
+        timer.cancel()
+    if is_late.is_set():
+        raise requests.ReadTimeout(f"document incomplete after {BODY_TIMEOUT_S:.0f} s", response=response)
     return body
