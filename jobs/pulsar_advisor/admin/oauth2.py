@@ -10,6 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from http.cookiejar import DefaultCookiePolicy
 from typing import Final, Self, TypeVar
 
 import msgspec
@@ -105,6 +106,7 @@ class AccessToken:
         self._credentials = credentials
         self._session = requests.Session()
         self._session.trust_env = False
+        self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         self._session.headers["User-Agent"] = user_agent
         self._session.verify = str(credentials.tls_ca_file) if credentials.tls_ca_file else True
         self._clock = clock

@@ -69,6 +69,15 @@ class Clock:
         return self.now_s
 
 
+def test_an_issuers_cookies_are_not_kept(issuer: Issuer, key_file: Path) -> None:
+    endpoint = json.dumps({"token_endpoint": issuer.server.url_for("/token")})
+    issuer.server.clear()
+    issuer.server.expect_request(DISCOVERY).respond_with_data(endpoint, headers={"Set-Cookie": "seen=1; Path=/"})
+    issuer.server.expect_request("/token").respond_with_json({"access_token": "token-1"})
+    AccessToken(ClientCredentials(issuer_url=issuer.url, key_file=key_file), "us/1").authorization()
+    assert [dict(request.cookies) for request, _ in issuer.server.log] == [{}, {}]
+
+
 def test_the_issuer_is_asked_as_pulsars_client_asks_it(issuer: Issuer, key_file: Path) -> None:
     credentials = ClientCredentials(issuer_url=f"{issuer.url}/", key_file=key_file, audience="urn:pulsar", scope="read")
     assert AccessToken(credentials, "us/1").authorization() == "Bearer token-1"
