@@ -193,6 +193,10 @@ def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, never_run_before: No
     return stages
 
 
+LOOK_S = 0.1
+"""How often a DAG run, and whoever answers its requests, look for news."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a person (None: the time-out) does with a request."""
@@ -213,6 +217,9 @@ def run_dag(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
     """Run a whole DAG in this process; a request for approval is answered through the metadata database, as the API
     server does it. Gives the DAG run's state and each task's."""
     from airflow.dag_processing.dagbag import BundleDagBag, DagBag
+
+    sleep = time.sleep
+    monkeypatch.setattr(time, "sleep", lambda seconds: sleep(min(seconds, LOOK_S)))  # `dag.test()` looks once a second
 
     def run(
         dag_id: str,
@@ -273,7 +280,7 @@ def _respond(dag_id: str, answer: Answer | None, done: threading.Event) -> None:
     with create_session() as session:
         left_by_others = {ti.id for _, ti in session.execute(waiting)}
     asked: Counter[str] = Counter()
-    while not done.wait(0.2):
+    while not done.wait(LOOK_S):
         with create_session() as session:
             for detail, ti in session.execute(waiting):
                 if ti.id in left_by_others:

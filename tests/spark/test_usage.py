@@ -14,7 +14,10 @@ RECORDED = Path(__file__).parents[1] / "data" / "usage"
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("name", ["unequal-machines-4.0.8-modular", "unequal-machines-drain-4.0.8-modular"])
+@pytest.mark.parametrize(
+    "name",
+    ["unequal-machines-4.0.8-modular", pytest.param("unequal-machines-drain-4.0.8-modular", marks=pytest.mark.full)],
+)
 def test_the_usage_after_a_plan_is_in_the_range_that_is_predicted(
     name: str, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -177,6 +177,7 @@ def test_whole_numbers_at_the_ends_of_64_bits_are_judged(spark: SparkSession, tm
     assert [one.error for one in failed.values() if one.error] == []
 
 
+@pytest.mark.full
 def test_counts_of_topics_whose_sum_exceeds_64_bits_are_judged(spark: SparkSession, tmp_path: Path) -> None:
     raw = clean_capture(EXTENSIBLE).raw
     for name, lines in raw.lines.items():
@@ -186,6 +187,7 @@ def test_counts_of_topics_whose_sum_exceeds_64_bits_are_judged(spark: SparkSessi
     assert failing(result).keys() == {"bundles.counts", "topics.counts"}
 
 
+@pytest.mark.full
 def test_totals_without_any_bundle_do_not_add_up(spark: SparkSession, tmp_path: Path) -> None:
     raw = skewed_modular_cluster()
     raw.broker_report(FIRST)["lastStats"] = None
@@ -247,7 +249,7 @@ def test_a_check_that_cannot_be_evaluated_is_critical_and_says_why(
     [
         ("topics", "hash", ["12"], "its column hash is string, not int64"),
         ("topics", "topic", BOMB, "its 10,000 rows would take more than 4,294,967,296 bytes"),
-        ("documents", "bytes", [1.5], "its column bytes is double, not int64"),
+        pytest.param("documents", "bytes", [1.5], "its column bytes is double, not int64", marks=pytest.mark.full),
     ],
 )
 def test_foreign_parquet_is_refused_before_spark_reads_it(
@@ -298,7 +300,7 @@ def test_a_table_that_is_gone_or_cut_short_is_named(
         validated_again(spark, copied, snapshot)
 
 
-@pytest.mark.parametrize(("table", "column"), [("bundles", "owner"), ("topics", "hash")])
+@pytest.mark.parametrize(("table", "column"), [("bundles", "owner"), pytest.param("topics", "hash", marks=pytest.mark.full)])
 def test_rows_that_can_not_be_read_are_named_by_their_table(
     spark: SparkSession, damaged: tuple[Root, str, Result], tmp_path: Path, table: str, column: str
 ) -> None:

@@ -28,7 +28,7 @@ from unit.execution.roll.doubles import ORDER, approved_roll, go_on_after, roll_
 from unit.execution.test_crashes import Reaper
 
 BEFORE = {GUARDED[0]: "true"}
-SAMPLED = 12
+SAMPLED = 8
 
 
 class World:
