@@ -592,11 +592,16 @@ def _split_algorithm(random: Random, figures: Figures) -> Case:
 
 def _split_bundles(random: Random, figures: Figures) -> Case:
     inner = {random.randrange(1, 0xFFFFFFFF) for _ in range(random.randint(0, 6))}
+    if random.random() < 0.3:
+        inner |= {min(value + 1, 0xFFFFFFFE) for value in inner}
     boundaries = [f"0x{value:08x}" for value in sorted({0, 0xFFFFFFFF, *inner})]
     lower, upper = random.choice(list(itertools.pairwise(boundaries)))
-    given: Case = {"bundle": f"{lower}_{upper}", "boundaries": boundaries}
+    given: Case = {"bundle": f"{lower}_{upper}", "boundaries": boundaries, "numBundles": random.randint(2, 5)}
     if random.random() < 0.5:
-        given["positions"] = random.sample(range(int(lower, 16) + 1, int(upper, 16)), random.randint(1, 3))
+        given["positions"] = [
+            random.choice((random.randint(int(lower, 16), int(upper, 16)), int(lower, 16), int(upper, 16)))
+            for _ in range(random.randint(1, 3))
+        ]
     return {"algorithm or task": "splitBundles(random)", "config": {}, "input": given}
 
 

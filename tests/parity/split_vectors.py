@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.bundle_range import FULL_UPPER_BOUND, children_of, contains, format_range, topic_hash
+from pulsar_advisor.model.cluster.bundle_range import FULL_UPPER_BOUND, contains, format_range, topic_hash
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy, rate_per_s, throughput_bytes_per_s
 from pulsar_advisor.model.cluster.isolation_policies import needs_secondaries
 from pulsar_advisor.model.cluster.namespaces import bundle_namespace
@@ -19,6 +19,7 @@ from pulsar_advisor.model.java.maps import concurrent_map_order, string_hashes
 from pulsar_advisor.model.load.extensible_load import extensible_load
 from pulsar_advisor.placement.anti_affinity import domains, least_occupied, may_unload
 from pulsar_advisor.placement.filters import fewest_bundles
+from pulsar_advisor.splitting.boundaries import can_split, find_bundle, initial_boundaries, split_bundles
 from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption, BundleTopics, Quotas
 from pulsar_advisor.splitting.bundle_splitter_task import select as select_modular
 from pulsar_advisor.splitting.default_namespace_bundle_split_strategy import HitRules, Surroundings, run_cycle
@@ -91,15 +92,19 @@ def _hex(boundaries: Sequence[int]) -> list[str]:
 def _split(case: Json, release: str) -> object:
     given = case["input"]
     lower, upper = _bounds(given["bundle"])
+    count = given.get("numBundles", 2)
     boundaries = given.get("boundaries", ())
     cuts = given.get("positions") or [position for position in boundaries if isinstance(position, int)]
-    cuts = cuts or _halves(lower, upper)
-    existing = {int(boundary, 16) for boundary in boundaries if isinstance(boundary, str)}
-    return {"boundaries": _hex(sorted({*existing, *cuts})), "children": list(children_of(lower, upper, sorted(cuts)))}
+    existing = [int(boundary, 16) for boundary in boundaries if isinstance(boundary, str)]
+    existing = existing or sorted({0, lower, upper, FULL_UPPER_BOUND})
+    boundaries, children = split_bundles(existing, lower, upper, count, cuts)
+    return {"boundaries": _hex(boundaries), "children": [format_range(*child) for child in children]}
 
 
-def _halves(lower: int, upper: int) -> tuple[int, ...]:
-    return split_algorithm("range_equally_divide").split_boundary(BundleSplitOption(lower, upper)) or ()
+def _can_split(case: Json, release: str) -> object:
+    lower, upper = _bounds(case["input"]["bundle"])
+    refusal = {"result": "error", "http_status": 412, "reason": f"range width is {upper - lower} (not larger than 1)"}
+    return {"result": "ok"} if can_split(lower, upper) else refusal
 
 
 def _halve_repeatedly(case: Json, release: str) -> object:
@@ -107,9 +112,14 @@ def _halve_repeatedly(case: Json, release: str) -> object:
     rounds = {}
     for number in range(1, case["input"]["rounds"] + 1):
         for lower, upper in itertools.pairwise(boundaries):
-            boundaries = tuple(sorted({*boundaries, *_halves(lower, upper)}))
+            cuts = split_algorithm("range_equally_divide").split_boundary(BundleSplitOption(lower, upper)) or ()
+            boundaries, _ = split_bundles(boundaries, lower, upper, positions=cuts)
         rounds[f"after_round_{number}"] = _hex(boundaries)
     return rounds
+
+
+def _initial(case: Json, release: str) -> object:
+    return {"boundaries": _hex(initial_boundaries(case["config"]["numBundles"]))}
 
 
 def _look_up(case: Json, release: str) -> object:
@@ -117,11 +127,17 @@ def _look_up(case: Json, release: str) -> object:
     if "boundaries" in config:
         boundaries = tuple(int(boundary, 16) for boundary in config["boundaries"])
     else:
-        width = (FULL_UPPER_BOUND + 1) // config["numBundles"]
-        boundaries = (*(number * width for number in range(config["numBundles"])), FULL_UPPER_BOUND)
+        boundaries = initial_boundaries(config["numBundles"])
     position = int(given["hash"], 16) if "hash" in given else topic_hash(given["topic"])
-    inside = next(format_range(*bounds) for bounds in itertools.pairwise(boundaries) if contains(*bounds, position))
-    return {"hash": position, "hash_hex": f"0x{position:08x}", "bundle": inside}
+    index = find_bundle(boundaries, position)
+    ranges = list(itertools.pairwise(boundaries))
+    return {
+        "hash": position,
+        "hash_hex": f"0x{position:08x}",
+        "bundle": None if index is None else format_range(*ranges[index]),
+        "lookup": "index out of bounds error in Pulsar's lookup" if index is None else "ok",
+        "range_membership": next(format_range(*bounds) for bounds in ranges if contains(*bounds, position)),
+    }
 
 
 def _crc32(case: Json, release: str) -> object:
@@ -227,7 +243,7 @@ def _through_rest(case: Json, release: str) -> object:
         settings_of(case["config"], release),
         force=False,
     )
-    after = sorted({*existing, *(boundaries or ())})
+    after = split_bundles(existing, lower, upper, positions=boundaries)[0] if boundaries else tuple(existing)
     if name == "topic_count_equally_divide":
         return {"boundaries": boundaries}
     return {
@@ -515,12 +531,12 @@ RUNNERS: dict[str, Callable[[Json, str], object]] = {
     "flow_or_qps_equally_divide via REST": _through_rest,
     "algorithm name lookup": _algorithm_names,
     "REST split with unsupported algorithm": _unsupported_algorithm,
-    "splitBundles(2)": _split,
-    "splitBundles(fixed boundary)": _split,
-    "splitBundles(random)": _split,
+    "canSplitBundle": _can_split,
+    "splitBundles": _split,
     "range_equally_divide applied to every bundle": _halve_repeatedly,
+    "initial equal division": _initial,
     "topic name -> crc32": _look_up,
-    "topic hash on a boundary": _look_up,
+    "topic hash": _look_up,
     "crc32 of a raw string": _crc32,
     "BundleSplitterTask": _bundle_splitter_task,
     "split.BundleSplitterTask": _bundle_splitter_task,

@@ -300,7 +300,9 @@ def test_a_table_that_is_gone_or_cut_short_is_named(
         validated_again(spark, copied, snapshot)
 
 
-@pytest.mark.parametrize(("table", "column"), [("bundles", "owner"), pytest.param("topics", "hash", marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    ("table", "column"), [("bundles", "owner"), pytest.param("topics", "hash", marks=pytest.mark.full)]
+)
 def test_rows_that_can_not_be_read_are_named_by_their_table(
     spark: SparkSession, damaged: tuple[Root, str, Result], tmp_path: Path, table: str, column: str
 ) -> None:

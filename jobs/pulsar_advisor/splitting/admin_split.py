@@ -14,6 +14,7 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.strategy.decision import Split
+from pulsar_advisor.splitting.boundaries import can_split
 from pulsar_advisor.splitting.cluster_bundles import automatic_boundaries
 from pulsar_advisor.splitting.limits import BundleFigures
 from pulsar_advisor.splitting.registry import algorithm_in_force
@@ -38,7 +39,7 @@ def admin_splits(
     for row in chosen:
         bundle = int(figures.index[row])
         lower, upper = int(figures.lower[row]), int(figures.upper[row])
-        if upper - lower <= 1:  # NamespaceBundleFactory.canSplitBundle
+        if not can_split(lower, upper):
             verdicts.record(row, SplitOutcome.NARROW_RANGE, upper - lower, 1)
             continue
         if not state.bundles.in_boundaries[bundle]:

@@ -6,10 +6,11 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
 
 from pulsar_advisor.execution.clock import Clock
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
-from pulsar_advisor.model.cluster.bundle_range import children_of, contains, parse_range, topic_hash
+from pulsar_advisor.model.cluster.bundle_range import contains, format_range, parse_range, topic_hash
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy, LoadManagerKind
 from pulsar_advisor.model.errors import ClusterUnreachable
 from pulsar_advisor.model.plans.plan import (
@@ -260,8 +261,9 @@ class FakeCluster:
         owner = self.owners.pop(bundle)
         self.effects.append(bundle)
         self.bounds[split.namespace] = sorted({*self.bounds[split.namespace], *split.positions})
-        for child in children_of(lower, upper, sorted(split.positions)):
-            self.owners[f"{split.namespace}/{child}"] = owner
+        cuts = [lower, *sorted(split.positions), upper]
+        for pair in pairwise(cuts):
+            self.owners[f"{split.namespace}/{format_range(*pair)}"] = owner
 
 
 def unload_step(
@@ -290,12 +292,13 @@ def unload_step(
 
 
 def split_step(number: int = 2, *, at: tuple[str, ...] = ("0xbfffffff",), **changes: object) -> Step:
+    cuts = [0x80000000, *(int(position, 16) for position in at), 0xFFFFFFFF]
     step = unload_step(number, UPPER, destination=None).model_copy(
         update={
             "action": "split",
             "algorithm": "range_equally_divide",
             "boundaries": at,
-            "children": children_of(0x80000000, 0xFFFFFFFF, [int(position, 16) for position in at]),
+            "children": tuple(format_range(*pair) for pair in pairwise(cuts)),
         }
     )
     return step.model_copy(update=changes)

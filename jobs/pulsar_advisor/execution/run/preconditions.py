@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from pulsar_advisor.execution.cluster.cluster_port import Split, Unload
 from pulsar_advisor.execution.ledger.tables import Run, StepRecord
 from pulsar_advisor.model.bounds import duration
-from pulsar_advisor.model.cluster.bundle_range import children_of, parse_range
+from pulsar_advisor.model.cluster.bundle_range import format_range, parse_range
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.cluster.isolation_policies import broker_host, needs_secondaries
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
@@ -131,8 +132,11 @@ def _malformed_split(step: Step, lower: int, upper: int, load_manager: str, rele
         yield f"the boundaries {', '.join(step.boundaries)} must lie inside {step.bundle}"
     elif step.boundaries != tuple(f"0x{position:08x}" for position in positions):
         yield f"the boundaries {', '.join(step.boundaries)} must have the form 0x00000000"
-    elif step.children != (children := children_of(lower, upper, positions)):
-        yield f"the children {', '.join(step.children)} are not what the boundaries give: {', '.join(children)}"
+    else:
+        cuts = [lower, *positions, upper]
+        children = tuple(format_range(*pair) for pair in pairwise(cuts))
+        if step.children != children:
+            yield f"the children {', '.join(step.children)} are not what the boundaries give: {', '.join(children)}"
     if load_manager == "extensible" and len(positions) != 1:
         yield f"the Extensible load manager splits in two only, not at {len(positions)} boundaries"
     if release < SPECIFIED_POSITIONS_SINCE and positions != [lower + (upper - lower) // 2]:

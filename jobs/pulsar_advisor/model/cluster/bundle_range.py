@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable
-from itertools import pairwise
 from typing import Final
 
 from pulsar_advisor.model.errors import UsageError
@@ -45,11 +43,6 @@ def parse_range(text: str) -> tuple[int, int]:
     if lower >= upper:
         raise UsageError(f"bundle range '{text}' is empty: its lower bound is not below its upper bound")
     return lower, upper
-
-
-def children_of(lower: int, upper: int, boundaries: Iterable[int]) -> tuple[str, ...]:
-    """The bundles that a split of [lower, upper) at these ascending boundaries makes, as texts in order."""
-    return tuple(format_range(*bounds) for bounds in pairwise((lower, *boundaries, upper)))
 
 
 def contains(lower: int, upper: int, position: int) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.bundle_range import children_of, format_range
+from pulsar_advisor.model.cluster.bundle_range import format_range
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, Floats, rate_per_s, throughput_bytes_per_s
 from pulsar_advisor.model.configuration.settings import ResolvedSettings
 from pulsar_advisor.model.load.resource_usage import usage_ratios
@@ -23,6 +24,7 @@ from pulsar_advisor.planning.proposals.limits import EXCLUDED, Budgets, excluded
 from pulsar_advisor.planning.proposals.proposal import Move
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.planning.usage.forecast import Outlook, finite
+from pulsar_advisor.splitting.boundaries import split_bundles
 from pulsar_advisor.splitting.division import divided
 
 
@@ -218,6 +220,7 @@ class Steps:
         state, bundle = self.state, split.bundle
         namespace = int(state.bundles.namespace[bundle])
         lower, upper = int(state.bundles.lower[bundle]), int(state.bundles.upper[bundle])
+        cuts = [lower, *split.boundaries, upper]
         owner = self._owner(bundle)
         expect = self._expectation(state, bundle, owner, self._boundary_texts(bundle))
         grade = self.of_splits.grade(bundle, (owner,), near_tie=split.near_tie)
@@ -237,7 +240,7 @@ class Steps:
             destination=None,
             algorithm=split.algorithm,
             boundaries=tuple(f"0x{bound:08x}" for bound in split.boundaries),
-            children=children_of(lower, upper, split.boundaries) if split.boundaries else (),
+            children=tuple(format_range(*pair) for pair in pairwise(cuts)) if split.boundaries else (),
             reason=split.reason,
             executable=obstacle is None,
             not_executable_because=obstacle,
@@ -248,7 +251,9 @@ class Steps:
             doubts=grade.doubts,
         )
         if step.executable:
-            self.boundaries[namespace] = sorted({*self._boundaries(bundle), *split.boundaries})
+            self.boundaries[namespace], _ = split_bundles(
+                self._boundaries(bundle), lower, upper, positions=split.boundaries
+            )
             self.boundary_texts.pop(namespace, None)
             self.last_split[namespace] = step.id
             self.outlook = self.outlook.after_split(owner, len(split.boundaries))

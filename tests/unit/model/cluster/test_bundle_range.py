@@ -4,7 +4,6 @@ import pytest
 
 from pulsar_advisor.model.cluster.bundle_range import (
     FULL_UPPER_BOUND,
-    children_of,
     contains,
     format_range,
     parse_range,
@@ -38,11 +37,3 @@ def test_the_topic_hash_is_the_crc32_of_the_complete_name() -> None:
 def test_only_the_last_bundle_holds_its_upper_bound() -> None:
     assert contains(0x80000000, FULL_UPPER_BOUND, FULL_UPPER_BOUND)
     assert not contains(0, 0x80000000, 0x80000000)
-
-
-def test_a_split_makes_a_bundle_between_each_two_boundaries() -> None:
-    assert children_of(100, 200, (120, 170)) == (
-        "0x00000064_0x00000078",
-        "0x00000078_0x000000aa",
-        "0x000000aa_0x000000c8",
-    )

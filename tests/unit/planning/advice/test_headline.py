@@ -12,8 +12,9 @@ from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import BrokerForecast, Forecast, Plan
 from pulsar_advisor.planning.advice.compare import no_score
 from pulsar_advisor.planning.advice.headline import ByItself, advice_sentence, plan_sentence
-from pulsar_advisor.planning.proposals.fitness import Refusal
+from pulsar_advisor.planning.proposals.fitness import refusals
 from pulsar_advisor.planning.proposals.proposal import Move
+from states import BrokerRow, cluster_state
 from unit.planning.made_plans import plan_of
 
 FLOOR = 0.03
@@ -147,7 +148,8 @@ def test_where_nothing_shows_where_bundles_go_no_gain_is_denied() -> None:
 
 
 def test_what_could_not_be_judged_is_said_and_not_taken_for_balance() -> None:
-    lack = Refusal.of("ThresholdShedder", "shedder", "isolation_policies", "isolation_policies: 500")
+    state = cluster_state([BrokerRow("a:8080")], [], missing={"isolation_policies": "isolation_policies: 500"})
+    (lack,) = refusals("ThresholdShedder", "shedder", frozenset({"isolation_policies"}), state)
     refused = replace(QUIET, why_nothing=lack.sentence)
     assert advice_sentence(None, [refused], QUIET_TOO, [lack]) == (
         "No unload can be judged: isolation_policies is missing (isolation_policies: 500)."
