@@ -34,6 +34,8 @@ _HOT_TOPICS_NAMED: Final = 3
 _ABOVE_ITS_LIMIT_RATIO: Final = 1.1
 """The tolerance of the checks about it: samples of usage and of time don't match to the millisecond."""
 
+_ROUNDING: Final = 1e-5
+
 _GOES_WITH: Final = {CPU: "messages", BANDWIDTH_IN: "inbound bytes", BANDWIDTH_OUT: "outbound bytes"}
 """What a resource follows, by its column; the others stay with the broker."""
 
@@ -53,11 +55,13 @@ def findings(
     plans: Sequence[Plan],
     judged: Coverage,
     earlier: Sequence[ClusterState] = (),
+    advised: Plan | None = None,
 ) -> tuple[Finding, ...]:
     """What matters besides the advice and the coverage, most important first; at least one if a broker is fit.
 
     `plans` are those of the cluster's own strategies, for unloads and for splits, or of the goal. `earlier` are the fit
-    parts of earlier states: what they show of the usage counts here as it does in plans.
+    parts of earlier states: what they show of the usage counts here as it does in plans. `advised`: the plan that the
+    advice is about.
     """
     settings = resolved.values
     of_plans = dict.fromkeys(caveat for plan in plans for caveat in plan.decision.caveats)
@@ -70,6 +74,8 @@ def findings(
     busiest = _busiest_broker(settled, settings, of_all=not judged.decides)
     if busiest is not None:
         found.append(busiest)
+    if advised is not None and (peak := _peak(advised, settings)) is not None:
+        found.append(peak)
     if (above := _above_limits(fit)) is not None:
         found.append(above)
     if (forbidden := _forbidden(fit, settings)) is not None:
@@ -121,6 +127,27 @@ def _busiest_broker(state: ClusterState, settings: LoadBalancerSettings, *, of_a
             bundle = state.bundle_name(int(mine[np.argmax(shares)]))
             sentence += f" {bundle} has the largest part of its {_GOES_WITH[resource]}: {share:.0%}."
     return Finding("info", sentence)
+
+
+def _peak(plan: Plan, settings: LoadBalancerSettings) -> Finding | None:
+    """A broker that is overloaded between the steps, and busier than the busiest before and after them: bundles that
+    brokers exchange move one after the other.
+    """
+    ends = [one.maximum_ratio for one in (plan.predicted.before, plan.predicted.after) if one.maximum_ratio is not None]
+    between = [
+        (ratio, broker, step.id)
+        for step in plan.executable_steps
+        for broker, ratio in step.predicted.brokers.items()
+        if ratio is not None
+    ]
+    ratio, broker, step_id = max(between, default=(0.0, "", ""))
+    if ratio <= max(settings.overloaded_ratio, *ends) + _ROUNDING:
+        return None
+    return Finding(
+        "warning",
+        f"After {step_id} of the advised plan, {broker} is at {ratio:.1%} until later steps relieve it: apply the plan "
+        "when load is low.",
+    )
 
 
 def _above_limits(state: ClusterState) -> Finding | None:

@@ -12,11 +12,12 @@ from pulsar_advisor.model.cluster.cluster_state import (
     IsolationPolicy,
 )
 from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolve_settings
+from pulsar_advisor.model.plans.plan import StepPrediction
 from pulsar_advisor.planning.advice.coverage import coverage
 from pulsar_advisor.planning.advice.findings import Finding
 from pulsar_advisor.planning.advice.findings import findings as findings_of
 from snapshots import runtime_settings
-from unit.execution.doubles import make_plan, split_step
+from unit.execution.doubles import make_plan, split_step, unload_step
 from unit.planning.advice.zookeeper_alone import of_extensible_zookeeper_alone
 from unit.planning.conftest import MIB
 
@@ -43,6 +44,24 @@ def test_a_broker_whose_figures_fail_is_not_called_the_busiest(state: ClusterSta
         "Of the brokers that could be judged, c:8080 is the busiest broker at 20.0% (CPU); the mean is 15.0%."
     )
     assert not [sentence for sentence in sentences if "could not be judged" in sentence], "the coverage says so"
+
+
+PEAK = (
+    "After step-001 of the advised plan, a:8080 is at 102.0% until later steps relieve it: apply the plan when load is "
+    "low."
+)
+
+
+@pytest.mark.parametrize(("between", "said"), [(1.02, [PEAK]), (0.85, [])])
+def test_a_broker_that_is_overloaded_between_the_steps_is_named(
+    state: ClusterState, settings: ResolvedSettings, between: float, said: list[str]
+) -> None:
+    steps = [
+        unload_step(1, predicted=StepPrediction(brokers={"a:8080": between, "b:8080": 0.4})),
+        unload_step(2, predicted=StepPrediction(brokers={"a:8080": 0.5, "b:8080": 0.5})),
+    ]
+    found = findings_of(state, settings, [], coverage(state, settings.values), advised=make_plan(steps))
+    assert [one.sentence for one in found if "of the advised plan" in one.sentence] == said
 
 
 def test_a_release_newer_than_the_newest_known_comes_first(state: ClusterState) -> None:
