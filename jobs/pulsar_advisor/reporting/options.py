@@ -15,6 +15,7 @@ from pulsar_advisor.model.strategy.entry import combination
 from pulsar_advisor.model.text.some_of import points
 from pulsar_advisor.planning.advice.compare import Cost, on_front
 from pulsar_advisor.planning.advice.options import Option
+from pulsar_advisor.planning.proposals.configured import Configured
 from pulsar_advisor.planning.usage.model_errors import ModelErrors
 from pulsar_advisor.planning.usage.noise import NoiseFloor
 from pulsar_advisor.reporting.figures import change, count, percent, throughput
@@ -73,17 +74,24 @@ class Options:
     """Moving whole bundles can't bring the busiest broker below this."""
 
 
-def options_of(recommendation: Recommendation) -> Options | None:
-    """The section; None if an earlier release wrote the recommendation."""
+def option_rows(recommendation: Recommendation) -> tuple[OptionRow, ...]:
+    """What could be done, best first; empty if an earlier release wrote the recommendation."""
+    lowest, advised = recommendation.lowest_maximum_ratio, recommendation.advice.digest
+    if recommendation.options is None:
+        return ()
+    floor_ratio = recommendation.noise_floor.ratio
+    return tuple(_row(option, lowest, advised, floor_ratio) for option in recommendation.options)
+
+
+def options_of(recommendation: Recommendation, configured: Configured) -> Options | None:
+    """The section; None if an earlier release wrote the recommendation. `configured`: the cluster's own strategies."""
     if recommendation.options is None:
         return None
-    lowest, advised = recommendation.lowest_maximum_ratio, recommendation.advice.digest
-    floor_ratio = recommendation.noise_floor.ratio
-    rows = tuple(_row(option, lowest, advised, floor_ratio) for option in recommendation.options)
+    lowest, rows = recommendation.lowest_maximum_ratio, option_rows(recommendation)
     return Options(
         rows=rows,
         notes=tuple(_notes(recommendation.noise_floor, lowest, recommendation.model_errors)),
-        tradeoffs=_tradeoffs(recommendation.combinations, advised, rows),
+        tradeoffs=_tradeoffs(recommendation.combinations, configured, recommendation.advice.digest, rows),
         lowest_maximum_ratio=lowest,
     )
 
@@ -158,16 +166,21 @@ def cost_text(cost: Cost) -> str:
 
 
 def _tradeoffs(
-    combinations: Sequence[Combination], advised: str | None, options: Sequence[OptionRow]
+    combinations: Sequence[Combination], configured: Configured, advised: str | None, options: Sequence[OptionRow]
 ) -> tuple[Tradeoff, ...]:
-    """One plan of each group with the same steps, among those that unload something."""
+    """One plan of each group with the same steps, named as in the table of combinations; of those that unload."""
     groups: dict[str | None, list[Combination]] = {}
     for row in combinations:
         if row.merit is not None and row.maximum_before is not None:
             groups.setdefault(row.steps_sha256, []).append(row)
     if not groups:
         return ()
-    rows = [next((row for row in group if row.digest == advised), group[0]) for group in groups.values()]
+
+    def foreign(row: Combination) -> tuple[bool, bool, str, str]:
+        strategies = row.shedder, row.placement
+        return (row.digest != advised, strategies != configured, *strategies)
+
+    rows = [min(group, key=foreign) for group in groups.values()]
     now = rows[0].maximum_before or 0.0
     figures = [(row.cost.disturbed, row.maximum_after or 0.0) for row in rows]
     front = on_front([(0, now), *figures])

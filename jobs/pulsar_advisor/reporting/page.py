@@ -212,7 +212,7 @@ def build_page(
         figures=_figures(reference),
         combinations=_combination_rows(recommendation.combinations, recommendation.advice.digest, configured),
         # Neither is stated about a cluster of which too little could be judged.
-        options=None if trust.coverage.why and advised is None else options_of(recommendation),
+        options=None if trust.coverage.why and advised is None else options_of(recommendation, configured),
         next=None if trust.coverage.why else whats_next(recommendation.foresight),
         upgrade=None if upgrade is None else upgrade_section(upgrade),
         trust=trust,

@@ -45,7 +45,7 @@ from pulsar_advisor.model.errors import AdvisorError, Refused, UsageError
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of, load_plan
 from pulsar_advisor.reporting.fleet import FleetRow
-from pulsar_advisor.reporting.options import OptionRow, options_of
+from pulsar_advisor.reporting.options import OptionRow, option_rows
 from pulsar_advisor.stages.index import DAYS, fleet_row
 from pulsar_advisor.storage.index import has_report, newest
 from pulsar_advisor.storage.plans import PlanReference, read_recommendation
@@ -307,8 +307,7 @@ def report_content(cluster: Cluster, snapshot: str) -> ReportContent:
     if not has_report(root, snapshot):
         raise UsageError(f"snapshot {snapshot} has no report")
     made = read_recommendation(root, snapshot)
-    shown, advised = options_of(made), made.advice.digest
-    rows = shown.rows if shown else ()
+    rows, advised = option_rows(made), made.advice.digest
     digests = {digest for digest in (advised, *(row.digest for row in rows)) if digest}
     with ledger_if_any() as ledger:
         states = {} if ledger is None else _states(ledger, cluster, sorted(digests))

@@ -8,13 +8,16 @@ import pytest
 
 import documents
 from pulsar_advisor.planning.advice.compare import Cost
+from pulsar_advisor.planning.proposals.configured import Configured
 from pulsar_advisor.planning.usage.model_errors import ModelErrors
 from pulsar_advisor.reporting.options import NOTHING, Options, cost_text, options_of
 from unit.reporting.skewed import skewed_inputs
 
+OWN = Configured("ThresholdShedder", "LeastLongTermMessageRate")
+
 
 def options() -> Options:
-    found = options_of(skewed_inputs().recommendation)
+    found = options_of(skewed_inputs().recommendation, OWN)
     assert found is not None
     return found
 
@@ -37,7 +40,8 @@ def test_a_plan_of_unloads_alone_is_compared_with_the_bound_for_moves_of_whole_b
     option = replace(first, kind="move", maximum_ratio=0.61, gain_ratio=0.3)
 
     def effect(lowest: float) -> str:
-        found = options_of(recommendation.model_copy(update={"options": (option,), "lowest_maximum_ratio": lowest}))
+        changed = {"options": (option,), "lowest_maximum_ratio": lowest}
+        found = options_of(recommendation.model_copy(update=changed), OWN)
         assert found is not None
         return plain(found.rows[0].effect)
 
@@ -51,7 +55,7 @@ def test_the_worse_end_is_said_if_it_differs_by_more_than_noise(worst: float, sa
     recommendation = skewed_inputs().recommendation
     first = (recommendation.options or ())[0]
     option = replace(first, maximum_ratio=0.61, gain_ratio=0.3, highest_maximum_ratio=worst)
-    found = options_of(recommendation.model_copy(update={"options": (option,)}))
+    found = options_of(recommendation.model_copy(update={"options": (option,)}), OWN)
     assert found is not None
     assert plain(found.rows[0].effect) == f"highest usage falls from 91.0% to 61.0%{said}"
 
@@ -88,13 +92,13 @@ def test_a_plan_has_the_number_of_its_option_wherever_it_is_named() -> None:
 def test_a_plan_that_is_no_option_has_a_letter() -> None:
     recommendation = skewed_inputs().recommendation
     nothing = tuple(option for option in recommendation.options or () if option.kind == "nothing")
-    found = options_of(recommendation.model_copy(update={"options": nothing}))
+    found = options_of(recommendation.model_copy(update={"options": nothing}), OWN)
     assert found is not None
     assert [one.label for one in found.tradeoffs] == ["1", *"abcdefgh"[: len(found.tradeoffs) - 1]]
 
 
 def test_a_recommendation_of_an_earlier_release_has_no_options() -> None:
-    assert options_of(documents.recommendation()) is None
+    assert options_of(documents.recommendation(), OWN) is None
 
 
 def test_a_split_alone_costs_no_clients() -> None:
@@ -103,7 +107,7 @@ def test_a_split_alone_costs_no_clients() -> None:
 
 def test_the_notes_say_how_far_off_predictions_of_cpu_are() -> None:
     errors = ModelErrors(reports=12, proportional_ratio=0.051, base_load_ratio=0.02, calibrated_ratio=0.015)
-    found = options_of(skewed_inputs().recommendation.model_copy(update={"model_errors": errors}))
+    found = options_of(skewed_inputs().recommendation.model_copy(update={"model_errors": errors}), OWN)
     assert found is not None
     assert plain(found.notes[-1]) == (
         "A broker's CPU, predicted from its other reports, was off by 2.0 points on average over 12 reports "

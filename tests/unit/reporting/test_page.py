@@ -9,7 +9,19 @@ import pytest
 from pulsar_advisor.documents.recommendation import Advice
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.model.plans.plan import digest_of
-from unit.reporting.skewed import balanced_inputs, quiet_plan, recommendation_of, skewed_inputs, skewed_settings
+from pulsar_advisor.model.strategy.entry import combination
+from pulsar_advisor.planning.proposals.proposal import Move
+from pulsar_advisor.reporting.options import NOTHING
+from states import QUARTERS
+from unit.reporting.skewed import (
+    balanced_inputs,
+    bundle_row,
+    make_plan,
+    quiet_plan,
+    recommendation_of,
+    skewed_inputs,
+    skewed_settings,
+)
 
 
 def test_an_advised_plan_that_is_not_there_is_an_error_that_names_it() -> None:
@@ -120,3 +132,17 @@ def test_large_figures_of_a_shedder_have_all_their_digits() -> None:
     plan = plan.model_copy(update={"decision": plan.decision.model_copy(update={"figures": figures})})
     page = replace(inputs, plans=(plan,), recommendation=recommendation_of((plan,))).page()
     assert [fact.value for fact in page.figures] == ["1,234,568", "0.4812", "not finite"]
+
+
+def test_a_plan_has_one_name_in_the_table_of_options_and_in_that_of_combinations() -> None:
+    inputs = skewed_inputs()
+    moves = (Move(bundle_row(inputs.state, f"shop/orders/{QUARTERS[0]}"), 0, 3, "because", near_tie=False),)
+    alike = [
+        make_plan(inputs.state, skewed_settings(), moves=moves, shedder=shedder, placement=placement)
+        for shedder, placement in (("ThresholdShedder", "AvgShedder"), ("OverloadShedder", "LeastLongTermMessageRate"))
+    ]
+    plans = (inputs.plans[0], *alike)
+    page = replace(inputs, plans=plans, recommendation=recommendation_of(plans)).page()
+    assert page.options is not None
+    named = {combination(row.shedder, row.placement) for row in page.combinations}
+    assert named == {one.name for one in page.options.tradeoffs} - {NOTHING}
