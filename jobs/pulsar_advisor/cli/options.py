@@ -66,11 +66,7 @@ WholeNumberIfAny = Annotated[int | None, Parameter(converter=_whole_number)]
 
 PlanName = Annotated[str, Parameter(help="The plan: the first digits of its digest, or the path of its file.")]
 SnapshotId = Annotated[str, Parameter(help="Id of the snapshot, as `snapshots list` shows it.")]
-
-
 YourName = Annotated[str, Parameter(name="--as", help="Your name, for the ledger.")]
-
-
 Comment = Annotated[str, Parameter(help="Why.")]
 
 

@@ -86,7 +86,7 @@ def recommendation(
             sentence=judged.headline(sentence, claims_enough=advised is None and is_judged),
         ),
         goal_outcome=None if request.goal is None else foretold_outcome(of_goal) if of_goal is not None else "missed",
-        findings=_findings(alone, planned, advised, advised_plan, plan_in, judged),
+        findings=_findings(alone, planned, advised, plan_in, judged),
         coverage=judged,
         refusals=refused,
         notes=tuple(settings.notes),
@@ -120,18 +120,14 @@ def _refusals(state: ClusterState, settings: ResolvedSettings, request: Request)
 
 
 def _findings(
-    alone: LeftAlone,
-    planned: Sequence[Score],
-    advised: Score | None,
-    advised_plan: Plan | None,
-    plan_in: PlanIn,
-    judged: Coverage,
+    alone: LeftAlone, planned: Sequence[Score], advised: Score | None, plan_in: PlanIn, judged: Coverage
 ) -> tuple[Finding, ...]:
     """Findings from the plans of the cluster's own strategies (from all if there are none), and the advised plan."""
     own = [row for row in planned if (row.shedder, row.placement) == alone.configured] or planned
     splitter = decider_of(alone.state.load_manager).name
     others = [row for row in planned if row not in own and (row == advised or row.shedder == splitter)]
     plans = [plan_in(str(row.plan)) for row in (*own, *others)]
+    advised_plan = None if advised is None else plan_in(str(advised.plan))
     return findings(alone.state, alone.settings, plans, judged, alone.earlier, advised_plan)
 
 
