@@ -2,9 +2,9 @@
 
     python tests/run_levels.py [--full] [LEVEL ...]
 
-A level is a folder of tests/. Without --full the tests marked `full` are left out, and the levels that mostly wait run
-beside the others. A level without tests, or one whose tests were all skipped, is reported as SKIPPED with the reason;
-the exit code is 0 if tests ran and none failed.
+A level is a folder of tests/. Without --full the tests marked `full` are left out, and several levels run at once, the
+output of each in one piece. A level without tests, or one whose tests were all skipped, is reported as SKIPPED with the
+reason; the exit code is 0 if tests ran and none failed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,9 +33,15 @@ LEVELS = ("unit", "parity", "spark", "dags", "integration", "live", "e2e")
 PARALLEL_LEVELS = frozenset({"unit", "spark", "dags", "integration"})
 """Levels whose tests share nothing: each processor runs some of them. One cluster of brokers keeps all busy."""
 
-WAITING_LEVELS = ("live", "dags", "integration")
-"""Levels that wait much of the time: brokers take two minutes to show their load, Airflow looks once a second, and
-commands start one after the other."""
+SLOW_TO_START = frozenset({"spark", "dags"})
+"""Levels whose processes each take most of a minute of processor time until their Java or Airflow is warm: beside other
+levels, which keep the processors busy, one process is enough."""
+
+AT_ONCE = ("live", "spark", "dags", "integration", "unit", "parity", "e2e")
+"""In the order they start if some run at a time: first those that wait for brokers or take longest."""
+
+COMPUTING_LEVELS = frozenset({"unit", "spark"})
+"""They give way to the others, or brokers and runs would miss their time-outs."""
 
 MEMORY = Path("/dev/shm")
 IN_MEMORY_LEVELS = frozenset({"unit", "dags"})
@@ -94,7 +101,7 @@ def read_junit(report: Path) -> tuple[int, int, int, tuple[str, ...]]:
 def run_level(
     level: str, tests: Path, *, full: bool, environment: Mapping[str, str], output: IO[str] | None = None
 ) -> Outcome:
-    """Run one level's folder with pytest in a process of its own; `output`: where it writes, else to the terminal."""
+    """Run one level's folder with pytest; `output`: where it writes if others run beside it, else to the terminal."""
     folder = tests / level
     if not any(folder.rglob("test_*.py")):
         return Outcome(level, reasons=(f"no tests in {folder.name}/",))
@@ -103,12 +110,12 @@ def run_level(
     in_memory = level in IN_MEMORY_LEVELS and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= ROOM_IN_MEMORY
     with tempfile.TemporaryDirectory(dir=MEMORY if in_memory else None) as scratch:
         report = Path(scratch) / "junit.xml"
-        # What computes gives way to what waits, or brokers would miss their time-outs.
-        command = ["nice"] if level in PARALLEL_LEVELS - set(WAITING_LEVELS) else []
+        command = ["nice"] if level in COMPUTING_LEVELS else []
         command += [sys.executable, "-m", "pytest", str(folder), f"--junitxml={report}"]
         # Without --full the generated examples are the same in every run; with it each run looks for new ones.
         command += [] if full else ["-m", "not full", "--hypothesis-profile=ci"]
-        command += ["-n", "auto", "--dist", "worksteal"] if level in PARALLEL_LEVELS else []
+        parallel = PARALLEL_LEVELS - SLOW_TO_START if output else PARALLEL_LEVELS
+        command += ["-n", "auto", "--dist", "worksteal"] if level in parallel else []
         # Without bytecode files, each process would compile pytest's plugins, and the tests, anew.
         kept = {name: value for name, value in environment.items() if name != "PYTHONDONTWRITEBYTECODE"}
         place = {"TMPDIR": scratch} if in_memory else {}
@@ -125,6 +132,26 @@ def run_level(
     return Outcome(level, passed, failed, skipped, time.monotonic() - started, reasons)
 
 
+def run_at_once(run: Callable[..., Outcome], levels: Sequence[str], interrupted: Sequence[int]) -> list[Outcome]:
+    """Run a level per processor and one more, as some wait; what each says is printed when it ends."""
+    printing = threading.Lock()
+
+    def in_one_piece(level: str) -> Outcome | None:
+        if interrupted:
+            return None
+        print(f"{level}: running", flush=True)
+        with tempfile.TemporaryFile("w+") as said:
+            outcome = run(level, output=said)
+            said.seek(0)
+            with printing:
+                shutil.copyfileobj(said, sys.stdout)
+        return outcome
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0)) + 1) as pool:
+        outcomes = pool.map(in_one_piece, sorted(levels, key=AT_ONCE.index))
+        return [outcome for outcome in outcomes if outcome is not None]
+
+
 def main(arguments: Sequence[str], tests: Path = Path(__file__).parent) -> int:
     """Run the levels asked for (all by default), print the summary, and return the exit code."""
     parser = argparse.ArgumentParser(description="Run the test levels and end with one line of totals.")
@@ -138,20 +165,12 @@ def main(arguments: Sequence[str], tests: Path = Path(__file__).parent) -> int:
     interrupted: list[int] = []
     previous = signal.signal(signal.SIGINT, lambda number, _frame: interrupted.append(number))
     asked = options.levels or LEVELS
-    others = [level for level in asked if options.full or level not in WAITING_LEVELS] or asked
-    beside = [level for level in WAITING_LEVELS if level in asked and level not in others]
     run = partial(run_level, tests=tests, full=options.full, environment=os.environ)
-    outcomes: list[Outcome] = []
     try:
-        with ThreadPoolExecutor(1) as background, tempfile.TemporaryFile("w+") as said:
-            waiting = background.submit(lambda: [run(level, output=said) for level in beside if not interrupted])
-            for level in others:
-                outcomes.append(run(level))
-                if interrupted:
-                    break
-            outcomes += waiting.result()
-            said.seek(0)
-            shutil.copyfileobj(said, sys.stdout)
+        if options.full or len(asked) == 1:
+            outcomes = [run(level) for level in asked if not interrupted]
+        else:
+            outcomes = run_at_once(run, asked, interrupted)
     finally:
         signal.signal(signal.SIGINT, previous)
 
