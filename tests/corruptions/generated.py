@@ -20,6 +20,7 @@ import msgspec
 from corruptions.contradictions import CONTRADICTIONS
 from corruptions.documents import ADMIN, CLUSTER, Documents, Text, recorded
 from corruptions.victims import Victims
+from pulsar_advisor.admin.read_client import Leader
 from pulsar_advisor.capture import documents as read
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, field_of
 
@@ -109,6 +110,7 @@ _OF_TYPE: Final[Sequence[tuple[Any, Mapping[str, Change]]]] = (
     (read.Number, NUMBERS),
     (read.Count, COUNTS),
     (read.Text, TEXTS),
+    (str | None, TEXTS),
     (read.Flag, FLAGS),
     (read.Names, NAMES),
     (list[str] | msgspec.UnsetType, NAMES),
@@ -139,8 +141,8 @@ def _modular() -> Iterator[Corruption]:
         ("averages of a broker", victims.broker_time_average, read.BrokerTimeAverage),
         ("resource quota", victims.quota, read.ResourceQuota),
         ("owner in ZooKeeper", victims.ownership, read.OwnershipNode),
-        ("leader in ZooKeeper", victims.leader_node, read.LeaderNode),
-        ("leader", victims.leader, read.LeaderNode),
+        ("leader in ZooKeeper", victims.leader_node, Leader),
+        ("leader", victims.leader, Leader),
     )
     for surface, path, struct in structs:
         yield from _of_struct("modular", surface, path, struct)

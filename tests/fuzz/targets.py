@@ -31,7 +31,7 @@ from pulsar_advisor.admin.oxia_messages import ListResponse, ReadResponse, Shard
 from pulsar_advisor.admin.oxia_store import OxiaStore
 from pulsar_advisor.admin.profiles import read_profiles
 from pulsar_advisor.admin.prometheus import Question, Window, samples_of
-from pulsar_advisor.admin.read_client import Document, ReadClient, decode
+from pulsar_advisor.admin.read_client import LEADER, Document, ReadClient, decode
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer
 from pulsar_advisor.admin.web_address import WebAddress
 from pulsar_advisor.capture import documents, system_topics
@@ -382,7 +382,7 @@ TARGETS: dict[str, Target] = {
     "averages": Target(nodes("/loadbalance/broker-time-average"), decoded(documents.BROKER_TIME_AVERAGE)),
     "quota": Target((b'{"msgRateIn":40.0,"msgRateOut":120.0,"dynamic":true}',), decoded(documents.RESOURCE_QUOTA)),
     "ownership": Target(nodes("/namespace/"), lambda body: decoded(documents.OWNERSHIP_NODE)(body).owner),
-    "leader": Target(nodes("/loadbalance/leader"), lambda body: decoded(documents.LEADER_NODE)(body).leader),
+    "leader": Target(nodes("/loadbalance/leader"), lambda body: decoded(LEADER)(body).broker_id),
     "service unit state": Target((STATE,), decoded(SERVICE_UNIT_STATE)),
     "scalable topic": Target((LAYOUT,), _named_segments),
     "published load": Target((LOAD,), decoded(system_topics.DECODERS[system_topics.BROKER_LOAD])),

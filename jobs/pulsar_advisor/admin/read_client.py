@@ -109,9 +109,12 @@ class _Boundaries(msgspec.Struct):
     boundaries: list[str]
 
 
-class _Leader(msgspec.Struct, rename="camel"):
-    service_url: str | None = None
+class Leader(msgspec.Struct, rename="camel"):
+    """`LeaderBroker`, from a broker or the metadata store. Refuses one that names the leader by no broker's URL."""
+
     broker_id: str | None = None
+    """None if there is no leader; before 3.2 the document has only the URL."""
+    service_url: str | None = None
 
     def __post_init__(self) -> None:
         self.broker_id = self.broker_id or broker_at(self.service_url or "")
@@ -139,18 +142,20 @@ class _Partitions(msgspec.Struct):
     partitions: int
 
 
-class _FailureDomain(msgspec.Struct):
+class FailureDomain(msgspec.Struct):
+    """Ids of the brokers in it, from a broker or the metadata store."""
+
     brokers: list[str] = msgspec.field(default_factory=list)
 
 
+LEADER: Final = msgspec.json.Decoder(Leader)
 _NAMES = msgspec.json.Decoder(list[str])
 _SETTINGS = msgspec.json.Decoder(dict[str, str | None])
 _OWNERSHIPS = msgspec.json.Decoder(dict[str, _Ownership])
 _BOUNDARIES = msgspec.json.Decoder(_Boundaries)
-_LEADER = msgspec.json.Decoder(_Leader)
 _MIGRATION = msgspec.json.Decoder(Migration)
 _PARTITIONS = msgspec.json.Decoder(_Partitions)
-_DOMAINS = msgspec.json.Decoder(dict[str, _FailureDomain])
+_DOMAINS = msgspec.json.Decoder(dict[str, FailureDomain])
 
 
 class ReadClient:
@@ -206,7 +211,7 @@ class ReadClient:
     def leader(self) -> str | None:
         """Id of the leader, None if there is currently none. Super-user; 2.8 and later."""
         found = self._document_if_any("/admin/v2/brokers/leaderBroker")
-        return None if found is None else decode(found, _LEADER).broker_id
+        return None if found is None else decode(found, LEADER).broker_id
 
     def owned_bundles(self, cluster_name: str, broker: str) -> dict[str, bool]:
         """Bundles (`tenant/namespace/range`) owned by a broker, and whether each is active (not being unloaded).

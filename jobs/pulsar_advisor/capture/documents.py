@@ -320,22 +320,6 @@ class OwnershipNode(AllowList):
         return self.brokerId or broker_at(self.httpUrl or self.httpUrlTls or "")
 
 
-class LeaderNode(AllowList):
-    """`LeaderBroker`."""
-
-    brokerId: Text = UNSET
-    serviceUrl: Text = UNSET
-
-    def __post_init__(self) -> None:
-        """Refuse a node that doesn't name the leader by a broker's URL."""
-        _ = self.leader
-
-    @property
-    def leader(self) -> str | None:
-        """Id of the leader; before 3.2 the node has only its URL."""
-        return self.brokerId or broker_at(self.serviceUrl or "")
-
-
 LOAD_REPORT: Final = msgspec.json.Decoder(LoadReport)
 METRICS: Final = msgspec.json.Decoder(list[Metrics])
 POLICIES: Final = msgspec.json.Decoder(Policies)
@@ -345,7 +329,6 @@ BUNDLE_DATA: Final = msgspec.json.Decoder(BundleData)
 BROKER_TIME_AVERAGE: Final = msgspec.json.Decoder(BrokerTimeAverage)
 RESOURCE_QUOTA: Final = msgspec.json.Decoder(ResourceQuota)
 OWNERSHIP_NODE: Final = msgspec.json.Decoder(OwnershipNode)
-LEADER_NODE: Final = msgspec.json.Decoder(LeaderNode)
 
 _USAGES: Final = tuple(field for field in LoadMetrics.__struct_fields__ if field != "brk_lb_resource_usage")
 

@@ -11,9 +11,8 @@ from typing import TypeVar
 import msgspec
 
 from pulsar_advisor.admin.metadata_store import MetadataReader, Node
-from pulsar_advisor.admin.read_client import ReadClient, UnreadableAnswer, decode
+from pulsar_advisor.admin.read_client import LEADER, ReadClient, UnreadableAnswer, decode
 from pulsar_advisor.admin.transport import TRANSIENT, AdminTransport, ErrorAnswer, NoAnswer
-from pulsar_advisor.capture.documents import LEADER_NODE
 from pulsar_advisor.capture.journal import CLUSTER, Journal
 from pulsar_advisor.capture.progress import CaptureProgress
 from pulsar_advisor.capture.raw_files import SnapshotFiles
@@ -71,7 +70,7 @@ def identify_in(metadata: MetadataReader) -> Identity:
         raise UsageError(f"{metadata.kind} does not identify the cluster's name: {advice}")
     brokers = _some(tuple(metadata.active_brokers()), names[0])
     try:
-        leaders = [decode(node.document, LEADER_NODE).leader for node in metadata.leaders()]
+        leaders = [decode(node.document, LEADER).broker_id for node in metadata.leaders()]
     except UnreadableAnswer:
         leaders = []
     return Identity(names[0], brokers, next(iter(leaders), None))

@@ -9,12 +9,11 @@ from urllib.parse import unquote_plus
 import msgspec
 
 from pulsar_advisor.admin.metadata_store import MetadataReader
-from pulsar_advisor.admin.read_client import decode, is_release
+from pulsar_advisor.admin.read_client import LEADER, FailureDomain, decode, is_release
 from pulsar_advisor.capture.documents import (
     BROKER_TIME_AVERAGE,
     BUNDLE_DATA,
     ISOLATION_POLICIES,
-    LEADER_NODE,
     LOAD_REPORT,
     LOCAL_POLICIES,
     POLICIES,
@@ -63,7 +62,7 @@ def read_store(session: Session, metadata: MetadataReader) -> None:
 
     def leaders() -> Iterable[Line]:
         nodes = ((node.path, node) for node in metadata.leaders())
-        found = [node.leader for _, _, node in session.decoded("leader", nodes, LEADER_NODE)]
+        found = [node.broker_id for _, _, node in session.decoded("leader", nodes, LEADER)]
         named = [leader for leader in found if leader is not None]
         if named and session.leader not in named:
             session.journal.miss(
@@ -166,12 +165,8 @@ class _PartitionedTopic(msgspec.Struct):
     partitions: int = 0
 
 
-class _FailureDomain(msgspec.Struct):
-    brokers: list[str] = msgspec.field(default_factory=list)
-
-
 _PARTITIONED_TOPIC = msgspec.json.Decoder(_PartitionedTopic)
-_FAILURE_DOMAIN = msgspec.json.Decoder(_FailureDomain)
+_FAILURE_DOMAIN = msgspec.json.Decoder(FailureDomain)
 _SETTINGS = msgspec.json.Decoder(dict[str, str | None])
 
 _CONFIGURATION_APART: Final = (

@@ -8,11 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from pulsar_advisor.admin.read_client import Document, UnreadableAnswer, decode
+from pulsar_advisor.admin.read_client import LEADER, Document, UnreadableAnswer, decode
 from pulsar_advisor.capture.documents import (
     BUNDLE_DATA,
     ISOLATION_POLICIES,
-    LEADER_NODE,
     LOAD_REPORT,
     OWNERSHIP_NODE,
     POLICIES,
@@ -118,7 +117,7 @@ def test_an_owner_is_told_by_id_or_by_url(node: dict[str, Any], owner: str | Non
 
 
 def test_a_leader_is_told_by_url_before_release_3_2() -> None:
-    assert decode(document({"serviceUrl": "http://b1:8080"}), LEADER_NODE).leader == "b1:8080"
+    assert decode(document({"serviceUrl": "http://b1:8080"}), LEADER).broker_id == "b1:8080"
 
 
 def test_topics_become_one_line_each_without_who_produces_and_consumes() -> None:
