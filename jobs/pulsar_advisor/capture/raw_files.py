@@ -64,12 +64,17 @@ class SnapshotFiles:
         self._written: dict[str, File] = {}
 
     def extend(self, surface: str, lines: Iterable[Any]) -> None:
-        """Add lines to a surface's file. Even without lines the file is created: the surface was read, and is empty."""
+        """Add lines to a surface's file, a batch at a time; what can't be read ends it, without its own batch.
+
+        Even without lines the file is created: the surface was read, and is empty.
+        """
+        remaining = iter(lines)
+        some = list(islice(remaining, LINES_AT_ONCE))
         with self._lock:
             file = self._open.setdefault(surface, RawFile())
-        remaining = iter(lines)
-        while some := list(islice(remaining, LINES_AT_ONCE)):
+        while some:
             file.extend(some)
+            some = list(islice(remaining, LINES_AT_ONCE))
 
     def write(self, path: str, surface: str, broker: str | None, file: CompleteFile) -> None:
         """Write one complete file, replacing any earlier one at this path. Raises `StorageError`."""

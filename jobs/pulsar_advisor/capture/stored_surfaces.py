@@ -42,7 +42,6 @@ _OF_THE_STORE_ONLY: Final = ("local_policies", "bundle_data", "broker_time_avera
 _OF_MODULAR_ONLY: Final = ("bundle_data", "broker_time_averages")
 """The other load managers keep no averages at all."""
 
-_LINES_AT_A_TIME = 10_000
 _LONGEST_QUOTE: Final = 100
 
 
@@ -140,13 +139,7 @@ def read_service_unit_states(session: Session, metadata: MetadataReader) -> None
 def write_nodes(session: Session, surface: str, lines: Iterable[Line]) -> None:
     """Write a surface's lines while its nodes are read, and record the read."""
     started_at_ms = now_ms()
-    some: list[Line] = []
-    for line in lines:
-        some.append(line)
-        if len(some) == _LINES_AT_A_TIME:
-            session.files.extend(surface, some)
-            some = []
-    session.files.extend(surface, some)
+    session.files.extend(surface, lines)
     session.journal.read(surface, ZOOKEEPER, started_at_ms, status=None, size=0)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 import zstandard
 from upath import UPath
 
 from pulsar_advisor.capture.raw_files import RawFile, SnapshotFiles, read_lines
+from pulsar_advisor.model.errors import ClusterUnreachable
 from pulsar_advisor.storage.files import write_file
 
 
@@ -57,3 +60,15 @@ def test_a_surface_asked_and_answered_with_nothing_has_a_file(tmp_path: object) 
     files.write_surfaces()
     (entry,) = files.listing()
     assert (entry.path, entry.rows) == ("failure_domains.jsonl.zst", 0)
+
+
+def test_a_surface_that_can_not_be_read_has_no_file(tmp_path: object) -> None:
+    def lines() -> Iterator[dict[str, str]]:
+        yield {"domain": "rack-1"}
+        raise ClusterUnreachable("the session is lost")
+
+    files = SnapshotFiles(lambda path, content: write_file(UPath(str(tmp_path)) / path, content))
+    with pytest.raises(ClusterUnreachable):
+        files.extend("failure_domains", lines())
+    files.write_surfaces()
+    assert files.listing() == ()
