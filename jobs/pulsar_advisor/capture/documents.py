@@ -130,15 +130,21 @@ class MetricDimensions(AllowList):
     feature: Text = UNSET
 
 
-class LoadMetrics(AllowList):
-    """Metrics of the Extensible manager's `BrokerLoadData`: percent, and ratios for `brk_lb_resource_usage`."""
+class UsageMetrics(AllowList):
+    """The Extensible manager's five resources, in percent."""
 
     brk_lb_cpu_usage: Number = UNSET
     brk_lb_memory_usage: Number = UNSET
     brk_lb_directMemory_usage: Number = UNSET
     brk_lb_bandwidth_in_usage: Number = UNSET
     brk_lb_bandwidth_out_usage: Number = UNSET
+
+
+class LoadMetrics(UsageMetrics):
+    """Metrics of the Extensible manager's `BrokerLoadData`."""
+
     brk_lb_resource_usage: Number = UNSET
+    """Ratio."""
 
 
 class Metrics(AllowList):
@@ -148,14 +154,9 @@ class Metrics(AllowList):
     metrics: LoadMetrics = msgspec.field(default_factory=LoadMetrics)
 
 
-class BrokerMetrics(AllowList):
+class BrokerMetrics(UsageMetrics):
     """The load metrics of one broker combined; `max` and `max_ema` are the two features of `brk_lb_resource_usage`."""
 
-    brk_lb_cpu_usage: Number = UNSET
-    brk_lb_memory_usage: Number = UNSET
-    brk_lb_directMemory_usage: Number = UNSET
-    brk_lb_bandwidth_in_usage: Number = UNSET
-    brk_lb_bandwidth_out_usage: Number = UNSET
     max: Number = UNSET
     """Unweighted maximum of the last sample, ratio."""
     max_ema: Number = UNSET
@@ -330,14 +331,12 @@ BROKER_TIME_AVERAGE: Final = msgspec.json.Decoder(BrokerTimeAverage)
 RESOURCE_QUOTA: Final = msgspec.json.Decoder(ResourceQuota)
 OWNERSHIP_NODE: Final = msgspec.json.Decoder(OwnershipNode)
 
-_USAGES: Final = tuple(field for field in LoadMetrics.__struct_fields__ if field != "brk_lb_resource_usage")
-
 
 def broker_metrics(document: Document) -> BrokerMetrics:
     """The load in a broker's `broker-stats/metrics`. Raises `UnreadableAnswer`."""
     merged = BrokerMetrics()
     for entry in decode(document, METRICS):
-        for field in _USAGES:
+        for field in UsageMetrics.__struct_fields__:
             if (usage := getattr(entry.metrics, field)) is not UNSET:
                 setattr(merged, field, usage)
         if (feature := entry.dimensions.feature) in ("max", "max_ema"):
