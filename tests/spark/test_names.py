@@ -10,7 +10,7 @@ pytestmark = pytest.mark.spark
 
 def test_a_line_end_is_no_part_of_a_name_or_bound(spark: SparkSession) -> None:
     names = ["a/b/0x00000000_0x80000000", "a/b/0x00000000_0x80000000\n", "a/b/0x80000000_0x80000000"]
-    rows = spark.createDataFrame([(name,) for name in names], "bundle string").select(is_bundle_name("bundle"))
+    rows = spark.createDataFrame([(name,) for name in names], "bundle string").select(is_bundle_name())
     assert [row[0] for row in rows.collect()] == [True, False, False]
     namespaces = spark.createDataFrame([("pulsar/b:8080",), ("pulsar/b:8080\n",)], "namespace string")
     assert [row[0] for row in namespaces.select(namespace_kind()).collect()] == ["heartbeat", "user"]

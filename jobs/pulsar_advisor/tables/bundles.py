@@ -61,7 +61,7 @@ def bundles(
     `captured_at_ms`; no rows without a previous snapshot. `earlier_brokers`: (broker, fields of reports), its
     published view. `moved`: bundles whose owner changed during the capture.
     """
-    figures = figures.where(is_bundle_name("bundle"))
+    figures = figures.where(is_bundle_name())
     in_boundaries = ranges_of(namespaces_.where("not deleted")).select(bundle_name().alias("bundle"), sf.lit(True))
     report = sf.struct("broker", "report_updated_at_ms", "stats")
     rows = (
@@ -96,7 +96,7 @@ def bundles(
     no_brokers = sf.array().cast("array<string>")
     return joined.withColumns(
         {
-            **bundle_parts("bundle"),
+            **bundle_parts(),
             "kind": namespace_kind(),
             "claimed_by": sf.coalesce("claimed_by", no_brokers),
             "is_active": sf.coalesce("is_active", sf.lit(True)),

@@ -1,6 +1,7 @@
 """Names, ranges and figures in Spark SQL: bundle names taken apart, namespaces by kind, topics onto the hash ring.
 
-The same rules as `model.bundle_range` and `model.namespaces`, as column expressions.
+The same rules as `model.cluster.bundle_range` and `model.cluster.namespaces`, as expressions of the columns `bundle`,
+`namespace`, `lower` and `upper`.
 """
 
 from __future__ import annotations
@@ -16,41 +17,37 @@ from pulsar_advisor.tables.schemas import TRAFFIC
 _BUNDLE = r"^(.+)/0x([0-9a-f]{8})_0x([0-9a-f]{8})\z"
 
 
-def is_bundle_name(bundle: str) -> Column:
-    """Whether a column holds `<namespace>/0x........_0x........` of a range that isn't empty."""
-    return sf.col(bundle).rlike(_BUNDLE) & (_bound(bundle, 2) < _bound(bundle, 3))
+def is_bundle_name() -> Column:
+    """Whether a bundle has the form `<namespace>/0x........_0x........`, with a range that isn't empty."""
+    return sf.col("bundle").rlike(_BUNDLE) & (_bound(2) < _bound(3))
 
 
-def bundle_parts(bundle: str) -> dict[str, Column]:
-    """namespace, lower and upper of a column of well-formed bundle names."""
-    return {
-        "namespace": sf.regexp_extract(bundle, _BUNDLE, 1),
-        "lower": _bound(bundle, 2),
-        "upper": _bound(bundle, 3),
-    }
+def bundle_parts() -> dict[str, Column]:
+    """namespace, lower and upper of a well-formed bundle name."""
+    return {"namespace": sf.regexp_extract("bundle", _BUNDLE, 1), "lower": _bound(2), "upper": _bound(3)}
 
 
-def _bound(bundle: str, group: int) -> Column:
-    return sf.conv(sf.nullif(sf.regexp_extract(bundle, _BUNDLE, group), sf.lit("")), 16, 10).cast("bigint")
+def _bound(group: int) -> Column:
+    return sf.conv(sf.nullif(sf.regexp_extract("bundle", _BUNDLE, group), sf.lit("")), 16, 10).cast("bigint")
 
 
 def bundle_name() -> Column:
-    """The name of the bundle in the columns namespace, lower and upper."""
+    """The name of the bundle of namespace, lower and upper."""
     return sf.format_string("%s/0x%08x_0x%08x", "namespace", "lower", "upper")
 
 
-def namespace_kind(namespace: str = "namespace") -> Column:
-    """The `NamespaceKind` of a column of namespaces."""
-    name = sf.col(namespace)
+def namespace_kind() -> Column:
+    """The `NamespaceKind` of a namespace."""
+    name = sf.col("namespace")
     kind = sf.when(name == SYSTEM_NAMESPACE, NamespaceKind.SYSTEM.value)
     for brokers_kind, expression in BROKERS_NAMESPACES.items():
         kind = kind.when(name.rlike(rf"^(?:{expression})\z"), brokers_kind.value)
     return kind.otherwise(NamespaceKind.USER.value)
 
 
-def has_implied_range(namespace: str = "namespace") -> Column:
+def has_implied_range() -> Column:
     """Whether a namespace is of a kind without a boundaries document, hence has one bundle with the full range."""
-    return namespace_kind(namespace).isin(*(kind.value for kind in BROKERS_NAMESPACES))
+    return namespace_kind().isin(*(kind.value for kind in BROKERS_NAMESPACES))
 
 
 def parsed_boundaries(texts: str) -> Column:

@@ -51,9 +51,9 @@ def namespaces(raw: RawTables, owned: DataFrame, figures: DataFrame) -> DataFram
         "local_policies_version",
         "replication_clusters",
     )
-    seen = owned.select("bundle").union(figures.where(is_bundle_name("bundle")).select("bundle"))
+    seen = owned.select("bundle").union(figures.where(is_bundle_name()).select("bundle"))
     implied = (
-        seen.select(bundle_parts("bundle")["namespace"].alias("namespace"))
+        seen.select(bundle_parts()["namespace"].alias("namespace"))
         .where(has_implied_range())
         .distinct()
         .join(documented, "namespace", "left_anti")

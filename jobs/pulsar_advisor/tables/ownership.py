@@ -24,7 +24,7 @@ def ownership(raw: RawTables) -> DataFrame:
     last = last_lists(raw)
     in_zookeeper, claimed = sf.col("source") == "zookeeper", sf.col("source") == "rest"
     return (
-        last.where(is_bundle_name("bundle"))
+        last.where(is_bundle_name())
         .groupBy("bundle")
         .agg(
             sf.max(sf.when(in_zookeeper, sf.col("broker"))).alias("owner_in_zookeeper"),

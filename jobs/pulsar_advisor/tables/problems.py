@@ -34,7 +34,7 @@ def _bad_names(raw: RawTables, figures: DataFrame) -> DataFrame:
         figures.select(sf.lit("load_reports").alias("surface"), "broker", "bundle")
         .union(raw["owned_bundles"].select(sf.lit("owned_bundles"), "broker", "bundle"))
         .union(raw["bundle_data"].select(sf.lit("bundle_data"), sf.lit(None), "bundle"))
-        .where(~sf.coalesce(is_bundle_name("bundle"), sf.lit(False)))
+        .where(~sf.coalesce(is_bundle_name(), sf.lit(False)))
         .distinct()
         .select(sf.lit("bad_name").alias("problem"), "surface", "broker", sf.col("bundle").alias("detail"))
     )
