@@ -12,7 +12,6 @@ from contextlib import suppress
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from upath import UPath
 
 from pulsar_advisor.documents.history_day import FoldedTable, HistoryDay
@@ -21,6 +20,7 @@ from pulsar_advisor.storage.claim import link_to
 from pulsar_advisor.storage.files import sha256_hex, sha256_of_file, write_file
 from pulsar_advisor.storage.history import day_if_any, day_path
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.parquet import as_parquet
 from pulsar_advisor.tables.stored import check_types, stored_files
 
 _AGAIN: Final = "fold the day again"
@@ -81,9 +81,7 @@ def _table(root: Root, day: HistoryDay, table: str, schema: pa.Schema) -> pa.Tab
 
 def write_part(root: Root, day: str, name: str, rows: pa.Table) -> None:
     """Keep a part of a day's load until the day is written. Raises `StorageError`."""
-    content = pa.BufferOutputStream()
-    pq.write_table(rows, content, compression="zstd")
-    write_file(_part(root, day, name), content.getvalue().to_pybytes())
+    write_file(_part(root, day, name), as_parquet(rows))
 
 
 def read_part(root: Root, day: str, name: str) -> pa.Table | None:
@@ -141,15 +139,11 @@ def _file(root: Root, day: HistoryDay, table: str) -> UPath:
 
 def _write(folder: UPath, rows: pa.Table) -> FoldedTable:
     encodings = {field.name: field.metadata.get(b"encoding", b"").decode() for field in rows.schema}
-    content = pa.BufferOutputStream()
-    pq.write_table(
+    written = as_parquet(
         rows,
-        content,
-        compression="zstd",
         use_dictionary=[name for name, encoding in encodings.items() if not encoding],
         column_encoding={name: encoding for name, encoding in encodings.items() if encoding},
     )
-    written = content.getvalue().to_pybytes()
     sha256 = sha256_hex(written)
     name = f"part-{sha256[:_DIGITS]}.parquet"
     write_file(folder / name, written)

@@ -7,7 +7,6 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.errors import AdvisorError, StorageError
@@ -15,6 +14,7 @@ from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.planning.proposals.proposal import Answers, Proposal
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.parquet import as_parquet
 from pulsar_advisor.tables.stored import stored_files
 
 SCHEMA: Final = pa.schema(
@@ -65,9 +65,8 @@ def write_outcomes(
                     placement=placement if answers.role in ("placement", "load manager") else None,
                 )
             )
-    content = pa.BufferOutputStream()
-    pq.write_table(pa.concat_tables([SCHEMA.empty_table(), *tables]), content, compression="zstd")
-    write_file(root.folder("outcomes", state.snapshot) / f"{shedder}.parquet", content.getvalue().to_pybytes())
+    content = as_parquet(pa.concat_tables([SCHEMA.empty_table(), *tables]))
+    write_file(root.folder("outcomes", state.snapshot) / f"{shedder}.parquet", content)
 
 
 def outcomes_of(root: Root, snapshot: str, shedders: Collection[str]) -> pa.Table:

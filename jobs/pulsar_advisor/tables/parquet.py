@@ -1,4 +1,4 @@
-"""Writes a table without Spark: one Parquet file, its columns typed and described as declared."""
+"""Makes and writes Parquet without Spark: one file for a table."""
 
 from __future__ import annotations
 
@@ -15,9 +15,14 @@ from pulsar_advisor.tables.stored import ARROW
 
 
 def write_table(path: UPath, table: Table, columns: Mapping[str, Sequence[Any]]) -> None:
-    """Write a whole table; `columns` has the values of each declared column. Raises `StorageError`."""
+    """Write a whole table, typed and described as declared; `columns` has the values of each. Raises `StorageError`."""
     fields = [pa.field(one.name, ARROW[one.type], one.nullable, {"comment": one.comment}) for one in table.columns]
-    content = pa.BufferOutputStream()
     rows = pa.table({one.name: columns[one.name] for one in table.columns}, pa.schema(fields))
-    pq.write_table(rows, content, compression="zstd")
-    write_file(path, content.getvalue().to_pybytes())
+    write_file(path, as_parquet(rows))
+
+
+def as_parquet(rows: pa.Table, **encodings: Any) -> bytes:
+    """Rows as the content of a file; `encodings` are options of pyarrow's writer."""
+    content = pa.BufferOutputStream()
+    pq.write_table(rows, content, compression="zstd", **encodings)
+    return bytes(content.getvalue().to_pybytes())
