@@ -42,7 +42,7 @@ def subject(plan: Plan) -> str:
     return f"{what} Pulsar cluster {plain(plan.cluster)}? {digest_of(plan)}"
 
 
-def body(
+def lines(
     plan: Plan,
     throttle: ApplyThrottle,
     valid_for_h: float,
@@ -51,26 +51,13 @@ def body(
     why_a_person: str = "",
     not_computed_here: str | None = None,
     recorded: Before = Before(),
-) -> str:
-    """The plan for a person: effect, consents, limits of the run, unloads and splits separately; `report` is a link.
+) -> Iterator[str]:
+    """The plan for a person, line by line: effect, consents, limits, unloads and splits separately; `report` is a link.
 
     `why_a_person` says which criteria of the policy were not met, `not_computed_here` why it is unproven that the
-    advisor computed the plan's figures. The result is Markdown in which no name in the plan becomes markup, so that a
+    advisor computed the plan's figures. The lines are Markdown in which no name in the plan becomes markup, so that a
     plan can't disguise itself as another.
     """
-    return "\n".join(_lines(plan, throttle, valid_for_h, proposer, report, why_a_person, not_computed_here, recorded))
-
-
-def _lines(
-    plan: Plan,
-    throttle: ApplyThrottle,
-    valid_for_h: float,
-    proposer: str,
-    report: str,
-    why_a_person: str,
-    not_computed_here: str | None,
-    recorded: Before,
-) -> Iterator[str]:
     sent = [step for step in sent_in_order(plan.executable_steps, throttle) if step.id not in recorded.ended]
     unloads = [(number, step) for number, step in enumerate(sent, 1) if step.action == "unload"]
     splits = [(number, step) for number, step in enumerate(sent, 1) if step.action == "split"]

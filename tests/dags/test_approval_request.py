@@ -9,7 +9,7 @@ from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, PlannedSetting
-from pulsar_advisor_airflow.approval_request import Before, body, subject
+from pulsar_advisor_airflow.approval_request import Before, lines, subject
 from pulsar_advisor_airflow.configuration import report_link
 from unit.execution.doubles import UPPER, make_plan, unload_step
 from unit.planning.kinds.clusters import cluster, planned
@@ -34,7 +34,7 @@ def a_roll() -> Plan:
 @pytest.mark.parametrize("evil", [plan(), a_roll()], ids=["plan", "roll"])
 def test_no_name_becomes_markup(evil: Plan) -> None:
     link = report_link("demo", evil.snapshot)
-    shown = body(evil, ApplyThrottle(), 4, EVIL, link)
+    shown = "\n".join(lines(evil, ApplyThrottle(), 4, EVIL, link))
     page = MarkdownIt("commonmark", {"html": True}).enable("table").render(shown)
     assert page.count("<tr>") == 2
     assert page.count("<a ") == page.count(f'<a href="{link}">') == 1
@@ -49,7 +49,7 @@ def test_the_subject_is_one_plain_line() -> None:
 def test_who_approves_what_is_left_of_a_plan_is_shown_that_and_the_run_before() -> None:
     plan = make_plan([unload_step(1), unload_step(2, UPPER)])
     recorded = Before(runs=(7,), ended=frozenset({"step-001"}))
-    shown = body(plan, ApplyThrottle(), 4, "alice", "/reports/x", recorded=recorded)
+    shown = "\n".join(lines(plan, ApplyThrottle(), 4, "alice", "/reports/x", recorded=recorded))
     assert "- **carried out in part**, in run 7: only what is left is sent" in shown
     assert "**alice** proposes 1 unload and 0 splits" in shown
     assert "| 1 | step-002 |" in shown
@@ -59,12 +59,12 @@ def test_who_approves_what_is_left_of_a_plan_is_shown_that_and_the_run_before() 
 
 def test_who_approves_a_plan_is_shown_what_its_proposer_assumed() -> None:
     assumed = {"loadBalancerCPUResourceWeight": PlannedSetting(value="2", origin="what-if")}
-    shown = body(make_plan([unload_step()], settings=assumed), ApplyThrottle(), 4, "alice", "/reports/x")
+    shown = "\n".join(lines(make_plan([unload_step()], settings=assumed), ApplyThrottle(), 4, "alice", "/reports/x"))
     assert "- **assumes other settings** than the cluster's: `loadBalancerCPUResourceWeight=2`" in shown
 
 
 def test_who_approves_a_plan_is_shown_for_how_long() -> None:
-    assert "- approved for 0.5 h: nothing is sent later" in body(
+    assert "- approved for 0.5 h: nothing is sent later" in lines(
         make_plan([unload_step()]), ApplyThrottle(), 0.5, "alice", "/reports/x"
     )
 
@@ -72,5 +72,5 @@ def test_who_approves_a_plan_is_shown_for_how_long() -> None:
 def test_who_approves_a_roll_is_told_that_a_later_turn_leaves_bundles_behind() -> None:
     policy = IsolationPolicy("vip", ("t/b-0",), ("b",), (), 1, 100)
     roll = planned(cluster({"a": [10], "b": [10], "c": [10]}, policies=[policy]), Goal(ROLL, ("a", "b")))
-    shown = body(roll, ApplyThrottle(), 24, "alice", "/reports/x")
+    shown = "\n".join(lines(roll, ApplyThrottle(), 24, "alice", "/reports/x"))
     assert "- **Goal reached only in part: roll 2 brokers, a" in shown

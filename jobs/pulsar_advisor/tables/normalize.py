@@ -67,14 +67,11 @@ _UNITS_MS: Final = {_BUNDLE_DATA_INTERVAL: 60_000, _REPORT_INTERVAL: 60_000, _RE
 
 def count_rows(root: Root, snapshot: str) -> dict[str, int]:
     """Table -> its rows, from the Parquet footers."""
-    return {table.name: _rows_of(root.folder(f"tables/{table.name}", snapshot)) for table in TABLES}
+    return {table.name: int(_written(root, snapshot, table).count_rows()) for table in TABLES}
 
 
-def _rows_of(folder: UPath) -> int:
-    return int(_written(folder).count_rows())
-
-
-def _written(folder: UPath) -> ds.Dataset:
+def _written(root: Root, snapshot: str, table: Table) -> ds.Dataset:
+    folder = root.folder(f"tables/{table.name}", snapshot)
     return ds.dataset(folder.path, filesystem=folder.fs, format="parquet", partitioning=None)
 
 
@@ -129,19 +126,15 @@ def check_rows(root: Root, snapshot: str, files: Sequence[File], counts: Mapping
     be a problem. Readable lines can be counted only where each ends up in one table: topic statistics (each line is one
     report of one topic) and isolation policies; the other surfaces are joined by subject.
     """
-
-    def written(table: str) -> ds.Dataset:
-        return _written(root.folder(f"tables/{table}", snapshot))
-
     readable: Counter[str] = Counter()
     unreadable = 0
     for file in files:
         read, unusable = counts.get(file.path, (0, 0))
         readable[file.surface] += read - unusable
         unreadable += unusable
-    reports = pc.sum(written("topics").to_table(columns=["reports"])["reports"]).as_py() or 0
-    policies = written("policies").count_rows()
-    problems = written("problems").count_rows(filter=pc.field("problem") == "unreadable_line")
+    reports = pc.sum(_written(root, snapshot, TOPICS).to_table(columns=["reports"])["reports"]).as_py() or 0
+    policies = _written(root, snapshot, POLICIES).count_rows()
+    problems = _written(root, snapshot, PROBLEMS).count_rows(filter=pc.field("problem") == "unreadable_line")
     for table, rows, expected, what in (
         ("topics", reports, readable["topic_stats"], "readable lines of topic_stats"),
         ("policies", policies, readable["isolation_policies"], "readable lines of isolation_policies"),

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from operator import or_
-from typing import Any, Final
+from typing import Final
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -179,7 +179,7 @@ def url_to_read(path: UPath) -> str:
 def verify_files(folder: UPath, files: Sequence[File]) -> None:
     """Compare every raw file with its SHA-256 in the manifest. Raises `DataNotFit` for the first that differs."""
     with ThreadPoolExecutor(_HASHED_AT_ONCE) as pool:
-        hashes = pool.map(lambda file: _attempt(sha256_of_file, folder / file.path), files)
+        hashes = pool.map(lambda file: _sha256(folder / file.path), files)
         for file, found in zip(files, hashes, strict=True):
             if found != file.sha256:
                 raise DataNotFit(
@@ -188,9 +188,9 @@ def verify_files(folder: UPath, files: Sequence[File]) -> None:
                 )
 
 
-def _attempt(digest: Any, path: UPath) -> str:
+def _sha256(path: UPath) -> str:
     try:
-        return str(digest(path))
+        return sha256_of_file(path)
     except FileNotFoundError as error:
         raise DataNotFit(f"{path} is in the manifest but does not exist; copy or capture the snapshot again") from error
     except OSError as error:

@@ -149,15 +149,11 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             recorded = self._recorded_before(ledger, proposer)
         self._ask_for(plan)
         self.subject = approval_request.subject(plan)
-        self.body = approval_request.body(
-            plan,
-            throttle,
-            float(self.valid_for_h),
-            proposer,
-            report_link(self.cluster, plan.snapshot),
-            why_a_person,
-            not_computed_here,
-            recorded,
+        report, valid_for_h = report_link(self.cluster, plan.snapshot), float(self.valid_for_h)
+        self.body = "\n".join(
+            approval_request.lines(
+                plan, throttle, valid_for_h, proposer, report, why_a_person, not_computed_here, recorded
+            )
         )
         self.response_timeout = timedelta(hours=float(self.answer_within_h))
         self.assigned_users = [{"id": name, "name": name} for name in self.approvers or ()] or None
