@@ -125,12 +125,14 @@ def copied_map_buckets(sizes: Sizes, java: int) -> Sizes:
 
     Before Java 19 a copy can have more than one `put` after another would make: 32 for 12 entries.
     """
-    return _table_sizes(sizes, java)
+    wanted = np.ceil(sizes / LOAD_FACTOR) if java >= _EXACT_SINCE else np.trunc(sizes / LOAD_FACTOR + 1)
+    powers: Sizes = np.exp2(np.ceil(np.log2(np.maximum(wanted, 1)))).astype(np.int64)
+    return powers
 
 
 def copied_set_buckets(sizes: Sizes, java: int) -> Sizes:
     """Buckets of `HashSet`s that were made from collections of these sizes, on this version of Java."""
-    return np.maximum(INITIAL_BUCKETS, _table_sizes(sizes, java))
+    return np.maximum(INITIAL_BUCKETS, copied_map_buckets(sizes, java))
 
 
 def hash_map_orders(hashes: Hashes, maps: Sizes, buckets: Sizes) -> Permutation:
@@ -140,12 +142,6 @@ def hash_map_orders(hashes: Hashes, maps: Sizes, buckets: Sizes) -> Permutation:
     """
     order: Permutation = np.lexsort((_spread(hashes) & (buckets[maps] - 1).astype(np.uint32), maps))
     return order
-
-
-def _table_sizes(sizes: Sizes, java: int) -> Sizes:
-    wanted = np.ceil(sizes / LOAD_FACTOR) if java >= _EXACT_SINCE else np.trunc(sizes / LOAD_FACTOR + 1)
-    powers: Sizes = np.exp2(np.ceil(np.log2(np.maximum(wanted, 1)))).astype(np.int64)
-    return powers
 
 
 def _spread(hashes: Hashes) -> Hashes:

@@ -116,6 +116,8 @@ def simple_load(state: ClusterState, settings: LoadBalancerSettings, now_ms: int
     totals = _totals(state, reporting, reports)
     cpu_factor, memory_factor = _factors(totals)
     quota = _quotas(bundles, reports.rows, memory_factor)
+    # The ranking adds quotas up in sets of bundles.
+    in_sets = _in_maps(reports, bundles, copied_set_buckets(np.diff(reports.offsets), _java(settings)))
     return SimpleLoad(
         broker_ids=brokers.ids,
         broker_hashes=hashes,
@@ -126,7 +128,7 @@ def simple_load(state: ClusterState, settings: LoadBalancerSettings, now_ms: int
         reports=reports,
         recently_unloaded=recently_unloaded(state, settings, now_ms),
         quota=quota,
-        broker_quota=_sums(quota, bundles.owner, _in_sets(bundles, reports, settings)),
+        broker_quota=_sums(quota, bundles.owner, in_sets),
         default_quota=_default_quota(totals),
         cpu_factor=cpu_factor,
         memory_factor=memory_factor,
@@ -137,23 +139,18 @@ def simple_load(state: ClusterState, settings: LoadBalancerSettings, now_ms: int
 def simple_reports(state: ClusterState, settings: LoadBalancerSettings) -> ReportedBundles:
     """The reports in which the Simple manager finds its bundles: copies of the maps in which brokers count."""
     reports = reported_bundles(state)
-    buckets = copied_map_buckets(np.diff(reports.offsets), _java(settings))
-    return reports.in_order(hash_map_orders(reports.hashes, _owners(state.bundles, reports), buckets))
+    return _in_maps(reports, state.bundles, copied_map_buckets(np.diff(reports.offsets), _java(settings)))
 
 
-def _in_sets(bundles: Bundles, reports: ReportedBundles, settings: LoadBalancerSettings) -> ReportedBundles:
-    """The reports' bundles in the order of the sets in which the ranking keeps them."""
-    buckets = copied_set_buckets(np.diff(reports.offsets), _java(settings))
-    return reports.in_order(hash_map_orders(reports.hashes, _owners(bundles, reports), buckets))
+def _in_maps(reports: ReportedBundles, bundles: Bundles, buckets: Integers) -> ReportedBundles:
+    """The reports with each broker's bundles in the order of a hash map with these buckets."""
+    owners = bundles.owner[reports.rows].astype(np.int64)
+    return reports.in_order(hash_map_orders(reports.hashes, owners, buckets))
 
 
 def _java(settings: LoadBalancerSettings) -> int:
     """The version of Java that brokers are assumed to run on: the lowest that their release supports."""
     return 21 if settings.behaviour >= _ON_JAVA_21_SINCE else 17
-
-
-def _owners(bundles: Bundles, reports: ReportedBundles) -> Integers:
-    return bundles.owner[reports.rows].astype(np.int64)
 
 
 def _in_leaders_map(state: ClusterState, hashes: Hashes, java: int) -> Indices:
