@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 from pulsar_advisor.model.configuration.settings import (
@@ -58,11 +57,8 @@ class SettingsUpgrade:
     """By key, those that change first."""
     in_files: Mapping[str, str]
     """What the brokers' configuration visibly sets: the values that differ from today's defaults."""
-
-    @cached_property
-    def pins(self) -> Mapping[str, str]:
-        """What to set so that no value changes."""
-        return {one.key: one.before for one in self.settings if one.changes}
+    pins: Mapping[str, str]
+    """What to set so that no value changes."""
 
 
 def settings_upgrade(
@@ -101,9 +97,8 @@ def settings_upgrade(
     ]
     settings.sort(key=lambda one: not one.changes)
     pins = {one.key: one.before for one in settings if one.changes}
-    return SettingsUpgrade(
-        before, after, resolve_settings(to, {**in_files, **pins}, dynamic), tuple(settings), in_files
-    )
+    pinned = resolve_settings(to, {**in_files, **pins}, dynamic)
+    return SettingsUpgrade(before, after, pinned, tuple(settings), in_files, pins)
 
 
 def _differ(key: str, one: LoadBalancerSettings, other: LoadBalancerSettings) -> bool:
