@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from typing import Annotated, Final
 
 from fastapi import Depends, FastAPI, Path, Query, Request
@@ -67,8 +68,6 @@ REPORT_HEADERS: Final = {
 }
 """Anyone who can write to the root controls this page, so it runs only our script, which sorts its tables, loads
 nothing, and has an opaque origin."""
-
-SEE_OTHER: Final = 303
 
 pages = FastAPI(
     title="Pages of the Pulsar Rebalance Advisor",
@@ -253,7 +252,7 @@ def _steer(
         if (roll := roll_of_plan(ledger, digest)) is not None:  # a roll, for which other people may have permission
             raise Refused(f"run {number} is a turn of the roll {roll}: pause, continue or end it on the roll's page")
         order(ledger, load_plan(plan.document.encode()), person)
-    return RedirectResponse(page_link("clusters", cluster.name, "runs", str(number)), SEE_OTHER)
+    return RedirectResponse(page_link("clusters", cluster.name, "runs", str(number)), HTTPStatus.SEE_OTHER)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Form, Request
@@ -25,7 +26,6 @@ from pulsar_advisor_airflow.pages.content import ledger_if_any, proposed_plan
 
 REFRESH_S: Final = 10
 """Interval at which the page of a roll renews itself until the roll is over."""
-SEE_OTHER: Final = 303
 
 rolls = APIRouter(prefix="/clusters/{cluster}/rolls/{digest}")
 
@@ -99,4 +99,4 @@ def _roll(cluster: Cluster, digest: str) -> Iterator[tuple[Ledger, Plan]]:
 
 
 def _back(cluster: Cluster, digest: str) -> RedirectResponse:
-    return RedirectResponse(page_link("clusters", cluster.name, "rolls", digest), SEE_OTHER)
+    return RedirectResponse(page_link("clusters", cluster.name, "rolls", digest), HTTPStatus.SEE_OTHER)
