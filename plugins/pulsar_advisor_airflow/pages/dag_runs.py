@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -64,20 +65,15 @@ def newest_runs(of: Iterable[Cluster]) -> dict[str, NewestRun]:
     with create_session() as session:
         for dag, state, run_ended_at, task, task_state, ended_at, problem in session.execute(query):
             base, cluster = dags[dag]
-            said = _text(_decoded(problem)) or ""
-            failed = FailedTask(task, ended_at, task_state == "up_for_retry", said) if task else None
+            failed = FailedTask(task, ended_at, task_state == "up_for_retry", _text(problem)) if task else None
             if failed is None and state == "failed":  # Airflow skips the tasks of a run that takes too long
                 failed = FailedTask(dag, run_ended_at, False, "it took too long, or somebody ended it")
             runs[cluster] = NewestRun(base, state in ("queued", "running"), failed)
     return runs
 
 
-def _decoded(value: Any) -> Any:
-    try:
-        return json.loads(value)
-    except (TypeError, ValueError):  # set over the REST API, which doesn't encode it twice as a task does
-        return value
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+def _text(value: Any) -> str:
+    """The text in an XCom; empty for anything else."""
+    with suppress(TypeError, ValueError):  # set over the REST API, which doesn't encode it twice as a task does
+        value = json.loads(value)
+    return value if isinstance(value, str) else ""
