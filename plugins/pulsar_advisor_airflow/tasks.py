@@ -433,11 +433,10 @@ def audit_ledger() -> str:
     from pulsar_advisor.execution.ledger.audit import audit
     from pulsar_advisor.execution.ledger.chain import ChainHead
     from pulsar_advisor.execution.ledger.heads import keep, kept
-    from pulsar_advisor.storage.root import Root
     from pulsar_advisor_airflow.ledger import head_keepers, opened_ledger
 
     known = get_current_context()["asset_state_store"][audited_ledger()]
-    with as_airflow_errors(), opened_ledger(Root(option("root"), "any")) as ledger:
+    with as_airflow_errors(), opened_ledger(_root("any")) as ledger:
         keepers = head_keepers()
         known_head = known.get(_HEAD)
         result = audit(ledger, [*([ChainHead.parse(known_head)] if known_head else []), *kept(keepers)])
