@@ -33,11 +33,10 @@ from pulsar_advisor.capture.surfaces import (
     settings_line,
 )
 from pulsar_advisor.capture.system_topics import STATES
+from pulsar_advisor.documents.manifest import OF_THE_STORE_ONLY
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import some_of
-
-_OF_THE_STORE_ONLY: Final = ("local_policies", "bundle_data", "broker_time_averages", "resource_quotas")
 
 _OF_MODULAR_ONLY: Final = ("bundle_data", "broker_time_averages")
 """The other load managers keep no averages at all."""
@@ -115,7 +114,7 @@ def _write_each(session: Session, step: str, surfaces: Sequence[tuple[str, Calla
 
 def miss_store(journal: Journal, load_manager: LoadManagerKind) -> None:
     """Record the surfaces that only ZooKeeper has as missing, because none was configured."""
-    for surface in _OF_THE_STORE_ONLY:
+    for surface in OF_THE_STORE_ONLY:
         if load_manager != "modular" and surface in _OF_MODULAR_ONLY:
             journal.lack(surface, f"under the {load_manager.capitalize()} load manager")
         else:

@@ -44,6 +44,9 @@ class Read(Part):
     """The worst HTTP status, 0 without a response; null for ZooKeeper."""
 
 
+OF_THE_STORE_ONLY: Final = ("local_policies", "bundle_data", "broker_time_averages", "resource_quotas")
+"""Surfaces that a capture without a metadata store can't have."""
+
 NOT_AVAILABLE: Final = "not available"
 """How the reason begins if the cluster's release or load manager lacks the surface, or it wasn't asked for."""
 

@@ -7,20 +7,19 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
+from pulsar_advisor.documents.manifest import OF_THE_STORE_ONLY
 from pulsar_advisor.model.cluster.cluster_state import View
 from pulsar_advisor.quality.facts.capture import REQUIRED_SURFACES
 
 _FROM_BROKERS_ONLY: Final = ("load_reports", "topic_stats")
 """Required surfaces that a capture from ZooKeeper alone need not have; any reports there are rows of brokers."""
-_FROM_THE_STORE_ONLY: Final = ("local_policies", "bundle_data", "broker_time_averages", "resource_quotas")
-"""Surfaces that a capture without a metadata store can't have."""
 
 
 def facts_of_problems(problems: DataFrame, view: View, *, store_was_read: bool) -> DataFrame:
     """Facts: what a problem affects; a broker's own documents affect that broker, others the cluster."""
     unasked = _FROM_BROKERS_ONLY if view == "published" else ()
     required = [surface for surface in REQUIRED_SURFACES if surface not in unasked]
-    not_optional = required if store_was_read else [*required, *_FROM_THE_STORE_ONLY]
+    not_optional = required if store_was_read else [*required, *OF_THE_STORE_ONLY]
     is_missing = "problem in ('missing', 'failure') and broker is null"
     return problems.selectExpr(
         "*",
