@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pulsar_advisor.documents.recommendation import Recommendation
 
 _DIGITS_IN_FILE_NAME: Final = 12
-_PLAN_FILE: Final = re.compile(rf".+--(?P<digits>[0-9a-f]{{{_DIGITS_IN_FILE_NAME}}})\.json")
-_DIGEST: Final = re.compile(r"(sha256:)?(?P<digits>[0-9a-f]{1,64})")
+_PLAN_FILE: Final = re.compile(rf".+--[0-9a-f]{{{_DIGITS_IN_FILE_NAME}}}\.json")
+_DIGEST: Final = re.compile(r"(sha256:)?[0-9a-f]{1,64}")
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def open_plan(root: Root, name: str) -> Plan:
 def find_plan(root: Root, digits: str) -> PlanReference:
     """The plan whose digest begins with these digits. Raises `UsageError` for none, or for more than one."""
     wanted = digits.removeprefix("sha256:")
-    alike = [path for path in plan_files(root) if _begin_alike(path, wanted)]
+    alike = [path for path in plan_files(root) if _digits(path).startswith(wanted[:_DIGITS_IN_FILE_NAME])]
     if len(wanted) > _DIGITS_IN_FILE_NAME:
         alike = [path for path in alike if digest_of(read_plan(str(path))).removeprefix("sha256:").startswith(wanted)]
     if not alike:
@@ -152,10 +152,5 @@ def last_advice(root: Root, snapshot: str) -> str | None:
 
 
 def _digits(path: UPath) -> str:
-    match = _PLAN_FILE.fullmatch(path.name)
-    return match["digits"] if match else ""
-
-
-def _begin_alike(path: UPath, wanted: str) -> bool:
-    """Whether the twelve digits in a file's name match the wanted ones over their common length."""
-    return _digits(path).startswith(wanted[:_DIGITS_IN_FILE_NAME])
+    """The digits in the name of a plan's file."""
+    return str(path.stem.rpartition("--")[2])
