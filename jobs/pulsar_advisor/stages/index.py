@@ -15,7 +15,7 @@ from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.reporting.fleet import FleetRow, render_fleet
 from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.storage.history import clusters_with_history, folded_days
+from pulsar_advisor.storage.history import folded_days
 from pulsar_advisor.storage.index import newest
 from pulsar_advisor.storage.root import Root
 
@@ -26,9 +26,8 @@ DAYS: Final = 28
 
 def run(root: Root, days: int) -> str:
     """Write the page to `index.html` of a root, whose cluster is ignored; returns its place. Raises `StorageError`."""
-    names = sorted({*root.clusters(), *clusters_with_history(root)})
     page = root.path / PAGE
-    rows = [fleet_row(Root(root.url, name), days, _report) for name in names]
+    rows = [fleet_row(Root(root.url, name), days, _report) for name in root.known_clusters()]
     write_file(page, render_fleet(rows, days).encode())
     return str(page)
 

@@ -10,7 +10,7 @@ from pulsar_advisor.model.errors import AdvisorError, StorageError
 from pulsar_advisor.storage.claim import remove_file, remove_folder, require_no_link
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.results import read_document
-from pulsar_advisor.storage.root import RESULT, Root, clusters_in, names_in
+from pulsar_advisor.storage.root import RESULT, Root, names_in
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -87,11 +87,6 @@ def remove_day(root: Root, day: str) -> None:
         for folder in folders:
             remove_folder(folder)
     remove_folder(day_path(root, day).parent)
-
-
-def clusters_with_history(root: Root) -> list[str]:
-    """Names of the clusters that have folded days under a root, sorted."""
-    return clusters_in(root.location / "history" / "result")
 
 
 def _tables(root: Root) -> list[str]:

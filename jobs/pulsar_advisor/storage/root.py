@@ -132,11 +132,15 @@ class Root:
 
     def clusters(self) -> list[str]:
         """Names of the clusters that have snapshots under this root, sorted."""
-        return clusters_in(self.location / "raw")
+        return _clusters_in(self.location / "raw")
+
+    def known_clusters(self) -> list[str]:
+        """Names of the clusters that have snapshots or folded days under this root, sorted."""
+        return sorted({*self.clusters(), *_clusters_in(self.location / "history" / "result")})
 
     def require_known(self) -> None:
         """Raise `UsageError` if the root has files of other clusters, but not of this one."""
-        known = sorted({*self.clusters(), *clusters_in(self.location / "history" / "result")})
+        known = self.known_clusters()
         if known and self.cluster not in known:
             raise UsageError(
                 f"there is no cluster '{self.cluster}' under {self.location}{nearest(self.cluster, known)}; there are: "
@@ -187,7 +191,7 @@ class Root:
         return snapshot
 
 
-def clusters_in(parent: Path | UPath) -> list[str]:
+def _clusters_in(parent: Path | UPath) -> list[str]:
     """Names of the clusters with a folder in that of a stage or table, sorted."""
     clusters = (name.removeprefix("cluster=") for name in names_in(parent) if name.startswith("cluster="))
     return sorted(filter(_CLUSTER.fullmatch, clusters))
