@@ -109,6 +109,11 @@ def checks() -> tuple[Check, ...]:
     )
 
 
+def checks_of(table: str) -> tuple[Check, ...]:
+    """A table's checks, in the order of its suite."""
+    return tuple(check for check in checks() if check.table == table)
+
+
 def suites_sha256() -> str:
     """SHA-256 of all suites, files in the order of `TABLES`."""
     return hashlib.sha256(b"".join(_content(table) for table in TABLES)).hexdigest()

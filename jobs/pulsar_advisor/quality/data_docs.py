@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pulsar_advisor.documents.validation import CheckResult, Validation
 from pulsar_advisor.model.text.some_of import count
-from pulsar_advisor.quality.checks import Check, Expectation, checks, suites
+from pulsar_advisor.quality.checks import Check, Expectation, checks_of, suites
 
 _ONLINE: Final = re.compile(
     r"""<script.*?</script>|<footer.*?</footer>|<(?:link|img)\s[^>]*(?:href|src)="[^>]*>|\sonclick="[^"]*\""""
@@ -31,9 +31,7 @@ def data_docs_page(result: Validation, table: str) -> str:
     outcomes = {one.check: one for one in result.results}
     mine = [
         _as_great_expectations(check, expectation, outcomes[check.name])
-        for check, expectation in zip(
-            (check for check in checks() if check.table == table), suites()[table]["expectations"], strict=True
-        )
+        for check, expectation in zip(checks_of(table), suites()[table]["expectations"], strict=True)
         if check.name in outcomes
     ]
     passed = sum(bool(one.success) for one in mine)

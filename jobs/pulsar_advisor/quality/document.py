@@ -7,7 +7,7 @@ from typing import Final
 from pulsar_advisor.model.cluster.inputs import EVERY_STEP_READS, INPUTS, Input
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.proposals.fitness import EVERY_UNLOAD_READS
-from pulsar_advisor.quality.checks import TABLES, Check, checks
+from pulsar_advisor.quality.checks import TABLES, Check, checks_of
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
 
@@ -75,9 +75,7 @@ def checks_page() -> str:
         ),
         inputs="\n".join(_input_row(name) for name in INPUTS),
     )
-    return "\n".join(
-        [head, *(f"## {table}\n\n" + "\n".join(_entry(c) for c in checks() if c.table == table) for table in TABLES)]
-    )
+    return "\n".join([head, *(f"## {table}\n\n" + "\n".join(map(_entry, checks_of(table))) for table in TABLES)])
 
 
 def _listed(reads: frozenset[Input]) -> str:

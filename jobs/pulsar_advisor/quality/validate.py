@@ -19,7 +19,7 @@ from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.documents.validation import Cell, CheckResult
 from pulsar_advisor.model.configuration.settings import setting_value
 from pulsar_advisor.model.plans.canonical_json import Json
-from pulsar_advisor.quality.checks import Check, Expectation, checks, suites
+from pulsar_advisor.quality.checks import Check, Expectation, checks_of, suites
 from pulsar_advisor.quality.facts.facts import facts
 from pulsar_advisor.tables.frames import Row, materialized
 from pulsar_advisor.tables.session import jobs_named
@@ -129,7 +129,7 @@ def _results_of(table: str, make_rows: Callable[[], DataFrame], parameters: Mapp
         rows = judged_rows(make_rows, table)
     except AnalysisException as error:
         message = str(error).partition(";\n")[0]  # what follows is Spark's plan
-        return [_result(check, _Outcome(success=False, error=message)) for check in checks() if check.table == table]
+        return [_result(check, _Outcome(success=False, error=message)) for check in checks_of(table)]
     results = run_suite(rows, table, suites()[table]["expectations"], parameters)
     _log.info("the checks of table %s are done", table)
     return results
@@ -175,7 +175,7 @@ def run_suite(
         return {one.expectation_config.meta["code"]: _Outcome.of(one) for one in result.results}
 
     codes = {expectation["meta"]["code"] for expectation in expectations}
-    mine = [check for check in checks() if check.table == table and check.code in codes]
+    mine = [check for check in checks_of(table) if check.code in codes]
     judged = outcomes((check.code for check in mine), {"result_format": "BOOLEAN_ONLY"})
     failed = [code for code, outcome in judged.items() if outcome.error is None and not outcome.success]
     counted = outcomes(failed, {"result_format": "BASIC", "partial_unexpected_count": 0})
@@ -243,7 +243,7 @@ def _result(check: Check, outcome: _Outcome, rows: Sequence[Row] = ()) -> CheckR
         severity="critical" if stops else check.severity,
         scope=check.scope,
         effect="stop" if stops else check.effect,
-        about=None if check.about is None else tuple(check.about),
+        about=check.about,
         success=outcome.success,
         title=check.title,
         reason=check.reason,
