@@ -32,7 +32,7 @@ SCHEMA: Final = pa.schema(
         pa.field("relation", pa.string(), metadata={"comment": "the relation that held; empty: nothing was compared"}),
         pa.field("right", pa.float64(), metadata={"comment": "right side of the deciding inequality"}),
         pa.field("sentence", pa.string(), metadata={"comment": "the answer in words, with both numbers"}),
-        pa.field("near_tie", pa.bool_(), metadata={"comment": "decided by a near-ties"}),
+        pa.field("near_tie", pa.bool_(), metadata={"comment": "whether the inequality was decided by its last digits"}),
     ]
 )
 
