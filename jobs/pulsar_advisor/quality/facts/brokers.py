@@ -13,7 +13,7 @@ from pulsar_advisor.quality.facts.moved import with_moved
 from pulsar_advisor.tables.frames import few_rows, in_session
 from pulsar_advisor.tables.schemas import RESOURCES
 
-RESOURCE_NAMES: Final = tuple(RESOURCES.values())
+_RESOURCES: Final = tuple(RESOURCES.values())
 _HIGHEST_OF_BROKERS: Final = dict.fromkeys((*COUNTS, "bundles"), HIGHEST_COUNT)
 
 
@@ -27,7 +27,7 @@ def facts_of_brokers(
     """
     percents = {
         f"{resource}_percent": sf.expr(f"if({resource}_limit > 0, 100 * {resource}_usage / {resource}_limit, null)")
-        for resource in RESOURCE_NAMES
+        for resource in _RESOURCES
     }
     # Kbit/s, like the limit; metrics give percentages only.
     carried = {
@@ -42,7 +42,7 @@ def facts_of_brokers(
             sf.expr(f"mode() within group (order by {resource}_limit) filter (where available)").alias(
                 f"common_{resource}_limit"
             )
-            for resource in RESOURCE_NAMES
+            for resource in _RESOURCES
         ),
         *(
             sf.expr(f"mode() within group (order by {column})").alias(f"common_{column}")
@@ -52,11 +52,11 @@ def facts_of_brokers(
     )
     known = {
         f"{resource}_known_limit": sf.expr(f"if(reported, coalesce({resource}_limit, -1), null)")
-        for resource in RESOURCE_NAMES
+        for resource in _RESOURCES
     }
     alike = {
         f"{resource}_limit_is_common": sf.expr(f"if(available, {resource}_limit = common_{resource}_limit, null)")
-        for resource in RESOURCE_NAMES
+        for resource in _RESOURCES
     }
     # A separate check names a bundle whose figure can't be a rate; here it must not spoil sums.
     sums = bundles.groupBy(sf.expr("if(reported, figures_broker, owner)").alias("broker")).agg(
@@ -70,7 +70,7 @@ def facts_of_brokers(
             for figure in FIGURES
         ),
     )
-    usages = [f"{resource}_usage" for resource in RESOURCE_NAMES if resource != "cpu"]
+    usages = [f"{resource}_usage" for resource in _RESOURCES if resource != "cpu"]
     flows = " + ".join(f"coalesce(abs({figure}), 0)" for figure in FIGURES)
     every_bundle = "reported and coalesce(summed_bundles, 0) = bundles_with_figures"
 
