@@ -247,8 +247,7 @@ class _Found(NamedTuple):
 
 def _read(session: Session, cluster: Cluster, listener: Listener | None) -> _Found:
     """Read everything, and write all files."""
-    metadata, identity = cluster.metadata, cluster.identity
-    ownership = Ownership()
+    metadata, ownership = cluster.metadata, Ownership()
     ownership.read(session, metadata, "begin")
     if session.transport is not None:
         facts = _read_by_admin_api(session, cluster, ownership, listener)
@@ -256,12 +255,12 @@ def _read(session: Session, cluster: Cluster, listener: Listener | None) -> _Fou
         assert metadata is not None
         facts = read_metadata(session, metadata)
         miss_migration(session, facts)
-        miss_what_brokers_tell(session, _load_manager(session, facts, identity.leader), metadata)
+        miss_what_brokers_tell(session, _load_manager(session, facts), metadata)
         ownership.read(session, metadata, "end")
-    _write_brokers(session, metadata, identity, facts)
+    _write_brokers(session, metadata, facts)
     session.files.write_surfaces()
-    load_manager = _load_manager(session, facts, identity.leader)
-    counting = identity.leader if session.transport is not None and load_manager == "modular" else None
+    load_manager = _load_manager(session, facts)
+    counting = session.leader if session.transport is not None and load_manager == "modular" else None
     # After the owners were read, so that every move by then is counted.
     unloads = None if counting is None else leader_unloads(session, counting)
     if session.transport is not None and not leads_still(session):
@@ -273,7 +272,7 @@ def _read_by_admin_api(
     session: Session, cluster: Cluster, ownership: Ownership, listener: Listener | None
 ) -> BrokerFacts:
     """Read from the brokers, and from ZooKeeper if configured; fails if no broker answers."""
-    metadata, identity = cluster.metadata, cluster.identity
+    metadata = cluster.metadata
     silences = [session.journal.silence_of(broker) for broker in session.brokers]
     if all(silences):
         raise ClusterUnreachable(
@@ -282,12 +281,12 @@ def _read_by_admin_api(
         )
     facts = read_brokers(session)
     check_migration(session, facts, cluster.options.metadata_store)
-    load_manager = _load_manager(session, facts, identity.leader)
+    load_manager = _load_manager(session, facts)
     extensible = load_manager == "extensible"
     with _channel(session, cluster, facts) if extensible else nullcontext():
         read_cluster(session)
         read_segments(session, facts, read_namespaces(session))
-        session.files.extend("leader", [{"source": "rest", "broker": identity.leader}])
+        session.files.extend("leader", [{"source": "rest", "broker": session.leader}])
         if metadata is not None:
             read_store(session, metadata)
         else:
@@ -348,14 +347,14 @@ def _write_published(session: Session, options: CaptureOptions, listener: Listen
         session.journal.lack(surface, why)
 
 
-def _write_brokers(session: Session, metadata: MetadataReader | None, identity: Identity, facts: BrokerFacts) -> None:
-    registered: set[str] = set(identity.brokers)
+def _write_brokers(session: Session, metadata: MetadataReader | None, facts: BrokerFacts) -> None:
+    registered: set[str] = set(session.brokers)
     with session.journal.attempt("brokers"):
         if session.transport is not None:
-            registered = set(session.client("brokers").active_brokers(identity.cluster_name))
+            registered = set(session.client("brokers").active_brokers(session.cluster_name))
         elif metadata is not None:
             registered = set(metadata.active_brokers())
-    for broker in registered - set(identity.brokers):
+    for broker in registered - set(session.brokers):
         session.journal.miss("load_reports", "the broker joined during the capture", broker)
     session.files.extend(
         "brokers",
@@ -365,16 +364,16 @@ def _write_brokers(session: Session, metadata: MetadataReader | None, identity: 
                 "webServiceUrl": session.admin.web_address(broker) if session.transport else None,
                 "version": facts.releases.get(broker),
                 "clockAheadMs": facts.clocks_ahead_ms.get(broker),
-                "leader": broker == identity.leader,
+                "leader": broker == session.leader,
                 "available": broker in registered,
             }
-            for broker in sorted(registered | set(identity.brokers))
+            for broker in sorted(registered | set(session.brokers))
         ],
     )
 
 
-def _load_manager(session: Session, facts: BrokerFacts, leader: str | None) -> LoadManagerKind:
-    kind = prevailing_load_manager(facts.load_managers, leader)
+def _load_manager(session: Session, facts: BrokerFacts) -> LoadManagerKind:
+    kind = prevailing_load_manager(facts.load_managers, session.leader)
     if kind is None:
         names = ", ".join(sorted({*facts.load_manager_classes.values()} - {""}))
         if not names:
