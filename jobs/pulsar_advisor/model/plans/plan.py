@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final, Literal, NamedTuple, TypedDict
+from typing import ClassVar, Final, Literal, NamedTuple, TypedDict, get_args
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
@@ -21,14 +21,18 @@ from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.strategy.entry import combination
 from pulsar_advisor.model.text.problems import problems
 
-PLAN_SCHEMA: Final = "pulsar-advisor/plan/5"
-_WITH_ALL_BOUNDARIES: Final = ("pulsar-advisor/plan/1", "pulsar-advisor/plan/2", "pulsar-advisor/plan/3")
-EARLIER_SCHEMAS: Final = (*_WITH_ALL_BOUNDARIES, "pulsar-advisor/plan/4")
-"""Those that are read as well. Plans of the first one predict by the `proportional` model, without ranges; those of the
-first two have no goal; each step of the first three repeats all boundaries of its namespace; none of the four has the
-range of the busiest broker."""
-PLAN_SCHEMAS: Final = (*EARLIER_SCHEMAS, PLAN_SCHEMA)
-"""Those that are read."""
+_Schema = Literal[
+    "pulsar-advisor/plan/1",
+    "pulsar-advisor/plan/2",
+    "pulsar-advisor/plan/3",
+    "pulsar-advisor/plan/4",
+    "pulsar-advisor/plan/5",
+]
+"""Those that are read; the last one is written. Plans of the first one predict by the `proportional` model, without
+ranges; those of the first two have no goal; each step of the first three repeats all boundaries of its namespace; none
+of the first four has the range of the busiest broker."""
+_SCHEMAS: Final[tuple[_Schema, ...]] = get_args(_Schema)
+_WITH_ALL_BOUNDARIES: Final = _SCHEMAS[:3]
 
 SHORT: Final = 8
 """Digits of a digest that people read and type."""
@@ -183,15 +187,9 @@ class PlanDecision(_Part):
 class Plan(_Part):
     """Ordered steps, what each expects and predicts, and a digest (`docs/formats.md`, Plan)."""
 
-    SCHEMA: ClassVar = PLAN_SCHEMA
+    SCHEMA: ClassVar = "pulsar-advisor/plan/5"
 
-    schema_name: Literal[
-        "pulsar-advisor/plan/1",
-        "pulsar-advisor/plan/2",
-        "pulsar-advisor/plan/3",
-        "pulsar-advisor/plan/4",
-        "pulsar-advisor/plan/5",
-    ]
+    schema_name: _Schema
     cluster: str
     identity: Identity
     snapshot: str
@@ -377,8 +375,8 @@ def load_plan(content: bytes) -> Plan:
         raise StorageError(f"this is not a plan: it has no {error}; {_EXPECTED}") from error
     except (AttributeError, TypeError) as error:
         raise StorageError(f"this is not a plan: it is not a JSON object; {_EXPECTED}") from error
-    if schema not in PLAN_SCHEMAS:
-        raise StorageError(f"plan schema '{schema}' is not known here; this release reads {' and '.join(PLAN_SCHEMAS)}")
+    if schema not in _SCHEMAS:
+        raise StorageError(f"plan schema '{schema}' is not known here; this release reads {' and '.join(_SCHEMAS)}")
     fields = {name: value for name, value in document.items() if name != "schema"}
     try:
         if schema not in _WITH_ALL_BOUNDARIES:
