@@ -194,13 +194,11 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         throttle: ThrottleChanges | None = None,
     ) -> Any:
         """Record the answer in the ledger. Fails unless it is an approval; asks again if one lacks a consent."""
-        from pulsar_advisor.storage.root import Root
-
         if shown is None or throttle is None:
             raise AirflowFailException("it is not known what was shown: clear this task to ask again")
         self.plan, self.throttle = shown, throttle
         responder = (event.get("responded_by_user") or {}).get("name")
-        with as_airflow_errors(), opened_ledger(Root(self.root, self.cluster)) as ledger:
+        with as_airflow_errors(), opened_ledger(root_at(self.root, self.cluster)) as ledger:
             if event.get("chosen_options") != [self.APPROVE]:
                 answer = f"by {responder}" if responder else "no answer in time"
                 record_rejection(ledger, shown["digest"], answer, _gate(context))
@@ -298,9 +296,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
         )
 
     def _load(self) -> Plan:
-        from pulsar_advisor.storage.root import Root
-
-        return given_plan(self.plan).load(Root(self.root, self.cluster))
+        return given_plan(self.plan).load(root_at(self.root, self.cluster))
 
 
 def _gate(context: Context) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from airflow.sdk import BaseOperator, conf
 from airflow.sdk.exceptions import AirflowException
 
-from pulsar_advisor_airflow.failures import PROBLEM, as_airflow_errors
+from pulsar_advisor_airflow.failures import PROBLEM, as_airflow_errors, root_at
 from pulsar_advisor_airflow.ledger import seal
 from pulsar_advisor_airflow.run_limits import PARK_FROM_S
 
@@ -65,15 +65,13 @@ class PulsarCaptureOperator(BaseOperator):  # type: ignore[misc]
 
     def get_openlineage_facets_on_complete(self, _task_instance: object) -> Any:
         """What it wrote, for Airflow's OpenLineage provider."""
-        from pulsar_advisor.storage.root import Root
         from pulsar_advisor_airflow.lineage import lineage
 
-        return lineage("capture", Root(self.root, self.cluster))
+        return lineage("capture", root_at(self.root, self.cluster))
 
     def _captured(self, context: Context, heard: Json | None, *, may_defer: bool) -> str:
         from pulsar_advisor.capture.publications import Heard
         from pulsar_advisor.stages.capture import run
-        from pulsar_advisor.storage.root import Root
         from pulsar_advisor_airflow.hooks.pulsar_admin import PulsarAdminHook
 
         try:
@@ -81,7 +79,7 @@ class PulsarCaptureOperator(BaseOperator):  # type: ignore[misc]
                 options = PulsarAdminHook(self.pulsar_conn_id, self.zookeeper_conn_id).options()
                 if may_defer:
                     self._defer_listening(options)
-                root = Root(self.root, self.cluster)
+                root = root_at(self.root, self.cluster)
                 snapshot = run(options, root, earlier=None if heard is None else Heard.unpacked(str(heard)))
                 seal(root, snapshot, "capture")
                 return snapshot

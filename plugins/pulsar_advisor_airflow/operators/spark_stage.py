@@ -88,10 +88,9 @@ class PulsarSparkStageOperator(SparkSubmitOperator):  # type: ignore[misc]
 
     def get_openlineage_facets_on_complete(self, _task_instance: object) -> Any:
         """What it read and wrote, for Airflow's OpenLineage provider."""
-        from pulsar_advisor.storage.root import Root
         from pulsar_advisor_airflow.lineage import lineage
 
-        return lineage(self.stage, Root(self.root, self.cluster))
+        return lineage(self.stage, root_at(self.root, self.cluster))
 
 
 def _flat(arguments: Sequence[Any]) -> Iterator[str]:
