@@ -60,9 +60,7 @@ class AdviceWebhook(BaseNotifier):  # type: ignore[misc]
 
     def notify(self, context: Any) -> None:
         """Raises `UsageError`, `NotDelivered`; Airflow logs them, and the task still succeeds."""
-        receiver = webhook()
-        if receiver is not None:
-            receiver.send("advice.changed", context["ti"].xcom_pull(task_ids=context["ti"].task_id))
+        _send("advice.changed", context["ti"].xcom_pull(task_ids=context["ti"].task_id))
 
 
 class BalancerWebhook(BaseNotifier):  # type: ignore[misc]
@@ -71,10 +69,8 @@ class BalancerWebhook(BaseNotifier):  # type: ignore[misc]
 
     def notify(self, context: Any) -> None:
         """Raises as `AdviceWebhook` does."""
-        receiver = webhook()
-        if receiver is not None:
-            sentence = str(context.get("exception") or "")
-            receiver.send("balancer.still_off", {"cluster": _cluster(context["task"]), "sentence": sentence})
+        sentence = str(context.get("exception") or "")
+        _send("balancer.still_off", {"cluster": _cluster(context["task"]), "sentence": sentence})
 
 
 class Call(BaseNotifier):  # type: ignore[misc]
@@ -134,16 +130,18 @@ def call_people(
     Each is tried, even if others fail, except receivers that are already `informed`.
     """
 
-    def send() -> None:
-        receiver = webhook()
-        if receiver is not None:
-            receiver.send(event, dict(call))
-
     def run(path: str) -> None:
         made_notifier(path)({**context, "call": {"event": event, **call}})
 
     calls = [(path, partial(run, path)) for path in call_notifiers()]
-    return _reached([*calls, ("the webhook", send)], informed)
+    return _reached([*calls, ("the webhook", partial(_send, event, call))], informed)
+
+
+def _send(kind: str, data: Mapping[str, str]) -> None:
+    """Send a message to the webhook, if one is configured. Raises `UsageError`, `NotDelivered`."""
+    receiver = webhook()
+    if receiver is not None:
+        receiver.send(kind, data)
 
 
 def _reached(calls: Iterable[tuple[str, Callable[[], None]]], informed: Collection[int] = ()) -> Reached:
