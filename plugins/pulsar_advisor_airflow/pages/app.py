@@ -39,7 +39,7 @@ from pulsar_advisor_airflow.pages.access import (
 )
 from pulsar_advisor_airflow.pages.answers import answer_errors, kept, one_of_few, page, templates, with_headers
 from pulsar_advisor_airflow.pages.content import (
-    Place,
+    Offsets,
     cluster_content,
     cluster_lines,
     fleet_rows,
@@ -116,18 +116,7 @@ templates.globals |= {
 
 
 _Number = Annotated[int, Path(ge=1, le=2**31)]
-_Offset = Annotated[int, Query(ge=0, le=2**31)]
-
-
-def _place(
-    snapshots_before: Annotated[str | None, Query(pattern=r"^[0-9]{8}T[0-9]{6}Z$")] = None,
-    plans_from: _Offset = 0,
-    runs_from: _Offset = 0,
-    steps_from: _Offset = 0,
-    events_before: _Offset | None = None,
-) -> Place:
-    """The parts of lists that an address requests."""
-    return Place(snapshots_before, plans_from, runs_from, steps_from, events_before)
+_Offsets = Annotated[Offsets, Query()]
 
 
 # A mounted application has no authentication unless it adds its own: each route names what it requires.
@@ -144,11 +133,9 @@ def index_page(request: Request, seen: Annotated[list[Cluster], Depends(visible)
 
 
 @pages.get("/clusters/{cluster}")
-def cluster_page(
-    request: Request, cluster: Annotated[Cluster, Depends(readable)], place: Annotated[Place, Depends(_place)]
-) -> Response:
+def cluster_page(request: Request, cluster: Annotated[Cluster, Depends(readable)], offsets: _Offsets) -> Response:
     """A cluster's snapshots, plans, runs and events."""
-    return page(request, "cluster.html", cluster=cluster, content=cluster_content(cluster, place))
+    return page(request, "cluster.html", cluster=cluster, content=cluster_content(cluster, offsets))
 
 
 @pages.get("/clusters/{cluster}/reports/{snapshot}")
@@ -177,13 +164,13 @@ def recommended_plan_page(
     cluster: Annotated[Cluster, Depends(readable)],
     snapshot: str,
     digest: str,
-    place: Annotated[Place, Depends(_place)],
+    offsets: _Offsets,
     writes: Annotated[bool, Depends(may_write)],
 ) -> Response:
     """A plan of a report, proposed or not."""
     plan = plan_of_report(cluster, root_of(cluster).resolve(snapshot), digest)
     with ledger_if_any() as ledger:
-        content = plan_content(ledger, cluster, plan, place)
+        content = plan_content(ledger, cluster, plan, offsets)
     return page(request, "plan.html", cluster=cluster, content=content, writes=writes)
 
 
@@ -192,12 +179,12 @@ def plan_page(
     request: Request,
     cluster: Annotated[Cluster, Depends(readable)],
     digest: str,
-    place: Annotated[Place, Depends(_place)],
+    offsets: _Offsets,
     writes: Annotated[bool, Depends(may_write)],
 ) -> Response:
     """A plan: its steps, who proposed and approved it, its runs, and its events in the ledger."""
     with ledger_if_any() as ledger:
-        content = plan_content(ledger, cluster, proposed_plan(ledger, cluster, digest), place)
+        content = plan_content(ledger, cluster, proposed_plan(ledger, cluster, digest), offsets)
     return page(request, "plan.html", cluster=cluster, content=content, writes=writes)
 
 
@@ -206,13 +193,13 @@ def run_page(
     request: Request,
     cluster: Annotated[Cluster, Depends(readable)],
     run: _Number,
-    place: Annotated[Place, Depends(_place)],
+    offsets: _Offsets,
     writes: Annotated[bool, Depends(may_write)],
     token: Annotated[str, Depends(form_token)],
 ) -> Response:
     """A run, step by step; while it is active the page renews itself."""
     with _ledger() as ledger:
-        content = run_content(ledger, cluster, run, place)
+        content = run_content(ledger, cluster, run, offsets)
     headers = {"Refresh": str(REFRESH_S)} if content.run.state == "active" else {}
     return page(request, "run.html", headers, cluster=cluster, content=content, writes=writes, token=token)
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Final, Generic, TypeVar
+from typing import Annotated, Final, Generic, TypeVar
 
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import URL
 
 from pulsar_advisor.documents.snapshot_index import SnapshotRow
@@ -82,15 +83,19 @@ class Part(Generic[_Shown]):
     rest: str | int | None
 
 
-@dataclass(frozen=True)
-class Place:
-    """Which parts of a page's lists are requested; by default the first ones."""
+_Offset = Annotated[int, Field(ge=0, le=2**31)]
 
-    snapshots_before: str | None = None
-    plans_from: int = 0
-    runs_from: int = 0
-    steps_from: int = 0
-    events_before: int | None = None
+
+class Offsets(BaseModel):
+    """Where the requested parts of a page's lists begin; by default the first ones."""
+
+    model_config = ConfigDict(frozen=True)
+
+    snapshots_before: Annotated[str | None, Field(pattern=r"^[0-9]{8}T[0-9]{6}Z$")] = None
+    plans_from: _Offset = 0
+    runs_from: _Offset = 0
+    steps_from: _Offset = 0
+    events_before: _Offset | None = None
 
 
 @dataclass(frozen=True)
@@ -244,9 +249,9 @@ def fleet_rows(clusters: Sequence[Cluster]) -> list[FleetRow]:
     return _for_each(clusters, row)
 
 
-def cluster_content(cluster: Cluster, place: Place) -> ClusterContent:
+def cluster_content(cluster: Cluster, offsets: Offsets) -> ClusterContent:
     """Everything about a cluster, a part of each list."""
-    rows = newest(root_of(cluster), ROWS_SHOWN + 1, place.snapshots_before)
+    rows = newest(root_of(cluster), ROWS_SHOWN + 1, offsets.snapshots_before)
     dag_run = newest_runs([cluster]).get(cluster.name)
 
     def content_with(after: Mapping[str, AfterRun], newest_run: Run | None) -> ClusterContent:
@@ -259,13 +264,13 @@ def cluster_content(cluster: Cluster, place: Place) -> ClusterContent:
             return content_with({}, None)
         after = lists.after_runs(ledger, cluster.name, VERDICTS_READ)
         content = content_with(after, lists.newest_runs(ledger, CARRIED_OUT).get(cluster.name))
-        plans = lists.summaries(ledger, cluster.name, place.plans_from, ROWS_SHOWN + 1)
-        runs = lists.runs_on(ledger, cluster.name, place.runs_from, ROWS_SHOWN + 1)
+        plans = lists.summaries(ledger, cluster.name, offsets.plans_from, ROWS_SHOWN + 1)
+        runs = lists.runs_on(ledger, cluster.name, offsets.runs_from, ROWS_SHOWN + 1)
         states = states_of(ledger, cluster.name, plans)
         return replace(
             content,
-            plans=_part(states, ROWS_SHOWN, lambda _: place.plans_from + ROWS_SHOWN),
-            runs=_part(runs, ROWS_SHOWN, lambda _: place.runs_from + ROWS_SHOWN),
+            plans=_part(states, ROWS_SHOWN, lambda _: offsets.plans_from + ROWS_SHOWN),
+            runs=_part(runs, ROWS_SHOWN, lambda _: offsets.runs_from + ROWS_SHOWN),
             events=lists.newest_events(ledger, cluster.name, EVENTS_SHOWN),
             as_predicted={one.run: one.as_predicted for one in after.values()},
             left_off=left_off_by_cluster(ledger).get(cluster.name, ()),
@@ -273,7 +278,7 @@ def cluster_content(cluster: Cluster, place: Place) -> ClusterContent:
         )
 
 
-def run_content(ledger: Ledger, cluster: Cluster, number: int, place: Place) -> RunContent:
+def run_content(ledger: Ledger, cluster: Cluster, number: int, offsets: Offsets) -> RunContent:
     """A run of the cluster. Raises `UsageError` if it has no such run."""
     run = run_of(ledger, cluster, number)
     approvals = {approval.id: approval for approval in approvals_of_plan(ledger, run.digest)}
@@ -286,11 +291,11 @@ def run_content(ledger: Ledger, cluster: Cluster, number: int, place: Place) -> 
     parked = lists.events_of(ledger, [run.digest], ["run parked"]).get(run.digest, ())
     return RunContent(
         run=run,
-        steps=_part(steps[place.steps_from :], STEPS_SHOWN, lambda _: place.steps_from + STEPS_SHOWN),
+        steps=_part(steps[offsets.steps_from :], STEPS_SHOWN, lambda _: offsets.steps_from + STEPS_SHOWN),
         steps_in_all=len(steps),
         confirmed=sum(step.is_confirmed for step in steps),
         as_predicted=_as_predicted(ledger, run.digest),
-        events=_events(ledger, run.digest, place, run.id),
+        events=_events(ledger, run.digest, offsets, run.id),
         approver=approval.approver if approval else "",
         pause=pause_requested(ledger, run.id),
         waiting=next(event.detail for event in reversed(parked) if event.run_id == run.id) if is_parked(run) else "",
@@ -325,7 +330,7 @@ def plan_of_report(cluster: Cluster, snapshot: str, digest: str) -> Plan:
     raise UsageError(f"no plan {digest} was recommended for snapshot {snapshot}")
 
 
-def plan_content(ledger: Ledger | None, cluster: Cluster, plan: Plan, place: Place) -> PlanContent:
+def plan_content(ledger: Ledger | None, cluster: Cluster, plan: Plan, offsets: Offsets) -> PlanContent:
     """A plan of the cluster, proposed or not."""
     digest = digest_of(plan)
     approvals = () if ledger is None else approvals_of_plan(ledger, digest)
@@ -335,7 +340,7 @@ def plan_content(ledger: Ledger | None, cluster: Cluster, plan: Plan, place: Pla
         state=None if ledger is None else _states(ledger, cluster, [digest]).get(digest),
         why_not=_why_not(ledger, plan, digest),
         later_run=None if ledger is None else _later_run(ledger, cluster, plan.snapshot),
-        steps=_steps_as_sent(plan, approvals[-1].throttle if approvals else DEFAULT_THROTTLE, place.steps_from),
+        steps=_steps_as_sent(plan, approvals[-1].throttle if approvals else DEFAULT_THROTTLE, offsets.steps_from),
         has_report=has_report(root_of(cluster), plan.snapshot),
     )
     if ledger is None or shown.state is None:
@@ -347,7 +352,7 @@ def plan_content(ledger: Ledger | None, cluster: Cluster, plan: Plan, place: Pla
         rejections=lists.events_of(ledger, [digest], [REJECTED]).get(digest, ()),
         runs=runs_of_plan(ledger, digest),
         as_predicted=_as_predicted(ledger, digest),
-        events=_events(ledger, digest, place),
+        events=_events(ledger, digest, offsets),
     )
 
 
@@ -435,9 +440,9 @@ def _part(rows: Sequence[_Shown], count: int, rest: Callable[[_Shown], str | int
     return Part(rows[:count], rest(rows[count - 1]) if len(rows) > count else None)
 
 
-def _events(ledger: Ledger, digest: str, place: Place, run: int | None = None) -> Part[Event]:
+def _events(ledger: Ledger, digest: str, offsets: Offsets, run: int | None = None) -> Part[Event]:
     """The newest events, or those before one, oldest first."""
-    events = ledger.events(digest, run, place.events_before, EVENTS_SHOWN + 1)
+    events = ledger.events(digest, run, offsets.events_before, EVENTS_SHOWN + 1)
     newest_first = _part(events[::-1], EVENTS_SHOWN, lambda event: event.id)
     return Part(newest_first.rows[::-1], newest_first.rest)
 
