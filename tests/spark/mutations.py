@@ -14,8 +14,10 @@ import copy
 import itertools
 import json
 import tarfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import getitem, setitem
 from pathlib import Path
 from typing import Any, Final
 
@@ -151,6 +153,9 @@ class Capture:
             for line in self.lines(surface, namespace=namespace)
         ]
 
+    def not_read(self, surface: str, reason: str, broker: str | None = None) -> None:
+        self.raw.head["missing"].append({"surface": surface, "broker": broker, "namespace": None, "reason": reason})
+
     def text(self, name: str) -> bytes:
         """A file's lines as they would be written."""
         return b"".join(json.dumps(line).encode() + b"\n" for line in self.raw.lines[name])
@@ -159,14 +164,11 @@ class Capture:
 @dataclass(frozen=True)
 class Corruption:
     round: str
+    name: str
     caught_by: tuple[str, ...]
     apply: Callable[[Capture], str]
     also: tuple[str, ...] = ()
     """Checks that fail with it and name something else."""
-
-    @property
-    def name(self) -> str:
-        return self.apply.__name__
 
 
 CORRUPTIONS: Final[list[Corruption]] = []
@@ -176,8 +178,38 @@ def corruption(
     round_: str, *caught_by: str, also: tuple[str, ...] = ()
 ) -> Callable[[Callable[[Capture], str]], Callable[[Capture], str]]:
     def register(apply: Callable[[Capture], str]) -> Callable[[Capture], str]:
-        CORRUPTIONS.append(Corruption(round_, caught_by, apply, also))
+        CORRUPTIONS.append(Corruption(round_, apply.__name__, caught_by, apply, also))
         return apply
+
+    return register
+
+
+ABSENT: Final = object()
+
+
+def one_figure(
+    victim: Callable[[Capture], str], documents: Callable[[Capture, str], Iterable[dict[str, Any]]]
+) -> Callable[..., None]:
+    """Returns what registers, a row each, corruptions of one figure in these documents of a victim of this kind.
+
+    _report = one_figure(Capture.broker, lambda capture, broker: [capture.report(broker)])
+    _report("cpu_over_its_limit", "cpu.usage", 1500.0, "brokers.cpu_percent")   # or what it was → what it becomes
+    """
+
+    def register(name: str, figure: str, becomes: Any, *caught_by: str, also: tuple[str, ...] = ()) -> None:
+        *path, last = figure.split(".")
+
+        def apply(capture: Capture) -> str:
+            struck = victim(capture)
+            for document in documents(capture, struck):
+                place = reduce(getitem, path, document)
+                if becomes is ABSENT:
+                    del place[last]
+                else:
+                    place[last] = becomes(place[last]) if callable(becomes) else becomes
+            return struck
+
+        CORRUPTIONS.append(Corruption(SYNTHETIC, name, caught_by, apply, also))
 
     return register
 
@@ -570,9 +602,7 @@ def metrics_not_answered(capture: Capture) -> str:
     broker = _EXTENSIBLE_BROKERS[2]
     capture.raw.lines["broker_metrics"].remove(capture.lines("broker_metrics", broker=broker)[0])
     capture.raw.head["incomplete_brokers"].append(broker)
-    capture.raw.head["missing"].append(
-        {"surface": "broker_metrics", "broker": broker, "namespace": None, "reason": "503 from the broker"}
-    )
+    capture.not_read("broker_metrics", "503 from the broker", broker)
     return broker
 
 
@@ -683,28 +713,18 @@ def percentages_as_fractions(capture: Capture) -> str:
 # 150 brokers: figures of bundles ----------------------------------------------------------------------------------
 
 
-def _figure(name: str, check: str, change: Callable[[Any], Any]) -> None:
-    """Registers one corruption of one figure of a bundle under a name of its own."""
-
-    def apply(capture: Capture, figure: str = name.partition("_is_")[0]) -> str:
-        bundle = capture.bundle()
-        stats = capture.stats(bundle)
-        stats[figure] = change(stats[figure])
-        return bundle
-
-    apply.__name__ = name
-    CORRUPTIONS.append(Corruption(SYNTHETIC, (check,), apply))
-
+_bundle = one_figure(Capture.bundle, lambda capture, bundle: [capture.stats(bundle)])
 
 for _rate, _code in RATE_CODES.items():
-    _figure(f"{_rate}_is_nan_as_text", f"bundles.{_code}", lambda _: "NaN")
-    _figure(f"{_rate}_is_negative", f"bundles.{_code}", lambda value: -value)
-    _figure(f"{_rate}_is_a_thousand_times_too_much", "bundles.topics_add_up", lambda value: value * 1000)
-_figure("msgRateIn_is_infinite", "bundles.msg_rate_in", lambda _: "Infinity")
-_figure("msgThroughputOut_is_absent", "bundles.figures_complete", lambda _: None)
-_figure("msgRateOut_is_lost", "bundles.bytes_and_messages", lambda _: 0.0)
-_figure("msgThroughputIn_is_lost", "bundles.bytes_and_messages", lambda _: 0.0)
-_figure("msgRateIn_is_denormal", "bundles.not_denormal", lambda _: 5e-324)
+    _bundle(f"{_rate}_is_nan_as_text", _rate, "NaN", f"bundles.{_code}")
+    _bundle(f"{_rate}_is_negative", _rate, lambda rate: -rate, f"bundles.{_code}")
+    _bundle(f"{_rate}_is_a_thousand_times_too_much", _rate, lambda rate: rate * 1000, "bundles.topics_add_up")
+_bundle("msgRateIn_is_infinite", "msgRateIn", "Infinity", "bundles.msg_rate_in")
+_bundle("msgThroughputOut_is_absent", "msgThroughputOut", None, "bundles.figures_complete")
+_bundle("msgRateOut_is_lost", "msgRateOut", 0.0, "bundles.bytes_and_messages")
+_bundle("msgThroughputIn_is_lost", "msgThroughputIn", 0.0, "bundles.bytes_and_messages")
+_bundle("msgRateIn_is_denormal", "msgRateIn", 5e-324, "bundles.not_denormal")
+_bundle("fewer_than_no_consumers", "consumerCount", -5, "bundles.counts", also=("brokers.counts_add_up",))
 
 
 @corruption(SYNTHETIC, "bundles.topics_add_up")
@@ -732,39 +752,11 @@ def no_topic_of_a_busy_bundle_in_the_statistics(capture: Capture) -> str:
     return bundle
 
 
-@corruption(SYNTHETIC, "brokers.report_dated")
-def a_report_without_its_time(capture: Capture) -> str:
-    broker = capture.broker()
-    del capture.report(broker)["lastUpdate"]
-    return broker
-
-
-@corruption(SYNTHETIC, "brokers.serves_what_is_loaded")
-def persistent_topics_at_a_broker_that_serves_none(capture: Capture) -> str:
-    broker = capture.broker()
-    capture.report(broker)["persistentTopicsEnabled"] = False
-    return broker
-
-
 @corruption(SYNTHETIC, "bundles.averages_complete")
 def an_average_without_its_figures(capture: Capture) -> str:
     bundle = capture.bundle()
     (node,) = capture.lines("bundle_data", bundle=bundle)
     node["document"]["shortTermData"] = {"maxSamples": 10, "numSamples": 10}
-    return bundle
-
-
-@corruption(SYNTHETIC, "brokers.counts", "brokers.counts_add_up")
-def fewer_than_no_producers(capture: Capture) -> str:
-    broker = capture.broker()
-    capture.report(broker)["numProducers"] = -1
-    return broker
-
-
-@corruption(SYNTHETIC, "bundles.counts", also=("brokers.counts_add_up",))
-def fewer_than_no_consumers_of_a_bundle(capture: Capture) -> str:
-    bundle = capture.bundle()
-    capture.stats(bundle)["consumerCount"] = -5
     return bundle
 
 
@@ -775,24 +767,18 @@ def loaded_bundle_without_figures(capture: Capture) -> str:
     return bundle
 
 
-def _average(name: str, check: str, term: str, value: Any) -> None:
-    """Registers one corruption of one stored average of a bundle under a name of its own."""
+def _averages_written_last(capture: Capture, bundle: str) -> list[dict[str, Any]]:
+    """A bundle's averages, dated so that no samples of reports since outweigh them."""
+    (node,) = capture.lines("bundle_data", bundle=bundle)
+    node["modifiedAt"] = capture.raw.head["started_at_ms"]
+    return [node["document"]]
 
-    def apply(capture: Capture) -> str:
-        bundle = capture.bundle()
-        (node,) = capture.lines("bundle_data", bundle=bundle)
-        node["document"][term][name.rpartition("_of_")[2]] = value
-        # Written last: the samples of reports since would outweigh it.
-        node["modifiedAt"] = capture.raw.head["started_at_ms"]
-        return bundle
 
-    apply.__name__ = name
-    CORRUPTIONS.append(Corruption(SYNTHETIC, (check,), apply))
-
+_average = one_figure(Capture.bundle, _averages_written_last)
 
 for _rate, _code in RATE_CODES.items():
-    _average(f"negative_short_average_of_{_rate}", f"bundles.short_term_{_code}", "shortTermData", -1.0)
-    _average(f"nan_as_text_in_the_long_average_of_{_rate}", f"bundles.long_term_{_code}", "longTermData", "NaN")
+    _average(f"negative_short_average_of_{_rate}", f"shortTermData.{_rate}", -1.0, f"bundles.short_term_{_code}")
+    _average(f"nan_in_the_long_average_of_{_rate}", f"longTermData.{_rate}", "NaN", f"bundles.long_term_{_code}")
 
 
 @corruption(SYNTHETIC, "bundles.averages_are_stored")
@@ -829,12 +815,12 @@ def moved_while_reading(capture: Capture) -> str:
     return bundle
 
 
-@corruption(SYNTHETIC, "bundles.owner_is_active", "bundles.figures_are_the_owners")
-def owned_by_a_broker_that_is_gone(capture: Capture) -> str:
-    bundle = capture.bundle()
-    for line in capture.lines("owned_bundles", bundle=bundle):
-        line["broker"] = STRANGER
-    return bundle
+_claims = one_figure(Capture.bundle, lambda capture, bundle: capture.lines("owned_bundles", bundle=bundle))
+
+_claims(
+    "owned_by_a_broker_that_is_gone", "broker", STRANGER, "bundles.owner_is_active", "bundles.figures_are_the_owners"
+)
+_claims("caught_in_the_middle_of_an_unload", "isActive", False, "bundles.is_active")
 
 
 @corruption(SYNTHETIC, "bundles.one_owner")
@@ -856,30 +842,7 @@ def owned_without_a_node(capture: Capture) -> str:
     return bundle
 
 
-@corruption(SYNTHETIC, "bundles.is_active")
-def caught_in_the_middle_of_an_unload(capture: Capture) -> str:
-    bundle = capture.bundle()
-    for line in capture.lines("owned_bundles", bundle=bundle):
-        line["isActive"] = False
-    return bundle
-
-
 # 150 brokers: their reports ---------------------------------------------------------------------------------------
-
-
-@corruption(SYNTHETIC, "brokers.report_age")
-def report_of_an_hour_ago(capture: Capture) -> str:
-    broker = capture.broker()
-    capture.report(broker)["lastUpdate"] -= AN_HOUR_MS
-    return broker
-
-
-@corruption(SYNTHETIC, "brokers.web_address")
-def web_address_of_another_host(capture: Capture) -> str:
-    broker = capture.broker()
-    for line in capture.lines("load_reports", broker=broker):
-        line["document"]["webServiceUrl"] = "http://broker-999.pulsar.test:8080"
-    return broker
 
 
 @corruption(SYNTHETIC, "namespaces.not_migrated")
@@ -901,20 +864,6 @@ def topic_whose_hash_is_the_last_one(capture: Capture) -> str:
     return namespace
 
 
-@corruption(SYNTHETIC, "brokers.clock")
-def clock_five_minutes_ahead(capture: Capture) -> str:
-    broker = capture.broker()
-    capture.report(broker)["lastUpdate"] += 360_000
-    return broker
-
-
-@corruption(SYNTHETIC, "brokers.clock_agrees")
-def clock_of_a_broker_behind_all_others(capture: Capture) -> str:
-    broker = capture.broker()
-    capture.lines("brokers", broker=broker)[0]["clockAheadMs"] = -90_000
-    return broker
-
-
 @corruption(CLUSTER, "brokers.our_clock")
 def clock_of_our_machine_an_hour_behind(capture: Capture) -> str:
     for line in capture.raw.lines["brokers"]:
@@ -930,124 +879,64 @@ def report_missing(capture: Capture) -> str:
     return broker
 
 
-@corruption(SYNTHETIC, "brokers.available")
-def broker_going_down(capture: Capture) -> str:
-    broker = capture.broker()
-    capture.lines("brokers", broker=broker)[0]["available"] = False
-    return broker
+_broker = one_figure(Capture.broker, lambda capture, broker: capture.lines("brokers", broker=broker))
 
+_broker("broker_going_down", "available", False, "brokers.available")
+_broker("clock_of_a_broker_behind_all_others", "clockAheadMs", -90_000, "brokers.clock_agrees")
 
-@corruption(SYNTHETIC, "brokers.cpu_usage")
-def cpu_is_nan_as_text(capture: Capture) -> str:
-    broker = capture.broker()
-    capture.report(broker)["cpu"]["usage"] = "NaN"
-    return broker
+_report = one_figure(Capture.broker, lambda capture, broker: [capture.report(broker)])
 
+_report("a_report_without_its_time", "lastUpdate", ABSENT, "brokers.report_dated")
+_report("report_of_an_hour_ago", "lastUpdate", lambda ms: ms - AN_HOUR_MS, "brokers.report_age")
+_report("clock_five_minutes_ahead", "lastUpdate", lambda ms: ms + 360_000, "brokers.clock")
+_report("loaded_but_serves_no_persistent_topics", "persistentTopicsEnabled", False, "brokers.serves_what_is_loaded")
 
-@corruption(SYNTHETIC, "brokers.cpu_usage")
-def cpu_far_below_zero(capture: Capture) -> str:
-    broker = capture.broker()
-    capture.report(broker)["cpu"]["usage"] = -50.0
-    return broker
+_report("fewer_than_no_producers", "numProducers", -1, "brokers.counts", "brokers.counts_add_up")
+_report("a_rate_left_out", "msgRateIn", ABSENT, "brokers.figures_complete")
+_report("total_rate_in_is_nan_as_text", "msgRateIn", "NaN", "brokers.msg_rate_in")
+_report("total_rate_out_is_negative", "msgRateOut", lambda rate: -rate, "brokers.msg_rate_out")
+_report("total_throughput_in_is_negative", "msgThroughputIn", lambda rate: -rate, "brokers.msg_throughput_in")
+_report("total_throughput_out_beyond_any_machine", "msgThroughputOut", 1e18, "brokers.msg_throughput_out")
+_report("total_rate_a_thousand_times_too_much", "msgRateIn", lambda rate: rate * 1000, "brokers.msg_rate_in_adds_up")
+_report("total_rate_out_forgets_half", "msgRateOut", lambda rate: rate / 2, "brokers.msg_rate_out_adds_up")
+_report("total_throughput_in_twice", "msgThroughputIn", lambda rate: rate * 2, "brokers.msg_throughput_in_adds_up")
+_report("total_in_kilobytes", "msgThroughputOut", lambda rate: rate / 1000, "brokers.msg_throughput_out_adds_up")
 
+_report("cpu_is_nan_as_text", "cpu.usage", "NaN", "brokers.cpu_usage")
+_report("cpu_far_below_zero", "cpu.usage", -50.0, "brokers.cpu_usage")
+_report("cpu_not_measured", "cpu.usage", 0.0, "brokers.cpu_is_measured")
+_report("cpu_usage_is_absent", "cpu.usage", None, "brokers.cpu_known")
+_report("cpu_of_the_host_against_the_containers_limit", "cpu.usage", 1500.0, "brokers.cpu_percent")
+_report("cpu_limit_of_zero", "cpu.limit", 0.0, "brokers.cpu_limit", "brokers.cpu_limit_is_common")
+_report("cpu_limit_left_out", "cpu.limit", ABSENT, "brokers.cpu_limit")
 
-@corruption(SYNTHETIC, "brokers.cpu_is_measured")
-def cpu_not_measured(capture: Capture) -> str:
-    broker = capture.broker()
-    capture.report(broker)["cpu"]["usage"] = 0.0
-    return broker
+_report("heap_usage_far_below_zero", "memory.usage", -50.0, "brokers.memory_usage")
+_report("heap_over_its_limit", "memory.usage", 9_000.0, "brokers.memory_percent")
+_report("heap_limit_of_minus_one", "memory.limit", -1.0, "brokers.memory_limit", "brokers.memory_limit_is_common")
 
+_report("direct_memory_usage_is_nan_as_text", "directMemory.usage", "NaN", "brokers.direct_memory_usage")
+_report("usage_of_direct_memory_left_out", "directMemory.usage", ABSENT, "brokers.figures_complete")
+_report("direct_memory_in_bytes", "directMemory.usage", lambda mib: mib * 2**20, "brokers.direct_memory_percent")
+_report("direct_memory_limit_of_zero", "directMemory.limit", 0.0, "brokers.direct_memory_limit")
+_report("direct_memory_unlike_the_others", "directMemory.limit", 4_096.0, "brokers.direct_memory_limit_is_common")
 
-@corruption(SYNTHETIC, "brokers.cpu_percent")
-def cpu_of_the_host_against_the_containers_limit(capture: Capture) -> str:
-    broker = capture.broker()
-    capture.report(broker)["cpu"]["usage"] = 1500.0
-    return broker
-
-
-@corruption(SYNTHETIC, "brokers.cpu_limit", "brokers.cpu_limit_is_common")
-def cpu_limit_of_zero(capture: Capture) -> str:
-    broker = capture.broker()
-    capture.report(broker)["cpu"]["limit"] = 0.0
-    return broker
-
-
-@corruption(SYNTHETIC, "brokers.cpu_limit")
-def cpu_limit_left_out(capture: Capture) -> str:
-    broker = capture.broker()
-    del capture.report(broker)["cpu"]["limit"]
-    return broker
-
-
-@corruption(SYNTHETIC, "brokers.figures_complete")
-def a_rate_left_out(capture: Capture) -> str:
-    broker = capture.broker()
-    del capture.report(broker)["msgRateIn"]
-    return broker
-
-
-@corruption(SYNTHETIC, "brokers.figures_complete")
-def usage_of_direct_memory_left_out(capture: Capture) -> str:
-    broker = capture.broker()
-    del capture.report(broker)["directMemory"]["usage"]
-    return broker
-
-
-@corruption(SYNTHETIC, "brokers.memory_limit", "brokers.memory_limit_is_common")
-def heap_limit_of_minus_one(capture: Capture) -> str:
-    broker = capture.broker()
-    capture.report(broker)["memory"]["limit"] = -1.0
-    return broker
-
-
-def _usage(name: str, resource: str, side: str, value: Any, *checks: str) -> None:
-    """Registers one corruption of one resource of a broker under a name of its own."""
-
-    def apply(capture: Capture) -> str:
-        broker = capture.broker()
-        capture.report(broker)[resource][side] = value
-        return broker
-
-    apply.__name__ = name
-    CORRUPTIONS.append(Corruption(SYNTHETIC, checks, apply))
-
-
-_usage("cpu_usage_is_absent", "cpu", "usage", None, "brokers.cpu_known")
-_usage("heap_usage_far_below_zero", "memory", "usage", -50.0, "brokers.memory_usage")
-_usage("direct_memory_usage_is_nan_as_text", "directMemory", "usage", "NaN", "brokers.direct_memory_usage")
-_usage("bandwidth_in_usage_is_negative", "bandwidthIn", "usage", -7.0, "brokers.bandwidth_in_not_negative")
-_usage("bandwidth_out_usage_is_negative", "bandwidthOut", "usage", -241_125.7, "brokers.bandwidth_out_not_negative")
-_usage("bandwidth_in_usage_is_infinite", "bandwidthIn", "usage", "Infinity", "brokers.bandwidth_in_usage")
-_usage("bandwidth_out_usage_is_infinite", "bandwidthOut", "usage", "Infinity", "brokers.bandwidth_out_usage")
-_usage("bandwidth_in_over_its_limit", "bandwidthIn", "usage", 2e10, "brokers.bandwidth_in_percent")
-_usage("direct_memory_limit_of_zero", "directMemory", "limit", 0.0, "brokers.direct_memory_limit")
-_usage(
-    "network_card_with_no_speed_out",
-    "bandwidthOut",
-    "limit",
-    0.0,
-    "brokers.bandwidth_out_limit",
-    "brokers.bandwidth_out_limit_is_common",
+_report("bandwidth_in_is_negative", "bandwidthIn.usage", -7.0, "brokers.bandwidth_in_not_negative")
+_report("bandwidth_out_is_negative", "bandwidthOut.usage", -241_125.7, "brokers.bandwidth_out_not_negative")
+_report("bandwidth_in_is_infinite", "bandwidthIn.usage", "Infinity", "brokers.bandwidth_in_usage")
+_report("bandwidth_out_is_infinite", "bandwidthOut.usage", "Infinity", "brokers.bandwidth_out_usage")
+_report("bandwidth_in_over_its_limit", "bandwidthIn.usage", 2e10, "brokers.bandwidth_in_percent")
+_report("bandwidth_out_in_bits_instead_of_kilobits", "bandwidthOut.usage", 2e10, "brokers.bandwidth_out_percent")
+_report("network_card_of_unknown_speed_in", "bandwidthIn.limit", -1.0, "brokers.bandwidth_in_limit")
+_report(
+    *("network_card_with_no_speed_out", "bandwidthOut.limit", 0.0),
+    *("brokers.bandwidth_out_limit", "brokers.bandwidth_out_limit_is_common"),
 )
 
-
-def _total(name: str, figure: str, change: Callable[[float], Any], check: str) -> None:
-    """Registers one corruption of one total of a broker's report under a name of its own."""
-
-    def apply(capture: Capture) -> str:
-        report = capture.report(broker := capture.broker())
-        report[figure] = change(report[figure])
-        return broker
-
-    apply.__name__ = name
-    CORRUPTIONS.append(Corruption(SYNTHETIC, (check,), apply))
-
-
-_total("total_rate_in_is_nan_as_text", "msgRateIn", lambda _: "NaN", "brokers.msg_rate_in")
-_total("total_throughput_in_is_negative", "msgThroughputIn", lambda value: -value, "brokers.msg_throughput_in")
-_total("total_throughput_out_beyond_any_machine", "msgThroughputOut", lambda _: 1e18, "brokers.msg_throughput_out")
-_total("total_rate_out_forgets_half", "msgRateOut", lambda value: value / 2, "brokers.msg_rate_out_adds_up")
-_total("total_throughput_in_twice", "msgThroughputIn", lambda value: value * 2, "brokers.msg_throughput_in_adds_up")
+_both_reports = one_figure(
+    Capture.broker,
+    lambda capture, broker: [line["document"] for line in capture.lines("load_reports", broker=broker)],
+)
+_both_reports("web_address_of_another_host", "webServiceUrl", f"http://{STRANGER}", "brokers.web_address")
 
 
 @corruption(SYNTHETIC, "brokers.carried_out")
@@ -1058,67 +947,11 @@ def network_card_out_a_thousand_times_too_slow(capture: Capture) -> str:
     return broker
 
 
-@corruption(SYNTHETIC, "brokers.memory_percent")
-def heap_over_its_limit(capture: Capture) -> str:
-    broker = capture.broker()
-    capture.report(broker)["memory"]["usage"] = 9_000.0
-    return broker
-
-
-@corruption(SYNTHETIC, "brokers.direct_memory_limit_is_common")
-def direct_memory_limit_unlike_the_others(capture: Capture) -> str:
-    broker = capture.broker()
-    capture.report(broker)["directMemory"]["limit"] = 4_096.0
-    return broker
-
-
-@corruption(SYNTHETIC, "brokers.direct_memory_percent")
-def direct_memory_in_bytes(capture: Capture) -> str:
-    broker = capture.broker()
-    capture.report(broker)["directMemory"]["usage"] *= 2**20
-    return broker
-
-
-@corruption(SYNTHETIC, "brokers.bandwidth_in_limit")
-def network_card_of_unknown_speed(capture: Capture) -> str:
-    broker = capture.broker()
-    capture.report(broker)["bandwidthIn"]["limit"] = -1.0
-    return broker
-
-
-@corruption(SYNTHETIC, "brokers.bandwidth_out_percent")
-def bandwidth_in_bits_instead_of_kilobits(capture: Capture) -> str:
-    broker = capture.broker()
-    capture.report(broker)["bandwidthOut"]["usage"] = 2e10
-    return broker
-
-
 @corruption(SYNTHETIC, "brokers.carried_in", "brokers.bandwidth_in_limit_is_common")
 def network_card_a_thousand_times_too_slow(capture: Capture) -> str:
     broker = capture.broker()
     report = capture.report(broker)
     report["bandwidthIn"] = {"usage": 1.0, "limit": report["msgThroughputIn"] / 1_000_000}
-    return broker
-
-
-@corruption(SYNTHETIC, "brokers.msg_rate_in_adds_up")
-def total_rate_a_thousand_times_too_much(capture: Capture) -> str:
-    broker = capture.broker()
-    capture.report(broker)["msgRateIn"] *= 1000
-    return broker
-
-
-@corruption(SYNTHETIC, "brokers.msg_throughput_out_adds_up")
-def total_throughput_in_kilobytes(capture: Capture) -> str:
-    broker = capture.broker()
-    capture.report(broker)["msgThroughputOut"] /= 1000
-    return broker
-
-
-@corruption(SYNTHETIC, "brokers.msg_rate_out")
-def total_rate_negative(capture: Capture) -> str:
-    broker = capture.broker()
-    capture.report(broker)["msgRateOut"] *= -1
     return broker
 
 
@@ -1134,45 +967,31 @@ def truncated_line_of_topic_statistics(capture: Capture) -> str:
 def topic_statistics_not_answered(capture: Capture) -> str:
     broker = capture.broker()
     del capture.raw.lines[capture.topic_file(broker)]
-    capture.raw.head["missing"].append(
-        {"surface": "topic_stats", "broker": broker, "namespace": None, "reason": "503 from the broker"}
-    )
+    capture.not_read("topic_stats", "503 from the broker", broker)
     return broker
 
 
 # 150 brokers: boundaries ------------------------------------------------------------------------------------------
 
 
-@corruption(SYNTHETIC, "bundles.ring_to_above")
-def last_boundary_missing(capture: Capture) -> str:
-    namespace = capture.namespace()
-    for boundaries in capture.boundaries(namespace):
-        boundaries.pop()
-    return namespace
+def _boundaries(name: str, change: Callable[[list[str]], object], check: str) -> None:
+    """Registers one corruption of a namespace's boundaries, as both sources have them."""
+
+    def apply(capture: Capture) -> str:
+        namespace = capture.namespace()
+        for boundaries in capture.boundaries(namespace):
+            change(boundaries)
+        return namespace
+
+    CORRUPTIONS.append(Corruption(SYNTHETIC, name, (check,), apply))
 
 
-@corruption(SYNTHETIC, "bundles.ring_from_below")
-def first_boundary_missing(capture: Capture) -> str:
-    namespace = capture.namespace()
-    for boundaries in capture.boundaries(namespace):
-        boundaries.pop(0)
-    return namespace
-
-
-@corruption(SYNTHETIC, "namespaces.boundaries_ascend")
-def boundaries_out_of_order(capture: Capture) -> str:
-    namespace = capture.namespace()
-    for boundaries in capture.boundaries(namespace):
-        boundaries[1], boundaries[2] = boundaries[2], boundaries[1]
-    return namespace
-
-
-@corruption(SYNTHETIC, "namespaces.boundaries_ascend")
-def boundary_twice(capture: Capture) -> str:
-    namespace = capture.namespace()
-    for boundaries in capture.boundaries(namespace):
-        boundaries[1] = boundaries[2]
-    return namespace
+_boundaries("last_boundary_missing", lambda edges: edges.pop(), "bundles.ring_to_above")
+_boundaries("first_boundary_missing", lambda edges: edges.pop(0), "bundles.ring_from_below")
+_boundaries("boundaries_out_of_order", lambda edges: edges.insert(1, edges.pop(2)), "namespaces.boundaries_ascend")
+_boundaries("boundary_twice", lambda edges: setitem(edges, 1, edges[2]), "namespaces.boundaries_ascend")
+_boundaries("boundary_that_is_no_number", lambda edges: setitem(edges, 2, "0xzz"), "namespaces.boundaries_readable")
+_boundaries("fewer_boundaries_than_declared", lambda edges: edges.pop(1), "namespaces.boundaries_counted")
 
 
 @corruption(SYNTHETIC, "namespaces.boundaries_ascend")
@@ -1183,22 +1002,6 @@ def one_boundary_and_no_range(capture: Capture) -> str:
     for line in (*capture.lines("namespaces"), *capture.lines("local_policies")):
         if line["namespace"] == namespace:
             line["document"]["bundles"]["numBundles"] = 0
-    return namespace
-
-
-@corruption(SYNTHETIC, "namespaces.boundaries_readable")
-def boundary_that_is_no_number(capture: Capture) -> str:
-    namespace = capture.namespace()
-    for boundaries in capture.boundaries(namespace):
-        boundaries[2] = "0x8000zzzz"
-    return namespace
-
-
-@corruption(SYNTHETIC, "namespaces.boundaries_counted")
-def fewer_boundaries_than_declared(capture: Capture) -> str:
-    namespace = capture.namespace()
-    for boundaries in capture.boundaries(namespace):
-        del boundaries[1]
     return namespace
 
 
@@ -1276,22 +1079,14 @@ def topic_reported_by_two_brokers(capture: Capture) -> str:
     return str(line["topic"])
 
 
-def _topic_figure(name: str, rate: str, change: Callable[[float], Any]) -> None:
-    """Registers one corruption of one figure of a topic under a name of its own."""
-
-    def apply(capture: Capture) -> str:
-        line = capture.topics(capture.bundle())[0]
-        line["stats"][rate] = change(line["stats"][rate])
-        return str(line["topic"])
-
-    apply.__name__ = name
-    CORRUPTIONS.append(Corruption(SYNTHETIC, (f"topics.{RATE_CODES[rate]}",), apply))
-
-
-_topic_figure("topics_rate_in_is_nan_as_text", "msgRateIn", lambda _: "NaN")
-_topic_figure("topics_rate_out_is_negative", "msgRateOut", lambda value: -value)
-_topic_figure("topics_throughput_in_is_infinite", "msgThroughputIn", lambda _: "Infinity")
-_topic_figure("topics_throughput_out_beyond_any_machine", "msgThroughputOut", lambda _: 1e18)
+_topic = one_figure(
+    lambda capture: str(capture.topics(capture.bundle())[0]["topic"]),
+    lambda capture, topic: [capture.topic(topic)["stats"]],
+)
+_topic("topics_rate_in_is_nan_as_text", "msgRateIn", "NaN", "topics.msg_rate_in")
+_topic("topics_rate_out_is_negative", "msgRateOut", lambda rate: -rate, "topics.msg_rate_out")
+_topic("topics_throughput_in_is_infinite", "msgThroughputIn", "Infinity", "topics.msg_throughput_in")
+_topic("topics_throughput_out_beyond_any_machine", "msgThroughputOut", 1e18, "topics.msg_throughput_out")
 
 
 # The cluster as a whole ---------------------------------------------------------------------------------------------
@@ -1323,9 +1118,7 @@ def topics_assigned_by_a_class_of_ones_own(capture: Capture) -> str:
 @corruption(CLUSTER, "problems.optional_surfaces")
 def failure_domains_not_readable(capture: Capture) -> str:
     del capture.raw.lines["failure_domains"]
-    capture.raw.head["missing"].append(
-        {"surface": "failure_domains", "broker": None, "namespace": None, "reason": "401 from the admin API"}
-    )
+    capture.not_read("failure_domains", "401 from the admin API")
     return "failure_domains"
 
 
@@ -1337,9 +1130,7 @@ def ownership_never_read(capture: Capture) -> str:
 
 @corruption(CLUSTER, "problems.required_surfaces")
 def namespaces_not_readable(capture: Capture) -> str:
-    capture.raw.head["missing"].append(
-        {"surface": "namespaces", "broker": None, "namespace": None, "reason": "401 from the admin API"}
-    )
+    capture.not_read("namespaces", "401 from the admin API")
     return "namespaces"
 
 
@@ -1419,8 +1210,7 @@ def _table_damage(
         capture.table_damages.append((table, damage))
         return victim
 
-    apply.__name__ = name
-    CORRUPTIONS.append(Corruption(TABLES, caught_by, apply, also))
+    CORRUPTIONS.append(Corruption(TABLES, name, caught_by, apply, also))
 
 
 def _written_twice(folder: Path) -> None:

@@ -124,7 +124,7 @@ def test_what_is_missing_is_refused_by_name_and_the_rest_goes_on(spark: SparkSes
     capture = clean_capture(RECORDED)
     for surface in ("isolation_policies", "topic_names"):
         del capture.raw.lines[surface]
-        capture.raw.head["missing"].append({"surface": surface, "broker": None, "namespace": None, "reason": "500"})
+        capture.not_read(surface, "500")
     by_topics = {"defaultNamespaceBundleSplitAlgorithm": "topic_count_equally_divide"}
     request = Request(shedder="ThresholdShedder", placement="LeastLongTermMessageRate", what_if=by_topics)
     found = advised(spark, Root(str(tmp_path), "test"), capture, request)
