@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,10 +14,10 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from harness import standalone
 from harness.airflow_api import Api, logged_in
 from harness.cluster import ClusterOptions, LiveCluster
-from harness.errors import LiveClusterUnavailable
 from harness.load import running_load
 from harness.pages import logged_in_page
 from harness.skew import wait_for_skew
+from live.starting import unavailable_skips, with_cpu_skew
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.storage.root import Root
@@ -28,17 +27,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LiveCluster]:
-    with ExitStack() as running:
-        cluster = LiveCluster(ClusterOptions())
-        try:
-            running.enter_context(cluster)
-        except LiveClusterUnavailable as error:
-            if os.environ.get("PULSAR_ADVISOR_REQUIRE_LIVE") == "1":
-                raise
-            pytest.skip(str(error))
-        if not cluster.has_cpu_skew:
-            pytest.skip("this machine doesn't permit mount namespaces, so all brokers report the host's CPU")
-        running.enter_context(running_load(cluster))
+    with unavailable_skips(), LiveCluster(ClusterOptions()) as cluster, running_load(with_cpu_skew(cluster)):
         wait_for_skew(cluster.admin)
         yield cluster
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -11,10 +10,10 @@ import requests
 from harness import standalone
 from harness.airflow_api import Api, wait_for
 from harness.cluster import ClusterOptions, LiveCluster
-from harness.errors import LiveClusterUnavailable
 from harness.numbered_messages import numbered_messages
 from live.plans import wait_until_reported
 from live.restarts import BALANCED, GUARDED, Moves, broker_of, divided, overrides, owners
+from live.starting import unavailable_skips
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.roll.status import status_of
@@ -28,13 +27,8 @@ CONSENTS = {"accept_worse": True, "accept_low_confidence": True}
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LiveCluster]:
     """Three brokers whose own balancer is on by dynamic configuration."""
-    try:
-        with LiveCluster(ClusterOptions(settings=BALANCED)) as cluster:
-            yield cluster
-    except LiveClusterUnavailable as error:
-        if os.environ.get("PULSAR_ADVISOR_REQUIRE_LIVE") == "1":
-            raise
-        pytest.skip(str(error))
+    with unavailable_skips(), LiveCluster(ClusterOptions(settings=BALANCED)) as cluster:
+        yield cluster
 
 
 def test_every_broker_is_restarted_empty_though_one_and_the_scheduler_are_killed_meanwhile(

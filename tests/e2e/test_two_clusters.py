@@ -13,10 +13,10 @@ from playwright.sync_api import Page, expect
 
 from harness.airflow_api import Api, wait_for
 from harness.cluster import ClusterOptions, LiveCluster
-from harness.errors import LiveClusterUnavailable
 from harness.load import running_load
 from harness.pages import PAGE_LIMIT_MS
 from harness.ports import free_port
+from live.starting import unavailable_skips
 from pulsar_advisor.storage.root import Root
 
 pytestmark = [pytest.mark.live, pytest.mark.airflow, pytest.mark.full]
@@ -35,13 +35,9 @@ def task_policy(task):
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LiveCluster]:
     """Two brokers under load."""
-    try:
-        with LiveCluster(ClusterOptions(brokers=2, cpu_sensor=False)) as cluster, running_load(cluster):
-            yield cluster
-    except LiveClusterUnavailable as error:
-        if os.environ.get("PULSAR_ADVISOR_REQUIRE_LIVE") == "1":
-            raise
-        pytest.skip(str(error))
+    options = ClusterOptions(brokers=2, cpu_sensor=False)
+    with unavailable_skips(), LiveCluster(options) as cluster, running_load(cluster):
+        yield cluster
 
 
 @pytest.fixture(scope="module")

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from harness.cluster import ClusterOptions, LiveCluster
-from harness.errors import LiveClusterUnavailable
 from harness.load import running_load
 from harness.scalable_load import SCALABLE_RELEASE
 from harness.skew import wait_for_skew
+from live.starting import StartCluster, unavailable_skips, with_cpu_skew
+from pulsar_advisor.storage.root import Root
 
-REQUIRE_LIVE = "PULSAR_ADVISOR_REQUIRE_LIVE"
-"""Set to 1 where a missing artifact repository must fail the tests instead of skipping them."""
 
-StartCluster = Callable[[ClusterOptions], LiveCluster]
+@pytest.fixture
+def root(tmp_path: Path) -> Root:
+    return Root(str(tmp_path / "root"), "live")
 
 
 @pytest.fixture(scope="session")
@@ -44,9 +45,7 @@ def loaded_cluster(cluster: LiveCluster) -> LiveCluster:
 @pytest.fixture
 def skewed_cluster(loaded_cluster: LiveCluster) -> LiveCluster:
     """The loaded cluster, for tests that need unequal CPU."""
-    if not loaded_cluster.has_cpu_skew:
-        pytest.skip("this machine doesn't permit mount namespaces, so all brokers report the host's CPU")
-    return loaded_cluster
+    return with_cpu_skew(loaded_cluster)
 
 
 @pytest.fixture
@@ -72,17 +71,6 @@ def pulsar_5_cluster(request: pytest.FixtureRequest) -> Iterator[LiveCluster]:
     """Three brokers of the only release of Pulsar 5 that can be run here."""
     with ExitStack() as running:
         yield _start(ClusterOptions(release=SCALABLE_RELEASE), running, request.session)
-
-
-@contextmanager
-def unavailable_skips() -> Iterator[None]:
-    """Skip the test where no cluster can be had, unless it is required."""
-    try:
-        yield
-    except LiveClusterUnavailable as error:
-        if os.environ.get(REQUIRE_LIVE) == "1":
-            raise
-        pytest.skip(str(error))
 
 
 def _start(options: ClusterOptions, running: ExitStack, session: pytest.Session) -> LiveCluster:

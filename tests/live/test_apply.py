@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -14,6 +14,7 @@ import pytest
 from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import CLUSTER_NAME, LoadManager
 from live.plans import at, boundaries, owner_of, plan_of, topics_inside, transport_to, wait_until_reported
+from live.starting import StartCluster
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.apply import apply_plan
@@ -217,9 +218,7 @@ def test_a_bundle_that_was_moved_behind_our_back_is_left_alone(
 
 
 @pytest.mark.full
-def test_the_extensible_manager_moves_and_splits(
-    start_cluster: Callable[[ClusterOptions], LiveCluster], ledger: Ledger
-) -> None:
+def test_the_extensible_manager_moves_and_splits(start_cluster: StartCluster, ledger: Ledger) -> None:
     cluster = start_cluster(ClusterOptions(load_manager="extensible"))
     with namespace_in_use(cluster) as namespace, transport_to(cluster) as transport:
         move = at(unload_step(1), cluster, namespace, FIRST)
@@ -234,7 +233,7 @@ def test_the_extensible_manager_moves_and_splits(
 @pytest.mark.full
 @pytest.mark.parametrize(("release", "manager"), [("4.0.8", "simple"), ("2.11.0", "modular")])
 def test_where_no_destination_is_kept_a_bundle_is_split_and_another_unloaded_without_one(
-    release: str, manager: LoadManager, start_cluster: Callable[[ClusterOptions], LiveCluster], ledger: Ledger
+    release: str, manager: LoadManager, start_cluster: StartCluster, ledger: Ledger
 ) -> None:
     cluster = start_cluster(ClusterOptions(release=release, load_manager=manager))
     with namespace_in_use(cluster) as namespace, transport_to(cluster) as transport:
@@ -250,7 +249,7 @@ def test_where_no_destination_is_kept_a_bundle_is_split_and_another_unloaded_wit
 
 @pytest.mark.full
 def test_a_role_without_rights_is_told_so_and_changes_nothing(
-    start_cluster: Callable[[ClusterOptions], LiveCluster], ledger: Ledger, tmp_path: Path
+    start_cluster: StartCluster, ledger: Ledger, tmp_path: Path
 ) -> None:
     cluster = start_cluster(ClusterOptions(token_authentication=True, brokers=1))
     assert cluster.tokens is not None

@@ -16,12 +16,12 @@ from harness.artifacts import class_path
 from harness.cluster import ClusterOptions, LiveCluster
 from harness.errors import LiveClusterUnavailable
 from harness.load import running_load
+from live.starting import StartCluster
 from pulsar_advisor.admin.options import capture_options
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.monitor.loads import load_now
 from pulsar_advisor.monitor.tables import broker_tables as tables_of
 
-StartCluster = Callable[[ClusterOptions], LiveCluster]
 Document = Mapping[str, Any]
 Figures = Sequence[float | None]
 

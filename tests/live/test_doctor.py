@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.cluster import ClusterOptions, LiveCluster
+from live.starting import StartCluster
 from pulsar_advisor.admin.options import CaptureOptions, capture_options
 from pulsar_advisor.diagnosis.examination import examine
 from pulsar_advisor.diagnosis.findings import diagnose
 from pulsar_advisor.documents.diagnosis import Diagnosis
-
-StartCluster = Callable[[ClusterOptions], LiveCluster]
 
 pytestmark = pytest.mark.live
 

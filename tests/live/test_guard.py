@@ -16,6 +16,7 @@ from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import CLUSTER_NAME
 from harness.shell import ADVISOR
 from live.plans import at, boundaries, plan_of, topics_inside
+from live.starting import StartCluster
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.apply import apply_plan
@@ -113,9 +114,7 @@ class Ground:
 
 
 @pytest.fixture(params=["4.0.8", "2.11.0"])
-def ground(
-    request: pytest.FixtureRequest, start_cluster: Callable[[ClusterOptions], LiveCluster], tmp_path: Path
-) -> Iterator[Ground]:
+def ground(request: pytest.FixtureRequest, start_cluster: StartCluster, tmp_path: Path) -> Iterator[Ground]:
     on = dict.fromkeys(GUARDED, "true")
     cluster = start_cluster(
         ClusterOptions(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -21,8 +20,7 @@ from harness.errors import ClusterDidNotStart
 from harness.load import running_load
 from harness.ports import listened_on_beyond_loopback
 from harness.workload import skewed_workload, topic_hash
-
-StartCluster = Callable[[ClusterOptions], LiveCluster]
+from live.starting import StartCluster, with_cpu_skew
 
 pytestmark = [pytest.mark.live, pytest.mark.full]
 
@@ -189,8 +187,7 @@ def test_at_these_settings_pulsar_itself_unloads_from_the_hot_broker_and_splits_
             }
         )
     )
-    if not cluster.has_cpu_skew:
-        pytest.skip("this machine doesn't permit mount namespaces")
+    with_cpu_skew(cluster)
     hot = cluster.broker_ids[0]
     with running_load(cluster):
         deadline = time.monotonic() + PULSAR_ACTS_LIMIT_S

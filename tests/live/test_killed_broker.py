@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,9 +11,8 @@ from harness.cluster import ClusterOptions, LiveBroker, LiveCluster
 from harness.load import running_load
 from harness.shell import Answer, Shell, plain_connection
 from harness.skew import wait_for_figures
+from live.starting import StartCluster
 from pulsar_advisor.storage.root import MANIFEST, RESULT
-
-StartCluster = Callable[[ClusterOptions], LiveCluster]
 
 pytestmark = [pytest.mark.live, pytest.mark.full]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from harness.configuration import CLUSTER_NAME
 from harness.load import running_load
 from harness.shell import QUICK, Answer, Shell, plain_connection
 from harness.skew import wait_for_skew
+from live.starting import StartCluster, with_cpu_skew
 
 pytestmark = pytest.mark.live
 
@@ -54,13 +54,7 @@ def _recommended(cluster: LiveCluster, shell: Shell) -> Recommended:
 
 @pytest.fixture(scope="module")
 def skewed_module_cluster(loaded_cluster: LiveCluster) -> LiveCluster:
-    return _skewed(loaded_cluster)
-
-
-def _skewed(cluster: LiveCluster) -> LiveCluster:
-    if not cluster.has_cpu_skew:
-        pytest.skip("this machine doesn't permit mount namespaces, so all brokers report the host's CPU")
-    return cluster
+    return with_cpu_skew(loaded_cluster)
 
 
 def test_the_plan_unloads_from_the_hot_broker_and_another_splits_the_bundle_over_the_limit(
@@ -133,9 +127,9 @@ def test_an_approved_plan_is_carried_out_once_and_the_brokers_show_it(recommende
 
 @pytest.mark.full
 def test_below_3_0_an_approved_plan_moves_bundles_to_where_pulsar_places_them(
-    start_cluster: Callable[[ClusterOptions], LiveCluster], tmp_path: Path
+    start_cluster: StartCluster, tmp_path: Path
 ) -> None:
-    cluster = _skewed(start_cluster(ClusterOptions(release="2.11.0")))
+    cluster = with_cpu_skew(start_cluster(ClusterOptions(release="2.11.0")))
     shell = Shell(tmp_path, plain_connection(cluster))
     with running_load(cluster):
         wait_for_skew(cluster.admin)

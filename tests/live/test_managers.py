@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +13,11 @@ from harness.load import running_load
 from harness.shell import Answer, Shell, plain_connection
 from harness.skew import BACKPRESSURE_RATIO, wait_for_figures
 from harness.workload import Workload
+from live.starting import StartCluster
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor.tables.state import cluster_state
-
-StartCluster = Callable[[ClusterOptions], LiveCluster]
 
 pytestmark = [pytest.mark.live, pytest.mark.full]
 

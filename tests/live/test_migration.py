@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from harness.cluster import ClusterOptions, LiveCluster
+from harness.cluster import ClusterOptions
 from harness.configuration import LOAD_MANAGER_CLASSES
 from harness.shell import ADVISOR, Shell, call, plain_connection
+from live.starting import StartCluster
 from pulsar_advisor.storage.root import MANIFEST, RESULT
-
-StartCluster = Callable[[ClusterOptions], LiveCluster]
 
 pytestmark = [pytest.mark.live, pytest.mark.full]
 

@@ -21,6 +21,7 @@ from harness.configuration import CLUSTER_NAME, LoadManager
 from harness.numbered_messages import TrafficReport, numbered_messages
 from harness.shell import ADVISOR, ONE_SYSTEM_USER, Answer, call
 from live.plans import boundaries, plan_of, topics_inside, wait_until_reported
+from live.starting import StartCluster
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
@@ -31,8 +32,6 @@ from unit.execution.actors import approved
 from unit.execution.doubles import unload_step
 
 pytestmark = [pytest.mark.live, pytest.mark.full]
-
-StartCluster = Callable[[ClusterOptions], LiveCluster]
 
 NAMESPACE = "moves/many"
 BUNDLES, MOVES = 64, 50

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from harness.shell import Shell, plain_connection
 from harness.skew import cpu_percents
 from live.goals import carry_out, executable, judge
 from live.plans import boundaries, topics_inside, wait_until_reported
+from live.starting import StartCluster, with_cpu_skew
 
 pytestmark = [pytest.mark.live, pytest.mark.full]
 
@@ -68,11 +68,8 @@ def unloads(plan: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def cluster(start_cluster: Callable[[ClusterOptions], LiveCluster]) -> LiveCluster:
-    cluster = start_cluster(ClusterOptions())
-    if not cluster.has_cpu_skew:
-        pytest.skip("this machine doesn't permit mount namespaces, so all brokers report the host's CPU")
-    return cluster
+def cluster(start_cluster: StartCluster) -> LiveCluster:
+    return with_cpu_skew(start_cluster(ClusterOptions()))
 
 
 def test_a_broker_is_drained_filled_again_and_left_by_what_a_policy_forbids_it(

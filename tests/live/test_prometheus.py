@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import pytest
 
-from harness.cluster import ClusterOptions, LiveCluster
+from harness.cluster import ClusterOptions
 from harness.load import SHIFT_SIGNAL, running_generator
 from harness.prometheus import has_prometheus, running_prometheus
 from harness.shell import Shell, plain_connection
 from harness.skew import wait_for_figures
 from harness.workload import DEFAULT_SEED, WORKLOADS
 from live.goals import judge
+from live.starting import StartCluster
 from pulsar_advisor.history.moment import Moment
 from pulsar_advisor.stages.moments import folded_moments
 from pulsar_advisor.storage.history import folded_days
@@ -49,9 +49,7 @@ def figures(moment: Moment) -> dict[str, np.ndarray]:
     return dict(zip(moment.bundles.to_pylist(), moment.traffic, strict=True))
 
 
-def test_owners_are_equal_and_rates_within_what_a_scrape_can_know(
-    start_cluster: Callable[[ClusterOptions], LiveCluster], tmp_path: Path
-) -> None:
+def test_owners_are_equal_and_rates_within_what_a_scrape_can_know(start_cluster: StartCluster, tmp_path: Path) -> None:
     if not has_prometheus():
         pytest.skip("no `prometheus` on this machine: install Debian's package of this name")
     cluster = start_cluster(ClusterOptions())

@@ -34,6 +34,7 @@ from harness.sensor import Machine
 from harness.shell import QUICK, Answer, Shell, plain_connection
 from harness.skew import wait_for_skew, wait_until_settled
 from live.goals import executable, full_name, judge
+from live.starting import with_cpu_skew
 from pulsar_advisor.storage.archive import export_snapshot
 from pulsar_advisor.storage.root import Root
 
@@ -90,9 +91,7 @@ class Ground:
 
 @pytest.fixture(scope="module")
 def ground(pulsar_5_cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    cluster = pulsar_5_cluster
-    if not cluster.has_cpu_skew:
-        pytest.skip("this machine doesn't permit mount namespaces, so all brokers report the host's CPU")
+    cluster = with_cpu_skew(pulsar_5_cluster)
     folder = tmp_path_factory.mktemp("pulsar-5")
     with ExitStack() as load, scalable_topics(cluster):
         load.enter_context(running_load(cluster))

@@ -5,7 +5,6 @@ Nothing but the test restarts the brokers. Each prints what it cost: moves of bu
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,9 @@ from harness.shell import QUICK, Shell, plain_connection
 from live.goals import judge
 from live.plans import wait_until_reported
 from live.restarts import BALANCED, GUARDED, Moves, broker_of, divided, overrides, owners
+from live.starting import StartCluster
 
 pytestmark = [pytest.mark.live, pytest.mark.full]
-
-StartCluster = Callable[[ClusterOptions], LiveCluster]
 
 
 def rolled(cluster: LiveCluster, shell: Shell, *words: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,11 +14,10 @@ from harness.configuration import CLUSTER_NAME, SUPER_USER_ROLE
 from harness.load import running_load
 from harness.shell import ADVISOR, QUICK, Answer, Shell, call
 from harness.skew import wait_for_skew
+from live.starting import StartCluster, with_cpu_skew
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.capture.system_topics import refusal
 from pulsar_advisor.storage.root import MANIFEST
-
-StartCluster = Callable[[ClusterOptions], LiveCluster]
 
 pytestmark = [pytest.mark.live, pytest.mark.full]
 
@@ -76,8 +74,7 @@ def secured(secured_cluster: LiveCluster, tmp_path_factory: pytest.TempPathFacto
 
 def test_from_capture_to_verify_over_https_with_a_token(secured: Secured) -> None:
     cluster, shell = secured.cluster, secured.shell()
-    if not cluster.has_cpu_skew:
-        pytest.skip("this machine doesn't permit mount namespaces, so all brokers report the host's CPU")
+    with_cpu_skew(cluster)
     with running_load(cluster):
         wait_for_skew(cluster.admin)
         examined = call([str(ADVISOR), "doctor", *shell.connection])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,11 @@ from harness.configuration import CLUSTER_NAME
 from harness.load import running_load
 from harness.shell import Shell, plain_connection
 from harness.skew import wait_for_figures
+from live.starting import StartCluster
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW
 from pulsar_advisor.storage.root import MANIFEST, Root
 from pulsar_advisor.tables.state import cluster_state
-
-StartCluster = Callable[[ClusterOptions], LiveCluster]
 
 pytestmark = [pytest.mark.live, pytest.mark.full]
 

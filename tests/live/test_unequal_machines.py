@@ -7,7 +7,7 @@ and from the messages they really serve.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ from harness.sensor import Machine
 from harness.shell import Shell, plain_connection
 from harness.skew import wait_until_settled
 from live.goals import CarriedOut, carry_out, full_name
+from live.starting import StartCluster, with_cpu_skew
 from pulsar_advisor.model.plans.plan import Prediction
 from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO
 from pulsar_advisor.stages.normalize import run as normalize
@@ -47,10 +48,8 @@ UNEQUAL = "unequal-machines-4.0.8-modular"
 
 
 @pytest.fixture
-def cluster(start_cluster: Callable[[ClusterOptions], LiveCluster]) -> Iterator[LiveCluster]:
-    cluster = start_cluster(ClusterOptions(brokers=len(MACHINES), machines=MACHINES))
-    if not cluster.has_cpu_skew:
-        pytest.skip("this machine doesn't permit mount namespaces, so all brokers report the host's CPU")
+def cluster(start_cluster: StartCluster) -> Iterator[LiveCluster]:
+    cluster = with_cpu_skew(start_cluster(ClusterOptions(brokers=len(MACHINES), machines=MACHINES)))
     with running_load(cluster):
         wait_until_settled(cluster.admin, cluster.machines)
         yield cluster
