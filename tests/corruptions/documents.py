@@ -20,6 +20,7 @@ from typing import Any, Final
 from unittest import mock
 from urllib.parse import quote, unquote, urlsplit
 
+from captures import capture
 from pulsar_advisor.admin.clock import ClockDifference
 from pulsar_advisor.admin.metadata_store import MetadataReader
 from pulsar_advisor.admin.options import CaptureOptions
@@ -27,10 +28,9 @@ from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
 from pulsar_advisor.capture.raw_files import read_lines
-from pulsar_advisor.stages.capture import take_snapshot
 from pulsar_advisor.storage.root import Root
 from unit.admin.fake_zookeeper import FakeKazoo, Stat
-from unit.capture.fake_cluster import Silence, leader_metrics
+from unit.capture.fake_cluster import leader_metrics
 
 RECORDINGS: Final = Path(__file__).parents[1] / "data" / "recorded"
 ADMIN: Final = "/admin/v2"
@@ -191,7 +191,7 @@ def captured(documents: Documents, root: Root) -> str:
         zookeeper=ZooKeeperConnection(hosts="zk1:2181"),
     )
     with _ONE_AT_A_TIME, _answering(documents):
-        return take_snapshot(options, root, Silence())
+        return capture(options, root)
 
 
 class _InMemory(AdminTransport):

@@ -12,10 +12,10 @@ import pytest
 from airflow.sdk.exceptions import TaskDeferred
 from airflow.sdk.module_loading import import_string
 
+from captures import lines_of
 from pulsar_advisor.capture.publications import Heard
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow.operators.capture import PulsarCaptureOperator
-from unit.capture.captured import lines_of
 from unit.capture.fake_cluster import MODULAR, FakeCluster, fake_cluster
 from unit.capture.fake_topics import EXTENSIBLE, LOAD, SERVICE_URL, TOP, Client
 

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
+from captures import capture
 from harness.cluster import LiveCluster
 from pulsar_advisor.admin.options import capture_options
-from pulsar_advisor.stages.capture import take_snapshot as capture
 from pulsar_advisor.storage.root import Root
-
-
-class Unseen:
-    """Progress that is ignored."""
-
-    def begin(self, step: str, total: int) -> None: ...
-
-    def advance(self) -> None: ...
 
 
 def take_snapshot(cluster: LiveCluster, root: Root, listen_s: int | None = None) -> str:
@@ -29,4 +21,4 @@ def take_snapshot(cluster: LiveCluster, root: Root, listen_s: int | None = None)
         service_url=cluster.service_url if extensible else None,
         listen_s=listen_s,
     )
-    return capture(options, root, Unseen())
+    return capture(options, root)

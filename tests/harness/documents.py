@@ -19,13 +19,12 @@ from urllib.parse import urlsplit
 import zstandard
 from kazoo.client import KazooClient
 
-from harness.capturing import Unseen
+from captures import capture
 from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import LOAD_MANAGERS
 from pulsar_advisor.admin.options import capture_options
 from pulsar_advisor.admin.transport import AdminTransport, Answer
 from pulsar_advisor.capture import capture as capturing
-from pulsar_advisor.stages.capture import take_snapshot
 from pulsar_advisor.storage.root import Root
 
 TOPIC = "persistent://shy/data/letters"
@@ -72,7 +71,7 @@ def _answers(cluster: LiveCluster) -> Iterator[dict[str, Any]]:
             token = Path(root, "token")
             token.write_text(cluster.tokens.super_user)
             admin = {"admin_urls": tuple(cluster.admin_urls), "token_file": token}
-            take_snapshot(capture_options(admin=admin), Root(root, "recorded"), Unseen())
+            capture(capture_options(admin=admin), Root(root, "recorded"))
     finally:
         capturing.AdminTransport = original  # type: ignore[attr-defined]
     yield from answers.values()

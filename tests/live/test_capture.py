@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from harness.capturing import Unseen
+from captures import Snapshot, capture, everything_in
 from harness.cluster import ClusterOptions, LiveCluster
+from live.starting import StartCluster
 from pulsar_advisor.admin.options import CaptureOptions, capture_options
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.model.errors import ClusterUnreachable
-from pulsar_advisor.stages.capture import take_snapshot as capture
 from pulsar_advisor.storage.files import sha256_hex
-from pulsar_advisor.storage.root import MANIFEST, Root
-
-StartCluster = Callable[[ClusterOptions], LiveCluster]
+from pulsar_advisor.storage.root import Root
 
 pytestmark = pytest.mark.live
 
@@ -58,31 +54,6 @@ KEYS = {
 """Surfaces and the keys of their lines, as docs/formats.md has them."""
 OF_A_NODE = {"modifiedAt", "version"}
 """Additional keys of a load report from ZooKeeper."""
-
-
-class Snapshot:
-    """A captured snapshot, read back."""
-
-    def __init__(self, root: Root, snapshot: str) -> None:
-        self._folder = Path(str(root.folder("raw", snapshot)))
-        self.manifest: dict[str, Any] = json.loads((self._folder / MANIFEST).read_bytes())
-
-    def lines(self, surface: str) -> list[dict[str, Any]]:
-        paths = [entry["path"] for entry in self.manifest["files"] if entry["surface"] == surface]
-        return [msgspec.json.decode(line) for path in paths for line in read_lines((self._folder / path).read_bytes())]
-
-    def everything(self) -> bytes:
-        files = [self._folder / entry["path"] for entry in self.manifest["files"]]
-        lines = [line for file in files for line in read_lines(file.read_bytes())]
-        return b"\n".join([(self._folder / MANIFEST).read_bytes(), *lines])
-
-    def content(self, path: str) -> bytes:
-        return (self._folder / path).read_bytes()
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Root:
-    return Root(str(tmp_path / "root"), "live")
 
 
 def options(cluster: LiveCluster, **admin: Any) -> CaptureOptions:
@@ -129,7 +100,7 @@ def busy_cluster(cluster: LiveCluster) -> Iterator[LiveCluster]:
 @pytest.fixture(scope="module")
 def snapshot(busy_cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
     root = Root(str(tmp_path_factory.mktemp("root")), "live")
-    return Snapshot(root, capture(options(busy_cluster), root, Unseen()))
+    return Snapshot(root, options(busy_cluster))
 
 
 def test_every_surface_is_there_in_its_documented_form(snapshot: Snapshot) -> None:
@@ -139,7 +110,7 @@ def test_every_surface_is_there_in_its_documented_form(snapshot: Snapshot) -> No
         for line in snapshot.lines(surface):
             assert line.keys() == (keys | of_a_node if line.get("source") == "zookeeper" else keys), surface
     for entry in snapshot.manifest["files"]:
-        content = snapshot.content(entry["path"])
+        content = (snapshot.folder / entry["path"]).read_bytes()
         rows = len(list(read_lines(content)))
         assert (entry["bytes"], entry["sha256"], entry["rows"]) == (len(content), sha256_hex(content), rows)
 
@@ -182,7 +153,7 @@ def test_a_bundles_statistics_are_the_sums_over_its_topics(busy_cluster: LiveClu
     The broker empties them and fills them again, every 5 s here (PulsarStats.updateStats).
     """
     roots = (Root(str(tmp_path / f"root-{attempt}"), "live") for attempt in range(3))
-    snapshots = (Snapshot(root, capture(options(busy_cluster), root, Unseen())) for root in roots)
+    snapshots = (Snapshot(root, options(busy_cluster)) for root in roots)
     pairs = [(counted_topics(snapshot), reported_topics(snapshot)) for snapshot in snapshots]
     assert any(counted == reported for counted, reported in pairs), pairs
 
@@ -199,14 +170,14 @@ def counted_topics(snapshot: Snapshot) -> dict[str, int]:
 
 
 def test_no_planted_secret_is_in_the_snapshot(snapshot: Snapshot) -> None:
-    content = snapshot.everything()
+    content = everything_in(snapshot.root)
     assert TOPIC.encode() in content
     assert SECRET.encode() not in content
 
 
 def test_a_capture_leaves_no_trace_on_the_brokers(busy_cluster: LiveCluster, root: Root) -> None:
     owners, writes = busy_cluster.admin.owners("live"), busy_cluster.write_requests()
-    capture(options(busy_cluster), root, Unseen())
+    capture(options(busy_cluster), root)
     assert busy_cluster.admin.owners("live") == owners
     assert not [bundle for bundle in owners if bundle.startswith(IDLE_NAMESPACE)]
     assert busy_cluster.write_requests() == writes
@@ -217,7 +188,7 @@ def test_a_broker_killed_before_the_capture_costs_its_part_only(start_cluster: S
     cluster = start_cluster(ClusterOptions(cpu_sensor=False))
     dead = cluster.brokers[-1]
     cluster.kill_broker(dead)
-    manifest = Snapshot(root, capture(options(cluster), root, Unseen())).manifest
+    manifest = Snapshot(root, options(cluster)).manifest
     assert manifest["incomplete_brokers"] == [dead.broker_id]
     lost = {entry["surface"]: entry["reason"] for entry in manifest["missing"] if entry["broker"] == dead.broker_id}
     assert lost.keys() == {"owned_bundles", "settings", "brokers", "load_reports", "topic_stats"}
@@ -235,17 +206,17 @@ def test_a_secured_cluster_lets_a_super_user_in_and_its_token_stays_secret(
     for name, token in tokens.items():
         (tmp_path / name).write_text(token)
     with pytest.raises(ClusterUnreachable, match="credentials required: give the token file"):
-        capture(options(cluster), root, Unseen())
+        capture(options(cluster), root)
     for name, message in {"rubbish": "credentials rejected", "reader": "the role lacks permission"}.items():
         with pytest.raises(ClusterUnreachable, match=message):
-            capture(options(cluster, token_file=tmp_path / name), root, Unseen())
+            capture(options(cluster, token_file=tmp_path / name), root)
     assert not Path(root.url).exists()
 
     with secretive_traffic(cluster):
-        taken = Snapshot(root, capture(options(cluster, token_file=tmp_path / "super user"), root, Unseen()))
+        taken = Snapshot(root, options(cluster, token_file=tmp_path / "super user"))
     settings = cluster.admin.read("/brokers/configuration/runtime")
     assert cluster.tokens.super_user in settings["brokerClientAuthenticationParameters"]
-    content = taken.everything()
+    content = everything_in(taken.root)
     assert taken.manifest["missing"] == []
     for secret in (cluster.tokens.super_user, cluster.tokens.super_user.rpartition(".")[2], SECRET):
         assert secret.encode() not in content

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from harness.capturing import Unseen
+from captures import Silence, Snapshot, everything_in
 from harness.cluster import ClusterOptions, LiveCluster
-from pulsar_advisor.admin.options import CaptureOptions, capture_options
-from pulsar_advisor.capture.raw_files import read_lines
+from live.starting import StartCluster
+from pulsar_advisor.admin.options import capture_options
 from pulsar_advisor.diagnosis.examination import examine
 from pulsar_advisor.diagnosis.findings import diagnose
-from pulsar_advisor.stages.capture import take_snapshot as capture
-from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.root import Root
 from web_server import HTTPServer
 
 pytestmark = [pytest.mark.live, pytest.mark.full]
@@ -29,36 +27,14 @@ TOPIC = f"persistent://{NAMESPACE}/letters"
 MOVE_LIMIT_S = 60
 CLIENT_SECRET = "planted-secret-7f3a"
 
-StartCluster = Callable[[ClusterOptions], LiveCluster]
 
-
-class Snapshot:
-    """A captured snapshot, read back."""
-
-    def __init__(self, root: Root, options: CaptureOptions, progress: Unseen | None = None) -> None:
-        self._folder = root.folder("raw", capture(options, root, progress or Unseen()))
-        self.manifest: dict[str, Any] = json.loads((self._folder / MANIFEST).read_bytes())
-
-    def lines(self, surface: str) -> list[dict[str, Any]]:
-        paths = [entry["path"] for entry in self.manifest["files"] if entry["surface"] == surface]
-        return [msgspec.json.decode(line) for path in paths for line in read_lines((self._folder / path).read_bytes())]
-
-    def everything(self) -> bytes:
-        lines = [json.dumps(line) for entry in self.manifest["files"] for line in self.lines(entry["surface"])]
-        return "\n".join([json.dumps(self.manifest), *lines]).encode()
-
-    def owners(self) -> set[tuple[str, str]]:
-        """(bundle, broker) of users' bundles at the end, by whatever source there is."""
-        return {
-            (line["bundle"], line["broker"])
-            for line in self.lines("owned_bundles")
-            if line["pass"] == "end" and line["bundle"].startswith(NAMESPACE)
-        }
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Root:
-    return Root(str(tmp_path / "root"), "live")
+def owners(snapshot: Snapshot) -> set[tuple[str, str]]:
+    """(bundle, broker) of users' bundles at the end, by whatever source there is."""
+    return {
+        (line["bundle"], line["broker"])
+        for line in snapshot.lines("owned_bundles")
+        if line["pass"] == "end" and line["bundle"].startswith(NAMESPACE)
+    }
 
 
 @contextmanager
@@ -97,7 +73,7 @@ def test_three_ways_in_lead_to_the_same_cluster(used: LiveCluster, tmp_path: Pat
     def said(snapshot: Snapshot) -> dict[str, Any]:
         return {
             "what": [snapshot.manifest[key] for key in ("identity", "load_manager", "pulsar_version", "leader")],
-            "owners": snapshot.owners(),
+            "owners": owners(snapshot),
             "boundaries": {
                 line["namespace"]: line["document"]["bundles"]["boundaries"]
                 for line in snapshot.lines("namespaces")
@@ -137,12 +113,12 @@ def test_tokens_of_an_oauth2_issuer_open_real_brokers(start_cluster: StartCluste
         asked = len([request for request, _ in issuer.log if request.path == "/token"])
     assert snapshot.manifest["missing"] == []
     assert asked >= sum(read["requests"] for read in snapshot.manifest["reads"] if read["status"] is not None)
-    content = snapshot.everything()
+    content = everything_in(root)
     for secret in (cluster.tokens.super_user.rpartition(".")[2], CLIENT_SECRET):
         assert secret.encode() not in content
 
 
-class MoveMidway(Unseen):
+class MoveMidway(Silence):
     """Moves the topic's bundle to another broker when the capture has read the brokers, and waits until it is there."""
 
     def __init__(self, cluster: LiveCluster) -> None:
@@ -174,7 +150,7 @@ def test_a_second_pass_finds_a_moved_bundle_once_and_at_its_new_owner(used: Live
     snapshot = Snapshot(root, options, move)
     assert move.bundle in snapshot.manifest["moved_bundles"]
     assert move.brokers <= set(snapshot.manifest["read_again"])
-    ((_, owner),) = [pair for pair in snapshot.owners() if pair[0] == move.bundle and pair[1] in move.brokers]
+    ((_, owner),) = [pair for pair in owners(snapshot) if pair[0] == move.bundle and pair[1] in move.brokers]
     reporting = [
         line["broker"]
         for line in snapshot.lines("load_reports")

@@ -15,7 +15,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import documents
-from pulsar_advisor.capture.raw_files import RawFile, read_lines
+from captures import lines_of
+from pulsar_advisor.capture.raw_files import RawFile
 from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.model.cluster.cluster_state import FIGURES, NO_ROW, ClusterState
 from pulsar_advisor.model.errors import DataNotFit
@@ -48,10 +49,7 @@ class Recorded:
         return rows
 
     def lines(self, surface: str) -> list[dict[str, Any]]:
-        folder = Path(str(self.root.folder("raw", SNAPSHOT)))
-        paths = [file["path"] for file in msgspec.json.decode((folder / MANIFEST).read_bytes())["files"]]
-        chosen = [path for path in paths if path.removesuffix(".jsonl.zst").partition("/")[0] == surface]
-        return [msgspec.json.decode(line) for path in chosen for line in read_lines((folder / path).read_bytes())]
+        return lines_of(self.root, SNAPSHOT, surface)
 
 
 def recorded(spark: SparkSession, folder: Path, name: str) -> Recorded:

@@ -10,17 +10,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from captures import capture
 from pulsar_advisor.admin.metadata_store import connected
 from pulsar_advisor.admin.options import CaptureOptions, capture_options
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.planning.requests.request import Request
-from pulsar_advisor.stages.capture import take_snapshot
 from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.stages.recommend import run as recommend
 from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.root import Root
 from unit.admin.fake_oxia import NAMESPACE, served
-from unit.capture.fake_cluster import Silence
 from unit.capture.recorded_store import RecordedStore
 from unit.capture.test_capture_of_oxia import the_same_records
 
@@ -47,7 +46,7 @@ def test_both_stores_give_the_same_tables_and_the_same_plan(
 
     def written(options: CaptureOptions, root: Root) -> dict[str, bytes]:
         """Every file, from the raw snapshot to the plan."""
-        snapshot = take_snapshot(options, root, Silence())
+        snapshot = capture(options, root)
         normalize(spark, root, snapshot)
         validate(spark, root, snapshot)
         recommend(lambda: spark, root, snapshot, drained)

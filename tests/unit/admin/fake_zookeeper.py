@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from kazoo.exceptions import NoNodeError
+
+from pulsar_advisor.admin.metadata_store import MetadataReader
+from pulsar_advisor.admin.request_budget import RequestBudget
+from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
 
 
 @dataclass(frozen=True)
@@ -60,3 +67,16 @@ class FakeKazoo:
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         return Call(self, answer if self.failure is None else self.failure)
+
+
+def read_by_captures(kazoo: FakeKazoo, monkeypatch: pytest.MonkeyPatch, configuration: FakeKazoo | None = None) -> None:
+    """Let captures that are to read ZooKeeper read this one, and a second one for the configuration."""
+
+    @contextmanager
+    def connected(
+        connection: ZooKeeperConnection, budget: RequestBudget, second: ZooKeeperConnection | None
+    ) -> Iterator[MetadataReader]:
+        apart = ZooKeeperStore(configuration, second) if configuration and second else None
+        yield MetadataReader(ZooKeeperStore(kazoo, connection), budget, apart)
+
+    monkeypatch.setattr("pulsar_advisor.capture.capture.connected", connected)

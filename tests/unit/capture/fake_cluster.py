@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
-import zstandard
+import pytest
 
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.transport import AdminConnection
-from pulsar_advisor.storage.root import Root
+from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
+from unit.admin.fake_zookeeper import FakeKazoo, read_by_captures
 from web_server import HTTPServer
 
 ADMIN = "/admin/v2"
@@ -145,19 +145,7 @@ def fake_cluster() -> Iterator[FakeCluster]:
         yield FakeCluster(*servers)
 
 
-class Silence:
-    """Progress that is ignored."""
-
-    def begin(self, step: str, total: int) -> None: ...
-
-    def advance(self) -> None: ...
-
-
-def everything_in(root: Root) -> bytes:
-    """All bytes under a root, decompressed."""
-    content = bytearray()
-    for path in sorted(Path(root.url).rglob("*")):
-        if path.is_file():
-            raw = path.read_bytes()
-            content += zstandard.ZstdDecompressor().stream_reader(raw).read() if path.suffix == ".zst" else raw
-    return bytes(content)
+def with_zookeeper(cluster: FakeCluster, nodes: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> CaptureOptions:
+    """Options of a capture that finds these nodes in ZooKeeper."""
+    read_by_captures(FakeKazoo(nodes), monkeypatch)
+    return cluster.options().model_copy(update={"zookeeper": ZooKeeperConnection(hosts="zk1:2181")})

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-import msgspec
 import pytest
 
-from pulsar_advisor.admin.metadata_store import MetadataReader
+from captures import capture, lines_of, manifest_of
 from pulsar_advisor.admin.options import CaptureOptions
-from pulsar_advisor.admin.request_budget import RequestBudget
-from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
-from pulsar_advisor.capture.raw_files import read_lines
-from pulsar_advisor.stages.capture import take_snapshot as capture
-from pulsar_advisor.storage.root import MANIFEST, Root
-from unit.admin.fake_zookeeper import FakeKazoo
-from unit.capture.fake_cluster import SECRET, Silence
+from pulsar_advisor.storage.root import Root
+from unit.admin.fake_zookeeper import FakeKazoo, read_by_captures
+from unit.capture.fake_cluster import SECRET
 from unit.capture.recorded_cluster import Planting, recorded_cluster
 
 NAMESPACE = "shy/data"
@@ -45,14 +38,7 @@ class RecordedStore:
             self.kazoo = FakeKazoo(cluster.nodes | kept)
             self.configuration = FakeKazoo({})
 
-        @contextmanager
-        def connected(
-            connection: ZooKeeperConnection, budget: RequestBudget, configuration: ZooKeeperConnection | None
-        ) -> Iterator[MetadataReader]:
-            apart = None if configuration is None else ZooKeeperStore(self.configuration, configuration)
-            yield MetadataReader(ZooKeeperStore(self.kazoo, connection), budget, apart)
-
-        monkeypatch.setattr("pulsar_advisor.capture.capture.connected", connected)
+        read_by_captures(self.kazoo, monkeypatch, self.configuration)
 
     def part_configuration(self) -> None:
         """Keep what several clusters may share in the second store only."""
@@ -63,10 +49,6 @@ class RecordedStore:
     def captured(self, root: Root, **more: Any) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
         """The manifest, and the lines of each surface. The brokers themselves are gone: asking one would show."""
         options = CaptureOptions.model_validate({"zookeeper": {"hosts": "zk1:2181"}, **more})
-        folder = root.folder("raw", capture(options, root, Silence()))
-        manifest = json.loads((folder / MANIFEST).read_bytes())
-        lines = {
-            entry["surface"]: [msgspec.json.decode(line) for line in read_lines((folder / entry["path"]).read_bytes())]
-            for entry in manifest["files"]
-        }
-        return manifest, lines
+        snapshot = capture(options, root)
+        manifest = manifest_of(root, snapshot)
+        return manifest, {file["surface"]: lines_of(root, snapshot, file["surface"]) for file in manifest["files"]}

@@ -18,16 +18,15 @@ from typing import Any
 import pytest
 from werkzeug import Request, Response
 
+from captures import Silence, capture, everything_in, lines_of, manifest_of
 from pulsar_advisor.admin.oxia import OxiaConnection
 from pulsar_advisor.admin.read_client import Document
 from pulsar_advisor.capture.documents import unloads_of_leader
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, DataNotFit, UsageError
-from pulsar_advisor.stages.capture import take_snapshot as capture
 from pulsar_advisor.storage.files import sha256_hex
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.admin.fake_oxia import FakeOxia, Record, served, with_parents
-from unit.capture.captured import lines_of, manifest_of, with_zookeeper
 from unit.capture.fake_cluster import (
     LOWER,
     MODULAR,
@@ -36,10 +35,9 @@ from unit.capture.fake_cluster import (
     UPPER,
     FakeBroker,
     FakeCluster,
-    Silence,
-    everything_in,
     leader_metrics,
     load_report,
+    with_zookeeper,
 )
 
 
@@ -57,7 +55,7 @@ ONLY_IN_ZOOKEEPER = {
 
 
 def test_the_manifest_lists_every_file_with_its_hash_and_rows(cluster: FakeCluster, root: Root) -> None:
-    snapshot = capture(cluster.options(), root, Silence())
+    snapshot = capture(cluster.options(), root)
     folder = root.folder("raw", snapshot)
     manifest = manifest_of(root, snapshot)
     listed = {entry["path"]: entry for entry in manifest["files"]}
@@ -70,7 +68,7 @@ def test_the_manifest_lists_every_file_with_its_hash_and_rows(cluster: FakeClust
 
 
 def test_the_manifest_says_what_the_cluster_is(cluster: FakeCluster, root: Root) -> None:
-    manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
+    manifest = manifest_of(root, capture(cluster.options(), root))
     assert manifest["identity"] == {"cluster_name": "fake", "broker_ids": [cluster.first.id, cluster.second.id]}
     assert manifest["load_manager"] == "modular"
     assert manifest["pulsar_version"] == "4.0.8"
@@ -80,14 +78,14 @@ def test_the_manifest_says_what_the_cluster_is(cluster: FakeCluster, root: Root)
 
 
 def test_what_was_read_stands_in_the_files(cluster: FakeCluster, root: Root) -> None:
-    snapshot = capture(cluster.options(), root, Silence())
+    snapshot = capture(cluster.options(), root)
     (namespace,) = lines_of(root, snapshot, "namespaces")
     assert namespace["document"]["bundles"]["boundaries"] == ["0x00000000", "0x80000000", "0xffffffff"]
     (topic,) = lines_of(root, snapshot, "topic_names")
     assert topic == {"source": "rest", "namespace": "retail/orders", "domain": "persistent", "topic": TOPIC}
     (partitioned,) = lines_of(root, snapshot, "partitioned_topics")
     assert (partitioned["topic"], partitioned["partitions"]) == ("persistent://retail/orders/parts", 4)
-    (stats,) = lines_of(root, snapshot, "topic_stats/0")
+    stats = lines_of(root, snapshot, "topic_stats")[0]
     assert (stats["topic"], stats["range"], stats["stats"]["msgRateIn"]) == (TOPIC, "0x00000000_0x80000000", 4.5)
     assert lines_of(root, snapshot, "isolation_policies") == []
     assert {(line["bundle"], line["pass"]) for line in lines_of(root, snapshot, "owned_bundles")} == {
@@ -96,14 +94,14 @@ def test_what_was_read_stands_in_the_files(cluster: FakeCluster, root: Root) -> 
 
 
 def test_no_secret_reaches_the_disk(cluster: FakeCluster, root: Root) -> None:
-    capture(cluster.options(), root, Silence())
+    capture(cluster.options(), root)
     content = everything_in(root)
     assert b'"msgRateIn":4.5' in content
     assert SECRET.encode() not in content
 
 
 def test_nothing_but_get_is_sent(cluster: FakeCluster, root: Root) -> None:
-    capture(cluster.options(), root, Silence())
+    capture(cluster.options(), root)
     assert {method for broker in (cluster.first, cluster.second) for method, _ in broker.requests} == {"GET"}
 
 
@@ -134,14 +132,14 @@ def test_namespaces_are_shared_out_and_no_broker_is_asked_two_things_at_a_time(
             broker.answers(f"/namespaces/{namespace}/antiAffinity", "", status=204)
             for topics in ("persistent/{}", "persistent/{}/partitioned", "non-persistent/{}/partitioned"):
                 broker.answers(f"/{topics.format(namespace)}", [])
-    capture(cluster.options(), root, Silence())
+    capture(cluster.options(), root)
     assert asked == {cluster.first.id: 6, cluster.second.id: 6}
     assert overlaps == []
 
 
 def test_a_broker_that_is_down_costs_its_part_only(cluster: FakeCluster, root: Root) -> None:
     cluster.second.stop()
-    snapshot = capture(cluster.options(), root, Silence())
+    snapshot = capture(cluster.options(), root)
     manifest = manifest_of(root, snapshot)
     lost = {
         (name, cluster.second.id) for name in ("owned_bundles", "settings", "brokers", "load_reports", "topic_stats")
@@ -156,7 +154,7 @@ def test_a_broker_that_is_down_costs_its_part_only(cluster: FakeCluster, root: R
 
 def test_a_document_that_cannot_be_decoded_costs_its_broker_only(cluster: FakeCluster, root: Root) -> None:
     cluster.first.answers("/broker-stats/topics", {"retail/orders": {"0x0_0x1": {"persistent": {TOPIC: SECRET}}}})
-    snapshot = capture(cluster.options(), root, Silence())
+    snapshot = capture(cluster.options(), root)
     manifest = manifest_of(root, snapshot)
     (failure,) = manifest["failures"]
     assert (failure["surface"], failure["broker"]) == ("topic_stats", cluster.first.id)
@@ -169,7 +167,7 @@ def test_a_document_that_cannot_be_decoded_costs_its_broker_only(cluster: FakeCl
 def test_a_namespace_that_cannot_be_read_is_named(cluster: FakeCluster, root: Root) -> None:
     for broker in (cluster.first, cluster.second):
         broker.answers("/persistent/retail/orders", {"reason": "no permission"}, status=403)
-    manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
+    manifest = manifest_of(root, capture(cluster.options(), root))
     (entry,) = [entry for entry in manifest["missing"] if entry["namespace"]]
     assert (entry["surface"], entry["namespace"]) == ("topic_names", "retail/orders")
     assert "403, forbidden: the role lacks permission" in entry["reason"]
@@ -179,7 +177,7 @@ def test_a_namespace_that_cannot_be_read_is_named(cluster: FakeCluster, root: Ro
 def test_a_namespace_behind_a_proxy_that_does_not_know_its_path_is_named(cluster: FakeCluster, root: Root) -> None:
     for broker in (cluster.first, cluster.second):
         broker.answers("/persistent/retail/orders", "<html>404 Not Found</html>", status=404)
-    manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
+    manifest = manifest_of(root, capture(cluster.options(), root))
     (entry,) = [entry for entry in manifest["missing"] if entry["namespace"]]
     assert (entry["surface"], entry["namespace"]) == ("topic_names", "retail/orders")
 
@@ -188,7 +186,7 @@ def test_the_topics_of_a_namespace_of_three_parts_are_missing(cluster: FakeClust
     old = "retail/us-east/orders"
     for broker in (cluster.first, cluster.second):
         broker.answers("/namespaces/retail", ["retail/orders", old])
-    manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
+    manifest = manifest_of(root, capture(cluster.options(), root))
     assert [(entry["surface"], entry["namespace"]) for entry in manifest["missing"] if entry["namespace"]] == [
         ("topic_names", old)
     ]
@@ -207,7 +205,7 @@ def test_a_broker_that_is_closing_costs_no_namespace(cluster: FakeCluster, root:
     for namespace in namespaces:
         for path in (f"/namespaces/{namespace}", f"/persistent/{namespace}"):
             cluster.second.answers(path, {"reason": "closing"}, status=503)
-    snapshot = capture(cluster.options(), root, Silence())
+    snapshot = capture(cluster.options(), root)
     assert missing(manifest_of(root, snapshot)) == ONLY_IN_ZOOKEEPER
     assert {line["namespace"] for line in lines_of(root, snapshot, "namespaces")} == set(namespaces)
 
@@ -225,7 +223,7 @@ def test_a_cluster_that_falls_silent_midway_is_asked_once_and_no_more(cluster: F
 def test_a_namespace_deleted_while_we_read_is_not_missing(cluster: FakeCluster, root: Root) -> None:
     for broker in (cluster.first, cluster.second):
         broker.answers("/namespaces/retail/orders", {"reason": "Namespace does not exist"}, status=404)
-    manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
+    manifest = manifest_of(root, capture(cluster.options(), root))
     assert missing(manifest) == ONLY_IN_ZOOKEEPER
 
 
@@ -233,7 +231,7 @@ def test_partitioned_topics_of_a_namespace_of_other_clusters_are_not_missing(clu
     for broker in (cluster.first, cluster.second):
         broker.answers("/namespaces/retail/orders", {"replication_clusters": ["west"], "allowed_clusters": []})
         broker.answers("/persistent/retail/orders/parts/partitions", {"reason": "missing local cluster"}, status=412)
-    manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
+    manifest = manifest_of(root, capture(cluster.options(), root))
     assert missing(manifest) == ONLY_IN_ZOOKEEPER
 
 
@@ -241,7 +239,7 @@ def test_a_bundle_that_moves_while_we_read_is_marked(cluster: FakeCluster, root:
     path = f"/brokers/fake/{cluster.first.id}/ownedNamespaces"
     answers: Iterator[dict[str, Any]] = iter([{LOWER: {"is_active": True}}, {}])
     cluster.first.answers_by(path, lambda _: Response(json.dumps(next(answers))))
-    assert manifest_of(root, capture(cluster.options(), root, Silence()))["moved_bundles"] == [LOWER]
+    assert manifest_of(root, capture(cluster.options(), root))["moved_bundles"] == [LOWER]
 
 
 def in_turn(*documents: Any) -> Callable[[Request], Response]:
@@ -270,14 +268,14 @@ def test_a_second_pass_reads_the_brokers_between_which_bundles_moved(settled: Fa
     first.answers_by("/broker-stats/load-report", in_turn(load_report(), load_report(lastStats={}, numBundles=0)))
     first.answers_by("/broker-stats/topics", in_turn({"retail/orders": {"0x0_0x1": {"persistent": {TOPIC: {}}}}}, {}))
     options = settled.options().model_copy(update={"second_pass": True})
-    snapshot = capture(options, root, Silence())
+    snapshot = capture(options, root)
     manifest = manifest_of(root, snapshot)
     assert (manifest["moved_bundles"], manifest["read_again"]) == ([LOWER], [first.id])
     assert times_asked(second, "/broker-stats/load-report") == times_asked(second, "/broker-stats/topics") == 1
     reports = {line["broker"]: line["document"] for line in lines_of(root, snapshot, "load_reports")}
     assert len(lines_of(root, snapshot, "load_reports")) == 2
     assert (reports[first.id]["numBundles"], reports[first.id]["lastStats"]) == (0, {})
-    assert lines_of(root, snapshot, "topic_stats/0") == []
+    assert first.id not in {line["broker"] for line in lines_of(root, snapshot, "topic_stats")}
     assert len([entry for entry in manifest["files"] if entry["path"] == "topic_stats/0.jsonl.zst"]) == 1
 
 
@@ -287,7 +285,7 @@ def test_a_report_that_tells_of_another_brokers_bundle_is_a_reason_for_a_second_
     stale = load_report(lastStats={UPPER: {"msgRateIn": 1.5}, LOWER: {"msgRateIn": 4.5}})
     settled.second.answers("/broker-stats/load-report", stale)
     options = settled.options().model_copy(update={"second_pass": True})
-    manifest = manifest_of(root, capture(options, root, Silence()))
+    manifest = manifest_of(root, capture(options, root))
     assert (manifest["moved_bundles"], manifest["read_again"]) == ([], [settled.first.id, settled.second.id])
 
 
@@ -296,7 +294,7 @@ def test_where_nothing_moved_or_no_second_pass_is_wanted_nothing_is_read_again(
 ) -> None:
     for second_pass in (True, False):
         options = settled.options().model_copy(update={"second_pass": second_pass})
-        assert manifest_of(root, capture(options, root, Silence()))["read_again"] == []
+        assert manifest_of(root, capture(options, root))["read_again"] == []
         settled.second.answers("/broker-stats/load-report", load_report())  # reports the other broker's bundle
     assert times_asked(settled.first, "/broker-stats/topics") == 2
 
@@ -308,7 +306,7 @@ def test_the_extensible_manager_is_asked_for_metrics_in_place_of_load_reports(cl
     usage = {"dimensions": {"broker": SECRET}, "metrics": {"brk_lb_cpu_usage": 12.5, "brk_ml_cache_size": 7}}
     cluster.first.answers("/broker-stats/metrics", [usage])
     cluster.second.answers("/broker-stats/metrics", {"reason": "gone"}, status=500)
-    snapshot = capture(cluster.options(), root, Silence())
+    snapshot = capture(cluster.options(), root)
     manifest = manifest_of(root, snapshot)
     assert manifest["load_manager"] == "extensible"
     unavailable = {entry["surface"] for entry in manifest["missing"] if entry["reason"].startswith("not available")}
@@ -321,7 +319,7 @@ def test_the_extensible_manager_is_asked_for_metrics_in_place_of_load_reports(cl
 
 def test_the_modular_leader_is_asked_how_many_bundles_it_has_unloaded(cluster: FakeCluster, root: Root) -> None:
     cluster.second.answers("/broker-stats/metrics", leader_metrics(7))
-    assert manifest_of(root, capture(cluster.options(), root, Silence()))["leader_unloads"] == 7
+    assert manifest_of(root, capture(cluster.options(), root))["leader_unloads"] == 7
     assert times_asked(cluster.first, "/broker-stats/metrics") == 0
 
 
@@ -336,7 +334,7 @@ def test_a_leader_that_changes_during_a_capture_is_told_and_counts_no_unloads(
         return unloads_of_leader(document)
 
     monkeypatch.setattr("pulsar_advisor.capture.surfaces.unloads_of_leader", then_another_leads)
-    manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
+    manifest = manifest_of(root, capture(cluster.options(), root))
     assert (manifest["leader"], manifest["leader_unloads"]) == (cluster.second.id, None)
     (reason,) = [entry["reason"] for entry in manifest["missing"] if entry["surface"] == "leader"]
     assert reason == (f"it changed during the capture, from {cluster.second.id} to {cluster.first.id}: capture again")
@@ -344,7 +342,7 @@ def test_a_leader_that_changes_during_a_capture_is_told_and_counts_no_unloads(
 
 def test_without_the_leaders_count_a_snapshot_is_complete_but_for_it(cluster: FakeCluster, root: Root) -> None:
     cluster.second.answers("/broker-stats/metrics", {"reason": "gone"}, status=500)
-    manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
+    manifest = manifest_of(root, capture(cluster.options(), root))
     assert manifest["leader_unloads"] is None
     assert ("leader", None) in missing(manifest)
     assert manifest["incomplete_brokers"] == []
@@ -352,7 +350,7 @@ def test_without_the_leaders_count_a_snapshot_is_complete_but_for_it(cluster: Fa
 
 def test_brokers_that_disagree_about_the_manager_are_told(cluster: FakeCluster, root: Root) -> None:
     cluster.first.answers("/broker-stats/load-report", load_report(loadReportType="LoadReport"))
-    manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
+    manifest = manifest_of(root, capture(cluster.options(), root))
     assert manifest["load_managers"] == {cluster.first.id: "simple", cluster.second.id: "modular"}
     assert manifest["load_manager"] == "modular"
 
@@ -387,7 +385,7 @@ def test_without_a_cluster_there_is_one_clear_line_and_nothing_on_disk(
 ) -> None:
     broken(cluster, fault)
     with pytest.raises(error, match=message) as failure:
-        capture(cluster.options(), root, Silence())
+        capture(cluster.options(), root)
     assert "\n" not in str(failure.value)
     assert files_under(root) == []
 
@@ -397,7 +395,7 @@ def test_the_zookeeper_of_another_cluster_is_refused(
 ) -> None:
     options = with_zookeeper(cluster, {"/loadbalance/brokers/stranger:8080": b"{}"}, monkeypatch)
     with pytest.raises(UsageError, match="belongs to a different cluster"):
-        capture(options, root, Silence())
+        capture(options, root)
     assert files_under(root) == []
 
 
@@ -418,7 +416,7 @@ def test_a_migration_of_the_metadata_store_is_a_problem_while_it_lasts(
     cluster: FakeCluster, root: Root, phase: str | None, says: bool
 ) -> None:
     at_migration(cluster, phase)
-    manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
+    manifest = manifest_of(root, capture(cluster.options(), root))
     reasons = [entry["reason"] for entry in manifest["missing"] if entry["surface"] == "metadata_store"]
     assert [reason.partition(":")[0] for reason in reasons] == [f"it is being migrated to another ({phase})"] * says
     assert manifest["failures"] == []
@@ -430,7 +428,7 @@ def test_after_the_migration_what_zookeeper_answers_is_refused_as_stale(
     options = with_zookeeper(cluster, {f"/loadbalance/brokers/{cluster.first.id}": b"{}"}, monkeypatch)
     at_migration(cluster, "COMPLETED")
     with pytest.raises(DataNotFit, match="what ZooKeeper has is outdated: give --metadata-store"):
-        capture(options, root, Silence())
+        capture(options, root)
     assert files_under(root) == []
 
 
@@ -455,13 +453,13 @@ def test_an_oxia_that_is_not_in_use_is_refused(
         options = cluster.options().model_copy(update={"oxia": connection})
         refused = nullcontext() if why is None else pytest.raises(DataNotFit, match=why)
         with refused:
-            capture(options, root, Silence())
+            capture(options, root)
     assert (files_under(root) == []) is (why is not None)
 
 
 def test_a_broker_of_another_cluster_is_named_and_its_settings_are_not_taken(cluster: FakeCluster, root: Root) -> None:
     cluster.configure(cluster.second, clusterName="elsewhere")
-    snapshot = capture(cluster.options(), root, Silence())
+    snapshot = capture(cluster.options(), root)
     manifest = manifest_of(root, snapshot)
     reasons = {entry["broker"]: entry["reason"] for entry in manifest["missing"] if entry["surface"] == "settings"}
     assert reasons == {cluster.second.id: "the broker is configured for cluster 'elsewhere', not 'fake'"}
@@ -472,7 +470,7 @@ def test_a_broker_of_another_cluster_is_named_and_its_settings_are_not_taken(clu
 def test_a_configuration_that_names_no_cluster_is_not_a_brokers(cluster: FakeCluster, root: Root) -> None:
     cluster.configure(cluster.first, clusterName="")
     with pytest.raises(ClusterUnreachable, match="names no cluster"):
-        capture(cluster.options(), root, Silence())
+        capture(cluster.options(), root)
 
 
 def test_a_configuration_that_names_a_cluster_which_is_none_is_refused_by_that_name(
@@ -481,7 +479,7 @@ def test_a_configuration_that_names_a_cluster_which_is_none_is_refused_by_that_n
     cluster.configure(cluster.first, clusterName="elsewhere")
     cluster.first.answers("/brokers/elsewhere", {"reason": "Cluster does not exist"}, status=404)
     with pytest.raises(ClusterUnreachable, match=r"belongs to cluster 'elsewhere', but that cluster does not exist"):
-        capture(cluster.options(), root, Silence())
+        capture(cluster.options(), root)
 
 
 @pytest.mark.parametrize(("leader", "is_missing"), [("second", False), ("first", True)])
@@ -491,7 +489,7 @@ def test_two_leaders_are_told(
     node = f'{{"brokerId": "{getattr(cluster, leader).id}"}}'.encode()
     brokers = {f"/loadbalance/brokers/{broker.id}": b"{}" for broker in (cluster.first, cluster.second)}
     options = with_zookeeper(cluster, {"/loadbalance/leader": node, **brokers}, monkeypatch)
-    manifest = manifest_of(root, capture(options, root, Silence()))
+    manifest = manifest_of(root, capture(options, root))
     assert (("leader", None) in missing(manifest)) == is_missing
 
 
@@ -504,7 +502,7 @@ def test_a_node_that_cannot_be_decoded_costs_itself_only(
         f"/loadbalance/bundle-data/{LOWER}": b'{"topics": "many"}',
         f"/loadbalance/bundle-data/{UPPER}": b'{"topics": 3}',
     }
-    snapshot = capture(with_zookeeper(cluster, nodes, monkeypatch), root, Silence())
+    snapshot = capture(with_zookeeper(cluster, nodes, monkeypatch), root)
     manifest = manifest_of(root, snapshot)
     assert [(failure["surface"], failure["broker"]) for failure in manifest["failures"]] == [
         ("bundle_data", None),
@@ -518,7 +516,7 @@ def test_a_spent_budget_ends_the_asking_and_the_manifest_names_what_was_not_aske
     cluster: FakeCluster, root: Root
 ) -> None:
     options = cluster.options().model_copy(update={"max_requests": 14})
-    manifest = manifest_of(root, capture(options, root, Silence()))
+    manifest = manifest_of(root, capture(options, root))
     assert len(cluster.first.requests) + len(cluster.second.requests) == 14
     assert sum(read["requests"] for read in manifest["reads"]) == 14 - 3  # the first three identify the cluster
     reason = "not read: the budget of 14 requests (--max-requests) is spent"
@@ -535,7 +533,7 @@ def test_reads_of_zookeeper_count_too(cluster: FakeCluster, root: Root, monkeypa
     nodes = {f"/loadbalance/bundle-data/retail/orders/{number}": b"{}" for number in range(1000)}
     nodes[f"/loadbalance/brokers/{cluster.first.id}"] = b"{}"
     options = with_zookeeper(cluster, nodes, monkeypatch).model_copy(update={"max_requests": 60})
-    manifest = manifest_of(root, capture(options, root, Silence()))
+    manifest = manifest_of(root, capture(options, root))
     assert ("bundle_data", None) in missing(manifest)
     assert len(cluster.first.requests) + len(cluster.second.requests) < 60
 
@@ -543,7 +541,7 @@ def test_reads_of_zookeeper_count_too(cluster: FakeCluster, root: Root, monkeypa
 @pytest.mark.parametrize("limit", [1, 3])
 def test_a_budget_too_small_to_know_the_cluster_leaves_nothing(cluster: FakeCluster, root: Root, limit: int) -> None:
     with pytest.raises(AdvisorError, match=rf"the budget of {limit} requests? \(--max-requests\) is spent"):
-        capture(cluster.options().model_copy(update={"max_requests": limit}), root, Silence())
+        capture(cluster.options().model_copy(update={"max_requests": limit}), root)
     assert files_under(root) == []
 
 
@@ -572,11 +570,10 @@ class StopBrokersAt(Silence):
 
 CAPTURE_IN_A_PROCESS = """
 import sys
-from pulsar_advisor.stages.capture import take_snapshot as capture
+from captures import capture
 from pulsar_advisor.admin.options import capture_options
 from pulsar_advisor.storage.root import Root
-from unit.capture.fake_cluster import Silence
-capture(capture_options(admin={"admin_urls": (sys.argv[1],)}), Root(sys.argv[2], "test"), Silence())
+capture(capture_options(admin={"admin_urls": (sys.argv[1],)}), Root(sys.argv[2], "test"))
 """
 
 
@@ -604,7 +601,7 @@ def test_a_signal_leaves_no_snapshot_and_the_next_run_cleans_up(
     process.wait(60)
     folders = list((Path(root.url) / "raw" / "cluster=test").iterdir())
     assert (len(folders), root.snapshots()) == (folders_left, [])
-    snapshot = capture(cluster.options(), root, Silence())
+    snapshot = capture(cluster.options(), root)
     assert [folder.name for folder in (Path(root.url) / "raw" / "cluster=test").iterdir()] == [f"snapshot={snapshot}"]
 
 
@@ -618,14 +615,13 @@ def test_an_interrupted_capture_leaves_nothing(cluster: FakeCluster, root: Root)
 CAPTURE_TO_A_FULL_DISK = """
 import sys
 from pathlib import Path
-from pulsar_advisor.stages.capture import take_snapshot as capture
+from captures import capture
 from pulsar_advisor.admin.options import capture_options
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.storage.root import Root
-from unit.capture.fake_cluster import Silence
 root = Root(sys.argv[2], "test")
 try:
-    capture(capture_options(admin={"admin_urls": (sys.argv[1],)}), root, Silence())
+    capture(capture_options(admin={"admin_urls": (sys.argv[1],)}), root)
 except StorageError as error:
     print(error)
 print(root.snapshots(), [path for path in Path(root.url).rglob("*") if path.is_file()])
@@ -661,7 +657,7 @@ def test_a_full_disk_leaves_nothing(cluster: FakeCluster, root: Root, place: str
 def test_a_root_that_cannot_be_written_is_named(cluster: FakeCluster, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match=f"{tmp_path}/file is a file: name a folder"):
-        capture(cluster.options(), Root(str(tmp_path / "file"), "test"), Silence())
+        capture(cluster.options(), Root(str(tmp_path / "file"), "test"))
 
 
 def test_remains_of_an_earlier_run_are_removed(cluster: FakeCluster, root: Root) -> None:
@@ -669,15 +665,15 @@ def test_remains_of_an_earlier_run_are_removed(cluster: FakeCluster, root: Root)
     (remains / "topic_stats").mkdir(parents=True)
     (remains / "topic_stats" / "0.jsonl.zst").write_bytes(b"half")
     os.utime(str(remains / "topic_stats"), (0, 0))
-    snapshot = capture(cluster.options(), root, Silence())
+    snapshot = capture(cluster.options(), root)
     assert root.snapshots() == [snapshot]
     assert not remains.exists()
 
 
 def test_a_capture_never_touches_an_existing_snapshot(cluster: FakeCluster, root: Root) -> None:
-    first = capture(cluster.options(), root, Silence())
+    first = capture(cluster.options(), root)
     before = (root.folder("raw", first) / MANIFEST).read_bytes()
-    second = capture(cluster.options(), root, Silence())
+    second = capture(cluster.options(), root)
     assert first < second
     assert (root.folder("raw", first) / MANIFEST).read_bytes() == before
     assert second >= datetime.now(UTC).strftime("%Y%m%d")

@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 
+from captures import capture
 from pulsar_advisor.admin.metadata_store import connected
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.oxia import OxiaConnection
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
 from pulsar_advisor.documents.manifest import Manifest
-from pulsar_advisor.stages.capture import take_snapshot as capture
 from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import MANIFEST, Root
 from unit.admin.fake_oxia import NAMESPACE, FakeOxia, Record, served, with_parents
-from unit.capture.fake_cluster import Silence
 from unit.capture.recorded_store import RecordedStore
 
 ELSEWHERE = {"/loadbalance/leader", "/admin/configuration", "/admin/policies/shy/data"}
@@ -34,7 +33,7 @@ def the_same_records(store: RecordedStore) -> FakeOxia:
 
 def captured(options: CaptureOptions, root: Root) -> tuple[Manifest, dict[str, bytes]]:
     """The manifest without what names the moment, and the bytes of each file."""
-    snapshot = capture(options, root, Silence())
+    snapshot = capture(options, root)
     folder = root.folder("raw", snapshot)
     manifest = read_manifest(root, snapshot)
     assert (folder / MANIFEST).exists()

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
-from pulsar_advisor.admin.metadata_store import MetadataReader
+from captures import capture
 from pulsar_advisor.admin.options import CaptureOptions
-from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.transport import AdminConnection
-from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
+from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
 from pulsar_advisor.capture.explanation import explained
-from pulsar_advisor.stages.capture import take_snapshot as capture
 from pulsar_advisor.storage.root import Root
-from unit.admin.fake_zookeeper import FakeKazoo
-from unit.capture.fake_cluster import Silence
+from unit.admin.fake_zookeeper import FakeKazoo, read_by_captures
 from unit.capture.recorded_cluster import Planting, recorded_cluster
 from unit.capture.recorded_store import RecordedStore
 
@@ -36,20 +31,12 @@ def asked_in_captures(root: Root, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     for load_manager in ("modular", "simple", "extensible"):
         with recorded_cluster(load_manager, Planting("secret")) as cluster:
             kazoo = FakeKazoo(cluster.nodes)
-
-            @contextmanager
-            def connected(
-                connection: ZooKeeperConnection, budget: RequestBudget, _: object, kazoo: FakeKazoo = kazoo
-            ) -> Iterator[MetadataReader]:
-                kazoo.get_children_async("/loadbalance")
-                yield MetadataReader(ZooKeeperStore(kazoo, connection), budget)
-
-            monkeypatch.setattr("pulsar_advisor.capture.capture.connected", connected)
+            kazoo.get_children_async("/loadbalance")
+            read_by_captures(kazoo, monkeypatch)
             urls = tuple(f"http://{broker}" for broker in cluster.brokers)
             capture(
                 CaptureOptions(admin=AdminConnection(admin_urls=urls), zookeeper=ZooKeeperConnection(hosts="zk1:2181")),
                 root,
-                Silence(),
             )
             asked |= {f"{request.method} {request.path}" for server in cluster.servers for request, _ in server.log}
             asked |= kazoo.asked

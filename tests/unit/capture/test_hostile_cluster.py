@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterator
 from typing import Any
@@ -11,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from captures import capture, manifest_of
 from pulsar_advisor.capture.surfaces import LONGEST_STATISTICS_INTERVAL_S, BrokerFacts, oldest_release
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.stages.capture import take_snapshot as capture
-from pulsar_advisor.storage.root import MANIFEST, Root
+from pulsar_advisor.storage.root import Root
 from unit.admin.mutated import answers, mutated
-from unit.capture.fake_cluster import FakeCluster, Silence, fake_cluster
+from unit.capture.fake_cluster import FakeCluster, fake_cluster
 from unit.properties import examples
 
 PATHS = (
@@ -36,9 +35,8 @@ def shared() -> Iterator[FakeCluster]:
 def captured(cluster: FakeCluster) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         root = Root(folder, "test")
-        snapshot = capture(cluster.options(), root, Silence())
-        manifest: dict[str, Any] = json.loads((root.folder("raw", snapshot) / MANIFEST).read_bytes())
-        return manifest
+        snapshot = capture(cluster.options(), root)
+        return manifest_of(root, snapshot)
 
 
 @given(path=st.sampled_from(PATHS), body=mutated(answers("")))

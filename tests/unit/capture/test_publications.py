@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from captures import Silence, capture, lines_of, manifest_of
 from pulsar_advisor.capture import publications
 from pulsar_advisor.capture.publications import Heard, Listener, Message, Received, Unreadable, Wait
 from pulsar_advisor.capture.system_topics import BrokerLoadData
 from pulsar_advisor.model.errors import ClusterUnreachable
-from pulsar_advisor.stages.capture import run, take_snapshot
+from pulsar_advisor.stages.capture import run
 from pulsar_advisor.storage.root import Root
-from unit.capture.captured import lines_of, manifest_of
-from unit.capture.fake_cluster import FakeCluster, Silence
+from unit.capture.fake_cluster import FakeCluster
 from unit.capture.fake_topics import LOAD, TOP, Client, listening_to
 
 A, B = "a:8080", "b:8080"
@@ -59,7 +59,7 @@ def test_all_else_is_read_once_every_broker_was_heard(
 
     steps = Steps("what brokers publish", soon)
     options = listening_to(client, extensible, monkeypatch).model_copy(update={"listen_s": 900})
-    manifest = manifest_of(root, take_snapshot(options, root, steps))
+    manifest = manifest_of(root, capture(options, root, steps))
     assert requests == [TO_IDENTIFY]
     assert steps.begun[0] == ("what brokers publish, for at most 15m", 2)
     assert [entry["surface"] for entry in manifest["missing"] if entry["surface"] in ("top_bundles", LOAD)] == []
@@ -73,7 +73,7 @@ def test_what_is_published_while_all_else_is_read_is_in_the_snapshot(
     client = Client(from_both(extensible))
     first = extensible.first.id
     steps = Steps("topic names", lambda: client.publish(LOAD, first, {"topics": 2}))
-    snapshot = take_snapshot(listening_to(client, extensible, monkeypatch), root, steps)
+    snapshot = capture(listening_to(client, extensible, monkeypatch), root, steps)
     of_first = [line for line in lines_of(root, snapshot, "broker_load_data") if line["broker"] == first]
     assert [line["document"]["topics"] for line in of_first] == [1, 2]
 
@@ -83,7 +83,7 @@ def test_nobody_is_listened_to_if_nobody_wants_to(
 ) -> None:
     client = Client(from_both(extensible))
     options = listening_to(client, extensible, monkeypatch).model_copy(update={"listen_s": 0})
-    manifest = manifest_of(root, take_snapshot(options, root, Silence()))
+    manifest = manifest_of(root, capture(options, root))
     assert client.opened.keys().isdisjoint({LOAD, TOP})
     reasons = {entry["surface"]: entry["reason"] for entry in manifest["missing"]}
     assert reasons["broker_load_data"] == reasons["top_bundles"] == "not available without listening (--listen 0s)"
@@ -102,7 +102,7 @@ def test_a_cluster_is_what_it_is_after_the_wait(
             broker.answers("/brokers/leaderBroker", {"brokerId": first.id})
 
     steps = Steps("what brokers publish", second_leaves)
-    manifest = manifest_of(root, take_snapshot(listening_to(client, extensible, monkeypatch), root, steps))
+    manifest = manifest_of(root, capture(listening_to(client, extensible, monkeypatch), root, steps))
     assert (manifest["identity"]["broker_ids"], manifest["leader"]) == ([first.id], first.id)
 
 

@@ -5,22 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from werkzeug import Response
 
-from pulsar_advisor.admin.metadata_store import MetadataReader
+from captures import capture, everything_in, manifest_of
 from pulsar_advisor.admin.options import CaptureOptions
-from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.transport import AdminConnection
-from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
-from pulsar_advisor.stages.capture import take_snapshot as capture
+from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
 from pulsar_advisor.storage.root import Root
-from unit.admin.fake_zookeeper import FakeKazoo
-from unit.capture.captured import manifest_of
-from unit.capture.fake_cluster import FakeCluster, Silence, everything_in
+from unit.admin.fake_zookeeper import FakeKazoo, read_by_captures
+from unit.capture.fake_cluster import FakeCluster
 from unit.capture.recorded_cluster import Planting, RecordedCluster, recorded_cluster
 
 SECRET = "planted-secret-7f3a"
@@ -37,12 +33,7 @@ def cluster_of_secrets(
 ) -> Iterator[RecordedCluster]:
     """A real cluster's answers and nodes, full of secrets."""
     with recorded_cluster(request.param, planting) as cluster:
-
-        @contextmanager
-        def connected(connection: ZooKeeperConnection, budget: RequestBudget, _: object) -> Iterator[MetadataReader]:
-            yield MetadataReader(ZooKeeperStore(FakeKazoo(cluster.nodes), connection), budget)
-
-        monkeypatch.setattr("pulsar_advisor.capture.capture.connected", connected)
+        read_by_captures(FakeKazoo(cluster.nodes), monkeypatch)
         yield cluster
 
 
@@ -56,7 +47,7 @@ def options(cluster: RecordedCluster, token_file: Path) -> CaptureOptions:
 def test_no_planted_secret_is_in_a_snapshot(
     cluster_of_secrets: RecordedCluster, planting: Planting, root: Root, tmp_path: Path
 ) -> None:
-    snapshot = capture(options(cluster_of_secrets, tmp_path / "token"), root, Silence())
+    snapshot = capture(options(cluster_of_secrets, tmp_path / "token"), root)
     content = everything_in(root)
     found = [planting.places[int(number) - 1] for number in re.findall(rb"%b-(\d+)" % SECRET.encode(), content)]
     assert found == []
@@ -108,7 +99,7 @@ def test_no_secret_in_an_error_is_in_a_snapshot(cluster: FakeCluster, root: Root
     headers = {"Location": f"http://{SECRET}@127.0.0.9:8080/{SECRET}"} if status == 307 else {}
     for path in ("/broker-stats/load-report", "/broker-stats/topics", "/brokers/configuration/values", "/tenants"):
         cluster.first.answers_by(path, lambda _: Response(body, status, headers))
-    capture(cluster.options(), root, Silence())
+    capture(cluster.options(), root)
     content = everything_in(root)
     assert b'"missing"' in content
     assert SECRET.encode() not in content

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from werkzeug import Request, Response
 
-from pulsar_advisor.stages.capture import take_snapshot as capture
+from captures import capture, lines_of, manifest_of
 from pulsar_advisor.storage.root import Root
-from unit.capture.captured import lines_of, manifest_of, with_zookeeper
-from unit.capture.fake_cluster import SECRET, TOPIC_STATS, FakeCluster, Silence
+from unit.capture.fake_cluster import SECRET, TOPIC_STATS, FakeCluster, with_zookeeper
 
 CLICKS = "topic://retail/orders/clicks"
 SEALED = {
@@ -60,7 +59,7 @@ def gaps(root: Root, snapshot: str) -> list[tuple[str | None, str]]:
 
 
 def test_every_segment_is_captured_under_its_complete_name(release_5: FakeCluster, root: Root) -> None:
-    lines = lines_of(root, capture(release_5.options(), root, Silence()), "segments")
+    lines = lines_of(root, capture(release_5.options(), root), "segments")
     assert [line["topic"] for line in lines] == NAMES
     assert {line["scalableTopic"] for line in lines} == {CLICKS}
     assert lines[0]["document"] == SEALED
@@ -79,7 +78,7 @@ def test_the_metadata_store_adds_the_load_that_controllers_know(
         f"{path}/segments/1/load": load,
         f"{path}/subscriptions/billing": b"{}",
     }
-    lines = lines_of(root, capture(with_zookeeper(release_5, nodes, monkeypatch), root, Silence()), "segments")
+    lines = lines_of(root, capture(with_zookeeper(release_5, nodes, monkeypatch), root), "segments")
     [stored] = [line for line in lines if line["source"] == "zookeeper"]
     assert stored["topic"] == NAMES[1]
     assert stored["load"]["msgRateIn"] == 900.5
@@ -101,7 +100,7 @@ def test_segments_that_no_topic_can_have_are_a_failure_of_theirs_alone(
     nodes = {"/loadbalance/brokers/" + release_5.first.id: b"{}", "/topics/retail/orders/clicks": layout}
     for broker in (release_5.first, release_5.second):
         broker.answers("/scalable/retail/orders/clicks", json.loads(layout))
-    snapshot = capture(with_zookeeper(release_5, nodes, monkeypatch), root, Silence())
+    snapshot = capture(with_zookeeper(release_5, nodes, monkeypatch), root)
     manifest = manifest_of(root, snapshot)
     assert lines_of(root, snapshot, "segments") == []
     failed = [entry["surface"] for entry in (*manifest["failures"], *manifest["missing"])]
@@ -109,7 +108,7 @@ def test_segments_that_no_topic_can_have_are_a_failure_of_theirs_alone(
 
 
 def test_brokers_of_earlier_releases_are_not_asked(cluster: FakeCluster, root: Root) -> None:
-    manifest = manifest_of(root, capture(cluster.options(), root, Silence()))
+    manifest = manifest_of(root, capture(cluster.options(), root))
     asked = [path for _, path in (*cluster.first.requests, *cluster.second.requests)]
     assert not [path for path in asked if "scalable" in path]
     assert not [entry for entry in (*manifest["missing"], *manifest["files"]) if entry["surface"] == "segments"]
@@ -118,7 +117,7 @@ def test_brokers_of_earlier_releases_are_not_asked(cluster: FakeCluster, root: R
 def test_only_the_brokers_that_have_scalable_topics_are_asked(release_5: FakeCluster, root: Root) -> None:
     release_5.first.answers("/brokers/version", "4.2.4")
     release_5.first.answers("/scalable/retail/orders", "no such resource", status=404)
-    snapshot = capture(release_5.options(), root, Silence())
+    snapshot = capture(release_5.options(), root)
     assert len(lines_of(root, snapshot, "segments")) == len(NAMES)
     assert gaps(root, snapshot) == []
 
@@ -131,13 +130,13 @@ def test_a_namespace_that_is_deleted_meanwhile_is_not_missing(release_5: FakeClu
 
     for broker in (release_5.first, release_5.second):
         broker.answers_by("/scalable/retail/orders", deleted)
-    assert gaps(root, capture(release_5.options(), root, Silence())) == []
+    assert gaps(root, capture(release_5.options(), root)) == []
 
 
 def test_brokers_that_have_no_such_list_leave_the_namespace_unlisted(release_5: FakeCluster, root: Root) -> None:
     for broker in (release_5.first, release_5.second):
         broker.answers("/scalable/retail/orders", "no such resource", status=404)
-    [(namespace, reason)] = gaps(root, capture(release_5.options(), root, Silence()))
+    [(namespace, reason)] = gaps(root, capture(release_5.options(), root))
     assert namespace == "retail/orders"
     assert "404" in reason
 
@@ -145,14 +144,14 @@ def test_brokers_that_have_no_such_list_leave_the_namespace_unlisted(release_5: 
 def test_a_token_that_may_not_list_them_leaves_the_namespace_unlisted(release_5: FakeCluster, root: Root) -> None:
     for broker in (release_5.first, release_5.second):
         broker.answers("/scalable/retail/orders", {"reason": "not allowed"}, status=403)
-    [(namespace, reason)] = gaps(root, capture(release_5.options(), root, Silence()))
+    [(namespace, reason)] = gaps(root, capture(release_5.options(), root))
     assert namespace == "retail/orders"
     assert "403" in reason
 
 
 def test_segments_that_are_loaded_and_that_no_broker_lists_are_noted(cluster: FakeCluster, root: Root) -> None:
     serve_a_segment(cluster)
-    [(namespace, reason)] = gaps(root, capture(cluster.options(), root, Silence()))
+    [(namespace, reason)] = gaps(root, capture(cluster.options(), root))
     assert namespace == "retail/orders"
     assert reason.startswith("brokers serve segments of scalable topics here, and none lists them")
 
@@ -160,12 +159,12 @@ def test_segments_that_are_loaded_and_that_no_broker_lists_are_noted(cluster: Fa
 def test_a_scalable_topic_that_is_deleted_meanwhile_is_not_missing(release_5: FakeCluster, root: Root) -> None:
     for broker in (release_5.first, release_5.second):
         broker.answers("/scalable/retail/orders/clicks", {"reason": "gone"}, status=404)
-    snapshot = capture(release_5.options(), root, Silence())
+    snapshot = capture(release_5.options(), root)
     assert (lines_of(root, snapshot, "segments"), gaps(root, snapshot)) == ([], [])
 
 
 def test_a_layout_that_can_not_be_decoded_is_recorded(release_5: FakeCluster, root: Root) -> None:
     for broker in (release_5.first, release_5.second):
         broker.answers("/scalable/retail/orders/clicks", {"segments": {"0": {"segmentId": "x"}}})
-    failures = manifest_of(root, capture(release_5.options(), root, Silence()))["failures"]
+    failures = manifest_of(root, capture(release_5.options(), root))["failures"]
     assert [failure["surface"] for failure in failures] == ["segments"]

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from kazoo.exceptions import ConnectionLoss
 
+from captures import everything_in
 from pulsar_advisor.admin.options import capture_options
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
 from pulsar_advisor.storage.root import Root
 from unit.admin.fake_zookeeper import Call
-from unit.capture.fake_cluster import SECRET, everything_in
+from unit.capture.fake_cluster import SECRET
 from unit.capture.recorded_store import CONFIGURATION, NAMESPACE, RecordedStore
 
 

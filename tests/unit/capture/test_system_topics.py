@@ -8,10 +8,9 @@ from typing import Any
 import pulsar  # noqa: TID253 (its errors and its client are stood in for)
 import pytest
 
-from pulsar_advisor.stages.capture import take_snapshot as capture
+from captures import capture, everything_in, lines_of, manifest_of
 from pulsar_advisor.storage.root import Root
-from unit.capture.captured import lines_of, manifest_of, with_zookeeper
-from unit.capture.fake_cluster import LOWER, SECRET, UPPER, FakeCluster, Silence, everything_in
+from unit.capture.fake_cluster import LOWER, SECRET, UPPER, FakeCluster, with_zookeeper
 from unit.capture.fake_topics import EXTENSIBLE, LOAD, SERVICE_URL, STATES, TOP, Client, listening_to
 
 METADATA_STORE = "org.apache.pulsar.broker.loadbalance.extensions.channel.ServiceUnitStateMetadataStoreTableViewImpl"
@@ -39,7 +38,7 @@ def test_ownership_load_and_top_bundles_are_in_the_snapshot(
             TOP: [(first, top), (second, {"topBundlesLoadData": []})],
         }
     )
-    snapshot = capture(listening_to(client, extensible, monkeypatch), root, Silence())
+    snapshot = capture(listening_to(client, extensible, monkeypatch), root)
     assert lines_of(root, snapshot, "service_unit_states") == [
         {"source": "topic", "bundle": LOWER, "document": {"state": "Owned", "dstBroker": first, "versionId": 2}}
     ]
@@ -74,7 +73,7 @@ def test_a_broker_that_stays_silent_or_takes_its_word_back_is_named_and_loses_no
 ) -> None:
     first, second = extensible.first.id, extensible.second.id
     client = Client({LOAD: [(first, {"topics": 1}), (second, {"topics": 1}), (second, b"")], TOP: [(first, {})]})
-    snapshot = capture(listening_to(client, extensible, monkeypatch), root, Silence())
+    snapshot = capture(listening_to(client, extensible, monkeypatch), root)
     manifest = manifest_of(root, snapshot)
     lines = lines_of(root, snapshot, "broker_load_data")
     assert [(line["broker"], line["document"]) for line in lines] == [
@@ -91,7 +90,7 @@ def test_of_many_messages_of_a_broker_the_last_ones_are_kept(
     extensible: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = Client({LOAD: [(extensible.first.id, {"topics": number}) for number in range(25)]})
-    snapshot = capture(listening_to(client, extensible, monkeypatch), root, Silence())
+    snapshot = capture(listening_to(client, extensible, monkeypatch), root)
     lines = lines_of(root, snapshot, "broker_load_data")
     assert [line["document"]["topics"] for line in lines] == list(range(15, 25))
 
@@ -103,7 +102,7 @@ def test_what_cannot_be_decoded_is_noted_and_the_rest_kept(
     client = Client(
         {STATES: [(LOWER, b"not JSON"), (UPPER, {"state": "Free", "versionId": 1})], LOAD: [(first, b"[]")]}
     )
-    snapshot = capture(listening_to(client, extensible, monkeypatch), root, Silence())
+    snapshot = capture(listening_to(client, extensible, monkeypatch), root)
     assert [line["bundle"] for line in lines_of(root, snapshot, "service_unit_states")] == [UPPER]
     failed = {(entry["surface"], entry["broker"]) for entry in manifest_of(root, snapshot)["failures"]}
     assert failed == {("service_unit_states", None), ("broker_load_data", None)}
@@ -120,14 +119,14 @@ def test_a_service_url_that_does_not_let_us_in_costs_the_three_surfaces_only(
     failure: Exception, message: str, extensible: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = listening_to(Client({}, failure), extensible, monkeypatch)
-    manifest = manifest_of(root, capture(options, root, Silence()))
+    manifest = manifest_of(root, capture(options, root))
     for surface in ("service_unit_states", "broker_load_data", "top_bundles"):
         assert reasons(manifest)[surface].startswith(f"{SERVICE_URL}: {message}")
     assert manifest["incomplete_brokers"] == []
 
 
 def test_without_a_service_url_nothing_is_wrong(extensible: FakeCluster, root: Root) -> None:
-    manifest = manifest_of(root, capture(extensible.options(), root, Silence()))
+    manifest = manifest_of(root, capture(extensible.options(), root))
     for surface in ("service_unit_states", "broker_load_data", "top_bundles"):
         assert reasons(manifest)[surface] == "not available without a service URL"
 
@@ -136,7 +135,7 @@ def test_other_load_managers_have_no_such_topics_and_none_is_made(
     cluster: FakeCluster, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = Client({})
-    capture(listening_to(client, cluster, monkeypatch), root, Silence())
+    capture(listening_to(client, cluster, monkeypatch), root)
     assert client.opened == {}
 
 
@@ -158,7 +157,7 @@ def test_a_channel_in_the_metadata_store_is_read_there(
     options = with_zookeeper(extensible, nodes, monkeypatch).model_copy(
         update={"service_url": with_topics.service_url, "listen_s": 1}
     )
-    snapshot = capture(options, root, Silence())
+    snapshot = capture(options, root)
     assert lines_of(root, snapshot, "service_unit_states") == [
         {
             "source": "zookeeper",
@@ -168,7 +167,7 @@ def test_a_channel_in_the_metadata_store_is_read_there(
     ]
     assert client.opened.keys() == {LOAD, TOP}
 
-    without = manifest_of(root, capture(extensible.options(), root, Silence()))
+    without = manifest_of(root, capture(extensible.options(), root))
     assert "no metadata store was given" in reasons(without)["service_unit_states"]
 
 
@@ -179,7 +178,7 @@ def test_the_client_carries_the_credentials_and_the_trust_of_the_admin_connectio
     authority.write_text("")
     token.write_text("first\n")
     client = Client({})
-    capture(listening_to(client, extensible, monkeypatch, token_file=token, tls_ca_file=authority), root, Silence())
+    capture(listening_to(client, extensible, monkeypatch, token_file=token, tls_ca_file=authority), root)
     assert client.options["tls_trust_certs_file_path"] == str(authority)
     assert client.options["tls_validate_hostname"] is True
     assert isinstance(client.options["authentication"], pulsar.AuthenticationToken)

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 import pytest
 import zstandard
 
+from captures import capture
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
 from pulsar_advisor.monitor.loads import load_now, watched
 from pulsar_advisor.monitor.tables import ClusterLoad, broker_tables, overall
 from pulsar_advisor.stages.brokers import run as load_in_snapshot
-from pulsar_advisor.stages.capture import take_snapshot as capture
 from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.files import sha256_hex
 from pulsar_advisor.storage.removal import remove_raw_files
 from pulsar_advisor.storage.root import MANIFEST, Root
-from unit.capture.fake_cluster import FakeCluster, Silence, load_report
+from unit.capture.fake_cluster import FakeCluster, load_report
 from unit.conftest import RECORDED
 
 EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
@@ -125,7 +125,7 @@ def test_under_extensible_usage_comes_from_metrics_and_rates_from_topics(cluster
 
 
 def test_an_extensible_snapshot_has_the_same_rates(cluster: FakeCluster, root: Root) -> None:
-    snapshot = capture(extensible(cluster), root, Silence())
+    snapshot = capture(extensible(cluster), root)
     live = {one.broker: one.rows["LATEST"] for one in broker_tables(load_now(cluster.options())).brokers}
     load = broker_tables(load_in_snapshot(root, snapshot))
     assert {one.broker: one.rows["LATEST"] for one in load.brokers} == live
@@ -133,7 +133,7 @@ def test_an_extensible_snapshot_has_the_same_rates(cluster: FakeCluster, root: R
 
 def test_a_broker_of_which_a_snapshot_has_nothing_is_named_with_the_reason(cluster: FakeCluster, root: Root) -> None:
     cluster.second.stop()
-    load = load_in_snapshot(root, capture(cluster.options(), root, Silence()))
+    load = load_in_snapshot(root, capture(cluster.options(), root))
     assert [broker.broker for broker in load.brokers] == [cluster.first.id]
     assert "connection refused" in load.missing[cluster.second.id]
 

@@ -7,12 +7,12 @@ import json
 import pytest
 
 import documents
+from captures import capture
 from pulsar_advisor.snapshots.summary import summary_lines
-from pulsar_advisor.stages.capture import take_snapshot as capture
 from pulsar_advisor.stages.show import run as summary
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
-from unit.capture.fake_cluster import FakeCluster, Silence
+from unit.capture.fake_cluster import FakeCluster
 
 
 def test_a_recorded_snapshot_is_told_from_its_manifest(root: Root, recorded: str) -> None:
@@ -41,7 +41,7 @@ def test_the_ways_in_are_told(root: Root, recorded: str, urls: list[str], zookee
 
 def test_what_is_missing_is_told_with_its_reason(cluster: FakeCluster, root: Root) -> None:
     cluster.second.stop()
-    found = summary(root, capture(cluster.options(), root, Silence()))
+    found = summary(root, capture(cluster.options(), root))
     assert found.incomplete_brokers == (cluster.second.id,)
     assert any(entry.startswith(f"topic_stats of {cluster.second.id}: ") for entry in found.missing)
     assert any(entry.startswith("bundle_data: only the metadata store holds it") for entry in found.missing)
@@ -49,7 +49,7 @@ def test_what_is_missing_is_told_with_its_reason(cluster: FakeCluster, root: Roo
 
 def test_a_document_that_could_not_be_decoded_is_told(cluster: FakeCluster, root: Root) -> None:
     cluster.first.answers("/broker-stats/load-report", "{not json")
-    found = summary(root, capture(cluster.options(), root, Silence()))
+    found = summary(root, capture(cluster.options(), root))
     assert [entry.partition(": ")[0] for entry in found.failures] == [f"load_reports of {cluster.first.id}"]
 
 
