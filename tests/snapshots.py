@@ -255,6 +255,19 @@ def skewed_modular_cluster(
     return RawSnapshot(lines, head)
 
 
+def isolation_policy(namespaces: str, *primaries: str, min_limit: int = 1, usage_threshold: int = 80) -> Line:
+    """The document of an isolation policy, as the admin API takes and gives it."""
+    return {
+        "namespaces": [namespaces],
+        "primary": list(primaries),
+        "secondary": [],
+        "auto_failover_policy": {
+            "policy_type": "min_available",
+            "parameters": {"min_limit": str(min_limit), "usage_threshold": str(usage_threshold)},
+        },
+    }
+
+
 def equal_boundaries(count: int) -> list[int]:
     """Boundaries of a new namespace with `count` bundles, as Pulsar cuts them."""
     return [index * (2**32 // count) for index in range(count)] + [0xFFFFFFFF]

@@ -29,6 +29,7 @@ from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answ
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.storage.root import Root
+from snapshots import isolation_policy
 from unit.admin.fake_zookeeper import FakeKazoo, Stat
 from unit.capture.fake_cluster import leader_metrics
 
@@ -40,15 +41,7 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 """What `_answering` replaces, it replaces for the whole process."""
 _CLOCKS: Final = ("capture.now_ms", "journal.now_ms", "ownership.now_ms", "surfaces.now_ms", "system_topics.now_ms")
 _QUOTA: Final = {"msgRateIn": 40.0, "msgRateOut": 120.0, "bandwidthIn": 1e5, "bandwidthOut": 3e5, "memory": 80.0}
-_ISOLATION: Final = {
-    "namespaces": ["retail/.*"],
-    "primary": [r"127\.0\.0\.[123]"],
-    "secondary": [],
-    "auto_failover_policy": {
-        "policy_type": "min_available",
-        "parameters": {"min_limit": "1", "usage_threshold": "80"},
-    },
-}
+_ISOLATION: Final = isolation_policy("retail/.*", r"127\.0\.0\.[123]")
 
 
 class Text(str):

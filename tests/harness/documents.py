@@ -26,6 +26,7 @@ from pulsar_advisor.admin.options import capture_options
 from pulsar_advisor.admin.transport import AdminTransport, Answer
 from pulsar_advisor.capture import capture as capturing
 from pulsar_advisor.storage.root import Root
+from snapshots import isolation_policy
 
 TOPIC = "persistent://shy/data/letters"
 STATISTICS_LIMIT_S = 60
@@ -106,15 +107,7 @@ def _traffic(cluster: LiveCluster) -> Iterator[None]:
     admin.write("POST", "/namespaces/shy/data/permissions/shy-role", body=["produce", "consume"])
     admin.write("PUT", "/persistent/shy/data/parts/partitions", body=2)
     admin.write("POST", "/clusters/live/failureDomains/zone-a", body={"brokers": cluster.broker_ids[:1]})
-    isolation = {
-        "namespaces": ["nobody/.*"],
-        "primary": ["elsewhere.*"],
-        "secondary": [],
-        "auto_failover_policy": {
-            "policy_type": "min_available",
-            "parameters": {"min_limit": "1", "usage_threshold": "80"},
-        },
-    }
+    isolation = isolation_policy("nobody/.*", "elsewhere.*")
     admin.write("POST", "/clusters/live/namespaceIsolationPolicies/apart", body=isolation)
     assert cluster.tokens is not None
     import pulsar

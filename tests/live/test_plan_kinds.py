@@ -18,6 +18,7 @@ from harness.skew import cpu_percents
 from live.goals import carry_out, executable, judge
 from live.plans import boundaries, topics_inside, wait_until_reported
 from live.starting import StartCluster, with_cpu_skew
+from snapshots import isolation_policy
 
 pytestmark = [pytest.mark.live, pytest.mark.full]
 
@@ -95,8 +96,7 @@ def test_a_broker_is_drained_filled_again_and_left_by_what_a_policy_forbids_it(
         assert filled - astray <= {text for text, owner in ground.owners().items() if owner == drained}
 
         others = [broker.broker_id.rpartition(":")[0].replace(".", "\\.") for broker in cluster.brokers[:-1]]
-        failover = {"policy_type": "min_available", "parameters": {"min_limit": "1", "usage_threshold": "100"}}
-        policy = {"namespaces": ["goals/.*"], "primary": others, "secondary": [], "auto_failover_policy": failover}
+        policy = isolation_policy("goals/.*", *others, usage_threshold=100)
         path = f"/clusters/{CLUSTER_NAME}/namespaceIsolationPolicies/goals"
         cluster.admin.write("POST", path, body={**policy, "unload_scope": "none"})
         forbidden = {text for text, owner in ground.owners().items() if owner == drained}

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 import zstandard
 
 from pulsar_advisor.model.cluster.bundle_range import topic_hash
-from snapshots import RATES, RawSnapshot, skewed_modular_cluster
+from snapshots import RATES, RawSnapshot, isolation_policy, skewed_modular_cluster
 
 RECORDED: Final = "recorded"
 """A capture of three real brokers, 4.0.8."""
@@ -1264,15 +1264,4 @@ def _join_group(capture: Capture, namespace: str, group: str) -> None:
 
 
 def _policy(name: str, namespaces: str, primary: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "document": {
-            "namespaces": [namespaces],
-            "primary": [primary],
-            "secondary": [],
-            "auto_failover_policy": {
-                "policy_type": "min_available",
-                "parameters": {"min_limit": "1", "usage_threshold": "80"},
-            },
-        },
-    }
+    return {"name": name, "document": isolation_policy(namespaces, primary)}

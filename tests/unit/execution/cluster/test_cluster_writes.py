@@ -18,6 +18,7 @@ from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Reply, Sp
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.cluster.restart_port import Published, RestartPort, published
 from pulsar_advisor.model.errors import ClusterUnreachable
+from snapshots import isolation_policy
 from unit.execution.doubles import NAMESPACE
 from web_server import HTTPServer
 
@@ -339,15 +340,7 @@ def test_a_bundle_without_listed_topics_may_have_segments(
 
 
 def test_isolation_policies_keep_pulsars_order(httpserver: HTTPServer, cluster: AdminCluster) -> None:
-    policy = {
-        "namespaces": ["shop/.*"],
-        "primary": ["10\\.0\\.0\\.1"],
-        "secondary": [],
-        "auto_failover_policy": {
-            "policy_type": "min_available",
-            "parameters": {"min_limit": "2", "usage_threshold": "80"},
-        },
-    }
+    policy = isolation_policy("shop/.*", r"10\.0\.0\.1", min_limit=2)
     httpserver.expect_request("/admin/v2/clusters/live/namespaceIsolationPolicies").respond_with_data(
         json.dumps({"z": policy, "a": policy}), content_type="application/json"
     )
