@@ -116,6 +116,13 @@ class Stages:
         write_file(self.root.folder("raw", snapshot) / MANIFEST, b"{}")
         return snapshot
 
+    def write_plan(self, snapshot: str | None = None) -> str:
+        """Write the plan, of this or of a new snapshot, where DAGs find it; its digest."""
+        from pulsar_advisor.storage.plans import write_plan
+
+        self.plan = self.plan.model_copy(update={"snapshot": snapshot or self.snapshot()})
+        return write_plan(self.root, self.plan).digest
+
     def submit(self, hook: Any, application: str) -> None:
         stage = Path(application).stem
         arguments = hook._application_args
@@ -193,6 +200,38 @@ def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, never_run_before: No
     return stages
 
 
+@pytest.fixture
+def registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Writes the registry of the clusters: of each its name or its entry, by default with a connection of its own."""
+
+    def write(*clusters: str | dict[str, Any], **common: str) -> None:
+        named = [{"name": cluster} if isinstance(cluster, str) else cluster for cluster in clusters]
+        entries = [{"pulsar_conn_id": f"pulsar_{entry['name']}", **common, **entry} for entry in named]
+        registry = tmp_path / "clusters.yaml"
+        registry.write_text(json.dumps({"schema": "pulsar-advisor/clusters/1", "clusters": entries}))
+        monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", str(registry))
+
+    return write
+
+
+@pytest.fixture
+def noted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the notifiers of `dags.notifiers` say."""
+    from dags import notifiers
+
+    messages: list[str] = []
+    monkeypatch.setattr(notifiers.Noting, "messages", messages)
+    return messages
+
+
+@pytest.fixture
+def calls(noted: list[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What whoever is called hears."""
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", "dags.notifiers.noting_calls")
+    return noted
+
+
+RunDag = Callable[..., tuple[str, dict[str, str]]]
 LOOK_S = 0.1
 """How often a DAG run, and whoever answers its requests, look for news."""
 
@@ -213,7 +252,7 @@ class Answer:
 
 
 @pytest.fixture
-def run_dag(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
+def run_dag(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDag]:
     """Run a whole DAG in this process; a request for approval is answered through the metadata database, as the API
     server does it. Gives the DAG run's state and each task's."""
     from airflow.dag_processing.dagbag import BundleDagBag, DagBag

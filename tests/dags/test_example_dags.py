@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 
-from dags.conftest import Stages
+from dags.conftest import RunDag, Stages
 from unit.execution.doubles import B1
 from unit.execution.roll.doubles import drained
 
@@ -30,9 +29,7 @@ def test_each_example_is_a_dag_that_says_what_it_does() -> None:
     assert all(dag.doc_md for dag in bag.dags.values())
 
 
-def test_whoever_restarts_a_broker_says_so_to_its_roll(
-    stages: Stages, run_dag: Callable[..., tuple[str, dict[str, str]]]
-) -> None:
+def test_whoever_restarts_a_broker_says_so_to_its_roll(stages: Stages, run_dag: RunDag) -> None:
     roll = drained(stages.ledger(), "prod-eu")
     waiting = {"cluster": "prod-eu", "digest": roll.digest, "broker": B1}
     assert run_dag("restart_broker", waiting, mark_success="restart", folder=EXAMPLES)[0] == "success"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from dags.conftest import Stages
+from dags.conftest import RunDag, Stages
 from pulsar_advisor.model.cluster.snapshot_id import day_of, snapshot_id
 from pulsar_advisor.storage.history import folded_days
 from pulsar_advisor.storage.root import Root
@@ -18,8 +17,6 @@ from pulsar_advisor_airflow import tasks
 from written_tables import broker, bundle, written
 
 pytestmark = pytest.mark.airflow
-
-RunDag = Callable[..., tuple[str, dict[str, str]]]
 
 
 def ago(**time: int) -> str:

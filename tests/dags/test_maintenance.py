@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException
 
-from dags import notifiers
-from dags.conftest import Stages
+from dags.conftest import RunDag, Stages
 from pulsar_advisor.execution.cluster.cluster_port import Override
 from pulsar_advisor.execution.consent.approval import approve, propose
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
@@ -27,17 +26,13 @@ from unit.execution.actors import ALICE, BOB, EVERY_CONSENT
 
 pytestmark = pytest.mark.airflow
 
-RunDag = Callable[..., tuple[str, dict[str, str]]]
 SHEDDING = "loadBalancerSheddingEnabled"
 
 
 @pytest.fixture
-def two_clusters(stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def two_clusters(stages: Stages, monkeypatch: pytest.MonkeyPatch, registered: Callable[..., None]) -> None:
     """`demo`, and `down`, which can't be reached."""
-    registry = tmp_path / "clusters.yaml"
-    entries = [{"name": name, "pulsar_conn_id": f"pulsar_{name}"} for name in ("demo", "down")]
-    registry.write_text(json.dumps({"schema": "pulsar-advisor/clusters/1", "clusters": entries}))
-    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", str(registry))
+    registered("demo", "down")
     connection = json.dumps({"conn_type": "pulsar_admin", "extra": {"admin_urls": "http://127.0.0.1:1"}})
     for name in ("demo", "down"):
         monkeypatch.setenv(f"AIRFLOW_CONN_PULSAR_{name.upper()}", connection)
@@ -82,27 +77,30 @@ def test_what_a_lost_run_left_off_is_restored(
 
 
 def test_a_balancer_that_can_not_be_restored_is_told_to_the_notifiers(
-    stages: Stages, run_dag: RunDag, two_clusters: None, reached: None, monkeypatch: pytest.MonkeyPatch
+    stages: Stages,
+    run_dag: RunDag,
+    two_clusters: None,
+    reached: None,
+    monkeypatch: pytest.MonkeyPatch,
+    noted: list[str],
 ) -> None:
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__GUARD_NOTIFIERS", "dags.notifiers.noting_the_guard")
-    monkeypatch.setattr(notifiers.Noting, "messages", [])
     left_off(stages, monkeypatch)
     stages.cluster.rejects_overrides = True
     assert run_dag("pulsar_maintenance")[0] == "failed"
-    (message,) = notifiers.Noting.messages
+    (message,) = noted
     assert message.startswith(f"restore_guard: ATTENTION: {SHEDDING} of cluster 'live' was switched off by run 1")
 
 
 def test_a_balancer_left_off_is_told_though_its_cluster_has_no_entry_any_more(
-    stages: Stages, run_dag: RunDag, reached: None, monkeypatch: pytest.MonkeyPatch
+    stages: Stages, run_dag: RunDag, reached: None, monkeypatch: pytest.MonkeyPatch, noted: list[str]
 ) -> None:
     """Whoever removed the entry while a run was going on removed the DAG that would have restored it, too."""
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__GUARD_NOTIFIERS", "dags.notifiers.noting_the_guard")
-    monkeypatch.setattr(notifiers.Noting, "messages", [])
     left_off(stages, monkeypatch)
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTER", "renamed")
     assert run_dag("pulsar_maintenance")[0] == "failed"
-    (message,) = notifiers.Noting.messages
+    (message,) = noted
     assert message.startswith(f"restore_guard: ATTENTION: {SHEDDING} of cluster 'live' was switched off by run 1")
     assert "'demo' has no entry in the registry any more: add it again" in message
 

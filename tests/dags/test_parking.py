@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
 from airflow.sdk.module_loading import import_string
 
-from dags.conftest import Answer, Stages
+from dags.conftest import Answer, RunDag, Stages
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.execution.apply import abort, go_on, pause
 from pulsar_advisor.execution.cluster.cluster_port import Unload
@@ -29,7 +29,6 @@ from unit.execution.doubles import B2, LOWER, NAMESPACE
 pytestmark = pytest.mark.airflow
 
 WAIT = as_json(Parking("pause", 0.1))
-RunDag = Callable[..., tuple[str, dict[str, str]]]
 
 
 @pytest.fixture

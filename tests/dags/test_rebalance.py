@@ -16,8 +16,7 @@ from typing import Any
 
 import pytest
 
-from dags import notifiers
-from dags.conftest import Answer, Stages
+from dags.conftest import Answer, RunDag, Stages
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.execution.cluster.cluster_port import Unload
 from pulsar_advisor.execution.consent.approval import propose, standing_approval
@@ -53,7 +52,6 @@ from unit.execution.doubles import (
 
 pytestmark = pytest.mark.airflow
 
-RunDag = Callable[..., tuple[str, dict[str, str]]]
 BELOW_THE_GATE = ("apply", "after.capture", "after.normalize", "verify")
 FAST = {"pause_s": 0, "canary_hold_s": 30, "offer_undo_h": 0}
 """No wait long enough for the run to be parked, and no offer to undo it."""
@@ -194,12 +192,9 @@ def test_what_if_settings_and_the_history_reach_recommend_one_argument_each(stag
 
 @pytest.mark.full
 def test_the_dag_of_a_cluster_reaches_that_cluster_only(
-    stages: Stages, run_dag: RunDag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch, registered: Callable[..., None]
 ) -> None:
-    registry = tmp_path / "clusters.yaml"
-    connections = [{"name": name, "pulsar_conn_id": f"pulsar_{name}"} for name in ("demo", "other")]
-    registry.write_text(json.dumps({"schema": "pulsar-advisor/clusters/1", "clusters": connections}))
-    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", str(registry))
+    registered("demo", "other")
     stages.root = Root(stages.root.url, "other")
     stages.plan = stages.plan.model_copy(update={"cluster": "other"})
     admin = {"conn_type": "pulsar_admin", "password": "eyJ.a.b", "extra": {"admin_urls": "http://other:1"}}
@@ -233,9 +228,7 @@ def test_a_run_whose_balancer_can_not_be_restored_is_verified_and_fails_the_dag_
 
 
 def test_a_plan_that_was_carried_out_is_undone_after_an_approval_of_its_own(stages: Stages, run_dag: RunDag) -> None:
-    stages.plan = stages.plan.model_copy(update={"snapshot": stages.snapshot()})
-    write_plan(stages.root, stages.plan)
-    conf = {"digest": digest_of(stages.plan), **FAST}
+    conf = {"digest": stages.write_plan(), **FAST}
     run_dag("pulsar_rebalance", conf, Answer("Approve"))
     form = {"allow_splits": False, "accept_worse": True, "accept_low_confidence": False, "comment": "back"}
     _, tasks = run_dag("pulsar_rebalance", {**conf, "undo": True}, Answer("Approve", form=form))
@@ -327,15 +320,14 @@ def test_a_plan_given_by_its_digest_is_carried_out_without_recommending_again(st
 
 
 def test_somebody_is_called_when_an_approval_waits_and_when_a_task_failed(
-    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch, noted: list[str]
 ) -> None:
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example/balance")
     both = "dags.notifiers.failing, dags.notifiers.noting_calls"  # the first takes neither the call nor the gate
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", both)
-    monkeypatch.setattr(notifiers.Noting, "messages", [])
     state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve", person="dag_test"))
     assert (state, tasks["approve"]) == ("failed", "failed")
-    waits, failed = notifiers.Noting.messages
+    waits, failed = noted
     link = "https://airflow.example/balance/dags/pulsar_rebalance/runs/manual__"
     assert waits.startswith(f"approval.waiting demo Rebalance Pulsar cluster demo? {digest_of(stages.plan)} {link}")
     assert waits.endswith("/tasks/approve/required_actions")
@@ -344,12 +336,11 @@ def test_somebody_is_called_when_an_approval_waits_and_when_a_task_failed(
 
 
 def test_a_plan_that_was_carried_out_is_not_put_before_anybody_again(stages: Stages, run_dag: RunDag) -> None:
-    stages.plan = stages.plan.model_copy(update={"snapshot": stages.snapshot()})
-    write_plan(stages.root, stages.plan)
+    digest = stages.write_plan()
     with closing(stages.ledger()) as ledger:
         approved(ledger, stages.plan)
         start_run(ledger, stages.plan, standing_approval(ledger, stages.plan, FOUR_EYES)).end("done", "")
-    state, tasks = run_dag("pulsar_rebalance", {"digest": digest_of(stages.plan), **FAST})
+    state, tasks = run_dag("pulsar_rebalance", {"digest": digest, **FAST})
     assert (state, tasks["propose"], tasks["approve"]) == ("failed", "failed", "upstream_failed")
     assert kinds(stages).count("proposed") == 1
 
@@ -357,22 +348,20 @@ def test_a_plan_that_was_carried_out_is_not_put_before_anybody_again(stages: Sta
 def test_the_request_names_who_proposed_the_plan_before_and_so_can_not_approve_it(
     stages: Stages, run_dag: RunDag
 ) -> None:
-    stages.plan = stages.plan.model_copy(update={"snapshot": stages.snapshot()})
-    write_plan(stages.root, stages.plan)
+    digest = stages.write_plan()
     with closing(stages.ledger()) as ledger:
         propose(ledger, stages.plan, Person("olive", "airflow"))
-    state, tasks = run_dag("pulsar_rebalance", {"digest": digest_of(stages.plan), **FAST}, Answer("Approve"))
+    state, tasks = run_dag("pulsar_rebalance", {"digest": digest, **FAST}, Answer("Approve"))
     assert (state, tasks["approve"]) == ("failed", "failed"), "as olive approved it"
     assert "- proposed before by **olive**, who can't approve it" in (last_request().body or "")
 
 
 def test_a_plan_of_a_snapshot_too_old_to_be_sent_is_put_before_nobody(stages: Stages, run_dag: RunDag) -> None:
     snapshot = snapshot_id(datetime.now(UTC) - timedelta(hours=7))
-    stages.plan = stages.plan.model_copy(update={"snapshot": snapshot})
-    write_plan(stages.root, stages.plan)
-    state, tasks = run_dag("pulsar_rebalance", {"digest": digest_of(stages.plan), **FAST})
+    digest = stages.write_plan(snapshot)
+    state, tasks = run_dag("pulsar_rebalance", {"digest": digest, **FAST})
     assert (state, tasks["propose"], tasks["approve"]) == ("failed", "success", "failed")
-    refused = stages.ledger().events(digest_of(stages.plan))[-1]
+    refused = stages.ledger().events(digest)[-1]
     assert f"the snapshot {snapshot} is 7.0 h old, more than the 6h that are allowed" in refused.detail
 
 
@@ -586,11 +575,10 @@ def test_a_task_that_was_cleared_begins_anew(try_number: int, max_tries: int, is
 
 @pytest.mark.full
 def test_an_approval_given_before_the_run_does_not_answer_its_gate(stages: Stages, run_dag: RunDag) -> None:
-    stages.plan = stages.plan.model_copy(update={"snapshot": stages.snapshot()})
-    write_plan(stages.root, stages.plan)
+    digest = stages.write_plan()
     with closing(stages.ledger()) as ledger:
         approved(ledger, stages.plan)
-    state, tasks = run_dag("pulsar_rebalance", {"digest": digest_of(stages.plan), **FAST}, Answer("Reject"))
+    state, tasks = run_dag("pulsar_rebalance", {"digest": digest, **FAST}, Answer("Reject"))
     assert (state, tasks["approve"], tasks["apply"]) == ("failed", "failed", "upstream_failed")
 
 
@@ -616,13 +604,9 @@ def test_a_gate_marked_as_a_success_is_no_approval(stages: Stages, run_dag: RunD
     assert stages.cluster.writes == []
 
 
-def test_what_to_do_next_is_something_to_press(
-    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", "dags.notifiers.noting_calls")
-    monkeypatch.setattr(notifiers.Noting, "messages", [])
+def test_what_to_do_next_is_something_to_press(stages: Stages, run_dag: RunDag, calls: list[str]) -> None:
     run_dag("pulsar_rebalance", FAST, mark_success="approve")
-    [said] = [message for message in notifiers.Noting.messages if "apply failed" in message]
+    [said] = [message for message in calls if "apply failed" in message]
     assert "have it approved by somebody else: trigger pulsar_rebalance with its digest" in said
 
 

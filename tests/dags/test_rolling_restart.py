@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from dags import notifiers
-from dags.conftest import Answer, Stages
+from dags.conftest import Answer, RunDag, Stages
 from dags.test_rebalance import last_request
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -35,7 +34,6 @@ from unit.execution.roll.doubles import OLIVE, ORDER, RestartedCluster, roll_of,
 
 pytestmark = pytest.mark.airflow
 
-RunDag = Callable[..., tuple[str, dict[str, str]]]
 FAST = {"pause_s": 0, "canary_hold_s": 1}
 
 
@@ -139,10 +137,8 @@ def test_a_roll_that_somebody_ends_fails_and_has_its_balancer_back(
 
 
 def test_a_roll_whose_task_failed_is_given_up_and_has_its_balancer_back(
-    stages: Stages, run_dag: RunDag, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
+    stages: Stages, run_dag: RunDag, cluster: RestartedCluster, calls: list[str]
 ) -> None:
-    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", "dags.notifiers.noting_calls")
-    monkeypatch.setattr(notifiers.Noting, "messages", [])
 
     def lose_a_broker(ledger: Ledger, plan: Plan, broker: str) -> None:
         cluster.restart(broker)
@@ -155,7 +151,7 @@ def test_a_roll_whose_task_failed_is_given_up_and_has_its_balancer_back(
     assert cluster.overrides == {}
     with closing(stages.ledger()) as ledger:
         assert recorded_roll(ledger, digest_of(stages.plan)).is_given_up
-    assert any("task.failed" in said and "is not active" in said for said in notifiers.Noting.messages)
+    assert any("task.failed" in said and "is not active" in said for said in calls)
     run_dag("pulsar_rolling_restart", {"digest": digest_of(stages.plan), **FAST}, Answer("Reject"))
     body = last_request().body or ""
     assert f"- **one approval for the whole roll**: `{ORDER[1]}`, `{ORDER[2]}`, in this order" in body
@@ -164,10 +160,8 @@ def test_a_roll_whose_task_failed_is_given_up_and_has_its_balancer_back(
 
 
 def test_somebody_is_called_once_if_a_broker_does_not_come_back(
-    stages: Stages, run_dag: RunDag, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
+    stages: Stages, run_dag: RunDag, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch, calls: list[str]
 ) -> None:
-    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", "dags.notifiers.noting_calls")
-    monkeypatch.setattr(notifiers.Noting, "messages", [])
     for limit in ("LATE_S", "LOOK_AGAIN_S", "BACK_WITHIN_S"):
         monkeypatch.setattr(operator, limit, 0.0)
 
@@ -187,7 +181,7 @@ def test_somebody_is_called_once_if_a_broker_does_not_come_back(
     with meanwhile(stages, restart):
         state, _ = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
     assert state == "success"
-    [late] = [said for said in notifiers.Noting.messages if "is not back" in said]
+    [late] = [said for said in calls if "is not back" in said]
     assert f"roll.waiting demo {ORDER[0]} is not back 0 min after its restart was announced" in late
     assert "answers 503" in late
 
@@ -208,8 +202,7 @@ def test_a_roll_of_an_old_snapshot_may_still_be_approved(
     stages: Stages, run_dag: RunDag, cluster: RestartedCluster
 ) -> None:
     old = snapshot_id(datetime.now(UTC) - timedelta(hours=7))
-    stages.plan = stages.plan.model_copy(update={"snapshot": old})
-    digest = write_plan(stages.root, stages.plan).digest
+    digest = stages.write_plan(old)
     run_dag("pulsar_rolling_restart", {"digest": digest, **FAST}, Answer("Reject"))
     assert stages.ledger().events(digest)[-1].kind == "rejected"
 

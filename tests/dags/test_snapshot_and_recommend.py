@@ -9,15 +9,12 @@ from typing import get_args
 
 import pytest
 
-from dags import notifiers
-from dags.conftest import Stages
+from dags.conftest import RunDag, Stages
 from pulsar_advisor.documents.upgrade import UpgradePreview
 from pulsar_advisor.recommendation.upgrade import UpgradeRequest
 from web_server import HTTPServer
 
 pytestmark = pytest.mark.airflow
-
-RunDag = Callable[..., tuple[str, dict[str, str]]]
 
 
 def test_a_snapshot_goes_from_capture_to_the_asset(stages: Stages, run_dag: RunDag) -> None:
@@ -104,10 +101,11 @@ def test_a_release_in_the_form_is_previewed_before_the_report(
 
 
 @pytest.fixture
-def recommended(stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
+def recommended(
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch, noted: list[str]
+) -> Callable[[], str]:
     """Recommend on a new snapshot; gives the state of the task that says what is new, which a notifier hears."""
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__ADVICE_NOTIFIERS", "dags.notifiers.noting")
-    monkeypatch.setattr(notifiers.Noting, "messages", [])
 
     def run() -> str:
         snapshot = stages.snapshot()
@@ -119,11 +117,13 @@ def recommended(stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
     return run
 
 
-def test_notifiers_hear_of_advice_only_when_it_changes(stages: Stages, recommended: Callable[[], str]) -> None:
+def test_notifiers_hear_of_advice_only_when_it_changes(
+    stages: Stages, recommended: Callable[[], str], noted: list[str]
+) -> None:
     assert [recommended(), recommended()] == ["success", "skipped"]
     stages.nothing_to_do = True
     assert [recommended(), recommended()] == ["success", "skipped"]
-    assert notifiers.Noting.messages == ["demo: Move one bundle.", "demo: Nothing is worth doing."]
+    assert noted == ["demo: Move one bundle.", "demo: Nothing is worth doing."]
 
 
 def test_what_a_person_had_recommended_meanwhile_is_not_what_was_told(
@@ -144,7 +144,7 @@ def test_what_a_person_had_recommended_meanwhile_is_not_what_was_told(
 
 
 def test_advice_is_told_again_until_it_has_reached_somebody(
-    recommended: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+    recommended: Callable[[], str], noted: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for configured, state in (
         ("dags.notifiers.failing", "success"),
@@ -153,7 +153,7 @@ def test_advice_is_told_again_until_it_has_reached_somebody(
     ):
         monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__ADVICE_NOTIFIERS", configured)
         assert recommended() == state
-    assert notifiers.Noting.messages == ["demo: Move one bundle."]
+    assert noted == ["demo: Move one bundle."]
 
 
 def test_a_webhook_hears_of_it_too_signed_and_without_a_secret(

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dags.conftest import Stages
+from dags.conftest import RunDag, Stages
 from pulsar_advisor.model.errors import ClusterUnreachable
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow.clusters import clusters
 
 pytestmark = pytest.mark.airflow
 
-RunDag = Callable[..., tuple[str, dict[str, str]]]
-
 
 @pytest.mark.full
 def test_while_one_cluster_is_down_the_report_of_the_other_comes(
-    stages: Stages, run_dag: RunDag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch, registered: Callable[..., None]
 ) -> None:
     from pulsar_advisor_airflow.pages.content import cluster_lines
 
-    registry = tmp_path / "clusters.yaml"
-    entries = [{"name": name, "pulsar_conn_id": "pulsar_default"} for name in ("demo", "down")]
-    registry.write_text(json.dumps({"schema": "pulsar-advisor/clusters/1", "clusters": entries}))
-    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", str(registry))
+    registered("demo", "down", pulsar_conn_id="pulsar_default")
 
     def capture(options: Any, root: Root, earlier: Any) -> str:
         if root.cluster == "down":

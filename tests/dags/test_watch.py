@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from dags import notifiers
-from dags.conftest import Stages
+from dags.conftest import RunDag, Stages
 from pulsar_advisor.admin.webhook import NotDelivered, Webhook
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.storage.root import Root
@@ -61,15 +59,10 @@ def test_it_says_since_when() -> None:
 
 
 def test_each_receiver_is_called_once_and_one_that_failed_again(
-    stages: Stages, run_dag: Callable[..., tuple[str, dict[str, str]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch, registered: Callable[..., None], calls: list[str]
 ) -> None:
-    registry = tmp_path / "clusters.yaml"
-    entries = [{"name": "demo", "pulsar_conn_id": "p"}, {"name": "by-hand", "pulsar_conn_id": "p", "schedule": None}]
-    registry.write_text(json.dumps({"schema": "pulsar-advisor/clusters/1", "clusters": entries}))
-    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", str(registry))
-    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", "dags.notifiers.noting_calls")
+    registered("demo", {"name": "by-hand", "schedule": None})
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__WEBHOOK", "https://example.org/receiver")
-    monkeypatch.setattr(notifiers.Noting, "messages", [])
     tried: list[str] = []
 
     def send(_webhook: Webhook, event: str, _what: object) -> None:
@@ -81,51 +74,43 @@ def test_each_receiver_is_called_once_and_one_that_failed_again(
     for _ in range(3):
         assert run_dag("pulsar_watch")[0] == "success"
     assert tried == ["snapshot.overdue", "snapshot.overdue"]
-    [message] = notifiers.Noting.messages
+    [message] = calls
     assert message.startswith("snapshot.overdue demo")
 
 
 def test_a_cluster_that_can_not_be_looked_at_keeps_no_other_from_it(
-    stages: Stages, run_dag: Callable[..., tuple[str, dict[str, str]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch, registered: Callable[..., None], calls: list[str]
 ) -> None:
     def newest_validated(root: Root) -> None:
         if root.cluster == "unreadable":
             raise StorageError("this folder can't be read")
 
-    registry = tmp_path / "clusters.yaml"
-    entries = [{"name": name, "pulsar_conn_id": "p"} for name in ("unreadable", "overdue")]
-    registry.write_text(json.dumps({"schema": "pulsar-advisor/clusters/1", "clusters": entries}))
-    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", str(registry))
-    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", "dags.notifiers.noting_calls")
-    monkeypatch.setattr(notifiers.Noting, "messages", [])
+    registered("unreadable", "overdue")
     monkeypatch.setattr("pulsar_advisor_airflow.overdue.newest_validated", newest_validated)
     assert run_dag("pulsar_watch")[0] == "failed"
-    call, failure = notifiers.Noting.messages
+    call, failure = calls
     assert call.startswith("snapshot.overdue overdue no validated snapshot")
     assert "overdue failed: unreadable: this folder can't be read" in failure
 
 
 def test_a_notifier_that_can_not_be_made_any_more_keeps_no_other_from_its_call(
-    stages: Stages, monkeypatch: pytest.MonkeyPatch
+    stages: Stages, monkeypatch: pytest.MonkeyPatch, noted: list[str]
 ) -> None:
     """It must not end the calling task either: a gate that ends can no longer be answered."""
     call = Call("run.parked", "run 1 is parked")
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", "dags.notifiers.gone, dags.notifiers.noting_calls")
-    monkeypatch.setattr(notifiers.Noting, "messages", [])
     ti = SimpleNamespace(dag_id="pulsar_rebalance", run_id="r", task_id="apply")
     call.notify({"task": SimpleNamespace(cluster="demo"), "ti": ti, "dag": None})
-    [message] = notifiers.Noting.messages
+    [message] = noted
     assert message.startswith("run.parked demo run 1 is parked")
 
 
 def test_a_registry_that_is_invalid_does_not_silence_the_watch(
-    stages: Stages, run_dag: Callable[..., tuple[str, dict[str, str]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stages: Stages, run_dag: RunDag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: list[str]
 ) -> None:
     registry = tmp_path / "clusters.yaml"
     registry.write_text("schema: something else")
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", str(registry))
-    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CALL_NOTIFIERS", "dags.notifiers.noting_calls")
-    monkeypatch.setattr(notifiers.Noting, "messages", [])
     assert run_dag("pulsar_watch")[0] == "failed"
-    [message] = notifiers.Noting.messages
+    [message] = calls
     assert "pulsar_watch: overdue failed: the registry of clusters" in message

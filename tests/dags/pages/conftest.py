@@ -78,12 +78,9 @@ def server(tmp_path_factory: pytest.TempPathFactory, database: None) -> Iterator
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Root:
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registered: Callable[..., None]) -> Root:
     """Two clusters in one root: one with a report, one that was never captured."""
-    registry = tmp_path / "clusters.yaml"
-    entries = [{"name": name, "pulsar_conn_id": "p"} for name in ("prod-eu", "prod-us")]
-    registry.write_text(json.dumps({"schema": "pulsar-advisor/clusters/1", "clusters": entries}))
-    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", str(registry))
+    registered("prod-eu", "prod-us")
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__ROOT", str(tmp_path / "root"))
     root = Root(str(tmp_path / "root"), "prod-eu")
     write_report(root)

@@ -270,12 +270,9 @@ def test_what_does_not_fit_a_page_is_on_the_next(
 
 
 @pytest.fixture
-def rotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def rotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registered: Callable[..., None]) -> Path:
     """A root of three clusters, of which one has all that can be rotten."""
-    entries = [{"name": name, "pulsar_conn_id": "p"} for name in rotten_root.CLUSTERS]
-    registry = tmp_path / "clusters.yaml"
-    registry.write_text(json.dumps({"schema": "pulsar-advisor/clusters/1", "clusters": entries}))
-    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", str(registry))
+    registered(*rotten_root.CLUSTERS)
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__ROOT", str(tmp_path / "root"))
     rotten_root.write_root(tmp_path / "root")
     rotten_root.add_strange_folders(tmp_path / "root")
