@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from corruptions.documents import ADMIN, CLUSTER, Documents, Text
+from corruptions.one_value import ABSENT, set_value
 from corruptions.victims import Victims
 
 Contradiction = tuple[str, str, Callable[[Documents], None]]
 CONTRADICTIONS: Final[dict[str, list[Contradiction]]] = {"modular": [], "simple": [], "extensible": []}
+_SIMPLE: Final = "org.apache.pulsar.broker.loadbalance.impl.SimpleLoadManagerImpl"
+_EXTENSIBLE: Final = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
 STRANGER: Final = "10.9.9.9:8080"
 _RUNTIME: Final = f"{ADMIN}/brokers/configuration/runtime"
 _REPORT: Final = f"{ADMIN}/broker-stats/load-report"
@@ -23,25 +26,43 @@ def contradiction(
     """Register one; its name says what is the matter."""
 
     def register(change: Callable[[Documents, Victims], None]) -> Callable[[Documents, Victims], None]:
-        for load_manager in load_managers or ("modular",):
-            kind = change.__name__.replace("_", " ")
-            CONTRADICTIONS[load_manager].append((surface, kind, lambda found: change(found, Victims(found))))
+        _register(surface, change.__name__.replace("_", " "), load_managers, change)
         return change
 
     return register
 
 
+def _register(
+    surface: str, kind: str, load_managers: Sequence[str], change: Callable[[Documents, Victims], None]
+) -> None:
+    for load_manager in load_managers or ("modular",):
+        CONTRADICTIONS[load_manager].append((surface, kind, lambda found: change(found, Victims(found))))
+
+
+def of_one_value(surface: str, document: Callable[[Documents, Victims], Any]) -> Callable[..., None]:
+    """Returns what registers, a row each, contradictions of one value in this document of the victims."""
+
+    def register(kind: str, where: str, becomes: Any, *load_managers: str) -> None:
+        _register(
+            surface, kind, load_managers, lambda found, victims: set_value(document(found, victims), where, becomes)
+        )
+
+    return register
+
+
+_runtime = of_one_value("settings", lambda documents, victims: documents.of_brokers[victims.broker][_RUNTIME])
+_runtime_of_leader = of_one_value("settings", lambda documents, _: documents.of_brokers[documents.leader][_RUNTIME])
+_report = of_one_value("load report", lambda documents, victims: documents.report(victims.broker))
+_policies = of_one_value(
+    "policies", lambda documents, victims: documents.of_any[f"{ADMIN}/namespaces/{victims.namespace}"]
+)
+_isolation_policy = of_one_value("isolation policy", lambda documents, _: _isolation(documents))
+
+
 # Identity: one cluster, and who answers for it.
 
-
-@contradiction("settings")
-def one_broker_names_another_cluster(documents: Documents, victims: Victims) -> None:
-    documents.of_brokers[victims.broker][_RUNTIME]["clusterName"] = "elsewhere"
-
-
-@contradiction("settings")
-def a_broker_has_no_cluster_name(documents: Documents, victims: Victims) -> None:
-    del documents.of_brokers[victims.broker][_RUNTIME]["clusterName"]
+_runtime("one broker names another cluster", "clusterName", "elsewhere")
+_runtime("a broker has no cluster name", "clusterName", ABSENT)
 
 
 @contradiction("settings")
@@ -50,21 +71,9 @@ def no_broker_has_a_cluster_name(documents: Documents, victims: Victims) -> None
         documents.of_brokers[broker][_RUNTIME]["clusterName"] = ""
 
 
-@contradiction("settings")
-def the_leader_configures_another_load_manager(documents: Documents, victims: Victims) -> None:
-    name = "org.apache.pulsar.broker.loadbalance.impl.SimpleLoadManagerImpl"
-    documents.of_brokers[documents.leader][_RUNTIME]["loadManagerClassName"] = name
-
-
-@contradiction("settings")
-def a_broker_that_does_not_lead_configures_another_load_manager(documents: Documents, victims: Victims) -> None:
-    name = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
-    documents.of_brokers[victims.broker][_RUNTIME]["loadManagerClassName"] = name
-
-
-@contradiction("settings")
-def the_leader_has_other_thresholds(documents: Documents, victims: Victims) -> None:
-    documents.of_brokers[documents.leader][_RUNTIME]["loadBalancerBrokerThresholdShedderPercentage"] = "90"
+_runtime_of_leader("the leader configures another load manager", "loadManagerClassName", _SIMPLE)
+_runtime("a broker that does not lead configures another load manager", "loadManagerClassName", _EXTENSIBLE)
+_runtime_of_leader("the leader has other thresholds", "loadBalancerBrokerThresholdShedderPercentage", "90")
 
 
 @contradiction("load report")
@@ -112,9 +121,7 @@ def a_topic_of_another_namespace(documents: Documents, victims: Victims) -> None
     topics["persistent://retail/payments/stray"] = topics.pop(victims.topic_name)
 
 
-@contradiction("load report", "modular", "simple")
-def the_web_address_is_another_host(documents: Documents, victims: Victims) -> None:
-    documents.report(victims.broker)["webServiceUrl"] = "http://10.9.9.9:8080"
+_report("the web address is another host", "webServiceUrl", "http://10.9.9.9:8080", "modular", "simple")
 
 
 @contradiction("load report")
@@ -127,25 +134,14 @@ def the_web_address_has_another_port(documents: Documents, victims: Victims) -> 
     documents.report(victims.broker)["webServiceUrl"] = f"http://{victims.broker.partition(':')[0]}:1"
 
 
-@contradiction("load report")
-def another_load_manager_than_configured(documents: Documents, victims: Victims) -> None:
-    name = "org.apache.pulsar.broker.loadbalance.impl.SimpleLoadManagerImpl"
-    documents.report(victims.broker)["loadManagerClassName"] = name
-
-
-@contradiction("load report")
-def a_load_manager_that_does_not_exist(documents: Documents, victims: Victims) -> None:
-    documents.report(victims.broker)["loadManagerClassName"] = "com.example.Nothing"
-
-
-@contradiction("load report")
-def another_version_than_the_broker_answers(documents: Documents, victims: Victims) -> None:
-    documents.report(victims.broker)["brokerVersionString"] = "2.10.4"
-
-
-@contradiction("load report")
-def of_the_other_kind(documents: Documents, victims: Victims) -> None:
-    documents.report(victims.broker)["loadReportType"] = "LoadReport"
+_report(
+    "another load manager than configured",
+    "loadManagerClassName",
+    _SIMPLE,
+)
+_report("a load manager that does not exist", "loadManagerClassName", "com.example.Nothing")
+_report("another version than the broker answers", "brokerVersionString", "2.10.4")
+_report("of the other kind", "loadReportType", "LoadReport")
 
 
 @contradiction("load report")
@@ -223,29 +219,11 @@ def bytes_without_messages(documents: Documents, victims: Victims) -> None:
     documents.report(victims.broker)["lastStats"][victims.bundle]["msgRateIn"] = 0.0
 
 
-@contradiction("load report")
-def usage_above_the_limit(documents: Documents, victims: Victims) -> None:
-    documents.report(victims.broker)["cpu"]["usage"] = 4 * 370.0
-
-
-@contradiction("load report")
-def no_cpu_under_load(documents: Documents, victims: Victims) -> None:
-    documents.report(victims.broker)["cpu"]["usage"] = 0.0
-
-
-@contradiction("load report")
-def one_core_where_the_others_have_four(documents: Documents, victims: Victims) -> None:
-    documents.report(victims.broker)["cpu"]["limit"] = 100.0
-
-
-@contradiction("load report")
-def a_limit_of_zero(documents: Documents, victims: Victims) -> None:
-    documents.report(victims.broker)["cpu"]["limit"] = 0.0
-
-
-@contradiction("load report")
-def a_network_card_too_slow_for_its_traffic(documents: Documents, victims: Victims) -> None:
-    documents.report(victims.broker)["bandwidthIn"]["limit"] = 1.0
+_report("usage above the limit", "cpu.usage", 4 * 370.0)
+_report("no cpu under load", "cpu.usage", 0.0)
+_report("one core where the others have four", "cpu.limit", 100.0)
+_report("a limit of zero", "cpu.limit", 0.0)
+_report("a network card too slow for its traffic", "bandwidthIn.limit", 1.0)
 
 
 @contradiction("load report")
@@ -258,29 +236,11 @@ def figures_of_a_bundle_that_is_not_listed(documents: Documents, victims: Victim
     documents.report(victims.broker)["bundles"].remove(victims.bundle)
 
 
-@contradiction("load report")
-def more_bundles_than_listed(documents: Documents, victims: Victims) -> None:
-    documents.report(victims.broker)["numBundles"] += 100
-
-
-@contradiction("load report")
-def more_topics_than_in_its_bundles(documents: Documents, victims: Victims) -> None:
-    documents.report(victims.broker)["numTopics"] += 1_000_000
-
-
-@contradiction("load report")
-def more_producers_than_in_its_bundles(documents: Documents, victims: Victims) -> None:
-    documents.report(victims.broker)["numProducers"] += 1_000_000
-
-
-@contradiction("load report")
-def more_consumers_than_in_its_bundles(documents: Documents, victims: Victims) -> None:
-    documents.report(victims.broker)["numConsumers"] += 1_000_000
-
-
-@contradiction("load report")
-def a_bundle_gained_that_never_was(documents: Documents, victims: Victims) -> None:
-    documents.report(victims.broker)["lastBundleGains"] = ["nobody/knows/0x00000000_0xffffffff"]
+_report("more bundles than listed", "numBundles", lambda number: number + 100)
+_report("more topics than in its bundles", "numTopics", lambda number: number + 1_000_000)
+_report("more producers than in its bundles", "numProducers", lambda number: number + 1_000_000)
+_report("more consumers than in its bundles", "numConsumers", lambda number: number + 1_000_000)
+_report("a bundle gained that never was", "lastBundleGains", ["nobody/knows/0x00000000_0xffffffff"])
 
 
 @contradiction("load report")
@@ -388,24 +348,18 @@ def the_owner_is_a_stranger(documents: Documents, victims: Victims) -> None:
     documents.nodes[f"/namespace/{victims.bundle}"]["httpUrl"] = f"http://{STRANGER}"
 
 
-@contradiction("policies", "modular", "extensible")
-def the_boundaries_have_a_gap(documents: Documents, victims: Victims) -> None:
-    _boundaries(documents, victims, ["0x00000000", "0x40000000", "0x40000000", "0xc0000000", "0xffffffff"])
+def _boundaries(kind: str, *boundaries: str) -> None:
+    def change(documents: Documents, victims: Victims) -> None:
+        for document in _both_policies(documents, victims):
+            document["bundles"]["boundaries"] = list(boundaries)
+
+    _register("policies", kind, ("modular", "extensible"), change)
 
 
-@contradiction("policies", "modular", "extensible")
-def the_boundaries_descend(documents: Documents, victims: Victims) -> None:
-    _boundaries(documents, victims, ["0x00000000", "0x80000000", "0x40000000", "0xc0000000", "0xffffffff"])
-
-
-@contradiction("policies", "modular", "extensible")
-def the_boundaries_end_early(documents: Documents, victims: Victims) -> None:
-    _boundaries(documents, victims, ["0x00000000", "0x40000000", "0x80000000", "0xc0000000"])
-
-
-@contradiction("policies", "modular", "extensible")
-def a_boundary_is_no_number(documents: Documents, victims: Victims) -> None:
-    _boundaries(documents, victims, ["0x00000000", "forty", "0x80000000", "0xc0000000", "0xffffffff"])
+_boundaries("the boundaries have a gap", "0x00000000", "0x40000000", "0x40000000", "0xc0000000", "0xffffffff")
+_boundaries("the boundaries descend", "0x00000000", "0x80000000", "0x40000000", "0xc0000000", "0xffffffff")
+_boundaries("the boundaries end early", "0x00000000", "0x40000000", "0x80000000", "0xc0000000")
+_boundaries("a boundary is no number", "0x00000000", "forty", "0x80000000", "0xc0000000", "0xffffffff")
 
 
 @contradiction("policies")
@@ -420,24 +374,12 @@ def local_policies_have_other_boundaries(documents: Documents, victims: Victims)
     node["bundles"] = {"boundaries": ["0x00000000", "0x80000000", "0xffffffff"], "numBundles": 2}
 
 
-@contradiction("policies", "modular", "extensible")
-def a_namespace_under_load_is_deleted(documents: Documents, victims: Victims) -> None:
-    documents.of_any[f"{ADMIN}/namespaces/{victims.namespace}"]["deleted"] = True
-
-
-@contradiction("policies", "modular", "extensible")
-def a_namespace_under_load_has_migrated(documents: Documents, victims: Victims) -> None:
-    documents.of_any[f"{ADMIN}/namespaces/{victims.namespace}"]["migrated"] = True
-
-
-@contradiction("policies", "modular", "extensible")
-def a_namespace_under_load_is_on_other_clusters_only(documents: Documents, victims: Victims) -> None:
-    documents.of_any[f"{ADMIN}/namespaces/{victims.namespace}"]["replication_clusters"] = ["elsewhere"]
-
-
-@contradiction("policies")
-def a_namespace_under_load_is_allowed_on_other_clusters_only(documents: Documents, victims: Victims) -> None:
-    documents.of_any[f"{ADMIN}/namespaces/{victims.namespace}"]["allowed_clusters"] = ["elsewhere"]
+_policies("a namespace under load is deleted", "deleted", True, "modular", "extensible")
+_policies("a namespace under load has migrated", "migrated", True, "modular", "extensible")
+_policies(
+    "a namespace under load is on other clusters only", "replication_clusters", ["elsewhere"], "modular", "extensible"
+)
+_policies("a namespace under load is allowed on other clusters only", "allowed_clusters", ["elsewhere"])
 
 
 @contradiction("policies")
@@ -458,19 +400,9 @@ def a_group_in_zookeeper_only(documents: Documents, victims: Victims) -> None:
         documents.nodes[f"/admin/local-policies/{namespace}"]["namespaceAntiAffinityGroup"] = "b"
 
 
-@contradiction("isolation policy", "modular", "extensible")
-def no_broker_matches(documents: Documents, victims: Victims) -> None:
-    _isolation(documents)["primary"] = ["elsewhere.*"]
-
-
-@contradiction("isolation policy", "modular", "extensible")
-def an_expression_that_java_refuses(documents: Documents, victims: Victims) -> None:
-    _isolation(documents)["primary"] = ["127.0.0.[1"]
-
-
-@contradiction("isolation policy")
-def namespaces_in_an_expression_that_java_refuses(documents: Documents, victims: Victims) -> None:
-    _isolation(documents)["namespaces"] = ["retail/(.*"]
+_isolation_policy("no broker matches", "primary", ["elsewhere.*"], "modular", "extensible")
+_isolation_policy("an expression that java refuses", "primary", ["127.0.0.[1"], "modular", "extensible")
+_isolation_policy("namespaces in an expression that java refuses", "namespaces", ["retail/(.*"])
 
 
 @contradiction("isolation policy")
@@ -484,29 +416,11 @@ def the_owner_is_not_allowed(documents: Documents, victims: Victims) -> None:
     _isolation(documents)["primary"] = [victims.coldest.partition(":")[0].replace(".", r"\.")]
 
 
-@contradiction("isolation policy")
-def a_limit_that_is_no_number(documents: Documents, victims: Victims) -> None:
-    _isolation(documents)["auto_failover_policy"]["parameters"]["min_limit"] = "many"
-
-
-@contradiction("isolation policy")
-def a_negative_limit(documents: Documents, victims: Victims) -> None:
-    _isolation(documents)["auto_failover_policy"]["parameters"]["min_limit"] = "-1"
-
-
-@contradiction("isolation policy")
-def a_threshold_that_is_no_number(documents: Documents, victims: Victims) -> None:
-    _isolation(documents)["auto_failover_policy"]["parameters"]["usage_threshold"] = "many"
-
-
-@contradiction("isolation policy")
-def a_threshold_over_a_hundred_percent(documents: Documents, victims: Victims) -> None:
-    _isolation(documents)["auto_failover_policy"]["parameters"]["usage_threshold"] = "800"
-
-
-@contradiction("isolation policy")
-def a_kind_that_does_not_exist(documents: Documents, victims: Victims) -> None:
-    _isolation(documents)["auto_failover_policy"]["policy_type"] = "whatever"
+_isolation_policy("a limit that is no number", "auto_failover_policy.parameters.min_limit", "many")
+_isolation_policy("a negative limit", "auto_failover_policy.parameters.min_limit", "-1")
+_isolation_policy("a threshold that is no number", "auto_failover_policy.parameters.usage_threshold", "many")
+_isolation_policy("a threshold over a hundred percent", "auto_failover_policy.parameters.usage_threshold", "800")
+_isolation_policy("a kind that does not exist", "auto_failover_policy.policy_type", "whatever")
 
 
 @contradiction("failure domain")
@@ -602,8 +516,3 @@ def _both_policies(documents: Documents, victims: Victims) -> Iterator[dict[str,
     yield documents.of_any[f"{ADMIN}/namespaces/{victims.namespace}"]
     if f"/admin/local-policies/{victims.namespace}" in documents.nodes:
         yield documents.nodes[f"/admin/local-policies/{victims.namespace}"]
-
-
-def _boundaries(documents: Documents, victims: Victims, boundaries: list[str]) -> None:
-    for document in _both_policies(documents, victims):
-        document["bundles"]["boundaries"] = list(boundaries)

@@ -19,12 +19,12 @@ import msgspec
 
 from corruptions.contradictions import CONTRADICTIONS
 from corruptions.documents import ADMIN, CLUSTER, Documents, Text, recorded
+from corruptions.one_value import ABSENT
 from corruptions.victims import Victims
 from pulsar_advisor.admin.read_client import Leader
 from pulsar_advisor.capture import documents as read
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, field_of
 
-ABSENT: Final = object()
 Change = Callable[[Any], Any]
 
 

@@ -16,14 +16,14 @@ import json
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import getitem, setitem
+from operator import setitem
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow.parquet as pq
 import zstandard
 
+from corruptions.one_value import ABSENT, set_value
 from pulsar_advisor.model.cluster.bundle_range import topic_hash
 from snapshots import RATES, RawSnapshot, isolation_policy, skewed_modular_cluster
 
@@ -184,9 +184,6 @@ def corruption(
     return register
 
 
-ABSENT: Final = object()
-
-
 def one_figure(
     victim: Callable[[Capture], str], documents: Callable[[Capture, str], Iterable[dict[str, Any]]]
 ) -> Callable[..., None]:
@@ -197,16 +194,10 @@ def one_figure(
     """
 
     def register(name: str, figure: str, becomes: Any, *caught_by: str, also: tuple[str, ...] = ()) -> None:
-        *path, last = figure.split(".")
-
         def apply(capture: Capture) -> str:
             struck = victim(capture)
             for document in documents(capture, struck):
-                place = reduce(getitem, path, document)
-                if becomes is ABSENT:
-                    del place[last]
-                else:
-                    place[last] = becomes(place[last]) if callable(becomes) else becomes
+                set_value(document, figure, becomes)
             return struck
 
         CORRUPTIONS.append(Corruption(SYNTHETIC, name, caught_by, apply, also))
