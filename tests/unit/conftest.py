@@ -7,6 +7,9 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from opentelemetry import metrics
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from sqlalchemy import Engine, event
 
 from ledgers import new_ledgers_are_copies as new_ledgers_are_copies
@@ -30,6 +33,14 @@ def _trust_the_machine(connection: object, _record: object) -> None:
     if isinstance(connection, sqlite3.Connection):
         with suppress(sqlite3.Error):  # a test may open a file that isn't a database on purpose
             connection.execute("PRAGMA synchronous = OFF")
+
+
+@pytest.fixture(scope="session")
+def measured() -> InMemoryMetricReader:
+    """Reads what was measured so far; a process has one provider."""
+    reader = InMemoryMetricReader()
+    metrics.set_meter_provider(MeterProvider([reader]))
+    return reader
 
 
 @pytest.fixture

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from opentelemetry.sdk.metrics.export import Histogram, InMemoryMetricReader
 
 from pulsar_advisor.cli.output import CHANGES_PROPOSED, GOAL_NOT_REACHED
+from pulsar_advisor.execution import telemetry
 from pulsar_advisor.model import errors
 
 REPOSITORY = Path(__file__).parents[2]
@@ -20,37 +20,26 @@ QUERIES = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["
 ALERTS = [query for query in re.findall(r"^\| `([^`]+)` \|", GUIDE, re.M) if "(" in query]
 MESSAGES = re.findall(r"^\| `([^`(]+)` +\| (\d) +\|", GUIDE, re.M)
 
-EMIT = """
-import json
-from opentelemetry import metrics
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import Histogram, InMemoryMetricReader
-reader = InMemoryMetricReader()
-metrics.set_meter_provider(MeterProvider([reader]))
-from pulsar_advisor.execution import telemetry
-telemetry.step_ended("unload", "confirmed")
-telemetry.refused()
-telemetry.answered("unload", 204, 0.1)
-telemetry.owned_after(0.1)
-found = reader.get_metrics_data().resource_metrics[0].scope_metrics[0].metrics
-labels = {one.name: list(one.data.data_points[0].attributes) for one in found}
-print(json.dumps([[one.name, one.unit, isinstance(one.data, Histogram), labels[one.name]] for one in found]))
-"""
-
 
 @pytest.fixture(scope="module")
-def emitted() -> dict[str, set[str]]:
+def emitted(measured: InMemoryMetricReader) -> dict[str, set[str]]:
     """Series that `apply` emits, with their labels, named as OpenTelemetry's Prometheus exporter does.
 
     Source: OpenTelemetry specification, "Prometheus and OpenMetrics Compatibility" (dots become underscores, units and
     `_total` become suffixes, units in braces are dropped).
     """
-    printed = subprocess.run([sys.executable, "-c", EMIT], capture_output=True, text=True, check=True).stdout
+    telemetry.step_ended("unload", "confirmed")
+    telemetry.refused()
+    telemetry.answered("unload", 204, 0.1)
+    telemetry.owned_after(0.1)
+    data = measured.get_metrics_data()
+    assert data is not None
     series: dict[str, set[str]] = {}
-    for name, unit, is_histogram, attributes in json.loads(printed):
-        base = name.replace(".", "_") + {"s": "_seconds"}.get(unit, "")
+    for metric in data.resource_metrics[0].scope_metrics[0].metrics:
+        base = metric.name.replace(".", "_") + {"s": "_seconds"}.get(metric.unit or "", "")
+        attributes = metric.data.data_points[0].attributes or {}
         labels = {attribute.replace(".", "_") for attribute in attributes}
-        if is_histogram:
+        if isinstance(metric.data, Histogram):
             series |= {f"{base}_count": labels, f"{base}_sum": labels, f"{base}_bucket": labels | {"le"}}
         else:
             series[f"{base}_total"] = labels

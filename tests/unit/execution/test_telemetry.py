@@ -6,8 +6,6 @@ import json
 import logging
 
 import pytest
-from opentelemetry import metrics
-from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from pulsar_advisor.execution.cluster.cluster_port import Reply
@@ -19,17 +17,9 @@ from unit.execution.actors import approved, carried_out, run
 from unit.execution.doubles import FakeCluster, make_plan, split_step, unload_step
 
 
-@pytest.fixture(scope="module")
-def reader() -> InMemoryMetricReader:
-    """Reads what was measured since it was asked last; a process has one provider."""
-    reader = InMemoryMetricReader()
-    metrics.set_meter_provider(MeterProvider([reader]))
-    return reader
-
-
-def points(reader: InMemoryMetricReader) -> dict[tuple[str, ...], float]:
+def points(measured: InMemoryMetricReader) -> dict[tuple[str, ...], float]:
     """Value or sum of every metric by its short name and the values of its attributes."""
-    data = reader.get_metrics_data()
+    data = measured.get_metrics_data()
     found = [] if data is None else data.resource_metrics[0].scope_metrics[0].metrics
     return {
         (metric.name.removeprefix("pulsar_advisor.apply."), *map(str, (point.attributes or {}).values())): (
@@ -45,12 +35,12 @@ def added(before: dict[tuple[str, ...], float], after: dict[tuple[str, ...], flo
 
 
 def test_steps_calls_and_the_time_to_the_owner_are_measured(
-    ledger: Ledger, cluster: FakeCluster, reader: InMemoryMetricReader
+    ledger: Ledger, cluster: FakeCluster, measured: InMemoryMetricReader
 ) -> None:
     cluster.effect_after_s = 2.0
-    before = points(reader)
+    before = points(measured)
     carried_out(ledger, cluster, unload_step(1), split_step(2))
-    assert added(before, points(reader)) == {
+    assert added(before, points(measured)) == {
         ("steps", "unload", "confirmed"): 1,
         ("steps", "split", "confirmed"): 1,
         ("call.duration", "unload", "204"): 2.0,
@@ -59,11 +49,11 @@ def test_steps_calls_and_the_time_to_the_owner_are_measured(
     }
 
 
-def test_refusals_are_counted(ledger: Ledger, cluster: FakeCluster, reader: InMemoryMetricReader) -> None:
-    before = points(reader)
+def test_refusals_are_counted(ledger: Ledger, cluster: FakeCluster, measured: InMemoryMetricReader) -> None:
+    before = points(measured)
     with pytest.raises(Refused):
         run(make_plan([unload_step()]), ledger, cluster)
-    assert added(before, points(reader)) == {("refusals",): 1}
+    assert added(before, points(measured)) == {("refusals",): 1}
 
 
 def test_each_event_is_one_line_of_json_with_the_ids_of_run_and_step(
