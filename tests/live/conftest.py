@@ -42,7 +42,7 @@ def loaded_cluster(cluster: LiveCluster) -> LiveCluster:
     return cluster
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def skewed_cluster(loaded_cluster: LiveCluster) -> LiveCluster:
     """The loaded cluster, for tests that need unequal CPU."""
     return with_cpu_skew(loaded_cluster)

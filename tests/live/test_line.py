@@ -37,10 +37,8 @@ class Recommended:
 
 
 @pytest.fixture(scope="module")
-def recommended(skewed_module_cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> Recommended:
-    return _recommended(
-        skewed_module_cluster, Shell(tmp_path_factory.mktemp("root"), plain_connection(skewed_module_cluster))
-    )
+def recommended(skewed_cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> Recommended:
+    return _recommended(skewed_cluster, Shell(tmp_path_factory.mktemp("root"), plain_connection(skewed_cluster)))
 
 
 def _recommended(cluster: LiveCluster, shell: Shell) -> Recommended:
@@ -50,11 +48,6 @@ def _recommended(cluster: LiveCluster, shell: Shell) -> Recommended:
     advice = ran.document["advice"]
     path = shell.root / "plans" / "cluster=live" / f"snapshot={ran.document['snapshot']}" / advice["plan"]
     return Recommended(cluster, shell, ran.document["snapshot"], path, json.loads(path.read_bytes()))
-
-
-@pytest.fixture(scope="module")
-def skewed_module_cluster(loaded_cluster: LiveCluster) -> LiveCluster:
-    return with_cpu_skew(loaded_cluster)
 
 
 def test_the_plan_unloads_from_the_hot_broker_and_another_splits_the_bundle_over_the_limit(
