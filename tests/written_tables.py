@@ -74,6 +74,34 @@ def written(
     return root
 
 
+def snapshot_of_one_bundle(
+    folder: Path,
+    snapshot: str,
+    owner: str | None = "a:8080",
+    *,
+    brokers: Sequence[str] = ("a:8080", "b:8080"),
+    namespace: str = "t/n",
+    cpu_usage: float = 50.0,
+    msg_rate_in_per_s: float = 7.0,
+    cluster: str = "test",
+    **manifest: object,
+) -> Root:
+    """A root with a normalized snapshot, or with one more, of these brokers and one bundle."""
+    return written(
+        folder,
+        manifest,
+        cluster=cluster,
+        snapshot=snapshot,
+        brokers=[broker(name, owned_bundles=1, cpu_usage=cpu_usage, cpu_limit=100.0) for name in brokers],
+        bundles=[bundle(namespace, 0, 0xFFFFFFFF, owner, moved=False, msg_rate_in_per_s=msg_rate_in_per_s)],
+    )
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    """What every file has, by its path."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def day_table(root: Root, day: HistoryDay, name: str) -> pa.Table:
     """A table of a folded day."""
     _, tables = read_day_tables(root, day, {name: DAY_TABLES[name]})

@@ -14,7 +14,7 @@ from pulsar_advisor.model.cluster.snapshot_id import day_of, snapshot_id
 from pulsar_advisor.storage.history import folded_days
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow import tasks
-from written_tables import broker, bundle, written
+from written_tables import snapshot_of_one_bundle
 
 pytestmark = pytest.mark.airflow
 
@@ -31,8 +31,7 @@ def root(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> Root:
 
 
 def snapshot(root: Root, id: str) -> str:
-    brokers = [broker("a:8080", cpu_usage=50.0, cpu_limit=100.0)]
-    written(Path(root.url), snapshot=id, brokers=brokers, bundles=[bundle("t/n", 0, 0xFFFFFFFF, "a:8080", moved=False)])
+    snapshot_of_one_bundle(Path(root.url), id, brokers=["a:8080"])
     return id
 
 

@@ -9,7 +9,7 @@ from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.fold_all import run as fold_all
 from pulsar_advisor.storage.root import Root
-from written_tables import broker, bundle, written
+from written_tables import files_in, snapshot_of_one_bundle
 
 pytestmark = pytest.mark.spark
 
@@ -21,20 +21,21 @@ def roots(folder: Path) -> list[Root]:
     """Two clusters with two days of two snapshots each, and with one more of today."""
     for name in NAMES:
         for hour, (day, owner) in enumerate((day, owner) for day in DAYS for owner in ("a:8080", "b:8080")):
-            written(
+            snapshot_of_one_bundle(
                 folder,
+                f"{day}T{hour:02}0000Z",
+                owner,
+                brokers=["a:8080"],
+                cpu_usage=10.0 * hour,
+                msg_rate_in_per_s=float(hour),
                 cluster=name,
-                snapshot=f"{day}T{hour:02}0000Z",
-                brokers=[broker("a:8080", owned_bundles=1, cpu_usage=10.0 * hour, cpu_limit=100.0)],
-                bundles=[bundle("t/n", 0, 0xFFFFFFFF, owner, moved=False, msg_rate_in_per_s=float(hour))],
             )
     open_ledger(Root(str(folder), "any").ledger_url).close()
     return [Root(str(folder), name) for name in NAMES]
 
 
 def history(folder: Path) -> dict[str, bytes]:
-    parts = [path for path in (folder / "history").rglob("*") if path.is_file()]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in parts}
+    return files_in(folder / "history")
 
 
 def test_tasks_write_what_one_process_writes(spark: SparkSession, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.stages.diff import run as diff
 from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.storage.root import Root
-from written_tables import broker, bundle, written
+from written_tables import broker, snapshot_of_one_bundle, written
 
 DAY = "20261121"
 MORNING, NOON = f"{DAY}T080000Z", f"{DAY}T120000Z"
@@ -19,11 +19,8 @@ MORNING, NOON = f"{DAY}T080000Z", f"{DAY}T120000Z"
 @pytest.fixture
 def moved(tmp_path: Path) -> Root:
     """Two snapshots, between which the only bundle moved."""
-    brokers = [broker(name, cpu_usage=50.0, cpu_limit=100.0) for name in ("a:8080", "b:8080")]
     for id, owner in ((MORNING, "a:8080"), (NOON, "b:8080")):
-        root = written(
-            tmp_path, snapshot=id, brokers=brokers, bundles=[bundle("t/n", 0, 0xFFFFFFFF, owner, moved=False)]
-        )
+        root = snapshot_of_one_bundle(tmp_path, id, owner)
     return root
 
 

@@ -13,21 +13,16 @@ from pulsar_advisor.stages.trend import run as trend
 from pulsar_advisor.stages.verify_history import run as verify
 from pulsar_advisor.storage.files import sha256_hex, write_file
 from pulsar_advisor.storage.root import Root
-from written_tables import broker, bundle, written
+from written_tables import broker, snapshot_of_one_bundle, written
 
 DAYS = ("20261121", "20261122")
+BROKERS = ("secret-a:8080", "secret-b:8080")
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Root:
-    usage = {"cpu_usage": 50.0, "cpu_limit": 100.0}
-    for day, owner in zip(DAYS, ("secret-a:8080", "secret-b:8080"), strict=True):
-        root = written(
-            tmp_path / "root",
-            snapshot=f"{day}T080000Z",
-            brokers=[broker(name, owned_bundles=1, **usage) for name in ("secret-a:8080", "secret-b:8080")],
-            bundles=[bundle("secret/n", 0, 0xFFFFFFFF, owner, moved=False)],
-        )
+    for day, owner in zip(DAYS, BROKERS, strict=True):
+        root = snapshot_of_one_bundle(tmp_path / "root", f"{day}T080000Z", owner, brokers=BROKERS, namespace="secret/n")
         fold(root, day)
     return root
 
@@ -91,12 +86,8 @@ def test_without_a_folded_day_there_is_nothing_to_export(tmp_path: Path) -> None
 def test_a_name_that_came_after_the_pseudonyms_were_found_ends_the_export(root: Root, tmp_path: Path) -> None:
     days = export(root, str(tmp_path / "other"), pseudonyms=True)
     next(days)
-    written(
-        tmp_path / "root",
-        snapshot=f"{DAYS[1]}T090000Z",
-        brokers=[broker("secret-c:8080", owned_bundles=1)],
-        bundles=[bundle("secret/n", 0, 0xFFFFFFFF, "secret-c:8080", moved=False)],
-    )
+    new = "secret-c:8080"
+    snapshot_of_one_bundle(root.path, f"{DAYS[1]}T090000Z", new, brokers=[new], namespace="secret/n")
     fold(root, DAYS[1])
     with pytest.raises(StorageError, match="20261122 was folded again meanwhile, with new names: export into another"):
         list(days)

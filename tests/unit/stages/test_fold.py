@@ -25,22 +25,11 @@ from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.history import day_if_any, day_path, folded_days
 from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.days import damage, write_day
-from written_tables import broker, bundle, day_table, written
+from written_tables import broker, day_table, files_in, snapshot_of_one_bundle, written
 
 DAY = "20261121"
 MORNING, NOON, EVENING = (f"{DAY}T{hour:02}0000Z" for hour in (8, 12, 20))
 NEXT_DAY, AT_MIDNIGHT = "20261122", "20261122T000500Z"
-
-
-def snapshot(folder: Path, id: str, owner: str | None = "a:8080", **manifest: object) -> Root:
-    """A normalized snapshot of two brokers and one bundle."""
-    return written(
-        folder,
-        manifest,
-        snapshot=id,
-        brokers=[broker(name, owned_bundles=1, cpu_usage=50.0, cpu_limit=100.0) for name in ("a:8080", "b:8080")],
-        bundles=[bundle("t/n", 0, 0xFFFFFFFF, owner, moved=False, msg_rate_in_per_s=7.0)],
-    )
 
 
 def without_tables(root: Root, id: str) -> None:
@@ -52,19 +41,18 @@ def without_tables(root: Root, id: str) -> None:
 @pytest.fixture
 def moved(tmp_path: Path) -> Root:
     """A bundle that no broker had in the evening was another one's after midnight."""
-    root = snapshot(tmp_path, NOON, "a:8080")
-    snapshot(tmp_path, EVENING, None)
-    snapshot(tmp_path, AT_MIDNIGHT, "b:8080")
+    root = snapshot_of_one_bundle(tmp_path, NOON, "a:8080")
+    snapshot_of_one_bundle(tmp_path, EVENING, None)
+    snapshot_of_one_bundle(tmp_path, AT_MIDNIGHT, "b:8080")
     return root
 
 
 def files_of(root: Root) -> dict[str, bytes]:
-    folder = Path(root.url) / "history"
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return files_in(Path(root.url) / "history")
 
 
 def test_a_day_is_folded_once_whatever_is_asked(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, MORNING)
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
     day = fold(root, DAY)
     before = files_of(root)
     assert fold(root, DAY) == day
@@ -84,7 +72,7 @@ def test_a_day_is_folded_once_whatever_is_asked(tmp_path: Path) -> None:
 
 
 def test_the_view_that_was_judged_is_kept(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, MORNING)
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
     [row] = day_table(root, fold(root, DAY), "load").to_pylist()
     assert (row["msg_in"], row["owner"]) == (7.0, 0)
 
@@ -126,37 +114,37 @@ def test_policies_are_read_from_the_tables_and_a_change_is_an_event(tmp_path: Pa
 
 
 def test_a_snapshot_is_fit_only_if_it_was_validated_and_passed(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, MORNING)
-    snapshot(tmp_path, NOON)
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
+    snapshot_of_one_bundle(tmp_path, NOON)
     write_file(root.folder("validation", NOON) / RESULT, documents.validation(snapshot=NOON).content())
     assert [one.fit for one in fold(root, DAY).snapshots] == [False, True]
 
 
 def test_a_late_snapshot_joins_a_day_whose_tables_are_gone_as_if_it_had_been_there(tmp_path: Path) -> None:
-    whole = snapshot(tmp_path / "whole", MORNING)
+    whole = snapshot_of_one_bundle(tmp_path / "whole", MORNING)
     for id, owner in ((NOON, "b:8080"), (EVENING, "a:8080")):
-        snapshot(tmp_path / "whole", id, owner)
+        snapshot_of_one_bundle(tmp_path / "whole", id, owner)
     fold(whole, DAY)
-    late = snapshot(tmp_path / "late", MORNING)
-    snapshot(tmp_path / "late", EVENING)
+    late = snapshot_of_one_bundle(tmp_path / "late", MORNING)
+    snapshot_of_one_bundle(tmp_path / "late", EVENING)
     fold(late, DAY)
     for id in (MORNING, EVENING):
         without_tables(late, id)
-    snapshot(tmp_path / "late", NOON, "b:8080")
+    snapshot_of_one_bundle(tmp_path / "late", NOON, "b:8080")
     fold(late, DAY)
     assert files_of(late) == files_of(whole)
 
 
 def test_what_was_folded_before_is_not_read_from_its_tables_again(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, MORNING)
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
     fold(root, DAY)
     next(root.folder("tables/bundles", MORNING).iterdir()).write_bytes(b"no parquet")
-    snapshot(tmp_path, NOON, "b:8080")
+    snapshot_of_one_bundle(tmp_path, NOON, "b:8080")
     assert [one.id for one in fold(root, DAY).snapshots] == [MORNING, NOON]
 
 
 def test_a_day_with_a_damaged_file_is_folded_again_from_the_tables_of_its_snapshots(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, MORNING)
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
     day = fold(root, DAY)
     before = files_of(root)
     (root.day_folder("load", DAY) / day.tables["load"].file).write_bytes(b"")
@@ -165,7 +153,7 @@ def test_a_day_with_a_damaged_file_is_folded_again_from_the_tables_of_its_snapsh
 
 
 def test_a_damaged_day_whose_snapshots_are_gone_is_not_to_be_folded_again_but_put_back(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, MORNING)
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
     day = fold(root, DAY)
     (root.day_folder("load", DAY) / day.tables["load"].file).write_bytes(b"")
     without_tables(root, MORNING)
@@ -176,29 +164,29 @@ def test_a_damaged_day_whose_snapshots_are_gone_is_not_to_be_folded_again_but_pu
 
 
 def test_a_validation_that_came_later_is_taken_in(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, MORNING)
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
     fold(root, DAY)
     write_file(root.folder("validation", MORNING) / RESULT, documents.validation(snapshot=MORNING).content())
     assert fold(root, DAY).snapshots[0].fit
 
 
 def test_another_cluster_of_the_same_name_in_paths_is_not_mixed_in(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, MORNING)
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
     fold(root, DAY)
-    snapshot(tmp_path, NOON, identity={"cluster_name": "another", "broker_ids": []})
+    snapshot_of_one_bundle(tmp_path, NOON, identity={"cluster_name": "another", "broker_ids": []})
     assert [one.id for one in fold(root, DAY).snapshots] == [MORNING]
 
 
 def test_a_move_across_midnight_is_one_of_the_day_that_shows_it(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, EVENING)
-    snapshot(tmp_path, AT_MIDNIGHT, "b:8080")
+    root = snapshot_of_one_bundle(tmp_path, EVENING)
+    snapshot_of_one_bundle(tmp_path, AT_MIDNIGHT, "b:8080")
     [event] = day_table(root, fold(root, NEXT_DAY), "events").to_pylist()
     assert (event["t"], event["kind"], event["before"], event["after"]) == (0, "move", "a:8080", "b:8080")
 
 
 def test_the_day_before_is_known_from_its_tables_or_folded_alike(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, EVENING)
-    snapshot(tmp_path, AT_MIDNIGHT, "b:8080")
+    root = snapshot_of_one_bundle(tmp_path, EVENING)
+    snapshot_of_one_bundle(tmp_path, AT_MIDNIGHT, "b:8080")
     fold(root, DAY)
     from_tables = fold(root, NEXT_DAY)
     shutil.rmtree(str(root.day_folder("result", NEXT_DAY)))
@@ -234,44 +222,44 @@ def test_a_snapshot_that_can_not_be_read_does_not_keep_the_next_day_from_being_f
 
 
 def test_a_leader_that_was_not_known_at_midnight_is_compared_with_the_last_known_one(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, NOON, leader="a:8080")
-    snapshot(tmp_path, EVENING, leader=None)
-    snapshot(tmp_path, AT_MIDNIGHT, leader="b:8080")
+    root = snapshot_of_one_bundle(tmp_path, NOON, leader="a:8080")
+    snapshot_of_one_bundle(tmp_path, EVENING, leader=None)
+    snapshot_of_one_bundle(tmp_path, AT_MIDNIGHT, leader="b:8080")
     [event] = day_table(root, fold(root, NEXT_DAY), "events").to_pylist()
     assert (event["kind"], event["before"], event["after"]) == ("leader", "a:8080", "b:8080")
 
 
 def test_a_day_is_folded_again_once_the_one_before_has_a_later_snapshot(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, AT_MIDNIGHT, "b:8080")
+    root = snapshot_of_one_bundle(tmp_path, AT_MIDNIGHT, "b:8080")
     assert fold(root, NEXT_DAY).follows is None
-    snapshot(tmp_path, EVENING)
+    snapshot_of_one_bundle(tmp_path, EVENING)
     assert fold(root, NEXT_DAY).follows == EVENING
 
 
 def test_a_snapshot_that_came_late_is_not_compared_with_twice(tmp_path: Path) -> None:
-    snapshot(tmp_path, MORNING, "a:8080")
-    root = snapshot(tmp_path, AT_MIDNIGHT, "b:8080")
+    snapshot_of_one_bundle(tmp_path, MORNING, "a:8080")
+    root = snapshot_of_one_bundle(tmp_path, AT_MIDNIGHT, "b:8080")
     for day in (DAY, NEXT_DAY):
         fold(root, day)
-    snapshot(tmp_path, EVENING, "b:8080")
+    snapshot_of_one_bundle(tmp_path, EVENING, "b:8080")
     fold(root, DAY)
     assert [one.follows for one in folded_days(root)[0]] == [None, EVENING]
     assert trend(root, 28)[1].moves == 1
 
 
 def test_a_late_snapshot_that_is_not_the_last_shows_the_next_day_what_no_later_one_knows(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, EVENING, None)
-    snapshot(tmp_path, AT_MIDNIGHT, "b:8080")
+    root = snapshot_of_one_bundle(tmp_path, EVENING, None)
+    snapshot_of_one_bundle(tmp_path, AT_MIDNIGHT, "b:8080")
     for day in (DAY, NEXT_DAY):
         fold(root, day)
-    snapshot(tmp_path, NOON, "a:8080")
+    snapshot_of_one_bundle(tmp_path, NOON, "a:8080")
     fold(root, DAY)
     [event] = day_table(root, folded_days(root, 1)[0][0], "events").to_pylist()
     assert (event["kind"], event["before"], event["after"]) == ("move", "a:8080", "b:8080")
 
 
 def test_a_day_without_a_snapshot_has_nothing_to_fold_and_leaves_no_trace(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, MORNING)
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
     fold(root, DAY)
     before = files_of(root)
     with pytest.raises(UsageError, match="no normalized snapshot of 20261122"):
@@ -281,29 +269,29 @@ def test_a_day_without_a_snapshot_has_nothing_to_fold_and_leaves_no_trace(tmp_pa
 
 
 def test_the_last_days_are_those_that_were_folded(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, MORNING)
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
     fold(root, DAY)
     day_path(root, "20261231").parent.mkdir(parents=True)
     assert [one.day for one in folded_days(root, 1)[0]] == [DAY]
 
 
 def test_a_day_that_is_sealed_is_not_folded_without_its_ledger(tmp_path: Path) -> None:
-    root, central = snapshot(tmp_path, MORNING), f"sqlite:///{tmp_path / 'central.sqlite'}"
+    root, central = snapshot_of_one_bundle(tmp_path, MORNING), f"sqlite:///{tmp_path / 'central.sqlite'}"
     open_ledger(central).close()
     assert fold(root, DAY, central).is_sealed
-    snapshot(tmp_path, NOON)
+    snapshot_of_one_bundle(tmp_path, NOON)
     with pytest.raises(Refused, match="is sealed in a ledger, which also has the causes of its moves: give --ledger"):
         fold(root, DAY)
     assert len(fold(root, DAY, central).snapshots) == 2
 
 
 def test_a_day_that_is_sealed_is_not_folded_with_another_ledger(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, MORNING)
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
     central, other = (f"sqlite:///{tmp_path / name}.sqlite" for name in ("central", "other"))
     for address in (central, other):
         open_ledger(address).close()
     fold(root, DAY, central)
-    snapshot(tmp_path, NOON)
+    snapshot_of_one_bundle(tmp_path, NOON)
     with pytest.raises(Refused, match="is sealed in a ledger, which also has the causes of its moves: give --ledger"):
         fold(root, DAY, other)
     assert len(fold(root, DAY, central).snapshots) == 2
@@ -312,7 +300,7 @@ def test_a_day_that_is_sealed_is_not_folded_with_another_ledger(tmp_path: Path) 
 def test_steps_that_only_the_last_snapshot_of_a_day_can_show_are_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root, until_ms = snapshot(tmp_path, f"{DAY}T235800Z"), list[int]()
+    root, until_ms = snapshot_of_one_bundle(tmp_path, f"{DAY}T235800Z"), list[int]()
     open_ledger(root.ledger_url).close()
     monkeypatch.setattr("pulsar_advisor.stages.fold.confirmed_steps", lambda *of: until_ms.append(of[-1]) or [])
     fold(root, DAY)
@@ -322,8 +310,8 @@ def test_steps_that_only_the_last_snapshot_of_a_day_can_show_are_asked_for(
 def test_steps_since_a_bundle_may_have_had_its_last_owner_are_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root, since_ms = snapshot(tmp_path, EVENING), list[int]()
-    snapshot(tmp_path, AT_MIDNIGHT)
+    root, since_ms = snapshot_of_one_bundle(tmp_path, EVENING), list[int]()
+    snapshot_of_one_bundle(tmp_path, AT_MIDNIGHT)
     open_ledger(root.ledger_url).close()
     monkeypatch.setattr("pulsar_advisor.stages.fold.confirmed_steps", lambda *of: since_ms.append(of[-2]) or [])
     fold(root, NEXT_DAY)
@@ -333,9 +321,9 @@ def test_steps_since_a_bundle_may_have_had_its_last_owner_are_asked_for(
 def test_a_writer_that_dies_before_the_result_leaves_the_day_of_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = snapshot(tmp_path, MORNING)
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
     before = fold(root, DAY)
-    snapshot(tmp_path, NOON)
+    snapshot_of_one_bundle(tmp_path, NOON)
 
     def dies(*_: object) -> None:
         raise StorageError("disk full")
@@ -352,17 +340,17 @@ def test_a_writer_that_dies_before_the_result_leaves_the_day_of_before(
 def test_a_day_that_is_folded_while_it_is_verified_is_as_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = snapshot(tmp_path, MORNING)
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
     open_ledger(root.ledger_url).close()
     before = fold(root, DAY)
-    snapshot(tmp_path, NOON)
+    snapshot_of_one_bundle(tmp_path, NOON)
     fold(root, DAY)
     monkeypatch.setattr("pulsar_advisor.stages.verify_history.folded_days", lambda _: ([before], []))
     assert verify(root) == (1, [])
 
 
 def test_a_changed_or_missing_file_is_found(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, MORNING)
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
     day = fold(root, DAY)
     load, hosts = (root.day_folder(table, DAY) / day.tables[table].file for table in ("load", "hosts"))
     load.write_bytes(b"")
@@ -375,7 +363,7 @@ def test_a_changed_or_missing_file_is_found(tmp_path: Path) -> None:
 
 
 def test_a_table_that_the_result_does_not_name_is_found(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, MORNING)
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
     day = fold(root, DAY)
     fewer = {name: table for name, table in day.tables.items() if name != "events"}
     write_file(day_path(root, DAY), day.model_copy(update={"tables": fewer}).content())
@@ -385,7 +373,7 @@ def test_a_table_that_the_result_does_not_name_is_found(tmp_path: Path) -> None:
 
 
 def test_a_table_that_was_changed_is_not_read(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, MORNING)
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
     day = fold(root, DAY)
     file = root.day_folder("index", DAY) / day.tables["index"].file
     pq.write_table(pq.read_table(str(file)), str(file), compression="none")
@@ -394,14 +382,14 @@ def test_a_table_that_was_changed_is_not_read(tmp_path: Path) -> None:
 
 
 def test_a_day_that_was_rewritten_with_its_result_is_found_and_not_folded_on(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, MORNING)
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
     open_ledger(root.ledger_url).close()
     day = fold(root, DAY)
     assert verify(root) == (1, [])
     without_tables(root, MORNING)
     rewritten = fold_tables([moment(30, {FIRST: "b:8080"})])
     write_day(root, DAY, rewritten, lambda files: day.model_copy(update={"tables": files}))
-    snapshot(tmp_path, NOON)
+    snapshot_of_one_bundle(tmp_path, NOON)
     [found] = verify(root)[1]
     assert found.endswith("the ledger has seals of this day, but none of this file")
     with pytest.raises(Refused, match="restore the day from a backup"):
@@ -410,7 +398,7 @@ def test_a_day_that_was_rewritten_with_its_result_is_found_and_not_folded_on(tmp
 
 @pytest.mark.parametrize("other", [True, False], ids=["another ledger", "no ledger"])
 def test_a_sealed_day_is_not_as_written_unless_its_ledger_says_so(tmp_path: Path, other: bool) -> None:
-    root, central = snapshot(tmp_path, MORNING), f"sqlite:///{tmp_path / 'central.sqlite'}"
+    root, central = snapshot_of_one_bundle(tmp_path, MORNING), f"sqlite:///{tmp_path / 'central.sqlite'}"
     open_ledger(central).close()
     fold(root, DAY, central)
     if other:
@@ -424,10 +412,10 @@ def test_a_sealed_day_is_not_as_written_unless_its_ledger_says_so(tmp_path: Path
 def test_a_fold_that_dies_at_any_write_leaves_the_day_of_before_whole_and_sealed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written_before: int
 ) -> None:
-    root = snapshot(tmp_path, MORNING)
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
     open_ledger(root.ledger_url).close()
     before = fold(root, DAY)
-    snapshot(tmp_path, NOON, "b:8080")
+    snapshot_of_one_bundle(tmp_path, NOON, "b:8080")
     left = iter(range(written_before))
 
     def dies(path: UPath, content: bytes) -> None:
@@ -447,10 +435,10 @@ def test_a_fold_that_dies_at_any_write_leaves_the_day_of_before_whole_and_sealed
 def test_a_day_of_before_the_ledger_is_no_changed_one_if_its_first_seal_is_all_that_a_fold_writes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = snapshot(tmp_path, MORNING)
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
     before = fold(root, DAY)
     open_ledger(root.ledger_url).close()
-    snapshot(tmp_path, NOON)
+    snapshot_of_one_bundle(tmp_path, NOON)
 
     def dies_at_the_result(path: UPath, content: bytes) -> None:
         if path.name == RESULT:
@@ -466,7 +454,7 @@ def test_a_day_of_before_the_ledger_is_no_changed_one_if_its_first_seal_is_all_t
 
 
 def test_a_trend_is_read_from_folded_days(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, MORNING)
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
     with pytest.raises(UsageError, match="run `history fold`"):
         trend(root, 28)
     fold(root, DAY)
@@ -475,12 +463,12 @@ def test_a_trend_is_read_from_folded_days(tmp_path: Path) -> None:
 
 
 def test_the_document_can_be_read_again(tmp_path: Path) -> None:
-    day = fold(snapshot(tmp_path, MORNING), DAY)
+    day = fold(snapshot_of_one_bundle(tmp_path, MORNING), DAY)
     assert HistoryDay.parsed(day.content(), "a file") == day
 
 
 def test_days_of_an_earlier_release_are_folded_again_although_their_snapshots_are_gone(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, MORNING)
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
     day = fold(root, DAY)
     earlier = {"columns": COLUMNS - 1, "summary": None}
     write_file(day_path(root, DAY), day.model_copy(update=earlier).content())
@@ -491,7 +479,7 @@ def test_days_of_an_earlier_release_are_folded_again_although_their_snapshots_ar
 
 def test_days_before_today_are_folded_although_one_of_them_can_not_be(tmp_path: Path) -> None:
     for day in ("20261118", "20261119", "20261120", DAY):
-        root = snapshot(tmp_path, f"{day}T080000Z")
+        root = snapshot_of_one_bundle(tmp_path, f"{day}T080000Z")
     for file in root.folder("tables/bundles", "20261118T080000Z").iterdir():  # what follows it can't be compared
         file.write_bytes(b"rotten")
     with pytest.raises(StorageError):

@@ -24,7 +24,7 @@ from pulsar_advisor.storage.history import day_if_any, remove_day
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.days import damage
 from web_server import HTTPServer
-from written_tables import SNAPSHOT, broker, bundle, day_table, written
+from written_tables import SNAPSHOT, broker, bundle, day_table, files_in, written
 
 DAY_S = 86_400
 TODAY_S = 1_795_219_200
@@ -128,8 +128,7 @@ def topics_below(half: bool) -> int:
 
 
 def files(root: Root) -> dict[str, bytes]:
-    folder = Path(root.url) / "history"
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.*") if path.is_file()}
+    return files_in(Path(root.url) / "history")
 
 
 def test_days_have_the_owners_and_rates_that_were_exported(root: Root, server: HTTPServer) -> None:

@@ -10,17 +10,15 @@ from pulsar_advisor.stages.index import fleet_row, run
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.history import day_path
 from pulsar_advisor.storage.root import RESULT, Root
-from written_tables import broker, bundle, written
+from written_tables import snapshot_of_one_bundle
 
 DAY = "20261121"
 
 
 def root_with_moves(folder: Path) -> Root:
     """Three snapshots that weren't validated; in the second, the bundle has moved."""
-    brokers = [broker(name, cpu_usage=50.0, cpu_limit=100.0) for name in ("a:8080", "b:8080")]
     for hour, owner in ((8, "a:8080"), (12, "b:8080"), (20, "b:8080")):
-        bundles = [bundle("t/n", 0, 0xFFFFFFFF, owner, moved=False)]
-        root = written(folder, snapshot=f"{DAY}T{hour:02}0000Z", brokers=brokers, bundles=bundles)
+        root = snapshot_of_one_bundle(folder, f"{DAY}T{hour:02}0000Z", owner)
     return root
 
 
@@ -37,8 +35,7 @@ def test_a_day_that_has_only_begun_bends_no_slope(tmp_path: Path) -> None:
     times = [(day, hour) for day in range(20, 26) for hour in (2, 10, 18) if (day, hour) <= (25, 2)]
     for day, hour in times:
         id = f"202611{day}T{hour:02}0000Z"
-        busy = broker("a:8080", cpu_usage=20.0 if hour == 2 else 60.0, cpu_limit=100.0)
-        written(tmp_path, snapshot=id, brokers=[busy], bundles=[bundle("t/n", 0, 0xFFFFFFFF, "a:8080", moved=False)])
+        snapshot_of_one_bundle(tmp_path, id, brokers=["a:8080"], cpu_usage=20.0 if hour == 2 else 60.0)
         write_file(root.folder("validation", id) / RESULT, documents.validation(snapshot=id).content())
     for day in sorted({day for day, _ in times}):
         fold(root, f"202611{day}")

@@ -14,6 +14,7 @@ from pulsar_advisor.stages import simulate, simulate_combination
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.simulations import Rows
+from written_tables import files_in
 
 SNAPSHOT = "20261121T083000Z"
 EARLIER = Path(__file__).parents[2] / "data" / "earlier" / "root"
@@ -61,8 +62,7 @@ def test_the_configured_strategies_are_those_of_each_point() -> None:
 
 
 def simulations(root: Root) -> dict[str, bytes]:
-    folder = Path(root.url) / "simulations"
-    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*.*") if file.is_file()}
+    return files_in(Path(root.url) / "simulations")
 
 
 def test_a_grid_that_was_killed_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

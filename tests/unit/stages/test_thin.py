@@ -23,7 +23,7 @@ from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import Root
 from unit.execution.actors import ALICE
 from unit.execution.doubles import make_plan, unload_step
-from written_tables import broker, bundle, written
+from written_tables import snapshot_of_one_bundle
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAYS = ("20261101", "20261102")
@@ -33,13 +33,7 @@ NEWEST = "20261121T110000Z"
 
 def snapshot(root: Root, id: str, *brokers: str, owner: str = "a:8080", **manifest: object) -> None:
     """A normalized snapshot of brokers, by default two, and one bundle, with a raw file."""
-    written(
-        Path(root.url),
-        manifest,
-        snapshot=id,
-        brokers=[broker(name, cpu_usage=50.0, cpu_limit=100.0) for name in brokers or ("a:8080", "b:8080")],
-        bundles=[bundle("t/n", 0, 0xFFFFFFFF, owner, moved=False)],
-    )
+    snapshot_of_one_bundle(Path(root.url), id, owner, brokers=brokers or ("a:8080", "b:8080"), **manifest)
     write_file(root.folder("raw", id) / "topic_stats" / "0.jsonl.zst", b"")
 
 

@@ -22,6 +22,7 @@ from pulsar_advisor.storage.archive import export_snapshot, import_snapshot
 from pulsar_advisor.storage.files import sha256_hex, write_file
 from pulsar_advisor.storage.removal import remove_raw_files
 from pulsar_advisor.storage.root import MANIFEST, Root
+from written_tables import files_in
 
 SNAPSHOT = "20261121T083000Z"
 
@@ -53,8 +54,7 @@ def archive(captured: Root, tmp_path: Path) -> Path:
 
 
 def content_of(root: Root) -> dict[str, bytes]:
-    folder = Path(str(root.folder("raw", SNAPSHOT)))
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return files_in(Path(str(root.folder("raw", SNAPSHOT))))
 
 
 def test_a_snapshot_arrives_as_it_left(captured: Root, archive: Path, target: Root) -> None:
@@ -270,10 +270,10 @@ def test_a_hostile_archive_is_refused_and_leaves_nothing(
     archive: Path, target: Root, tmp_path: Path, change: Callable[[Members], Members], message: str
 ) -> None:
     rewritten(archive, change)
-    before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    before = files_in(tmp_path)
     with pytest.raises(StorageError, match=message):
         import_snapshot(archive, target)
-    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
+    assert files_in(tmp_path) == before
     assert not target.path.exists()
 
 
