@@ -44,6 +44,18 @@ def boundaries(cluster: LiveCluster, namespace: str) -> tuple[str, ...]:
     return tuple(cluster.admin.read(f"/namespaces/{namespace}/bundles")["boundaries"])
 
 
+def ranges_of(cluster: LiveCluster, namespace: str) -> list[str]:
+    return ["_".join(pair) for pair in itertools.pairwise(boundaries(cluster, namespace))]
+
+
+def divide(cluster: LiveCluster, namespace: str, bundles: int) -> list[str]:
+    """Make a namespace of this number of bundles, and its tenant; the bundles' ranges."""
+    tenant = {"allowedClusters": [CLUSTER_NAME], "adminRoles": []}
+    cluster.admin.write("PUT", f"/tenants/{namespace.partition('/')[0]}", body=tenant)
+    cluster.admin.write("PUT", f"/namespaces/{namespace}", body={"bundles": {"numBundles": bundles}})
+    return ranges_of(cluster, namespace)
+
+
 def owner_of(cluster: LiveCluster, namespace: str, bundle: str) -> str:
     owner: str = cluster.admin.owners(CLUSTER_NAME)[f"{namespace}/{bundle}"]
     return owner

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 
 from harness.cluster import LiveBroker, LiveCluster
 from harness.configuration import CLUSTER_NAME
 from harness.numbered_messages import TrafficReport
-from live.plans import boundaries, topics_inside
+from live.plans import divide, topics_inside
 
 NAMESPACE = "rolls/many"
 BUNDLES = 12
@@ -18,10 +17,7 @@ GUARDED = tuple(BALANCED)
 
 def divided(cluster: LiveCluster) -> list[str]:
     """A namespace of which clients use one topic in each bundle; the topics."""
-    cluster.admin.write("PUT", "/tenants/rolls", body={"allowedClusters": [CLUSTER_NAME], "adminRoles": []})
-    cluster.admin.write("PUT", f"/namespaces/{NAMESPACE}", body={"bundles": {"numBundles": BUNDLES}})
-    ranges = ["_".join(pair) for pair in itertools.pairwise(boundaries(cluster, NAMESPACE))]
-    return [topics_inside(NAMESPACE, text, 1)[0] for text in ranges]
+    return [topics_inside(NAMESPACE, text, 1)[0] for text in divide(cluster, NAMESPACE, BUNDLES)]
 
 
 def owners(cluster: LiveCluster) -> dict[str, str]:

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ import pytest
 from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import CLUSTER_NAME
 from harness.shell import ADVISOR
-from live.plans import at, boundaries, plan_of, topics_inside
+from live.plans import at, divide, plan_of, topics_inside
 from live.starting import StartCluster
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.documents.apply_result import ApplyResult
@@ -122,9 +121,7 @@ def ground(request: pytest.FixtureRequest, start_cluster: StartCluster, tmp_path
         )
     )
     assert cluster.tokens is not None
-    cluster.admin.write("PUT", "/tenants/guarded", body={"allowedClusters": [CLUSTER_NAME], "adminRoles": []})
-    cluster.admin.write("PUT", f"/namespaces/{NAMESPACE}", body={"bundles": {"numBundles": BUNDLES}})
-    bundles = ["_".join(pair) for pair in pairwise(boundaries(cluster, NAMESPACE))]
+    bundles = divide(cluster, NAMESPACE, BUNDLES)
     for topic in (topic for text in bundles for topic in topics_inside(NAMESPACE, text, 2)):
         cluster.admin.write("PUT", f"/{topic.replace('://', '/')}")
     token, reader = tmp_path / "token", tmp_path / "reader"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shlex
 import signal
@@ -20,7 +19,7 @@ from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import CLUSTER_NAME, LoadManager
 from harness.numbered_messages import TrafficReport, numbered_messages
 from harness.shell import ADVISOR, ONE_SYSTEM_USER, Answer, call
-from live.plans import boundaries, plan_of, topics_inside, wait_until_reported
+from live.plans import boundaries, divide, plan_of, topics_inside, wait_until_reported
 from live.starting import StartCluster
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
@@ -115,10 +114,8 @@ def _move(number: int, text: str, source: str, destination: str, bounds: tuple[s
 @pytest.fixture
 def ground(start_cluster: StartCluster, tmp_path: Path, release: str, manager: LoadManager) -> Iterator[Ground]:
     cluster = start_cluster(ClusterOptions(release=release, load_manager=manager, cpu_sensor=False))
-    cluster.admin.write("PUT", "/tenants/moves", body={"allowedClusters": [CLUSTER_NAME], "adminRoles": []})
-    cluster.admin.write("PUT", f"/namespaces/{NAMESPACE}", body={"bundles": {"numBundles": BUNDLES}})
-    ranges = itertools.islice(itertools.pairwise(boundaries(cluster, NAMESPACE)), MOVES)
-    topics = {text: topics_inside(NAMESPACE, text, 1)[0] for text in map("_".join, ranges)}
+    ranges = divide(cluster, NAMESPACE, BUNDLES)[:MOVES]
+    topics = {text: topics_inside(NAMESPACE, text, 1)[0] for text in ranges}
     yield Ground(cluster, topics, tmp_path)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from harness.numbered_messages import numbered_messages
 from harness.shell import Shell, plain_connection
 from harness.skew import cpu_percents
 from live.goals import carry_out, executable, judge
-from live.plans import boundaries, topics_inside, wait_until_reported
+from live.plans import divide, ranges_of, topics_inside, wait_until_reported
 from live.starting import StartCluster, with_cpu_skew
 from snapshots import isolation_policy
 
@@ -38,12 +37,11 @@ class Ground:
     @classmethod
     def divided(cls, cluster: LiveCluster, folder: Path, bundles: int) -> Ground:
         """On a namespace with this number of bundles."""
-        cluster.admin.write("PUT", "/tenants/goals", body={"allowedClusters": [CLUSTER_NAME], "adminRoles": []})
-        cluster.admin.write("PUT", f"/namespaces/{NAMESPACE}", body={"bundles": {"numBundles": bundles}})
+        divide(cluster, NAMESPACE, bundles)
         return cls(cluster, Shell(folder, plain_connection(cluster)))
 
     def ranges(self) -> list[str]:
-        return ["_".join(pair) for pair in itertools.pairwise(boundaries(self.cluster, NAMESPACE))]
+        return ranges_of(self.cluster, NAMESPACE)
 
     def owners(self) -> dict[str, str]:
         """Broker id by range."""
