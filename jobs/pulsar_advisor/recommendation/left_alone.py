@@ -16,7 +16,8 @@ from pulsar_advisor.planning.proposals.configured import Configured, configured_
 from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.planning.requests.what_if import Resolve
 from pulsar_advisor.planning.usage.scalable_topics import not_simulated
-from pulsar_advisor.simulation.foresight import CYCLES, foresee, left_alone
+from pulsar_advisor.simulation.foresight import CYCLES, acting, after_plan, left_alone
+from pulsar_advisor.simulation.scores import cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import Simulation
 from pulsar_advisor.simulation.trials import Trial, trials
 
@@ -73,15 +74,16 @@ class LeftAlone:
         try:
             if isinstance(self.own, AdvisorError):
                 raise self.own
-            seed = 0 if plan is None else plan.seed
-            found = foresee(self.own, self.settings.values, own, plan, seed=seed, history=self.earlier)
+            undone = None if plan is None else after_plan(self.fit, self.settings.values, own, plan, self.earlier)
         except AdvisorError as error:
             return Foresight(cycles=CYCLES, own=None, acting=(), plan=None, error=str(error), switched_off_by=off)
+        scores, seed = cycle_scores(self.own), 0 if plan is None else plan.seed
+        ends = simulation_score(self.own, scores)
         return Foresight(
-            cycles=found.cycles,
-            own=SimulatedScore(**vars(found.own), shedder=own.shedder, placement=own.placement, what_if="", seed=seed),
-            acting=found.acting,
-            plan=found.plan,
+            cycles=CYCLES,
+            own=SimulatedScore(**vars(ends), shedder=own.shedder, placement=own.placement, what_if="", seed=seed),
+            acting=acting(self.own, scores),
+            plan=undone,
             error=None,
             switched_off_by=off,
             not_simulated=not_simulated(self.state, self.settings.values),

@@ -49,20 +49,6 @@ class Undone(Ending):
     """The first cycle that moves one of them."""
 
 
-@dataclass(frozen=True)
-class Foresight:
-    """What happens next."""
-
-    shedder: str
-    placement: str
-    cycles: int
-    own: Ending
-    acting: tuple[CycleSeen, ...]
-    """The snapshot, and the cycles with an unload or a split."""
-    plan: Undone | None
-    """None without a plan that moves bundles to brokers of its choice."""
-
-
 def left_alone(
     state: ClusterState,
     settings: LoadBalancerSettings,
@@ -75,29 +61,28 @@ def left_alone(
     return simulate(*own, state, settings, cycles=CYCLES, seed=seed, history=history, both_ends=True)
 
 
-def foresee(
-    alone: Simulation,
+def after_plan(
+    state: ClusterState,
     settings: LoadBalancerSettings,
     own: Configured,
-    plan: Plan | None,
-    *,
-    seed: int,
+    plan: Plan,
     history: Sequence[ClusterState] = (),
-) -> Foresight:
-    """What `left_alone` found, and a simulation of the same after `plan`. Raises `AdvisorError` as `simulate`."""
-    state, scores = alone.state, cycle_scores(alone)
-    acting = _acting(alone, scores)
-    carried_out = planned(state, plan) if plan is not None else None
-    undone = None
-    if carried_out is not None and carried_out.moves:
-        after = simulate(
-            *own, state, settings, cycles=CYCLES, seed=seed, history=history, after=carried_out, both_ends=True
-        )
-        undone = _interference(after, carried_out)
-    return Foresight(own.shedder, own.placement, CYCLES, simulation_score(alone, scores), acting, undone)
+) -> Undone | None:
+    """The cluster under its own strategies once a plan was carried out, with the plan's seed.
+
+    None for a plan that moves no bundle to a broker of its choice. Raises `AdvisorError` as `simulate`.
+    """
+    carried_out = planned(state, plan)
+    if not carried_out.moves:
+        return None
+    after = simulate(
+        *own, state, settings, cycles=CYCLES, seed=plan.seed, history=history, after=carried_out, both_ends=True
+    )
+    return _interference(after, carried_out)
 
 
-def _acting(alone: Simulation, scores: Sequence[CycleScore]) -> tuple[CycleSeen, ...]:
+def acting(alone: Simulation, scores: Sequence[CycleScore]) -> tuple[CycleSeen, ...]:
+    """The snapshot, and the cycles with an unload or a split; `scores` are those of the simulation's cycles."""
     pairs = [
         (one, cycle)
         for one, cycle in zip(scores, alone.cycles, strict=True)

@@ -14,13 +14,23 @@ from pulsar_advisor.planning.proposals.configured import Configured
 from pulsar_advisor.planning.proposals.proposal import Move
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.simulation import foresight
-from pulsar_advisor.simulation.foresight import foresee, left_alone, planned
+from pulsar_advisor.simulation.foresight import CycleSeen, acting, after_plan, left_alone, planned
+from pulsar_advisor.simulation.scores import Ending, cycle_scores, simulation_score
 from unit.planning.made_plans import INPUTS, plan_of
 from unit.simulation.clusters import EVERY_LOAD_COUNTS, cluster
 from unit.splitting.busy_cluster import busy
 
 HOT = cluster({"a": [20.0, 20.0, 20.0, 20.0, 12.0], "b": [4.0, 4.0], "c": [4.0, 4.0]})
 MINIMAL = ("MinimalMoveShedder", "LeastLongTermMessageRate")
+OWN = Configured("OverloadShedder", "LeastLongTermMessageRate")
+SETTINGS = resolve_settings("4.0.8", what_if=EVERY_LOAD_COUNTS).values
+
+
+def hot_left_alone() -> tuple[Ending, tuple[CycleSeen, ...]]:
+    """How the hot cluster ends by itself, and the cycles in which something happens until then."""
+    alone = left_alone(HOT, SETTINGS, OWN, seed=0)
+    scores = cycle_scores(alone)
+    return simulation_score(alone, scores), acting(alone, scores)
 
 
 def proposed_plan(state: ClusterState, shedder: str, placement: str, **what_if: str) -> Plan:
@@ -33,13 +43,12 @@ def proposed_plan(state: ClusterState, shedder: str, placement: str, **what_if: 
 
 def test_a_balanced_cluster_is_left_alone_after_the_plan() -> None:
     plan = proposed_plan(HOT, *MINIMAL)
-    settings = resolve_settings("4.0.8", what_if=EVERY_LOAD_COUNTS).values
-    own = Configured("OverloadShedder", "LeastLongTermMessageRate")
-    found = foresee(left_alone(HOT, settings, own, seed=0), settings, own, plan, seed=0)
-    assert found.own.unloads > 0
-    assert found.plan is not None
-    assert (found.plan.plan_bundles, found.plan.moved_again) == (len(planned(HOT, plan).moves), 0)
-    assert found.plan.first_usage_maximum_ratio < found.own.first_usage_maximum_ratio
+    own, _ = hot_left_alone()
+    undone = after_plan(HOT, SETTINGS, OWN, plan)
+    assert own.unloads > 0
+    assert undone is not None
+    assert (undone.plan_bundles, undone.moved_again) == (len(planned(HOT, plan).moves), 0)
+    assert undone.first_usage_maximum_ratio < own.first_usage_maximum_ratio
 
 
 def test_a_balancer_that_wants_it_otherwise_undoes_the_plan() -> None:
@@ -50,42 +59,31 @@ def test_a_balancer_that_wants_it_otherwise_undoes_the_plan() -> None:
     settings = resolve_settings(
         "4.0.8", what_if={**EVERY_LOAD_COUNTS, "loadBalancerBrokerOverloadedThresholdPercentage": "40"}
     ).values
-    own = Configured("OverloadShedder", "LeastLongTermMessageRate")
-    found = foresee(left_alone(HOT, settings, own, seed=0), settings, own, plan, seed=0)
-    assert found.plan is not None
-    assert found.plan.moved_again > 0
-    assert found.plan.first_cycle is not None
+    undone = after_plan(HOT, settings, OWN, plan)
+    assert undone is not None
+    assert undone.moved_again > 0
+    assert undone.first_cycle is not None
 
 
 def test_every_cycle_in_which_something_happens_has_the_usage_of_each_broker() -> None:
-    settings = resolve_settings("4.0.8", what_if=EVERY_LOAD_COUNTS).values
-    own = Configured("OverloadShedder", "LeastLongTermMessageRate")
-    found = foresee(left_alone(HOT, settings, own, seed=0), settings, own, None, seed=0)
-    assert len(found.acting) > 1
-    for cycle in found.acting:
+    _, cycles = hot_left_alone()
+    assert len(cycles) > 1
+    for cycle in cycles:
         assert set(cycle.usage_ratios) == set(HOT.brokers.ids)
         assert max(cycle.usage_ratios.values()) == pytest.approx(cycle.maximum_ratio)
 
 
 def test_of_many_brokers_those_that_are_busiest_in_any_cycle_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foresight, "BROKERS_SEEN", 1)
-    settings = resolve_settings("4.0.8", what_if=EVERY_LOAD_COUNTS).values
-    own = Configured("OverloadShedder", "LeastLongTermMessageRate")
-    found = foresee(left_alone(HOT, settings, own, seed=0), settings, own, None, seed=0)
-    assert {tuple(cycle.usage_ratios) for cycle in found.acting} == {(HOT.brokers.ids[0],)}
+    _, cycles = hot_left_alone()
+    assert {tuple(cycle.usage_ratios) for cycle in cycles} == {(HOT.brokers.ids[0],)}
 
 
-def test_without_a_plan_there_is_nothing_to_undo() -> None:
-    settings = resolve_settings("4.0.8", what_if=EVERY_LOAD_COUNTS).values
-    own = Configured("OverloadShedder", "LeastLongTermMessageRate")
-    found = foresee(left_alone(HOT, settings, own, seed=0), settings, own, None, seed=0)
-    assert found.plan is None
-    assert found.acting[0].cycle == 0
-    assert found.acting[0].maximum_ratio == pytest.approx(0.92)
-    assert sum(cycle.unloads for cycle in found.acting) == found.own.unloads
-
-
-OWN = Configured("OverloadShedder", "LeastLongTermMessageRate")
+def test_the_cycles_begin_with_the_snapshot_and_have_every_unload() -> None:
+    own, cycles = hot_left_alone()
+    assert cycles[0].cycle == 0
+    assert cycles[0].maximum_ratio == pytest.approx(0.92)
+    assert sum(cycle.unloads for cycle in cycles) == own.unloads
 
 
 def splitting_plan(state: ClusterState, moves: tuple[Move, ...] = (), *, unload_children: bool = False) -> Plan:
@@ -104,8 +102,7 @@ def test_what_becomes_of_the_children_of_a_planned_split() -> None:
         "t/hot/0x00000000_0x20000000",
         "t/hot/0x20000000_0x40000000",
     ]
-    settings = resolve_settings("4.0.8", what_if=EVERY_LOAD_COUNTS).values
-    found = foresee(left_alone(state, settings, OWN, seed=0), settings, OWN, plan, seed=0).plan
+    found = after_plan(state, SETTINGS, OWN, plan)
     assert found is not None
     assert (found.plan_bundles, found.moved_again) == (2, 0)
     assert found.first_usage_maximum_ratio < 0.8
