@@ -39,6 +39,8 @@ class LeftAlone:
     """What the leader sees, where that may show how busy a broker is that was set aside."""
     set_aside_by: tuple[str, ...] = ()
     """The failed checks that set something aside."""
+    seed: int = 0
+    """Of these simulations."""
 
     @classmethod
     def simulated(
@@ -61,7 +63,7 @@ class LeftAlone:
         except AdvisorError as error:
             own = error
         tried = trials(changes, fit, resolve, earlier, seed, own)
-        return cls(state, fit, earlier, settings, own, tried, published, set_aside_by)
+        return cls(state, fit, earlier, settings, own, tried, published, set_aside_by, seed)
 
     @property
     def configured(self) -> Configured:
@@ -77,11 +79,11 @@ class LeftAlone:
             undone = None if plan is None else after_plan(self.fit, self.settings.values, own, plan, self.earlier)
         except AdvisorError as error:
             return Foresight(cycles=CYCLES, own=None, acting=(), plan=None, error=str(error), switched_off_by=off)
-        scores, seed = cycle_scores(self.own), 0 if plan is None else plan.seed
+        scores = cycle_scores(self.own)
         ends = simulation_score(self.own, scores)
         return Foresight(
             cycles=CYCLES,
-            own=SimulatedScore(**vars(ends), shedder=own.shedder, placement=own.placement, what_if="", seed=seed),
+            own=SimulatedScore(**vars(ends), shedder=own.shedder, placement=own.placement, what_if="", seed=self.seed),
             acting=acting(self.own, scores),
             plan=undone,
             error=None,

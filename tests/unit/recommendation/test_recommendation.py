@@ -55,7 +55,7 @@ def recommended(
     def resolve(what_if: Mapping[str, str]) -> LoadBalancerSettings:
         return resolve_settings("4.0.8", what_if=what_if).values
 
-    alone = LeftAlone.simulated(state, earlier, settings, changes, resolve, 0, None, ())
+    alone = LeftAlone.simulated(state, earlier, settings, changes, resolve, request.seed, None, ())
     plans: dict[str, Plan] = {}
     scores: list[Score] = []
     for number, shedder in enumerate(request.shedders):
@@ -156,6 +156,13 @@ def test_a_strategy_without_its_input_is_refused_and_why_pulsar_itself_cannot_be
     assert not any(plan.steps for plan in plans.values())
     assert {one.missing for one in document.refusals} == {"bundle_traffic"}
     assert "nobody was asked" in str(document.foresight.error)
+
+
+def test_what_pulsar_itself_does_names_the_seed_that_it_was_simulated_with() -> None:
+    document, _ = recommended(cluster("a", "a", "b", "c"), request=replace(REQUEST, seed=7))
+    assert document.foresight is not None
+    assert document.foresight.own is not None
+    assert (document.advice.plan, document.foresight.own.seed) == (None, 7)
 
 
 def test_each_change_of_settings_is_tried_beside_the_plans() -> None:
