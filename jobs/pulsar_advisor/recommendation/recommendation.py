@@ -54,7 +54,7 @@ def recommendation(
     settled = with_usage_of_rates(fit, earlier, base)  # what plans start from
     refused = _refusals(fit, settings, request)
     judged = coverage(state, settings.values, alone.published, alone.set_aside_by)
-    is_judged = not none_judged(scores, [refusal.sentence for refusal in refused])
+    is_judged = not none_judged(scores, refused)
     if of_goal is not None:
         sentence = goal_sentence(of_goal, floor.ratio)
     else:

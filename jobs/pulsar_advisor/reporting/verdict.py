@@ -127,10 +127,6 @@ def _doubts(executable: Sequence[Step]) -> tuple[Tally, ...]:
     return tuple(Tally(sentence, number) for (_, sentence), number in ranked)
 
 
-def _nothing_judged(recommendation: Recommendation) -> bool:
-    return none_judged(recommendation.combinations, [refusal.sentence for refusal in recommendation.refusals])
-
-
 def _kind(
     advised: Plan | None,
     executable: Sequence[Step],
@@ -138,7 +134,8 @@ def _kind(
     recommendation: Recommendation,
     trust: Trust,
 ) -> Literal["act", "nothing", "not_executable", "not_fit"]:
-    if not trust.success or (advised is None and (trust.coverage.why or _nothing_judged(recommendation))):
+    nothing_judged = none_judged(recommendation.combinations, recommendation.refusals)
+    if not trust.success or (advised is None and (trust.coverage.why or nothing_judged)):
         return "not_fit"
     if advised and executable:
         return "act"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from pulsar_advisor.model.cluster.cluster_state import RESOURCE_NAMES, RESOURCES
@@ -44,7 +44,7 @@ def advice_sentence(
     """
     if plan is not None:
         return plan_sentence(plan, floor_ratio)
-    if none_judged(scores, [refusal.sentence for refusal in refusals]):
+    if none_judged(scores, refusals):
         lack = f"{refusals[0].missing} is missing ({refusals[0].reason})" if refusals else str(scores[0].error)
         return f"No unload can be judged: {lack.removesuffix('.')}."
     if without_traffic:
@@ -72,9 +72,9 @@ def _why_nothing(scores: Sequence[Score], floor_ratio: float, *, undirected: boo
     return f"no strategy would act on these figures.{only}"
 
 
-def none_judged(scores: Collection[Score], refused: Collection[str]) -> bool:
-    """Whether no combination could be judged: each has an error, or does nothing for a reason among the refusals'
-    sentences."""
+def none_judged(scores: Collection[Score], refusals: Iterable[Refusal]) -> bool:
+    """Whether no combination could be judged: each has an error, or does nothing because of a refusal."""
+    refused = {refusal.sentence for refusal in refusals}
     return bool(scores) and all(row.error is not None or row.why_nothing in refused for row in scores)
 
 
