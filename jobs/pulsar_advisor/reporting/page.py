@@ -42,7 +42,6 @@ from pulsar_advisor.reporting.whats_next import WhatsNext, whats_next
 
 _SHEDDER_KEY: Final = "loadBalancerLoadSheddingStrategy"
 _PLACEMENT_KEY: Final = "loadBalancerLoadPlacementStrategy"
-_FINDING_ORDER: Final = ("critical", "warning", "info")
 _OVERRIDES: Final = ("what-if", "dynamic")
 
 
@@ -191,7 +190,7 @@ def build_page(
         load_manager=state.load_manager,
         view=state.view,
         verdict=verdict_of(advised, reference, recommendation, trust, root_url, dag, carried_out),
-        findings=_by_severity(recommendation.findings),
+        findings=tuple(sorted(recommendation.findings, key=lambda finding: finding.severity != "warning")),
         brokers=broker_table(
             rows, reference, thresholds_of(reference, settings) if reference else (), is_advised=advised is not None
         ),
@@ -276,10 +275,6 @@ def _load_of(state: ClusterState, rows: Iterable[Any]) -> dict[str, float]:
     load = {state.bundle_name(i): flow for i, flow in enumerate(flows)}
     load.update({row.id: row.before_ratio or 0.0 for row in rows})
     return load
-
-
-def _by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    return tuple(sorted(findings, key=lambda finding: _FINDING_ORDER.index(finding.severity)))
 
 
 def _combination_rows(

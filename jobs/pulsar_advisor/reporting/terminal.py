@@ -23,7 +23,7 @@ _LABEL: Final = 16
 """Columns of a label."""
 _COLOUR_OF_KIND: Final = {"act": "blue", "nothing": "green", "not_executable": "yellow", "not_fit": "red"}
 _COLOUR_OF_GRADE: Final = {"high": "green", "medium": "yellow", "low": "red"}
-_COLOUR_OF_SEVERITY: Final = {"critical": "red", "warning": "yellow", "info": ""}
+_COLOUR_OF_SEVERITY: Final = {"warning": "yellow", "info": ""}
 
 
 def render_terminal(page: ReportPage, console: Console, before: Sequence[Command] = ()) -> None:

@@ -74,8 +74,8 @@ def test_an_extensible_clusters_own_combination_is_marked_whatever_modular_class
     assert [row.shedder for row in page.combinations if row.configured] == ["TransferShedder"]
 
 
-def test_findings_are_sorted_by_severity() -> None:
-    findings = [("info", "c"), ("critical", "a"), ("warning", "b")]
+def test_warnings_are_the_first_findings() -> None:
+    findings = [("info", "c"), ("warning", "a"), ("warning", "b")]
     inputs = balanced_inputs()
     page = replace(inputs, recommendation=recommendation_of(inputs.plans, findings=findings)).page()
     assert [finding.sentence for finding in page.findings] == ["a", "b", "c"]
