@@ -16,6 +16,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
     RESOURCE_NAMES,
     RESOURCES,
 )
+from pulsar_advisor.model.configuration.settings import field_of
 from pulsar_advisor.model.load.resource_usage import MEMORY_RETIRED
 from pulsar_advisor.planning.requests.what_if import NIC_SPEED
 
@@ -89,8 +90,7 @@ def direct_memory_does_not_decide(case: Case) -> Violation | None:
 
     A broker keeps the direct memory it once needed, so its use says little about the load, and unloading frees none.
     """
-    weight = case.settings.load_balancer_direct_memory_resource_weight
-    return _decided_by(case, DIRECT_MEMORY, weight, "loadBalancerDirectMemoryResourceWeight")
+    return _decided_by(case, DIRECT_MEMORY, "loadBalancerDirectMemoryResourceWeight")
 
 
 @rule(
@@ -106,14 +106,13 @@ def heap_does_not_decide(case: Case) -> Violation | None:
     It fills up and empties with every garbage collection, whatever the load. The Extensible manager counts it in every
     release, the Modular one up to 2.11.
     """
-    weight = case.settings.load_balancer_memory_resource_weight
     is_read = case.state.load_manager == "extensible" or case.settings.behaviour < MEMORY_RETIRED
-    return _decided_by(case, MEMORY, weight, "loadBalancerMemoryResourceWeight") if is_read else None
+    return _decided_by(case, MEMORY, "loadBalancerMemoryResourceWeight") if is_read else None
 
 
-def _decided_by(case: Case, resource: int, weight: float, key: str) -> Violation | None:
+def _decided_by(case: Case, resource: int, key: str) -> Violation | None:
     """The brokers whose usage is the share of one resource, which `key` gives its weight."""
-    share = case.percent[:, resource] * weight / 100
+    share = case.percent[:, resource] * getattr(case.settings, field_of(key)) / 100
     decided = np.flatnonzero((share > 0) & np.isclose(share, case.usage, rtol=1e-6))
     if not len(decided):
         return None

@@ -23,13 +23,12 @@ def _above_limits(case: Case) -> Booleans:
     return above & bundles.reported & bundles.in_boundaries
 
 
-def _limits(case: Case) -> SplitLimits:
-    """The limits as they are meant: a bandwidth of 2048 MiB/s or more, which wraps in `_above_limits`, doesn't here."""
-    return SplitLimits.from_settings(case.settings, bandwidth_bits=64)
+def _busier(case: Case, traffic: Floats, times: int = 1) -> Booleans:
+    """Whether a rate or throughput is above the limit of a bundle, `times` over.
 
-
-def _busier(traffic: Floats, limits: SplitLimits, times: int = 1) -> Booleans:
-    """Whether a rate or throughput is above the limit of a bundle, `times` over."""
+    The limit as it is meant: a bandwidth of 2048 MiB/s or more, which wraps in `_above_limits`, doesn't here.
+    """
+    limits = SplitLimits.from_settings(case.settings, bandwidth_bits=64)
     busier: Booleans = (rate_per_s(traffic) > times * limits.msg_rate) | (
         throughput_bytes_per_s(traffic) > times * limits.bandwidth_bytes
     )
@@ -96,7 +95,7 @@ def topics_fit_into_bundles(case: Case) -> Violation | None:
     Splits go on until the topic is alone in its bundle, and that bundle is still above the limit.
     """
     topics = case.state.topics
-    hot = np.flatnonzero(topics.loaded & _busier(topics.traffic, _limits(case)))
+    hot = np.flatnonzero(topics.loaded & _busier(case, topics.traffic))
     if not len(hot):
         return None
     hottest = int(hot[throughput_bytes_per_s(topics.traffic[hot]).argmax()])
@@ -124,7 +123,7 @@ def flow_splits_in_two(case: Case) -> Violation | None:
     by_flow = settings.default_namespace_bundle_split_algorithm == _FLOW
     if not by_flow or not settings.load_balancer_auto_bundle_split_enabled:
         return None
-    larger = _busier(case.state.bundles.traffic, _limits(case), times=2)
+    larger = _busier(case, case.state.bundles.traffic, times=2)
     stuck = larger & _above_limits(case) & (case.state.bundles.topics > 1)
     if not stuck.any():
         return None
