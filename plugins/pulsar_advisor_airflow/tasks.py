@@ -21,6 +21,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
+from pulsar_advisor.model.bounds import DEFAULT_DAYS
 from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
 from pulsar_advisor.model.plans.canonical_json import Json
 from pulsar_advisor_airflow.assets import announce, audited_ledger, snapshot_validated
@@ -419,10 +420,10 @@ def thin_history(cluster: str, retention: str) -> list[str]:
 
 def write_index() -> str:
     """Write the page over all clusters of the root; returns its location."""
-    from pulsar_advisor.stages.index import DAYS, run
+    from pulsar_advisor.stages.index import run
 
     with as_airflow_errors():
-        return run(_root("any"), DAYS)
+        return run(_root("any"), DEFAULT_DAYS)
 
 
 def audit_ledger() -> str:

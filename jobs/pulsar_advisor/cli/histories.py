@@ -7,12 +7,11 @@ from typing import Annotated, Final
 from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place, WholeNumber
 from pulsar_advisor.cli.output import Ended, log, print_json, say, say_lines, timed
 from pulsar_advisor.cli.usage import refuse_together
-from pulsar_advisor.model.bounds import TREND_DAYS
+from pulsar_advisor.model.bounds import DEFAULT_DAYS, TREND_DAYS
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.storage.root import LATEST, Root
 
-_DAYS: Final = 28
 _EVER: Final = "99999999"
 """After every day."""
 
@@ -92,7 +91,7 @@ def export_days(
     print_json(written) if json else say_lines(day.line for day in written)
 
 
-def trend(*, place: Place = Place(), days: WholeNumber = _DAYS, json: Json = False) -> None:
+def trend(*, place: Place = Place(), days: WholeNumber = DEFAULT_DAYS, json: Json = False) -> None:
     """Show how evenly the load was spread over the last folded days, how that is changing, and what moved.
 
     Parameters
@@ -133,7 +132,7 @@ def diff(earlier: str, later: str = LATEST, /, *, place: Place = Place(), json: 
     print_json(found) if json else say_lines(difference_lines(found, root.cluster))
 
 
-def index(*, place: Place = Place(), days: WholeNumber = _DAYS) -> None:
+def index(*, place: Place = Place(), days: WholeNumber = DEFAULT_DAYS) -> None:
     """Write index.html into the root: all its clusters on one page, the worst on top.
 
     Parameters

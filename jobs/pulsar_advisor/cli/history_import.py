@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from pulsar_advisor.cli.options import Json, LedgerPlace, Place, WholeNumber
 from pulsar_advisor.cli.output import log, print_json, say_lines
-from pulsar_advisor.model.bounds import IMPORT_DAYS, IMPORT_STEP, seconds
-
-_DAYS: Final = 28
+from pulsar_advisor.model.bounds import DEFAULT_DAYS, IMPORT_DAYS, IMPORT_STEP, seconds
 
 
 @Parameter(name="*")
@@ -41,7 +39,7 @@ def import_days(
     prometheus: str,
     place: Place = Place(),
     access: PrometheusAccess = PrometheusAccess(),
-    days: WholeNumber = _DAYS,
+    days: WholeNumber = DEFAULT_DAYS,
     step: str = "5m",
     label: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     ledger: LedgerPlace = LedgerPlace(),

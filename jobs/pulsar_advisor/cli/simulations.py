@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from pulsar_advisor.cli.options import Json, Master, Place, SnapshotId, WholeNumber, WholeNumberIfAny
 from pulsar_advisor.cli.output import print_json, say, say_lines, timed
 from pulsar_advisor.cli.starting import spark_soon
+from pulsar_advisor.model.bounds import DEFAULT_CYCLES
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.storage.root import LATEST
 
@@ -36,7 +37,7 @@ class SimulationOptions:
     """Which figures the simulation starts from, as for `recommend`."""
     history: WholeNumberIfAny = None
     """How many earlier snapshots the shedder learns from; by default those within the grace period of unloads."""
-    cycles: WholeNumber = 120
+    cycles: WholeNumber = DEFAULT_CYCLES
     """The last cycle to simulate, unless nothing happens any more or a state repeats before."""
     load: float = 1.0
     """Load of every bundle, relative to the snapshot's."""
@@ -100,7 +101,7 @@ def upgrade(
     to: str,
     place: Place = Place(),
     snapshot: SnapshotId = LATEST,
-    cycles: WholeNumber = 120,
+    cycles: WholeNumber = DEFAULT_CYCLES,
     seed: WholeNumber = 0,
     seeds: WholeNumberIfAny = None,
     json: Json = False,

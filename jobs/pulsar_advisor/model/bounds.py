@@ -83,6 +83,11 @@ MAX_TOPICS: Final = Bounds("--max-topics", 1, 100_000_000)
 MAX_MEGABYTES: Final = Bounds("--max-megabytes-per-s", 1, 10_000_000)
 HISTORY: Final = Bounds("--history", 0, 1_000)
 SEED: Final = Bounds("--seed", 0, 2**53 - 1)  # the greatest whole number that canonical JSON writes exactly
+CYCLES: Final = Bounds("--cycles", 1, 100_000)
+DEFAULT_CYCLES: Final = 120
+"""Of a simulation. Two hours at Pulsar's default interval: four grace periods."""
+SEEDS: Final = Bounds("--seeds", 1, 10_000)
+REPLAY: Final = Bounds("--replay", 0, HISTORY.greatest)
 EXPIRES: Final = Bounds("--expires", 1, 3 * 86_400, is_duration=True)
 VALID_FOR_S: Final = 4 * 3600
 """How long an approval is valid by default."""
@@ -101,6 +106,8 @@ LISTEN: Final = Bounds("--listen", 0, 900, is_duration=True)
 KEEP_DAYS: Final = Bounds("--keep-days", 1, 36_500)
 KEEP_COUNT: Final = Bounds("--keep-count", 1, 1_000_000)
 TREND_DAYS: Final = Bounds("--days", 1, 3_660)
+DEFAULT_DAYS: Final = 28
+"""Days of a cluster's history that are shown or imported: whole weeks."""
 IMPORT_DAYS: Final = Bounds("--days", 1, 400)
 IMPORT_STEP: Final = Bounds("--step", 10, 3_600, is_duration=True)
 WATCH: Final = Bounds("--watch", 1, 86_400)

@@ -8,7 +8,7 @@ from typing import Final
 
 from pulsar_advisor.documents.simulation import NotSimulated, SimulatedScore
 from pulsar_advisor.documents.upgrade import Balancer, UpgradePreview
-from pulsar_advisor.model.bounds import SEED
+from pulsar_advisor.model.bounds import CYCLES, DEFAULT_CYCLES, SEED, SEEDS
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings, newer_than_known
 from pulsar_advisor.model.configuration.upgrade import SettingsUpgrade
@@ -17,7 +17,6 @@ from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
 from pulsar_advisor.planning.proposals.configured import configured_of
 from pulsar_advisor.planning.requests.what_if import with_what_if
-from pulsar_advisor.simulation.request import CYCLES, DEFAULT_CYCLES, SEEDS
 from pulsar_advisor.simulation.rolling_restart import rolling_restart
 from pulsar_advisor.simulation.scores import cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import CarriedOut, simulate

@@ -7,15 +7,9 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Final
 
-from pulsar_advisor.model.bounds import HISTORY, SEED, Bounds
+from pulsar_advisor.model.bounds import CYCLES, DEFAULT_CYCLES, REPLAY, SEED, SEEDS
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.planning.requests.request import Request
-
-CYCLES: Final = Bounds("--cycles", 1, 100_000)
-SEEDS: Final = Bounds("--seeds", 1, 10_000)
-REPLAY: Final = Bounds("--replay", 0, HISTORY.greatest)
-DEFAULT_CYCLES: Final = 120
-"""Two hours at Pulsar's default interval: four grace periods."""
 
 MOST_SCALE: Final = 1_000.0
 MOST_NOISE: Final = 3.0

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from pulsar_advisor.model.bounds import DEFAULT_CYCLES
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, Floats, Indices
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, field_of
 from pulsar_advisor.model.load.base_load import base_load
@@ -22,7 +23,6 @@ from pulsar_advisor.simulation.intervals import Intervals
 from pulsar_advisor.simulation.leader import NO_UNLOADS, Leader, Unloads
 from pulsar_advisor.simulation.load import AS_IN_THE_SNAPSHOT, Load
 from pulsar_advisor.simulation.moment import Moment
-from pulsar_advisor.simulation.request import DEFAULT_CYCLES
 from pulsar_advisor.simulation.splits import can_be_judged, passes_due, splits_due
 from pulsar_advisor.splitting.division import Division, divided
 

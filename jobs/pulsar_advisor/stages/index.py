@@ -20,8 +20,6 @@ from pulsar_advisor.storage.index import newest
 from pulsar_advisor.storage.root import Root
 
 PAGE: Final = "index.html"
-DAYS: Final = 28
-"""Folded days shown of each cluster by default."""
 
 
 def run(root: Root, days: int) -> str:

@@ -18,13 +18,13 @@ from pulsar_advisor.execution.ledger.plans import plan_record
 from pulsar_advisor.execution.ledger.rolls import roll_of_plan
 from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.execution.person import Person
+from pulsar_advisor.model.bounds import DEFAULT_DAYS
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.errors import Refused, UsageError
 from pulsar_advisor.model.plans.plan import Plan, load_plan, short
 from pulsar_advisor.reporting.figures import moment
 from pulsar_advisor.reporting.fleet import render_fleet
 from pulsar_advisor.reporting.html import SCRIPT_SHA256
-from pulsar_advisor.stages.index import DAYS
 from pulsar_advisor_airflow.clusters import Cluster, labelled
 from pulsar_advisor_airflow.configuration import airflow_link, page_link, report_link
 from pulsar_advisor_airflow.forms import RUN
@@ -129,7 +129,7 @@ def clusters_page(request: Request, seen: Annotated[list[Cluster], Depends(visib
 @pages.get("/index")
 def index_page(request: Request, seen: Annotated[list[Cluster], Depends(visible)]) -> Response:
     """The last weeks of the clusters that the user may see: the page that `pulsar-advisor index` writes."""
-    return kept(request, render_fleet(fleet_rows(seen), DAYS))
+    return kept(request, render_fleet(fleet_rows(seen), DEFAULT_DAYS))
 
 
 @pages.get("/clusters/{cluster}")

@@ -42,12 +42,13 @@ from pulsar_advisor.execution.run.guard import left_off, left_off_by_cluster
 from pulsar_advisor.execution.run.pace import sent_in_order
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.execution.undo import can_be_undone
+from pulsar_advisor.model.bounds import DEFAULT_DAYS
 from pulsar_advisor.model.errors import AdvisorError, Refused, UsageError
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of, load_plan
 from pulsar_advisor.reporting.fleet import FleetRow
 from pulsar_advisor.reporting.options import OptionRow, option_rows
-from pulsar_advisor.stages.index import DAYS, fleet_row
+from pulsar_advisor.stages.index import fleet_row
 from pulsar_advisor.storage.index import has_report, newest
 from pulsar_advisor.storage.plans import PlanReference, read_recommendation
 from pulsar_advisor.storage.root import Root
@@ -243,7 +244,7 @@ def fleet_rows(clusters: Sequence[Cluster]) -> list[FleetRow]:
     """The last weeks of clusters, from their folded days."""
 
     def row(cluster: Cluster) -> FleetRow:
-        found = fleet_row(root_of(cluster), DAYS, report_link)
+        found = fleet_row(root_of(cluster), DEFAULT_DAYS, report_link)
         return found if found.problem is None else replace(found, problem=without_places(found.problem))
 
     return _for_each(clusters, row)
