@@ -8,14 +8,13 @@ import numpy as np
 
 from pulsar_advisor.lint.rule import Case, Violation, rule
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW
-from pulsar_advisor.model.configuration.class_names import pairing_key, simple_name
+from pulsar_advisor.model.configuration.class_names import PACKAGE, pairing_key, simple_name
 from pulsar_advisor.model.configuration.settings import why_not_modular
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
 
 _SHEDDER: Final = "loadBalancerLoadSheddingStrategy"
 _PLACEMENT: Final = "loadBalancerLoadPlacementStrategy"
-_PACKAGE: Final = "org.apache.pulsar.broker.loadbalance.impl."
 
 _BY_USAGE: Final = frozenset({"ThresholdShedder", "OverloadShedder", "AvgShedder", "LeastResourceUsageWithWeight"})
 _BY_MESSAGES: Final = frozenset({"UniformLoadShedder", "LeastLongTermMessageRate"})
@@ -42,13 +41,13 @@ def shedder_and_placement_agree(case: Case) -> Violation | None:
         return None
     return Violation(
         f"{shedder} judges by {figures[0]}, {placement} by {figures[1]}",
-        _avg_shedder_places(case) if shedder == "AvgShedder" else {_PLACEMENT: f"{_PACKAGE}{change}"},
+        _avg_shedder_places(case) if shedder == "AvgShedder" else {_PLACEMENT: f"{PACKAGE}impl.{change}"},
     )
 
 
 def _avg_shedder_places(case: Case) -> dict[str, str]:
     """The settings with which AvgShedder not only sheds, but places too."""
-    return dict.fromkeys((_PLACEMENT, pairing_key(case.settings.behaviour)), f"{_PACKAGE}AvgShedder")
+    return dict.fromkeys((_PLACEMENT, pairing_key(case.settings.behaviour)), f"{PACKAGE}impl.AvgShedder")
 
 
 @rule(
@@ -100,7 +99,7 @@ def placement_looks_at_load(case: Case) -> Violation | None:
         return None
     return Violation(
         f"RoundRobinBrokerSelector places what {case.own.shedder} sheds",
-        {_PLACEMENT: f"{_PACKAGE}LeastResourceUsageWithWeight"},
+        {_PLACEMENT: f"{PACKAGE}impl.LeastResourceUsageWithWeight"},
     )
 
 

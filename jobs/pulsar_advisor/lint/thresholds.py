@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from pulsar_advisor.lint.rule import MIB, Case, Violation, rule
+from pulsar_advisor.model.configuration.class_names import PACKAGE
 from pulsar_advisor.planning.advice.capacity import only_more_brokers
 from pulsar_advisor.planning.questions.smallest_change import at_most
 from pulsar_advisor.shedding.threshold_shedder import MARGIN
@@ -139,7 +140,7 @@ def imbalance_below_overload_is_seen(case: Case) -> Violation | None:
     return Violation(
         f"{case.broker(busiest)} is at {case.usage[busiest]:.1%}, the mean is {mean:.1%}: nothing happens below "
         f"{threshold:.0%}",
-        {"loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder"},
+        {"loadBalancerLoadSheddingStrategy": f"{PACKAGE}impl.ThresholdShedder"},
     )
 
 

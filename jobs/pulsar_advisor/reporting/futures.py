@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pulsar_advisor.documents.simulation import NotSimulated, SimulatedScore, Strategies
+from pulsar_advisor.model.configuration.class_names import PACKAGE
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.recommendation.endings import done, ending, may, minutes, sheds_nothing
 from pulsar_advisor.reporting.figures import percent
@@ -143,7 +144,7 @@ def effect_sentence(trial: Trial) -> str:
     if score is None:
         return f"its effect could not be simulated: {trial.error}"
     needs = [f"{key}=true" for key in trial.switched_off_by]
-    named = [f"{key}={value.removeprefix(_PACKAGE)}" for key, value in trial.change.items()]
+    named = [f"{key}={value.removeprefix(PACKAGE)}" for key, value in trial.change.items()]
     set_to = ["it"] if trial.is_proposed else named
     with_it = f"with {' and '.join([*set_to, *needs])}, Pulsar's own balancer {_fares(score)}"
     if trial.verdict is None:
@@ -154,7 +155,6 @@ def effect_sentence(trial: Trial) -> str:
     return f"{_VERDICTS[trial.verdict]}: {with_it}; without it, it {_fares(today)}{differently}"
 
 
-_PACKAGE: Final = "org.apache.pulsar.broker.loadbalance."
 _VERDICTS: Final = {"better": "better than today", "same": "no better than today", "worse": "worse than today"}
 
 

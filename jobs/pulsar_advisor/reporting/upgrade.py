@@ -9,7 +9,7 @@ from typing import Final
 
 from pulsar_advisor.documents.simulation import SimulatedScore, Strategies
 from pulsar_advisor.documents.upgrade import Balancer, Scores, UpgradePreview
-from pulsar_advisor.model.configuration.class_names import simple_name
+from pulsar_advisor.model.configuration.class_names import PACKAGE, simple_name
 from pulsar_advisor.model.configuration.upgrade import UpgradedSetting
 from pulsar_advisor.model.strategy.entry import combination
 from pulsar_advisor.model.text.some_of import count
@@ -20,7 +20,6 @@ from pulsar_advisor.reporting.futures import Future, futures, notes, table, they
 _SET_BY: Final = {"dynamic": "set dynamically", "file": "set in the configuration", "default": "never set"}
 FINDINGS_TITLE: Final = "What `lint` would find afterwards"
 PINS_TITLE: Final = "To keep today's values, add these lines to every broker's configuration before its restart"
-_PACKAGE: Final = "org.apache.pulsar.broker.loadbalance."
 
 
 @dataclass(frozen=True)
@@ -184,7 +183,7 @@ def _line(one: UpgradedSetting, preview: UpgradePreview) -> SettingLine:
 
 
 def _short(text: str) -> str:
-    return simple_name(text) if text.startswith(_PACKAGE) else text
+    return simple_name(text) if text.startswith(PACKAGE) else text
 
 
 def _outlooks(preview: UpgradePreview) -> Iterator[Outlook]:

@@ -20,13 +20,15 @@ def simple_name(class_name: str) -> str:
     return class_name.rpartition(".")[2]
 
 
-_SHEDS_AND_PLACES: Final = "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"
+PACKAGE: Final = "org.apache.pulsar.broker.loadbalance."
+"""Of all load managers and strategies."""
+_SHEDS_AND_PLACES: Final = f"{PACKAGE}impl.AvgShedder"
 _PLACES_FOR_ITSELF_SINCE: Final = (5, 0, 1)
 _OWN_KEY_SINCE: Final = (3, 0, 8)
 _SHEDDER_REFUSED_SINCE: Final = (4, 0, 0)
 _FAILS_SINCE: Final = (4, 2, 0)
-_FALLBACK_SHEDDER: Final = "org.apache.pulsar.broker.loadbalance.impl.OverloadShedder"
-_FALLBACK_PLACEMENT: Final = "org.apache.pulsar.broker.loadbalance.impl.LeastLongTermMessageRate"
+_FALLBACK_SHEDDER: Final = f"{PACKAGE}impl.OverloadShedder"
+_FALLBACK_PLACEMENT: Final = f"{PACKAGE}impl.LeastLongTermMessageRate"
 
 
 def shedder_in_force(shedder_class: str, behaviour: tuple[int, int, int]) -> str:
