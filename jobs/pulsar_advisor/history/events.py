@@ -248,7 +248,7 @@ def _by_namespace(moment: Moment, wanted: Collection[str]) -> dict[str, set[str]
     rows = pc.is_in(of, value_set=pa.array(wanted, pa.string()))
     found: dict[str, list[tuple[int, int, str]]] = {}
     for namespace, bundle in zip(of.filter(rows).to_pylist(), moment.bundles.filter(rows).to_pylist(), strict=True):
-        lower, upper = parse_range(bundle.rpartition("/")[2])
+        lower, upper = _range(bundle)
         found.setdefault(namespace, []).append((lower, -upper, bundle))
     return {
         namespace: {bundle for (_, end, bundle), (_, next_end, _) in pairwise(bundles) if next_end < end}
@@ -263,6 +263,10 @@ name."""
 
 def _parts(parent: str, bundles: Sequence[str]) -> Iterable[str]:
     """Those of a namespace's sorted bundles that lie within a lost one."""
-    lowest, highest = parse_range(parent.rpartition("/")[2])
-    first = bisect_left(bundles, lowest, key=lambda bundle: parse_range(bundle.rpartition("/")[2])[0])
-    return takewhile(lambda bundle: parse_range(bundle.rpartition("/")[2])[1] <= highest, islice(bundles, first, None))
+    lowest, highest = _range(parent)
+    first = bisect_left(bundles, lowest, key=lambda bundle: _range(bundle)[0])
+    return takewhile(lambda bundle: _range(bundle)[1] <= highest, islice(bundles, first, None))
+
+
+def _range(bundle: str) -> tuple[int, int]:
+    return parse_range(bundle.rpartition("/")[2])

@@ -29,6 +29,7 @@ from pulsar_advisor.history.day import event_table, numbered
 from pulsar_advisor.history.events import Event, LastSeen, events_between
 from pulsar_advisor.history.exported import HOSTS as HOST_METRICS
 from pulsar_advisor.history.index import index_of
+from pulsar_advisor.history.moment import connections_of
 from pulsar_advisor.history.scraped import FIGURES
 from pulsar_advisor.history.unfold import moments_of
 from pulsar_advisor.model.cluster.cluster_state import Floats
@@ -145,7 +146,7 @@ def day_tables(
                 pa.array(t),
                 pa.array(owner),
                 *(load[figure] for figure in TRAFFIC),
-                pa.array(_connections(load)),
+                pa.array(connections_of(load)),
                 load["flags"],
             ],
             LOAD,
@@ -186,12 +187,6 @@ def _changed(tables: Mapping[str, pa.Table]) -> Iterable[int]:
     started[hosts["broker"].to_numpy(), hosts["t"].to_numpy()] = pc.fill_null(hosts["started_at_ms"], 0).to_numpy()
     differ = [(one[:, 1:] != one[:, :-1]).any(axis=0) for one in (owners, started)]
     return (np.flatnonzero(np.logical_or(*differ)) + 1).tolist()
-
-
-def _connections(load: pa.Table) -> npt.NDArray[np.uint32]:
-    both = np.nan_to_num(load["producers"].to_numpy()) + np.nan_to_num(load["consumers"].to_numpy())
-    connections: npt.NDArray[np.uint32] = np.clip(both, 0, np.iinfo(np.uint32).max).astype(np.uint32)
-    return connections
 
 
 def _totals(load: pa.Table, t: npt.NDArray[Any], owner: npt.NDArray[Any], moments: int, brokers: int) -> Floats:

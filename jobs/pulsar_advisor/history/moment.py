@@ -103,7 +103,7 @@ def moment_of(
         bundles=bundles["bundle"].combine_chunks(),
         owners=bundles["owner"].combine_chunks(),
         traffic=_traffic(bundles),
-        connections=_connections(bundles),
+        connections=connections_of(bundles),
         flags=_flags(bundles, excluded),
         settings=texts_of(settings),
         policies=policies,
@@ -128,8 +128,9 @@ def _traffic(bundles: pa.Table) -> npt.NDArray[np.float32]:
     return traffic
 
 
-def _connections(bundles: pa.Table) -> npt.NDArray[np.uint32]:
-    both = pc.add(pc.fill_null(bundles["producers"], 0), pc.fill_null(bundles["consumers"], 0)).to_numpy()
+def connections_of(bundles: pa.Table) -> npt.NDArray[np.uint32]:
+    """Producers and consumers of each bundle; unknown ones count as none."""
+    both = np.nan_to_num(bundles["producers"].to_numpy()) + np.nan_to_num(bundles["consumers"].to_numpy())
     connections: npt.NDArray[np.uint32] = np.clip(both, 0, np.iinfo(np.uint32).max).astype(np.uint32)
     return connections
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pulsar_advisor.history.policies import ANTI_AFFINITY, ISOLATION, REPLICATION
+from pulsar_advisor.history.ring import namespace_of
 
 Tables = Mapping[str, pa.Table]
 """A day's tables by name; a day with earlier columns lacks some."""
@@ -77,7 +78,7 @@ def pseudonyms_of(days: Iterable[Tables]) -> Pseudonyms:
     met: dict[str, set[str]] = {kind: set() for kind in (_BROKER, _NAMESPACE, _POLICY, _TEXT)}
     for kind, name in (one for day in days for one in _names(day)):
         if kind == _BUNDLE:
-            met[_NAMESPACE].add(name.rpartition("/")[0])
+            met[_NAMESPACE].add(namespace_of(name))
         elif kind == _NAMESPACES:
             met[_NAMESPACE].update(filter(None, name.split(",")))
         elif kind != _NO_NAME:
