@@ -121,13 +121,13 @@ def diff(earlier: str, later: str = LATEST, /, *, place: Place = Place(), json: 
     from pulsar_advisor.history.difference import difference_lines
     from pulsar_advisor.history.events import UNKNOWN
     from pulsar_advisor.model.text.reader import reader
-    from pulsar_advisor.stages.diff import is_folded
     from pulsar_advisor.stages.diff import run as compare
+    from pulsar_advisor.storage.history import day_with
 
     root = place.open()
     found = compare(root, earlier, later)
     unexplained = any(event.cause == UNKNOWN for event in found.events)
-    if unexplained and not (is_folded(root, found.earlier) and is_folded(root, found.later)):
+    if unexplained and not all(day_with(root, one) for one in (found.earlier, found.later)):
         log(f"only folded days show who moved a bundle: {reader().fold_days}")
     print_json(found) if json else say_lines(difference_lines(found, root.cluster))
 

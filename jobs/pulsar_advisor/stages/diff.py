@@ -33,12 +33,6 @@ def run(root: Root, earlier: str, later: str) -> Difference:
     return difference(*moments, dict(_causes(root, first, last)))
 
 
-def is_folded(root: Root, snapshot: str) -> bool:
-    """Whether a folded day holds it: only for such snapshots is it known who moved a bundle."""
-    day = day_if_any(root, day_of(snapshot))
-    return day is not None and any(one.id == snapshot for one in day.snapshots)
-
-
 def _cluster_name(root: Root, snapshot: str) -> str:
     """Pulsar's cluster name in a known snapshot."""
     if root.is_written(snapshot, "normalize"):

@@ -19,7 +19,7 @@ from pulsar_advisor.history.unfold import moments_of
 from pulsar_advisor.model.cluster.cluster_state import View
 from pulsar_advisor.model.cluster.snapshot_id import day_of
 from pulsar_advisor.model.errors import AdvisorError, UsageError
-from pulsar_advisor.storage.history import day_if_any
+from pulsar_advisor.storage.history import day_if_any, day_with
 from pulsar_advisor.storage.results import read_manifest, validation_if_any
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.days import damage, read_day_tables
@@ -35,8 +35,7 @@ def moment_at(root: Root, snapshot: str) -> Moment:
     """The moment of a snapshot. Raises `UsageError` if it has no tables and no folded day holds it."""
     if root.is_written(snapshot, "normalize"):
         return normalized_moment(root, read_manifest(root, snapshot))
-    day = day_if_any(root, day_of(snapshot))
-    if day is not None and snapshot in [one.id for one in day.snapshots]:
+    if (day := day_with(root, snapshot)) is not None:
         return next(folded_moments(root, day, [snapshot]))
     raise UsageError(f"snapshot {snapshot} of cluster '{root.cluster}' is neither normalized nor folded into a day")
 

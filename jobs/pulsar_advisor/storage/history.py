@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from pulsar_advisor.documents.history_day import HistoryDay
+from pulsar_advisor.model.cluster.snapshot_id import day_of
 from pulsar_advisor.model.errors import AdvisorError, StorageError
 from pulsar_advisor.storage.claim import remove_file, remove_folder, require_no_link
 from pulsar_advisor.storage.lease import held
@@ -35,6 +36,12 @@ def read_day(root: Root, day: str) -> HistoryDay:
     if found.day != day:
         raise StorageError(f"{path} is of another day, {found.day!r}: fold the day again")
     return found
+
+
+def day_with(root: Root, snapshot: str) -> HistoryDay | None:
+    """The folded day that holds a snapshot; None without one. Raises as `day_if_any`."""
+    day = day_if_any(root, day_of(snapshot))
+    return day if day is not None and any(one.id == snapshot for one in day.snapshots) else None
 
 
 def days_between(root: Root, first: str, last: str) -> list[HistoryDay]:
