@@ -19,7 +19,7 @@ from pulsar_advisor.history.day import fold
 from pulsar_advisor.history.events import SEEN_LATE_MS, CarriedOut
 from pulsar_advisor.history.moment import Moment
 from pulsar_advisor.history.summary import summary_of
-from pulsar_advisor.model.cluster.snapshot_id import day_of, snapshot_moment
+from pulsar_advisor.model.cluster.snapshot_id import day_of, midnight, snapshot_moment
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError, UsageError
 from pulsar_advisor.model.plans.plan import short
 from pulsar_advisor.model.text.some_of import count
@@ -84,7 +84,7 @@ def _fold(root: Root, day: str, address: str | None, *, anew: bool = False) -> H
         follows = _follows(root, day, name)
         last = follows or (before.follows if before else None)
         # A bundle without an owner in the last snapshot may have been unloaded at any time of that day.
-        since = snapshot_moment(f"{day_of(last)}T000000Z" if last else min(seen))
+        since = midnight(day_of(last)) if last else snapshot_moment(min(seen))
         steps = [] if ledger is None else _carried_out(ledger, name, since, day)
         is_whole = before is not None and before.columns == COLUMNS and not any(damage(root, before, DAY_TABLES))
         is_as_before = before is not None and (seen, len(steps)) == (folded, before.steps)
@@ -180,7 +180,7 @@ def _follows(root: Root, day: str, cluster_name: str) -> str | None:
 
 def _carried_out(ledger: Ledger, cluster_name: str, since: datetime, day: str) -> list[CarriedOut]:
     """What plans did to a cluster from `since` to the end of a day, plus the delay with which snapshots may show it."""
-    end = snapshot_moment(f"{day}T235959Z") + timedelta(seconds=1)
+    end = midnight(day) + timedelta(days=1)
     sent = confirmed_steps(ledger, cluster_name, _ms(since), _ms(end) + SEEN_LATE_MS)
     return [CarriedOut(int(step.sent_at_ms or 0), step.bundle, short(digest)) for step, digest in sent]
 

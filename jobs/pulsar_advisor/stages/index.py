@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Final
 
 import numpy as np
 
 from pulsar_advisor.documents.history_day import HistoryDay
 from pulsar_advisor.history.trend import HOURS, moves_text, slope_of, slope_text
-from pulsar_advisor.model.cluster.snapshot_id import hour_of, snapshot_moment
+from pulsar_advisor.model.cluster.snapshot_id import hour_of, midnight
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.reporting.fleet import FleetRow, render_fleet
@@ -19,12 +18,10 @@ from pulsar_advisor.storage.history import folded_days
 from pulsar_advisor.storage.index import newest
 from pulsar_advisor.storage.root import Root
 
-PAGE: Final = "index.html"
-
 
 def run(root: Root, days: int) -> str:
     """Write the page to `index.html` of a root, whose cluster is ignored; returns its place. Raises `StorageError`."""
-    page = root.path / PAGE
+    page = root.path / "index.html"
     rows = [fleet_row(Root(root.url, name), days, _report) for name in root.known_clusters()]
     write_file(page, render_fleet(rows, days).encode())
     return str(page)
@@ -75,7 +72,7 @@ def _row(cluster: str, days: Sequence[HistoryDay], verdict: str, report: str | N
         bundles=found[-1][1].bundles if found else 0,
         busiest=tuple(map(by_day.get, range(min(ordinals), max(ordinals) + 1))) if ordinals else (),
         now=last.busiest_last if last else None,
-        day=f"{snapshot_moment(f'{fit[-1][0].day}T000000Z'):%Y-%m-%d}" if fit else "",
+        day=f"{midnight(fit[-1][0].day):%Y-%m-%d}" if fit else "",
         excess=last.excess if last else None,
         slope=slope_text(slope),
         moves=moves_text(moves.total(), moves),
@@ -93,4 +90,4 @@ def _hours(day: HistoryDay) -> set[int]:
 
 
 def _ordinal(day: HistoryDay) -> int:
-    return snapshot_moment(f"{day.day}T000000Z").toordinal()
+    return midnight(day.day).toordinal()

@@ -25,6 +25,11 @@ def snapshot_moment(snapshot: str) -> datetime:
     return datetime.strptime(snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
 
 
+def midnight(day: str) -> datetime:
+    """When a day (`YYYYMMDD`, UTC) began; aware. Raises as `snapshot_moment`."""
+    return snapshot_moment(f"{day}T000000Z")
+
+
 def day_of(snapshot: str) -> str:
     """The day (UTC) of a snapshot's id, `YYYYMMDD`."""
     return snapshot[:_DAY_DIGITS]
