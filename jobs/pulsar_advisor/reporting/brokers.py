@@ -94,6 +94,11 @@ class BrokerTable:
     predicted: str
     """The moment that the prediction is for, in words."""
 
+    @property
+    def charted(self) -> list[BrokerRow]:
+        """The rows of which usage is known, before and after."""
+        return [row for row in self.rows if row.before_ratio is not None and row.after_ratio is not None]
+
 
 @dataclass(frozen=True)
 class Share:

@@ -62,10 +62,9 @@ def usage_chart(table: BrokerTable, width: int, label_width: int) -> str:
 
     `width` and `label_width` are pixels, for the plot and the broker names. Names omit their common domain.
     """
-    known = [row for row in table.rows if row.before_ratio is not None and row.after_ratio is not None]
     suffix = shared_suffix([row.id for row in table.rows])
-    bars = [_bar(row, suffix) for row in known]
-    usage = (max(row.before_ratio or 0.0, row.after_ratio or 0.0) for row in known)
+    bars = [_bar(row, suffix) for row in table.charted]
+    usage = (max(row.before_ratio or 0.0, row.after_ratio or 0.0) for row in table.charted)
     top = max([1.0, *usage, *(threshold.ratio for threshold in table.thresholds)])
     scale = {"domain": [0, top], "nice": False, "zero": True}
     broker = {"field": "broker", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": label_width}}
@@ -214,7 +213,7 @@ def shared_suffix(broker_ids: list[str]) -> str:
 
 def text_alternative(table: BrokerTable) -> str:
     """The chart's content, in words."""
-    known = [row for row in table.rows if row.before_ratio is not None and row.after_ratio is not None]
+    known = table.charted
     busiest = max(known, key=lambda row: row.before_ratio or 0.0)
     later = max(known, key=lambda row: row.after_ratio or 0.0)
     lines = ", ".join(f"{line.label} at {percent(line.ratio)}" for line in table.thresholds)

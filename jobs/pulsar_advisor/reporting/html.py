@@ -40,7 +40,7 @@ def render_html(page: ReportPage) -> str:
     tenants = len(page.tenants)
     page = cut_for_readers(page, _BROKERS_LISTED)
     template = _environment().get_template("report.html")
-    has_chart = any(row.before_ratio is not None and row.after_ratio is not None for row in charted.rows)
+    has_chart = bool(charted.charted)
     options = page.options if page.options is not None and page.options.tradeoffs else None
     return template.render(
         page=page,
