@@ -129,6 +129,11 @@ class Examination:
     """None if no service URL was given, or no broker runs the Extensible manager."""
 
     @property
+    def is_answered(self) -> bool:
+        """Whether a broker answers at any admin URL."""
+        return any(isinstance(release, str) for release in self.admin_urls.values())
+
+    @property
     def releases(self) -> dict[str, str]:
         """By broker, as far as known."""
         return {broker: answers.release for broker, answers in self.answers.items() if answers.release is not None}
@@ -157,7 +162,7 @@ def examine(options: CaptureOptions) -> Examination:
         return _examine_store(options.metadata_store, options.configuration_store)
     with AdminTransport(options.admin) as transport:
         found = Examination({url: _release_at(transport, url) for url in options.admin.admin_urls})
-        if not any(isinstance(release, str) for release in found.admin_urls.values()):
+        if not found.is_answered:
             return found
         _ask_cluster(found, transport)
         with ThreadPoolExecutor(options.concurrency, thread_name_prefix="doctor") as pool:

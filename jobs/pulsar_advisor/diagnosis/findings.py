@@ -61,7 +61,7 @@ _CRC32_ASSIGNMENT: Final = "ConsistentHashingTopicBundleAssigner"
 def diagnose(found: Examination, *others: Row) -> Diagnosis:
     """Judge an examination's results; `others` are further findings, such as that of `writable`."""
     rows: list[Row] = [*_admin_urls(found)]
-    answered = any(isinstance(release, str) for release in found.admin_urls.values())
+    answered = found.is_answered
     if answered:
         rows += [row for check in _CHECKS for row in check(found)]
     elif not found.admin_urls:
@@ -85,7 +85,6 @@ def writable(root: str, why_not: str | None) -> Row:
 
 
 def _admin_urls(found: Examination) -> Iterator[Row]:
-    others_answer = any(isinstance(release, str) for release in found.admin_urls.values())
     for url, release in found.admin_urls.items():
         if isinstance(release, str):
             yield Row("admin_url", "ok", f"{url} responds: Pulsar {release}")
@@ -93,6 +92,7 @@ def _admin_urls(found: Examination) -> Iterator[Row]:
             # On this path any valid credential suffices, so a 401 concerns authentication, not the role.
             yield Row("credentials", "problem", release.reason, "give the token (or password) of a super-user")
         else:
+            others_answer = found.is_answered
             todo = (
                 "remove it from the admin URLs, or start that broker" if others_answer else "give the URL of a broker"
             )
