@@ -6,7 +6,8 @@ from typing import ClassVar, Literal
 
 from pulsar_advisor.documents.call import Call
 from pulsar_advisor.documents.document import Document, Part
-from pulsar_advisor.model.errors import BalancerStillOff
+from pulsar_advisor.model.errors import BalancerStillOff, Deviates, Refused
+from pulsar_advisor.model.plans.plan import Action
 from pulsar_advisor.planning.kinds.goal_outcome import GoalOutcome
 
 Outcome = Literal["done", "nothing_to_do", "dry_run", "partial", "parked"]
@@ -16,7 +17,7 @@ class AppliedStep(Part):
     """The result of one step. In a dry run, it is pending or skipped, and `detail` gives the objections."""
 
     id: str
-    action: Literal["unload", "split"]
+    action: Action
     bundle: str
     """Full name, `tenant/namespace/range`."""
     state: str
@@ -54,5 +55,5 @@ class ApplyResult(Document):
         if self.still_off:
             return BalancerStillOff.exit_code
         if self.outcome == "partial":
-            return 5
-        return 4 if self.refusals else 0
+            return Deviates.exit_code
+        return Refused.exit_code if self.refusals else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from pulsar_advisor.documents.document import Document
+from pulsar_advisor.model.errors import Deviates
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import count
 
@@ -37,4 +38,4 @@ class AuditResult(Document):
     @property
     def exit_code(self) -> int:
         """0: as written. 5: deviates."""
-        return 0 if self.intact else 5
+        return 0 if self.intact else Deviates.exit_code

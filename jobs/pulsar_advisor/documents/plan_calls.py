@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pulsar_advisor.documents.call import Call
 from pulsar_advisor.documents.document import Document, Part
+from pulsar_advisor.model.plans.plan import Action
 
 
 class ExportedStep(Part):
@@ -15,7 +16,7 @@ class ExportedStep(Part):
     id: str
     after: tuple[str, ...]
     """The steps that must be done before it."""
-    action: Literal["unload", "split"]
+    action: Action
     reason: str
     owner_before: Mapping[str, str]
     """Bundle -> broker."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pulsar_advisor.documents.document import Part
+from pulsar_advisor.documents.runs import RunState
 
 
 class Withdrawn(Part):
@@ -19,7 +18,7 @@ class EndedRun(Part):
 
     run: int
     digest: str
-    state: Literal["active", "done", "refused", "stopped", "aborted"]
+    state: RunState
     """After `--pause` still active, until its steps in flight are done."""
 
 

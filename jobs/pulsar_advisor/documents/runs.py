@@ -6,13 +6,18 @@ from typing import Literal
 
 from pulsar_advisor.documents.document import Count, Part
 
+RunState = Literal["active", "done", "refused", "stopped", "aborted"]
+"""active: a process holds it, or crashed while holding it, or it is parked. done: every executable step confirmed.
+refused: ended before anything was sent. stopped: ended with some steps sent and others left. aborted: ended by a
+person, can't be resumed."""
+
 
 class RecordedRun(Part):
     """A run of a plan, as the ledger has it."""
 
     run: int
     digest: str
-    state: Literal["active", "done", "refused", "stopped", "aborted"]
+    state: RunState
     started_at_ms: Count
     ended_at_ms: Count | None
     approver: str

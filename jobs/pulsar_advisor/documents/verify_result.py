@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from pulsar_advisor.documents.document import Document, Part
+from pulsar_advisor.model.errors import Deviates
 
 
 class BundleCheck(Part):
@@ -51,4 +52,4 @@ class VerifyResult(Document):
     @property
     def exit_code(self) -> int:
         """0: as predicted. 5: deviates."""
-        return 0 if self.as_predicted else 5
+        return 0 if self.as_predicted else Deviates.exit_code

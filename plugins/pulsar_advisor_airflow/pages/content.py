@@ -19,6 +19,7 @@ from typing import Annotated, Final, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import URL
 
+from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.documents.snapshot_index import SnapshotRow
 from pulsar_advisor.execution.apply import left_open
 from pulsar_advisor.execution.consent.approval import require_may_run
@@ -36,7 +37,7 @@ from pulsar_advisor.execution.ledger.rolls import open_roll, roll_of_plan
 from pulsar_advisor.execution.ledger.runs import is_parked, run_if_any, runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.switches import SwitchedOff
-from pulsar_advisor.execution.ledger.tables import Approval, Event, Proposal, Run, RunState, StepRecord
+from pulsar_advisor.execution.ledger.tables import Approval, Event, Proposal, Run, StepRecord
 from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
 from pulsar_advisor.execution.run.guard import left_off, left_off_by_cluster
 from pulsar_advisor.execution.run.pace import sent_in_order

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
+from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.execution.consent.policy import POLICY, ApprovalPolicy
 from pulsar_advisor.execution.ledger.approvals import add_approval, approvals_of_plan, withdraw_approvals
 from pulsar_advisor.execution.ledger.audit import why_unproven
@@ -14,7 +15,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.proposals import add_proposal, proposals_of_plan
 from pulsar_advisor.execution.ledger.rolls import RecordedRoll, recorded_roll
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
-from pulsar_advisor.execution.ledger.tables import Approval, Run, RunState
+from pulsar_advisor.execution.ledger.tables import Approval, Run
 from pulsar_advisor.execution.person import Person, account, is_authenticated, same_person
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.bounds import EXPIRES, VALID_FOR_S

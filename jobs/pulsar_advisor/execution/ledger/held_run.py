@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import RESUMED
 from pulsar_advisor.execution.ledger.plans import record_plan
@@ -21,7 +22,6 @@ from pulsar_advisor.execution.ledger.tables import (
     Base,
     PlanSummary,
     Run,
-    RunState,
     StepRecord,
     StepState,
 )

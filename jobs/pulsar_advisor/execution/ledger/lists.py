@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 
 from sqlalchemy import Select, func, select
 
+from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import (
     RUN_STATES,
@@ -22,7 +23,6 @@ from pulsar_advisor.execution.ledger.tables import (
     PlanRecord,
     PlanSummary,
     Run,
-    RunState,
     Verification,
     VerifiedBroker,
 )

@@ -6,11 +6,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.execution.ledger.approvals import REJECTED
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import approvals_of, events_of, runs_of, undone
 from pulsar_advisor.execution.ledger.rolls import open_roll
-from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanSummary, RunState
+from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanSummary
 
 PlanStateName = Literal[
     "proposed", "rejected", "approved", "withdrawn", "expired", "applying", "stopped", "aborted", "applied", "undone"

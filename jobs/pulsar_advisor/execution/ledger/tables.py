@@ -21,14 +21,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
+from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.execution.ledger.chain import row_hash
 from pulsar_advisor.execution.throttle import ApplyThrottle, throttle_from_json
 from pulsar_advisor.planning.plans.consent import ConsentName
-
-RunState = Literal["active", "done", "refused", "stopped", "aborted"]
-"""active: a process holds it, or crashed while holding it, or it is parked. done: every executable step confirmed.
-refused: ended before anything was sent. stopped: ended with some steps sent and others left. aborted: ended by a
-person, can't be resumed."""
 
 StepState = Literal["pending", "sent", "confirmed", "failed", "skipped", "unresolved"]
 """sent: written before the call is sent; from then on, only observing the cluster decides. unresolved: the cluster did

@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 from sqlalchemy import text
 
+from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.execution.consent.approval import (
     approve,
     approve_automatically,
@@ -19,7 +20,6 @@ from pulsar_advisor.execution.ledger.held_run import start_run, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
-from pulsar_advisor.execution.ledger.tables import RunState
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.errors import Refused, UsageError

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.execution.consent.approval import withdraw
 from pulsar_advisor.execution.ledger import held_run
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
@@ -15,7 +16,6 @@ from pulsar_advisor.execution.ledger.held_run import LeaseLost, is_held, start_r
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.runs import run_by_id, runs_of_plan
-from pulsar_advisor.execution.ledger.tables import RunState
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.storage.process import Process, this_process
