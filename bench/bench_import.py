@@ -21,7 +21,7 @@ import psutil
 from bench_history import CLUSTER, measure, write_snapshots
 
 from harness.prometheus import running_prometheus
-from pulsar_advisor.history.exported import HOSTS, TOPICS
+from pulsar_advisor.history.exported import HOST_METRICS, TOPICS
 from pulsar_advisor.history.ring import Ring
 from pulsar_advisor.model.cluster.bundle_range import FULL_UPPER_BOUND, format_range
 from pulsar_advisor.model.text.some_of import count
@@ -47,7 +47,7 @@ def exposition(topics: int, ring: Ring, moments: list[int], cluster: str) -> Ite
     """OpenMetrics text of the brokers' and topics' figures at these times of a day; rates wander at random."""
     day = moments[0] // DAY_S
     random = np.random.default_rng(day)
-    for metric in HOSTS.values():
+    for metric in HOST_METRICS.values():
         yield f"# TYPE {metric} gauge\n"
         for broker in range(BROKERS):
             labels = f'{{cluster="{cluster}",instance="broker-{broker:04}.example:8080"}}'

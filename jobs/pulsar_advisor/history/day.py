@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pulsar_advisor.history.columns import BROKERS, EVENTS, HOSTS, LOAD, MOMENTS, NAMES, POLICIES, SETTINGS
-from pulsar_advisor.history.events import CarriedOut, Event, LastSeen, events_between
+from pulsar_advisor.history.events import ConfirmedStep, Event, LastSeen, events_between
 from pulsar_advisor.history.index import index_of
 from pulsar_advisor.history.moment import Moment
 from pulsar_advisor.history.policies import UNKNOWN, changes
@@ -25,7 +25,7 @@ _Columns = tuple[npt.NDArray[Any], ...]
 
 
 def fold(
-    moments: Iterable[Moment], before: LastSeen | None = None, steps: Sequence[CarriedOut] = ()
+    moments: Iterable[Moment], before: LastSeen | None = None, steps: Sequence[ConfirmedStep] = ()
 ) -> Mapping[str, pa.Table]:
     """The tables of a day by name, see `columns`, from its snapshots (at least one) in order of time.
 

@@ -31,7 +31,7 @@ SEEN_LATE_MS: Final = 5 * 60 * 1000
 
 
 @dataclass(frozen=True)
-class CarriedOut:
+class ConfirmedStep:
     """A step of a plan that was confirmed."""
 
     at_ms: int
@@ -107,7 +107,7 @@ class LastSeen:
 
 
 def events_between(
-    earlier: Moment, later: Moment, steps: Iterable[CarriedOut] = (), waiting: Mapping[str, Waiting] | None = None
+    earlier: Moment, later: Moment, steps: Iterable[ConfirmedStep] = (), waiting: Mapping[str, Waiting] | None = None
 ) -> list[Event]:
     """What changed in the later of two snapshots of a cluster; `steps` may be of any time and bundle.
 

@@ -14,7 +14,7 @@ from typing import Final
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.text.nearest import nearest
 
-HOSTS: Final = {
+HOST_METRICS: Final = {
     "cpu_usage": "pulsar_lb_cpu_usage",
     "memory_usage": "pulsar_lb_memory_usage",
     "direct_memory_usage": "pulsar_lb_directMemory_usage",

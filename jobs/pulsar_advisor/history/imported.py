@@ -27,7 +27,7 @@ from pulsar_advisor.history.columns import (
 )
 from pulsar_advisor.history.day import event_table, numbered
 from pulsar_advisor.history.events import Event, LastSeen, events_between
-from pulsar_advisor.history.exported import HOSTS as HOST_METRICS
+from pulsar_advisor.history.exported import HOST_METRICS
 from pulsar_advisor.history.index import index_of
 from pulsar_advisor.history.moment import connections_of
 from pulsar_advisor.history.scraped import FIGURES

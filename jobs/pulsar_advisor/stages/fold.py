@@ -16,7 +16,7 @@ from pulsar_advisor.execution.ledger.opening import ledger_if_any
 from pulsar_advisor.execution.ledger.steps import confirmed_steps
 from pulsar_advisor.history.columns import COLUMNS, DAY_TABLES
 from pulsar_advisor.history.day import fold
-from pulsar_advisor.history.events import SEEN_LATE_MS, CarriedOut
+from pulsar_advisor.history.events import SEEN_LATE_MS, ConfirmedStep
 from pulsar_advisor.history.moment import Moment
 from pulsar_advisor.history.summary import summary_of
 from pulsar_advisor.model.cluster.snapshot_id import day_of, midnight, snapshot_moment
@@ -178,11 +178,11 @@ def _follows(root: Root, day: str, cluster_name: str) -> str | None:
     return folded or None
 
 
-def _carried_out(ledger: Ledger, cluster_name: str, since: datetime, day: str) -> list[CarriedOut]:
+def _carried_out(ledger: Ledger, cluster_name: str, since: datetime, day: str) -> list[ConfirmedStep]:
     """What plans did to a cluster from `since` to the end of a day, plus the delay with which snapshots may show it."""
     end = midnight(day) + timedelta(days=1)
     sent = confirmed_steps(ledger, cluster_name, _ms(since), _ms(end) + SEEN_LATE_MS)
-    return [CarriedOut(int(step.sent_at_ms or 0), step.bundle, short(digest)) for step, digest in sent]
+    return [ConfirmedStep(int(step.sent_at_ms or 0), step.bundle, short(digest)) for step, digest in sent]
 
 
 def _ms(moment: datetime) -> int:

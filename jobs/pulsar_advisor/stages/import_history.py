@@ -22,7 +22,7 @@ from pulsar_advisor.execution.ledger.opening import ledger_if_any
 from pulsar_advisor.history.columns import COLUMNS, DAY_TABLES
 from pulsar_advisor.history.exported import (
     BUNDLES,
-    HOSTS,
+    HOST_METRICS,
     JOB,
     LEVELS,
     NAMESPACES,
@@ -169,7 +169,7 @@ def _labels(server: Prometheus, labels: Labels, cluster_name: str, window: Windo
 def _require_known(source: _Source, window: Window) -> None:
     """Refuse a server without data about the cluster's brokers in this period."""
     label = source.labels.cluster
-    query = f"count by ({label}) (last_over_time({HOSTS['cpu_usage']}[1d]))"
+    query = f"count by ({label}) (last_over_time({HOST_METRICS['cpu_usage']}[1d]))"
     names = {name for (name,) in source.server.ask(Question(query, window, (label,))).labels if name}
     if source.cluster_name not in names:
         others = f"it has clusters: {some_of(names)}" if names else "it has none: does it scrape /metrics?"
@@ -268,14 +268,14 @@ def _import_day(
 def _hosts(source: _Source, window: Window) -> ScrapedHosts:
     hosts = ScrapedHosts(window.number)
     labels = (source.labels.instance, JOB, VERSION_LABEL)
-    metrics = {**HOSTS, "started": STARTED, "version": VERSION}
+    metrics = {**HOST_METRICS, "started": STARTED, "version": VERSION}
     asked = [(column, metric, *part) for column, metric in metrics.items() for part in window.parts(_HOST_MOMENTS)]
     questions = (
         Question(selector(metric, source.labels, source.cluster_name), part, labels) for _, metric, _, part in asked
     )
     processes = set[tuple[str, ...]]()
     for (column, _, first, _), samples in zip(asked, source.server.answers(questions), strict=True):
-        if column in HOSTS:
+        if column in HOST_METRICS:
             processes.update(of[:2] for of in samples.labels)
         # Bookies and proxies say when they started, too.
         places = [place for place, of in enumerate(samples.labels) if of[:2] in processes]

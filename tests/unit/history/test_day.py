@@ -9,7 +9,7 @@ import pytest
 from moments import FIRST, SECOND, THIRD, moment
 from pulsar_advisor.history.columns import DAY_TABLES
 from pulsar_advisor.history.day import fold
-from pulsar_advisor.history.events import CarriedOut
+from pulsar_advisor.history.events import ConfirmedStep
 from pulsar_advisor.history.moment import Moment
 from pulsar_advisor.history.unfold import moments_of
 
@@ -105,7 +105,7 @@ AWAY = [moment(1, {FIRST: "a:8080"}), moment(2, {FIRST: None}), moment(3, {FIRST
     ("minute", "cause"), [(1, "plan:c8b31b82"), (3, "plan:c8b31b82"), (0, "unknown")], ids=["first", "later", "before"]
 )
 def test_a_move_is_seen_though_no_broker_had_the_bundle_meanwhile(minute: int, cause: str) -> None:
-    step = CarriedOut(moment(minute, {}).at_ms + 1, FIRST, "c8b31b82")
+    step = ConfirmedStep(moment(minute, {}).at_ms + 1, FIRST, "c8b31b82")
     assert lines(fold(AWAY, steps=[step])["events"], "t", "kind", "before", "after", "cause") == [
         (3, "move", "a:8080", "b:8080", cause)
     ]

@@ -7,7 +7,7 @@ import pytest
 
 from moments import FIRST, SECOND, THIRD, moment
 from pulsar_advisor.history import events
-from pulsar_advisor.history.events import CarriedOut, Event, events_between
+from pulsar_advisor.history.events import ConfirmedStep, Event, events_between
 from pulsar_advisor.history.moment import Moment
 from pulsar_advisor.model.cluster.bundle_range import parse_range
 
@@ -15,7 +15,7 @@ A, B = "a:8080", "b:8080"
 LOWER, UPPER = "t/n/0x00000000_0x20000000", "t/n/0x20000000_0x40000000"
 
 
-def causes(earlier: Moment, later: Moment, *steps: CarriedOut) -> Mapping[str, str | None]:
+def causes(earlier: Moment, later: Moment, *steps: ConfirmedStep) -> Mapping[str, str | None]:
     return {event.subject: event.cause for event in events_between(earlier, later, steps) if event.kind == "move"}
 
 
@@ -31,13 +31,13 @@ def test_the_leaders_count_says_whether_its_own_cycle_moved_them(counted: int, c
 
 def test_a_move_that_a_plan_made_needs_no_count() -> None:
     before, after = moment(1, {FIRST: A, SECOND: A}, unloads=5), moment(9, {FIRST: B, SECOND: B}, unloads=6)
-    step = CarriedOut(before.at_ms + 1, FIRST, "c8b31b82")
+    step = ConfirmedStep(before.at_ms + 1, FIRST, "c8b31b82")
     assert causes(before, after, step) == {FIRST: "plan:c8b31b82", SECOND: "own"}
 
 
 def test_a_step_of_another_time_explains_nothing() -> None:
     before, after = moment(1, {FIRST: A}, unloads=5), moment(2, {FIRST: B}, unloads=6)
-    steps = [CarriedOut(before.at_ms - 1, FIRST, "earlier"), CarriedOut(after.at_ms + 10**6, FIRST, "later")]
+    steps = [ConfirmedStep(before.at_ms - 1, FIRST, "earlier"), ConfirmedStep(after.at_ms + 10**6, FIRST, "later")]
     assert causes(before, after, *steps) == {FIRST: "own"}
 
 

@@ -14,7 +14,7 @@ from pulsar_advisor.documents.history_day import Gap, HistoryDay
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.history import imported as imported_day
 from pulsar_advisor.history.columns import DAY_TABLES, NO_BROKER
-from pulsar_advisor.history.exported import BUNDLES, HOSTS, STARTED, TOPICS, VERSION, labels_of
+from pulsar_advisor.history.exported import BUNDLES, HOST_METRICS, STARTED, TOPICS, VERSION, labels_of
 from pulsar_advisor.model.cluster.bundle_range import topic_hash
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, DataNotFit, StorageError, UsageError
 from pulsar_advisor.stages import import_history
@@ -77,7 +77,7 @@ def double(*, topics: bool = True, **more: Any) -> PrometheusDouble:
     """Two brokers, four topics; `a` owns the lower half of the ring, `b` the upper one."""
     one = PrometheusDouble(NOW_S, **more)
     for instance in (A, B):
-        for metric in HOSTS.values():
+        for metric in HOST_METRICS.values():
             one.add(metric, 40 if instance == A else 20, cluster=cluster(), instance=instance)
         one.add(STARTED, 1.7e9, cluster=cluster(), instance=instance)
         one.add(VERSION, 1, cluster=cluster(), instance=instance, version="4.0.8")
@@ -207,7 +207,7 @@ def test_a_moment_is_unfit_while_an_owner_reports_no_usage(root: Root, server: H
     one.series = [
         series
         for series in one.series
-        if series.labels["__name__"] not in HOSTS.values() or series.labels["instance"] == A
+        if series.labels["__name__"] not in HOST_METRICS.values() or series.labels["instance"] == A
     ]
     yesterday, _ = imported(root, server, one)
     assert not any(snapshot.fit for snapshot in yesterday.snapshots)
@@ -281,7 +281,7 @@ def test_a_broker_scraped_twice_counts_once(root: Root, server: HTTPServer) -> N
 
 def test_an_instance_that_is_no_broker_any_more_keeps_its_name(root: Root, server: HTTPServer) -> None:
     one = double(topics=False)
-    for metric in HOSTS.values():
+    for metric in HOST_METRICS.values():
         one.add(metric, 10, cluster=cluster(), instance="gone.example:8080")
     add_topic(one, TOPIC_NAMES[0], "gone.example:8080")
     yesterday, _ = imported(root, server, one)
@@ -450,8 +450,8 @@ def test_a_damaged_day_is_imported_again(root: Root, server: HTTPServer) -> None
 
 def test_a_server_of_other_clusters_is_refused(root: Root, server: HTTPServer) -> None:
     one = PrometheusDouble(NOW_S)
-    one.add(HOSTS["cpu_usage"], 1, cluster="other", instance=A)
-    one.add(HOSTS["cpu_usage"], 1, instance=B)
+    one.add(HOST_METRICS["cpu_usage"], 1, cluster="other", instance=A)
+    one.add(HOST_METRICS["cpu_usage"], 1, instance=B)
     with pytest.raises(DataNotFit, match="it has clusters: other"):
         imported(root, server, one)
 
