@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import chain
 from typing import ClassVar, Final
 
 from pulsar_advisor.documents.document import Count, Document, Part
@@ -104,12 +103,11 @@ class Manifest(Document):
     """Brokers that were read a second time, since bundles had moved."""
 
     @property
+    def unread_surfaces(self) -> frozenset[str]:
+        """The surfaces of which something could not be read or decoded."""
+        return frozenset(one.surface for one in self.missing).union(one.surface for one in self.failures)
+
+    @property
     def accounted_surfaces(self) -> frozenset[str]:
         """The surfaces that were read, or whose absence is explained."""
-        return frozenset(
-            chain(
-                (one.surface for one in self.files),
-                (one.surface for one in self.missing),
-                (one.surface for one in self.failures),
-            )
-        )
+        return self.unread_surfaces.union(one.surface for one in self.files)

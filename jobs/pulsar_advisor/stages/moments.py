@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from dataclasses import replace
 from itertools import takewhile
-from typing import Final
 
 import pyarrow as pa
 
@@ -26,9 +25,6 @@ from pulsar_advisor.tables.days import damage, read_day_tables
 from pulsar_advisor.tables.judged import settings_of
 from pulsar_advisor.tables.read_table import read_table
 from pulsar_advisor.tables.state import judged_view
-
-_POLICIES: Final = "isolation_policies"
-"""A surface of a capture."""
 
 
 def moment_at(root: Root, snapshot: str) -> Moment:
@@ -102,6 +98,6 @@ def normalized_moment(root: Root, manifest: Manifest) -> Moment:
         rows("bundles", *BUNDLE_COLUMNS, view=view),
         # Policies that couldn't be read would look as if somebody had removed them.
         UNKNOWN
-        if _POLICIES in {*(one.surface for one in manifest.missing), *(one.surface for one in manifest.failures)}
+        if "isolation_policies" in manifest.unread_surfaces
         else policies_of(rows("namespaces", *NAMESPACE_COLUMNS), rows("policies", *ISOLATION_COLUMNS)),
     )
