@@ -115,9 +115,8 @@ def tenants_of(state: ClusterState, plan: Plan | None) -> tuple[Tenant, ...]:
     )
     bundles = np.bincount(rows, minlength=len(tenants))
     steps: defaultdict[str, list[Step]] = defaultdict(list)
-    for step in plan.steps if plan is not None else ():
-        if step.executable:
-            steps[step.namespace.partition("/")[0]].append(step)
+    for step in plan.executable_steps if plan is not None else ():
+        steps[step.namespace.partition("/")[0]].append(step)
     clients = _clients(state, plan) if plan is not None else Counter()
 
     def tenant(row: int) -> Tenant:
