@@ -179,8 +179,7 @@ def _headline(
         wishes += [f"split {count(number, 'bundle')}"] if (number := len(plan.steps) - len(unloads)) else []
         reason, _ = obstacles.most_common(1)[0]
         return f"Nothing can be done: {plan.shedder} would {' and '.join(wishes)}, but {sentence(reason)}"
-    rest = f"{trust.coverage.why} For the rest: " if trust.coverage.why else ""
-    return rest + plan_sentence(plan, recommendation.noise_floor.ratio)
+    return recommendation.coverage.headline(plan_sentence(plan, recommendation.noise_floor.ratio), claims_enough=False)
 
 
 def _afterwards(plan: Plan, carried_out: str, root_url: str, dag: str | None) -> tuple[Command, ...]:
