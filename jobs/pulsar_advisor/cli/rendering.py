@@ -174,8 +174,10 @@ def restart_lines(order: RestartOrder, ceiling_ratio: float | None = None) -> It
     yield f"{count(order.moves, 'move')} in all{bound}"
 
 
-def roll_lines(order: RollOrder, throttle: ApplyThrottle) -> Iterator[str]:
-    """The turns of a roll, what each moves, and how long that takes at this pace."""
+def roll_lines(order: RollOrder) -> Iterator[str]:
+    """The turns of a roll, what each moves, and how long that takes at the default pace."""
+    from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
+
     if order.balance_first is not None:
         yield order.balance_first
     for number, turn in enumerate(order.turns, start=1):
@@ -183,7 +185,7 @@ def roll_lines(order: RollOrder, throttle: ApplyThrottle) -> Iterator[str]:
         yield f"{number:>3}. {turn.broker}{leader}{_destinations(turn.onto)}"
         yield f"     {_turn_of(turn)}; the busiest other broker is then at {turn.highest_usage_ratio:.1%}"
     moves = sum(turn.bundles for turn in order.turns)
-    takes = round(sum(throttle.takes_s(turn.bundles) for turn in order.turns) / 60)
+    takes = round(sum(DEFAULT_THROTTLE.takes_s(turn.bundles) for turn in order.turns) / 60)
     yield (
         f"{count(moves, 'move')}, about {count(takes, 'minute')} at the pace that is approved by default, and "
         f"{count(len(order.turns), 'restart')}"

@@ -87,7 +87,6 @@ def plan(*broker: Broker, spare: Spare = (), ceiling: Ceiling = None, making: Ma
     Without brokers: all, in the order that moves each bundle least often. The leader comes last. The plan's steps are
     the first broker's; each later turn is planned anew, on fresh figures, within what was approved.
     """
-    from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
     from pulsar_advisor.stages.roll_order import run
 
     root = making.place.open()
@@ -101,7 +100,7 @@ def plan(*broker: Broker, spare: Spare = (), ceiling: Ceiling = None, making: Ma
         )
     if order.why_none is None:  # else the plan says so
         if not making.json:
-            say_lines(roll_lines(order, DEFAULT_THROTTLE))
+            say_lines(roll_lines(order))
         elif order.balance_first is not None:
             log(order.balance_first)
     replace(making, snapshot=snapshot).plan(Goal(ROLL, order.brokers, None, highest))

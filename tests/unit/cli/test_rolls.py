@@ -15,7 +15,6 @@ from pulsar_advisor.cli.rendering import roll_lines
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.roll.conduct import Roll
-from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import digest_of, short
 from pulsar_advisor.planning.kinds.restarting import Restart
@@ -33,7 +32,7 @@ ORDER = RollOrder(("b", "a"), (FIRST, SECOND), ("c",), "a", None)
 
 
 def test_each_turn_says_what_moves_where_and_the_whole_how_long_it_takes() -> None:
-    assert list(roll_lines(ORDER, DEFAULT_THROTTLE)) == [
+    assert list(roll_lines(ORDER)) == [
         "  1. b → a 2",
         "     2 bundles, 9 clients, 2 of them again later; the busiest other broker is then at 50.0%",
         "  2. a (the leader) → b 30, c 1",
@@ -44,7 +43,7 @@ def test_each_turn_says_what_moves_where_and_the_whole_how_long_it_takes() -> No
 
 def test_of_many_destinations_those_that_take_most_are_named() -> None:
     scattered = replace(FIRST, onto={"c": 1, "d": 2, "e": 493, "f": 2, "g": 3})
-    first, *_ = roll_lines(replace(ORDER, turns=(scattered,)), DEFAULT_THROTTLE)
+    first, *_ = roll_lines(replace(ORDER, turns=(scattered,)))
     assert first == "  1. b → e 493, g 3, d 2 and 3 to 2 more"
 
 
