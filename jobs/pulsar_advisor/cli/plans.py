@@ -1,4 +1,4 @@
-"""The verbs that act on a plan: approve, withdraw, apply, undo, verify."""
+"""The verbs that act on a plan: approve, withdraw, apply, export, undo, verify."""
 
 from __future__ import annotations
 
