@@ -38,7 +38,7 @@ def moments(root: Path) -> list[Moment]:
     place = Root(str(root), "live")
     days, unreadable = folded_days(place)
     assert not unreadable
-    return [moment for day in days for moment in folded_moments(place, day)]
+    return [moment for day in days for moment in folded_moments(place, day, [one.id for one in day.snapshots])]
 
 
 def owners(moment: Moment) -> dict[str, str]:

@@ -14,8 +14,8 @@ from pulsar_advisor.history.moment import OF_HOST, Moment
 from pulsar_advisor.history.policies import UNKNOWN, after_changes
 
 
-def moments_of(tables: Mapping[str, pa.Table], wanted: Container[int] | None = None) -> Iterator[Moment]:
-    """The moments from which `fold` made a day's tables, in order of time: all, or those at these positions."""
+def moments_of(tables: Mapping[str, pa.Table], wanted: Container[int]) -> Iterator[Moment]:
+    """The moments from which `fold` made a day's tables, in order of time: those at these positions."""
     load = tables["load"]
     names, ids = (tables[table].column(1).combine_chunks() for table in ("names", "brokers"))
     number = len(tables["moments"])
@@ -26,7 +26,7 @@ def moments_of(tables: Mapping[str, pa.Table], wanted: Container[int] | None = N
         changed = tables["settings"].take(in_time["settings"][t])
         settings = settings | dict(zip(changed["key"].to_pylist(), changed["value"].to_pylist(), strict=True))
         policies = after_changes(policies, tables["policies"].take(in_time["policies"][t]))
-        if wanted is not None and t not in wanted:
+        if t not in wanted:
             continue
         part, hosts = load.take(in_time["load"][t]), tables["hosts"].take(in_time["hosts"][t])
         hosts = hosts.append_column("id", _named(ids, hosts["broker"]))

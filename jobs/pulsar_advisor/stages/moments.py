@@ -74,12 +74,12 @@ def _moment_if_readable(root: Root, snapshot: str, cluster_name: str) -> Moment 
         return None
 
 
-def folded_moments(root: Root, day: HistoryDay, wanted: Container[str] | None = None) -> Iterator[Moment]:
-    """The moments of a folded day, in order of time: all, or those of these snapshots."""
+def folded_moments(root: Root, day: HistoryDay, wanted: Container[str]) -> Iterator[Moment]:
+    """The moments of a folded day, in order of time: those of these snapshots."""
     day, tables = read_day_tables(root, day, DAY_TABLES)
     imported = {one.id for one in day.snapshots if not one.manifest_sha256}
     ids = tables["moments"]["snapshot"].to_pylist()
-    places = None if wanted is None else [t for t, snapshot in enumerate(ids) if snapshot in wanted]
+    places = {t for t, snapshot in enumerate(ids) if snapshot in wanted}
     return (replace(one, imported=one.snapshot in imported) for one in moments_of(tables, places))
 
 

@@ -69,7 +69,7 @@ def test_what_is_unfolded_folds_into_the_same_tables() -> None:
             moment(4, {THIRD: "gone:8080", FIRST: "a:8080"}),
         ]
     )
-    again = fold(moments_of(tables))
+    again = fold(moments_of(tables, range(len(tables["moments"]))))
     assert {name: table.equals(again[name]) for name, table in tables.items()} == dict.fromkeys(tables, True)
 
 
