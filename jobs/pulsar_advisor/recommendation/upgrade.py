@@ -15,11 +15,11 @@ from pulsar_advisor.model.configuration.upgrade import SettingsUpgrade
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
-from pulsar_advisor.planning.proposals.configured import configured_of
+from pulsar_advisor.planning.proposals.configured import Configured, configured_of
 from pulsar_advisor.planning.requests.what_if import with_what_if
 from pulsar_advisor.simulation.rolling_restart import rolling_restart
 from pulsar_advisor.simulation.scores import cycle_scores, simulation_score
-from pulsar_advisor.simulation.simulate import CarriedOut, simulate
+from pulsar_advisor.simulation.simulate import simulate
 
 MOST_SEEDS: Final = 5
 """Seeds unless more are asked for. Placements draw at random: one draw says little about the next."""
@@ -66,13 +66,12 @@ def upgrade_preview(
     def balancer(release: str, settings: LoadBalancerSettings, restarts: bool = True) -> Balancer:
         seen, *earlier = (_under(release, moment, upgrade, settings) for moment in (state, *history))
         own = configured_of(state.load_manager, settings)
-        outlook = _Outlook(*own, seen, settings, earlier, request)
         return Balancer(
             release=release,
             shedder=own.shedder,
             placement=own.placement,
-            scores=tuple(outlook.scores(restarted=False)),
-            after_restart=tuple(outlook.scores(restarted=True)) if restarts else (),
+            scores=tuple(_scores(own, seen, settings, earlier, request, restarted=False)),
+            after_restart=tuple(_scores(own, seen, settings, earlier, request, restarted=True)) if restarts else (),
             switched_off_by=shedding_switched_off_by(settings),
         )
 
@@ -129,41 +128,25 @@ def _under(release: str, state: ClusterState, upgrade: SettingsUpgrade, settings
     return with_what_if(state, upgrade.before.values, settings, changed)
 
 
-@dataclass(frozen=True, eq=False)
-class _Outlook:
-    """A cluster with its own balancer."""
-
-    shedder: str
-    placement: str
-    state: ClusterState
-    settings: LoadBalancerSettings
-    history: Sequence[ClusterState]
-    request: UpgradeRequest
-
-    def scores(self, *, restarted: bool) -> Iterator[SimulatedScore | NotSimulated]:
-        """How the cluster ends, with each seed: from the snapshot on, or once its brokers were restarted."""
-        for seed in self.request.seeds_for(len(self.state.bundles)):
-            try:
-                yield self._score(seed, restarted)
-            except AdvisorError as error:
-                yield NotSimulated(
-                    shedder=self.shedder, placement=self.placement, what_if="", seed=seed, error=str(error)
-                )
-
-    def _score(self, seed: int, restarted: bool) -> SimulatedScore:
-        after: CarriedOut | None = None
-        if restarted:
-            after = rolling_restart(self.placement, self.state, self.settings, seed=seed, history=self.history)
-        found = simulate(
-            self.shedder,
-            self.placement,
-            self.state,
-            self.settings,
-            cycles=self.request.cycles,
-            seed=seed,
-            history=self.history,
-            after=after,
-            both_ends=True,
-        )
+def _scores(
+    own: Configured,
+    state: ClusterState,
+    settings: LoadBalancerSettings,
+    history: Sequence[ClusterState],
+    request: UpgradeRequest,
+    *,
+    restarted: bool,
+) -> Iterator[SimulatedScore | NotSimulated]:
+    """How a cluster with its own balancer ends, by seed: from the snapshot on, or once its brokers were restarted."""
+    shedder, placement = own
+    for seed in request.seeds_for(len(state.bundles)):
+        try:
+            after = rolling_restart(placement, state, settings, seed=seed, history=history) if restarted else None
+            found = simulate(
+                *own, state, settings, cycles=request.cycles, seed=seed, history=history, after=after, both_ends=True
+            )
+        except AdvisorError as error:
+            yield NotSimulated(shedder=shedder, placement=placement, what_if="", seed=seed, error=str(error))
+            continue
         score = simulation_score(found, cycle_scores(found))
-        return SimulatedScore(**vars(score), shedder=self.shedder, placement=self.placement, what_if="", seed=seed)
+        yield SimulatedScore(**vars(score), shedder=shedder, placement=placement, what_if="", seed=seed)
