@@ -124,7 +124,8 @@ def _future(shedder: str, what_if: str, runs: Sequence[Score]) -> Future:
 def _ends(judged: Sequence[SimulatedScore], runs: Sequence[Score]) -> str:
     if not judged:
         return f"could not be simulated: {runs[0].error}"
-    doubted = _may(max(judged, key=lambda run: ENDINGS.index(run.worst)))
+    otherwise = may(max(judged, key=lambda run: ENDINGS.index(run.worst)))
+    doubted = f"; may {otherwise}" if otherwise else ""
     if len(runs) == 1:
         return ending(judged[0]) + doubted
     number = Counter(run.ended for run in judged)
@@ -175,11 +176,6 @@ def between(score: Ending) -> str:
     if lowest is None or highest is None or highest - lowest < _NARROW_RATIO:
         return ""
     return f" ({percent(lowest)} to {percent(highest)}, depending on how much CPU follows messages)"
-
-
-def _may(score: Ending) -> str:
-    """`doubt` in the words of a table."""
-    return f"; may {otherwise}" if (otherwise := may(score)) else ""
 
 
 def doubt(score: Ending) -> str:
