@@ -7,9 +7,8 @@ from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.simulation.trials import trials
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.judged import coverage_of, lint_case
+from pulsar_advisor.tables.judged import coverage_of, earlier_states, lint_case, state_of
 from pulsar_advisor.tables.settings_inputs import settings_inputs
-from pulsar_advisor.tables.state import cluster_state
 
 
 def run(root: Root, snapshot: str) -> tuple[tuple[FindingWithEffect, ...], str]:
@@ -21,12 +20,15 @@ def run(root: Root, snapshot: str) -> tuple[tuple[FindingWithEffect, ...], str]:
     better than today, or if it wasn't simulated, for instance because too little could be judged. Raises `UsageError`
     if the snapshot wasn't normalized.
     """
-    state, inputs = cluster_state(root, snapshot), settings_inputs(root, snapshot)
+    state, inputs = state_of(root, snapshot, "judged", {}), settings_inputs(root, snapshot)
+    settings = resolve_settings(*inputs).values
     findings = judge(lint_case(root, state, inputs))
-    too_little = coverage_of(root, state, resolve_settings(*inputs).values).why
+    too_little = coverage_of(root, state, settings).why
+    changes = [] if too_little else [finding.change for finding in findings if finding.change]
     tried = trials(
-        () if too_little else [finding.change for finding in findings],
+        changes,
         fit_part(state),
         lambda what_if: resolve_settings(*inputs, what_if).values,
+        earlier_states(root, state, None, {}, settings) if changes else (),
     )
     return proposals(findings, tried), too_little
