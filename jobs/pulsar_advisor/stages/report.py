@@ -24,7 +24,7 @@ from pulsar_advisor.storage.plans import read_plan, read_recommendation
 from pulsar_advisor.storage.results import read_validation
 from pulsar_advisor.storage.root import PLANS, Root
 from pulsar_advisor.tables.earlier import good_before, validations_until
-from pulsar_advisor.tables.judged import lint_case
+from pulsar_advisor.tables.judged import lint_case, state_of
 from pulsar_advisor.tables.outcomes import outcomes_of
 from pulsar_advisor.tables.settings_inputs import settings_inputs
 from pulsar_advisor.tables.state import cluster_state
@@ -60,7 +60,7 @@ def report_page(root: Root, snapshot: str, ledger_url: str | None = None, dag: s
         **planned_settings(resolve_settings(*inputs), SETTING_KEYS),
         **_settings_seen(recommendation, folder),
     }
-    state = cluster_state(root, snapshot, recommendation.view)
+    state = state_of(root, snapshot, recommendation.view, {})
     shown = shown_combination(recommendation, state, settings)
     head, carried_out = _recorded(ledger_url, recommendation.advice.digest)
     return build_page(

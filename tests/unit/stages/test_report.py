@@ -1,0 +1,39 @@
+"""The report of a snapshot that three real brokers of 4.0.8 gave."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from pulsar_advisor.model.cluster.cluster_state import rate_per_s
+from pulsar_advisor.stages import report
+from pulsar_advisor.storage.plans import read_recommendation
+from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.state import cluster_state
+
+LIVE = Path(__file__).parents[2] / "data/earlier/root"
+SNAPSHOT = "20261122T093126Z"
+LONG_MS = 20 * 60_000
+"""Longer than a broker waits until it reports anew."""
+
+
+def test_of_the_published_view_a_report_shows_what_plans_start_from_the_reports_that_are_due(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Root(str(shutil.copytree(LIVE, tmp_path / "root")), "live")
+    for file in Path(str(root.folder("tables/brokers", SNAPSHOT))).glob("*.parquet"):
+        rows = pq.read_table(file)
+        place, published = rows.schema.get_field_index("report_updated_at_ms"), pc.equal(rows["view"], "published")
+        ages = pc.if_else(published, pa.scalar(LONG_MS), pa.scalar(0))
+        rows = rows.set_column(place, rows.schema.field(place), pc.subtract(rows["report_updated_at_ms"], ages))
+        pq.write_table(rows, file)
+    published_view = read_recommendation(root, SNAPSHOT).model_copy(update={"view": "published"})
+    monkeypatch.setattr(report, "read_recommendation", lambda *_: published_view)
+    fresh = cluster_state(root, SNAPSHOT, "fresh").brokers
+    shown = {row.id: row.msg_rate_per_s for row in report.report_page(root, SNAPSHOT).brokers.rows}
+    assert shown == pytest.approx(dict(zip(fresh.ids, rate_per_s(fresh.traffic).tolist(), strict=True)))
