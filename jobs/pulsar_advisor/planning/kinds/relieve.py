@@ -8,6 +8,7 @@ problem is small. Without a target it is 1.10 times the mean usage, as for `bala
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -31,7 +32,7 @@ def propose(goal: Goal, room: Room) -> Proposal:
     movable = [row for row, answer in answers.items() if answer is None]
     if usage <= target or not movable:
         why = f"its usage of {usage:.1%} is within {target:.1%}" if usage <= target else "no bundle may be moved"
-        left = [answer or Answer(row, BundleOutcome.NOT_NEEDED) for row, answer in answers.items()]
+        left = _completed(answers, {}, reached=usage <= target)
         return proposal(goal, room, left, {"target_ratio": target, "usage_ratio": usage}, why_nothing=why)
     unit = len(movable) + 1  # fewest clients first, then fewest bundles
     cost = np.array([clients(room, row) * unit + 1 for row in movable], dtype=np.int64)
@@ -46,9 +47,19 @@ def propose(goal: Goal, room: Room) -> Proposal:
         "clients_bound": bound,
         "clients_gap": None if bound is None or not choice.reached else choice.cost // unit - bound,
     }
-    left = [answer or choice.answers.get(row, Answer(row, BundleOutcome.NOT_NEEDED)) for row, answer in answers.items()]
+    left = _completed(answers, choice.answers, reached=choice.reached)
     stays = why_stays(room, movable, broker, target)
     why = stays or f"no other broker surely has room for more within {target:.1%}, or may take it"
     caveats = [] if choice.reached else [f"{goal.brokers[0]} only falls to {reached:.1%}, not to {target:.1%}: {why}."]
     why_nothing = stays or "no other broker may take, or has room for, a bundle"
     return proposal(goal, after, left, figures, caveats, why_nothing=why_nothing)
+
+
+def _completed(answers: Mapping[int, Answer | None], chosen: Mapping[int, Answer], *, reached: bool) -> list[Answer]:
+    """An answer about every bundle; once the target is reached, one that can't be moved needn't be, either."""
+    return [
+        chosen.get(row, Answer(row, BundleOutcome.NOT_NEEDED))
+        if answer is None or (reached and answer.outcome is BundleOutcome.UNFIT)
+        else answer
+        for row, answer in answers.items()
+    ]

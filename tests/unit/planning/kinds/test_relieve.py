@@ -98,6 +98,15 @@ def test_a_broker_within_its_target_is_left_alone() -> None:
     assert (plan.steps, plan.decision.why_nothing) == ((), "its usage of 30.0% is within 50.0%")
 
 
+@pytest.mark.parametrize(("target", "outcome"), [(0.5, "reached"), (0.35, "reached"), (0.15, "in part")])
+def test_a_bundle_that_can_not_be_moved_is_an_obstacle_only_to_a_target_that_is_missed(
+    target: float, outcome: str
+) -> None:
+    state = cluster({"a": [30, 10], "b": [1]})
+    state.bundles.usable[0] = False
+    assert goal_outcome(planned(state, Goal("relieve", ("a",), target))) == outcome
+
+
 def test_one_broker_at_a_time() -> None:
     with pytest.raises(UsageError, match="exactly one broker"):
         planned(cluster({"a": [30], "b": [60]}), Goal("relieve", ("a", "b"), 0.5))
