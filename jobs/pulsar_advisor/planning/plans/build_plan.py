@@ -68,6 +68,7 @@ def build_plan(
     unloads_proposed = unloads_left_out.total() + sum(step.action == "unload" for step in steps.steps)
     left_out = tuple(_left_out(proposal, request, unloads_left_out, unloads_proposed, splits_left_out))
     sentences = tuple(f"{clause[0].upper()}{clause[1:]}." for clause in left_out)
+    acts = any(step.executable for step in steps.steps)
     # A kind says in a clause why it does nothing, a shedder in a sentence.
     why_limited = "; ".join(left_out) if request.goal else " ".join(sentences)
     return Plan(
@@ -95,8 +96,8 @@ def build_plan(
         decision=PlanDecision(
             figures=_plain_figures(proposal.figures),
             acts_in_cycle=proposal.acts_in_cycle,
-            why_nothing=why_limited if left_out and not steps.steps else proposal.why_nothing,
-            caveats=(*proposal.caveats, *(sentences if steps.steps else ())),
+            why_nothing=why_limited if left_out and not acts else proposal.why_nothing,
+            caveats=(*proposal.caveats, *(sentences if acts else ())),
             would_pulsar_act=would_pulsar_act(
                 settings, state.load_manager, proposal.shedder, bool(proposal.moves), bool(proposal.splits)
             ),

@@ -155,6 +155,14 @@ def test_a_limit_leaves_some_out_and_says_so() -> None:
     assert plan.decision.caveats == ("The limits leave out 1 of 3 unloads: 1 by --max-unloads 2.",)
 
 
+def test_limits_that_leave_out_all_that_could_be_moved_are_the_reason() -> None:
+    state = cluster({"a": [10, 5], "b": [10]})
+    state.bundles.usable[1] = False
+    plan = planned(state, DRAIN_A, max_unloads=0)
+    assert [step.executable for step in plan.steps] == [False]
+    assert plan.decision.why_nothing == "the limits leave out 1 of 2 unloads: 1 by --max-unloads 0"
+
+
 def test_a_broker_whose_bundles_may_not_move_is_not_called_idle() -> None:
     state = cluster({"a": [10], "b": [10]})
     for goal in (DRAIN_A, Goal("roll", ("a", "b"))):
