@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.cluster_state import NO_ROW
+from pulsar_advisor.model.cluster.cluster_state import CPU, NO_ROW
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.strategy.decision import Figure
@@ -183,20 +183,42 @@ def _obstructed(goal: Goal, room: Room, answer: Answer) -> Move:
 
 def why_nowhere(room: Room, bundle: int) -> str:
     """Why a bundle (a row) can't go to any other broker: a reason for the first few, and the number of the rest."""
-    found, brokers = room.candidates(bundle).outcomes, room.state.brokers.ids
-    others = [row for row in range(len(brokers)) if row != room.owner[bundle]]
-    passes = found.chosen()
-
-    def why(row: int) -> str:
-        if not passes[row]:
-            return found.explain(row)
-        return (
-            "too many topics, or more of the anti-affinity group than here" if room.receives[row] else "takes nothing"
-        )
-
-    named = "; ".join(f"{brokers[row]}: {why(row)}" for row in others[:_BROKERS_NAMED])
+    others = [row for row in range(len(room.state.brokers)) if row != room.owner[bundle]]
+    named = "; ".join(why_not_to(room, bundle, row) for row in others[:_BROKERS_NAMED])
     more = len(others) - _BROKERS_NAMED
     return (named or "there is no other broker") + (f"; and {more} more" if more > 0 else "")
+
+
+def why_not_to(room: Room, bundle: int, broker: int) -> str:
+    """`broker-3:8080: reserved`: why a bundle may not go to a broker (rows)."""
+    return f"{room.state.brokers.ids[broker]}: {_why_not_to(room, bundle, broker)}"
+
+
+def _why_not_to(room: Room, bundle: int, broker: int) -> str:
+    found = room.candidates(bundle).outcomes
+    if not found.chosen()[broker]:
+        return found.explain(broker)
+    if not room.receives[broker]:
+        return f"takes nothing: {why_closed(room, broker)}"
+    topics, most = (
+        room.topics[broker] + room.state.bundles.topics[bundle],
+        room.settings.load_balancer_broker_max_topics,
+    )
+    if topics > most:
+        return f"would have {topics:,} topics, and may have {most:,} (loadBalancerBrokerMaxTopics)"
+    return "has more of the anti-affinity group than here"
+
+
+def why_closed(room: Room, broker: int) -> str:
+    """Why a broker (a row) takes nothing."""
+    brokers = room.state.brokers
+    if not room.fit[broker]:
+        return "it isn't active, or its figures are incomplete or unfit"
+    if brokers.doubtful[broker]:
+        return "validation doubts its figures"
+    if brokers.limit[broker, CPU] <= 0:
+        return "it reports no CPU limit"
+    return "the request names other destinations" if room.open[broker] else "the request excludes it"
 
 
 def _bundle_outcomes(answers: Sequence[Answer]) -> Outcomes:

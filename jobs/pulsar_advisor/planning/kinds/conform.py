@@ -36,7 +36,7 @@ def propose(goal: Goal, room: Room) -> Proposal:
         after,
         [*answers, *spread, *stays],
         {"against_isolation": len(answers), "against_anti_affinity": len(spread)},
-        list(shortfall(room, [*answers, *spread])),
+        list(shortfall(room, after, [*answers, *spread])),
         why_nothing="no bundle that may move is on a broker that its policies forbid",
     )
 

@@ -38,7 +38,7 @@ def propose(goal: Goal, room: Room) -> Proposal:
         after,
         [*answers, *staying],
         {"bundles": len(rows), "may_have_arrived": len(arrived), "mean_ratio_if_one_more_fails": headroom},
-        [*shortfall(before, answers), *_unreported(before, arrived), *without_headroom(after, headroom)],
+        [*shortfall(before, after, answers), *_unreported(before, arrived), *without_headroom(after, headroom)],
         why_nothing=_why_nothing([*answers, *staying], arrived),
     )
 

@@ -13,9 +13,9 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.cluster_state import CPU, NO_ROW
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.planning.kinds.answers import Answer, movable, moved_to, proposal, why_nowhere
+from pulsar_advisor.planning.kinds.answers import Answer, movable, moved_to, proposal, why_closed, why_not_to
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Place, Room
 from pulsar_advisor.planning.proposals.proposal import Proposal
 
@@ -70,21 +70,11 @@ def _why_nothing(room: Room, filled: Sequence[int], target: float, members: dict
     if usage >= target:
         return f"its usage of {usage:.1%} has reached {target:.1%}"
     if not room.receives[filled].any():
-        return f"{room.state.brokers.ids[filled[0]]} takes nothing: {_why_closed(room, filled[0])}"
+        return f"{room.state.brokers.ids[filled[0]]} takes nothing: {why_closed(room, filled[0])}"
     bundles = [row for rows in members.values() for row in rows]
     if not bundles:
         return "no other broker has a bundle that may move"
     first = max(bundles, key=room.share)
     if not len(room.onto(filled).allowed(first)):
-        return f"{room.state.bundle_name(first)} may not go there: {why_nowhere(room, first)}"
+        return f"{room.state.bundle_name(first)} may not go there: {why_not_to(room, first, filled[0])}"
     return f"no bundle is small enough: the filled broker would end above {target:.1%}, or above the bundle's own"
-
-
-def _why_closed(room: Room, broker: int) -> str:
-    """Why a broker (a row) takes nothing."""
-    brokers = room.state.brokers
-    if not room.fit[broker]:
-        return "it isn't active, or its figures are incomplete or unfit"
-    if brokers.doubtful[broker]:
-        return "validation doubts its figures"
-    return "it reports no CPU limit" if brokers.limit[broker, CPU] <= 0 else "the request excludes it"

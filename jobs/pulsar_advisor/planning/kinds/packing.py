@@ -32,8 +32,8 @@ def packed(room: Room, bundles: Sequence[int]) -> tuple[list[Answer], Room]:
     return min(tried, key=lambda one: len(_without_room(one[0])))
 
 
-def shortfall(before: Room, answers: Sequence[Answer]) -> Iterator[str]:
-    """What can't move, by how much room is missing, and what would help; `before` is the room before any move."""
+def shortfall(before: Room, after: Room, answers: Sequence[Answer]) -> Iterator[str]:
+    """What can't move, by how much room is missing, and what would help; the rooms before any move and after all."""
     if left := _without_room(answers):
         lacking = sum(before.share_at_most(bundle) for bundle in left)
         yield (
@@ -45,8 +45,8 @@ def shortfall(before: Room, answers: Sequence[Answer]) -> Iterator[str]:
         first = forbidden[0]
         more = f" and {len(forbidden) - 1} more" if len(forbidden) > 1 else ""
         yield (
-            f"{before.state.bundle_name(first)}{more} may go to no other broker ({why_nowhere(before, first)}): start "
-            "a broker that the policies allow, or change the policies."
+            f"{before.state.bundle_name(first)}{more} may go to no other broker ({why_nowhere(after, first)}): start "
+            "a broker that may take it, or lift what forbids the others."
         )
 
 

@@ -49,7 +49,7 @@ def propose(goal: Goal, room: Room) -> Proposal:
             "mean_ratio_if_one_more_fails": headroom,
         },
         [
-            *shortfall(room.emptying([order[0]]), now.answers),
+            *shortfall(room.emptying([order[0]]), now.drained, now.answers),
             *without_headroom(now.drained, headroom),
             *_later(turns[1:]),
         ],

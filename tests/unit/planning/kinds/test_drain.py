@@ -142,6 +142,27 @@ def test_only_the_brokers_that_are_named_take_bundles() -> None:
     assert "b:8080: takes nothing" not in plan.decision.caveats[0]
 
 
+def test_why_no_other_broker_is_allowed_is_said_of_each() -> None:
+    state = cluster({"a": [20], "b": [1], "c": [1], "d": [1]})
+    state.brokers.limit[1, CPU] = 0.0
+    state.brokers.doubtful[2] = True
+    [step] = planned(state, Goal("drain", ("a",), onto=("c",))).steps
+    assert step.not_executable_because == (
+        "no other broker is allowed: b:8080: takes nothing: it reports no CPU limit; c:8080: takes nothing: validation "
+        "doubts its figures; d:8080: takes nothing: the request names other destinations"
+    )
+
+
+def test_a_broker_that_has_filled_up_with_topics_is_not_said_to_have_too_many_of_a_group() -> None:
+    state = cluster({"a": [20, 10], "b": [1]})
+    state.bundles.topics[:2] = 30_000
+    caveat = planned(state, DRAIN_A).decision.caveats[0]
+    assert caveat == (
+        "t/a-1/0x00000000_0xffffffff may go to no other broker (b:8080: would have 60,000 topics, and may have 50,000 "
+        "(loadBalancerBrokerMaxTopics)): start a broker that may take it, or lift what forbids the others."
+    )
+
+
 def test_without_headroom_the_approver_is_warned() -> None:
     assert (
         "the others could be at 90% on average"

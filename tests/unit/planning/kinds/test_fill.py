@@ -55,6 +55,15 @@ def test_a_reserved_broker_takes_nothing_and_the_plan_says_why() -> None:
     assert "new:8080: reserved: primary in an isolation policy" in why
 
 
+def test_the_reason_is_that_of_the_filled_broker_however_many_others_there_are() -> None:
+    policy = IsolationPolicy("vip", ("vip/.*",), ("new",), (), 1, 100)
+    state = cluster({"a": [30, 40], "b": [], "c": [], "d": [], "new": []}, policies=[policy])
+    assert planned(state, Goal("fill", ("new",))).decision.why_nothing == (
+        "t/a-1/0x00000000_0xffffffff may not go there: new:8080: reserved: primary in an isolation policy, and the "
+        "namespace has none"
+    )
+
+
 @pytest.mark.parametrize(
     ("brokers", "target", "why"),
     [
