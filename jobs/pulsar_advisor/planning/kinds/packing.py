@@ -7,13 +7,14 @@ from typing import Final
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.cluster_state import CPU, RESOURCES
-from pulsar_advisor.model.load.resource_usage import weighted_maximum
+from pulsar_advisor.model.cluster.cluster_state import CPU, RESOURCES, Floats
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, placed, why_nowhere
 from pulsar_advisor.planning.kinds.room import Room
 
 _PERCENT: Final = 100
+_SMALLEST_SHOWN: Final = 0.005
+"""The smallest ratio that isn't rounded to 0 %."""
 
 
 def packed(room: Room, bundles: Sequence[int]) -> tuple[list[Answer], Room]:
@@ -38,7 +39,7 @@ def shortfall(before: Room, after: Room, answers: Sequence[Answer]) -> Iterator[
         lacking = sum(before.share_at_most(bundle) for bundle in left)
         yield (
             f"There is no room for {len(left)} of {count(len(answers), 'bundle')} under a ceiling of "
-            f"{before.ceiling.max():.0%}: up to {lacking:.0%} of a broker like theirs is missing; "
+            f"{before.ceiling.max():.0%}: {_up_to(lacking)} of a broker like theirs is missing; "
             f"{_what_helps(before, answers, left)}."
         )
     if forbidden := [answer.bundle for answer in answers if answer.outcome is BundleOutcome.NOT_ALLOWED]:
@@ -65,32 +66,43 @@ def _what_helps(room: Room, answers: Sequence[Answer], left: Sequence[int]) -> s
         if not _without_room(packed(room.up_to(percent / _PERCENT), bundles)[0]):
             helps.append(f"all would fit with a ceiling of {percent}%")
             break
-    more = _brokers_needed(room, left)
-    if more is None:
-        largest = max(left, key=room.share_at_most)
-        needs = f"up to {room.share_at_most(largest):.0%} of a broker"
+    more, largest = _brokers_needed(room, left), max(left, key=room.share_at_most)
+    if more is not None:
+        helps.append(f"{count(more, 'more broker')} like theirs would take them")
+    elif _fits(room, _without_bundles(room), largest):
+        needs = f"{_up_to(room.share_at_most(largest))} of a broker"
         helps.append(f"{room.state.bundle_name(largest)} alone needs {needs}: split it")
     else:
-        helps.append(f"{count(more, 'more broker')} like theirs would take them")
+        helps.append("a broker without bundles would probably be above it, too")
     return "; ".join(helps)
+
+
+def _up_to(ratio: float) -> str:
+    return f"up to {ratio:.0%}" if ratio >= _SMALLEST_SHOWN else "less than 1%"
 
 
 def _brokers_needed(room: Room, bundles: Sequence[int]) -> int | None:
     """How many empty brokers, like that of the first bundle, take these bundles; None if one bundle fits into none."""
-    limit, ceiling = room.state.brokers.limit[[room.owner[bundles[0]]]], float(room.ceiling.max())
-    empty = np.zeros((1, len(RESOURCES)))
-    empty[0, CPU] = float(np.median(room.base.likely))
-
-    def fits(usage: np.ndarray) -> bool:
-        return bool(weighted_maximum(usage, limit, room.settings)[0] <= ceiling)
-
-    brokers = [empty]
+    brokers = [_without_bundles(room)]
     for bundle in bundles:
-        number = next((n for n, usage in enumerate(brokers) if fits(usage + room.arriving[bundle])), None)
+        arriving = room.arriving[bundle]
+        number = next((n for n, usage in enumerate(brokers) if _fits(room, usage + arriving, bundles[0])), None)
         if number is None:
             number = len(brokers)
-            brokers.append(empty)
-            if not fits(empty + room.arriving[bundle]):
+            brokers.append(_without_bundles(room))
+            if not _fits(room, brokers[number] + arriving, bundles[0]):
                 return None
-        brokers[number] = brokers[number] + room.arriving[bundle]
+        brokers[number] = brokers[number] + arriving
     return len(brokers)
+
+
+def _without_bundles(room: Room) -> Floats:
+    """The likely usage of a broker without bundles, by resource."""
+    usage = np.zeros(len(RESOURCES))
+    usage[CPU] = float(np.median(room.base.likely))
+    return usage
+
+
+def _fits(room: Room, usage: Floats, bundle: int) -> bool:
+    """Whether a usage, by resource, of a broker like that of a bundle (a row) is within the ceiling."""
+    return bool(room.ratios(usage[None], [int(room.owner[bundle])])[0] <= room.ceiling.max())

@@ -62,6 +62,16 @@ def test_a_bundle_that_no_broker_of_that_size_could_take_has_to_be_split() -> No
     assert "alone needs up to 90% of a broker: split it" in planned(state, DRAIN_A).decision.caveats[0]
 
 
+def test_neither_a_split_nor_a_broker_helps_under_a_ceiling_below_what_brokers_use_without_bundles() -> None:
+    state = cluster({"a": [0.1], "b": [1], "c": [5], "d": [10]})
+    state.brokers.usage[1:, CPU] += 50.0
+    plan = planned(state, Goal("drain", ("a",), ceiling_ratio=0.03), follows_messages=False)
+    assert plan.decision.caveats[0] == (
+        "There is no room for 1 of 1 bundle under a ceiling of 3%: less than 1% of a broker like theirs is missing; "
+        "all would fit with a ceiling of 52%; a broker without bundles would probably be above it, too."
+    )
+
+
 def test_what_is_missing_is_the_most_that_a_bundle_may_need() -> None:
     # The line through the brokers has a base of 50, but for all they show the CPU of each may follow its messages.
     state = cluster({"a": [20], "b": [1], "c": [5], "d": [10]})
