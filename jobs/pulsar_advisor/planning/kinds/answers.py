@@ -206,7 +206,7 @@ def _why_not_to(room: Room, bundle: int, broker: int) -> str:
     )
     if topics > most:
         return f"would have {topics:,} topics, and may have {most:,} (loadBalancerBrokerMaxTopics)"
-    return "has more of the anti-affinity group than here"
+    return "has more of the anti-affinity group than here, or its failure domain has"
 
 
 def why_closed(room: Room, broker: int) -> str:

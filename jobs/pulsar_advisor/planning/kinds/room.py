@@ -82,6 +82,14 @@ class _FilterKey(NamedTuple):
     non_persistent: bool
 
 
+class _Peers(NamedTuple):
+    """Per broker, the other namespaces of a bundle's anti-affinity group that have a bundle there."""
+
+    on_broker: Integers
+    in_domain: Integers
+    """In its failure domain; 0 if domains don't count."""
+
+
 class Room:
     """The brokers of a cluster while bundles move, none above its ceiling (a ratio). Rows are those of the state."""
 
@@ -121,7 +129,7 @@ class Room:
         """Forget what holds only until a bundle of an anti-affinity group moves."""
         self._facts_now: PlacementFacts | None = None
         self._by_grouped_namespace: dict[_FilterKey, Candidates] = {}
-        self._peers_by_namespace: dict[int, Integers] = {}
+        self._peers_by_namespace: dict[int, _Peers] = {}
 
     @classmethod
     def of(
@@ -262,7 +270,9 @@ class Room:
         may = self.receives[rows] & (rows != source) & (topics <= self.settings.load_balancer_broker_max_topics)
         peers = self._peers(int(self.state.bundles.namespace[bundle]))
         if peers is not None:
-            may &= peers[rows] <= peers[source]
+            may &= peers.on_broker[rows] <= peers.on_broker[source]
+            if not self.leaving[source] and self.policies_allow(bundle):
+                may &= peers.in_domain[rows] <= peers.in_domain[source]
         found: Rows = rows[may].astype(np.intp)
         return found
 
@@ -280,7 +290,7 @@ class Room:
         if peers is None:
             return np.empty(0, dtype=np.intp)
         rows = self.allowed(bundle)
-        thinner: Rows = rows[peers[rows] < peers[self.owner[bundle]]]
+        thinner: Rows = rows[peers.on_broker[rows] < peers.on_broker[self.owner[bundle]]]
         return thinner
 
     def place(self, bundle: int, among: Rows | None = None, *, fullest: bool = False) -> Place:
@@ -349,8 +359,8 @@ class Room:
     def _group(self, namespace: int) -> int:
         return int(self._facts.anti_affinity.group_of_namespace[namespace])
 
-    def _peers(self, namespace: int) -> Integers | None:
-        """Per broker, the other namespaces of the anti-affinity group that have a bundle there; None without a group.
+    def _peers(self, namespace: int) -> _Peers | None:
+        """The peers of a namespace (a row); None without a group.
 
         `apply` sends no bundle to a broker that has more of them than its source.
         """
@@ -358,13 +368,23 @@ class Room:
         if group == NO_GROUP:
             return None
         if namespace not in self._peers_by_namespace:
-            of_bundle = self.state.bundles.namespace
+            of_bundle, domain = self.state.bundles.namespace, self._facts.anti_affinity.domain
             same = (self._facts.anti_affinity.group_of_namespace[of_bundle] == group) & (of_bundle != namespace)
             rows = np.flatnonzero(same & (self.owner != NO_ROW))
-            pairs = np.unique(np.stack((of_bundle[rows], self.owner[rows])), axis=1)
-            peers = np.bincount(pairs[1], minlength=len(self.state.brokers)).astype(np.int64)
-            self._peers_by_namespace[namespace] = peers
+            number, owner = len(self.state.brokers), self.owner[rows]
+            self._peers_by_namespace[namespace] = _Peers(
+                on_broker=_namespaces_at(owner, of_bundle[rows], number),
+                in_domain=np.zeros(number, dtype=np.int64)
+                if domain is None
+                else _namespaces_at(domain[owner], of_bundle[rows], number)[domain],
+            )
         return self._peers_by_namespace[namespace]
+
+
+def _namespaces_at(place: Rows, namespace: Rows, number: int) -> Integers:
+    """Per place, of this number, how many namespaces have a bundle there; both are given for each bundle."""
+    pairs = np.unique(np.stack((namespace, place)), axis=1)
+    return np.bincount(pairs[1], minlength=number).astype(np.int64)
 
 
 def _moved(state: ClusterState, base_cpu: Floats) -> Floats:

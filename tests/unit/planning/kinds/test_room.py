@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
+from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.planning.kinds.room import Room
 from unit.planning.kinds.clusters import SETTINGS, cluster
 
@@ -27,6 +28,17 @@ def test_a_move_changes_the_candidates_of_its_anti_affinity_group_alone() -> Non
     assert [asked.candidates(bundle).brokers.tolist() for bundle in (m, o)] == [[b, c], [a, b, c]]
     asked.move(n, b)
     assert [asked.candidates(bundle).brokers.tolist() for bundle in (m, o)] == [[c], [a, b, c]]
+
+
+def test_a_group_is_not_brought_together_in_a_failure_domain_unless_the_bundle_has_to_leave() -> None:
+    sizes, names = {"a": (5,), "b": (), "c": (4,), "d": ()}, {"a": ("t/m",), "b": (), "c": ("t/n",), "d": ()}
+    state = cluster(sizes, namespaces=names, groups={"t/m": "g", "t/n": "g"})
+    state = replace(state, failure_domains=("east", "east", "west", "west"))
+    room = Room.of(state, resolve_settings("4.0.8", {"failureDomainsEnabled": "true"}).values)
+    m, (a, b, d) = 0, (0, 1, 3)
+    assert room.allowed(m).tolist() == [b]
+    assert room.emptying([a, b]).allowed(m).tolist() == [d]
+    assert Room.of(state, SETTINGS.values).allowed(m).tolist() == [b, d]
 
 
 def test_a_broker_that_takes_a_bundle_serves_every_kind_of_its_topics() -> None:
