@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.planning.kinds.answers import Answer, fixed, parted, placed, proposal
+from pulsar_advisor.planning.kinds.answers import Answer, any_stays, fixed, parted, placed, proposal
 from pulsar_advisor.planning.kinds.packing import packed, shortfall
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Room
 from pulsar_advisor.planning.proposals.proposal import Proposal
@@ -37,7 +37,9 @@ def propose(goal: Goal, room: Room) -> Proposal:
         [*answers, *spread, *stays],
         {"against_isolation": len(answers), "against_anti_affinity": len(spread)},
         list(shortfall(room, after, [*answers, *spread])),
-        why_nothing="no bundle that may move is on a broker that its policies forbid",
+        why_nothing="no bundle on a broker that its policies forbid can move"
+        if any_stays([*answers, *spread, *stays])
+        else "no bundle that may move is on a broker that its policies forbid",
     )
 
 

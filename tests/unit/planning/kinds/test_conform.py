@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,6 +44,12 @@ def test_where_the_allowed_broker_is_full_the_plan_says_by_how_much() -> None:
     [stuck] = plan.steps
     assert "might reach 100.0%" in (stuck.not_executable_because or "")
     assert "There is no room for 1 of 1 bundle under a ceiling of 85%" in plan.decision.caveats[0]
+
+
+@pytest.mark.parametrize("sizes", [{"a": [60], "b": [60]}, {"a": [60]}])
+def test_a_forbidden_bundle_that_can_not_move_is_not_said_to_be_where_it_may(sizes: dict[str, list[float]]) -> None:
+    plan = planned(cluster(sizes, policies=[vip("b")]), CONFORM)
+    assert plan.decision.why_nothing == "no bundle on a broker that its policies forbid can move"
 
 
 def test_a_group_that_sits_on_one_broker_is_spread() -> None:
