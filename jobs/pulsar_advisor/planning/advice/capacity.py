@@ -10,7 +10,7 @@ from pulsar_advisor.model.cluster.cluster_state import DIRECT_MEMORY, MEMORY, RE
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.resource_usage import deciding_resources, usage_ratios
 from pulsar_advisor.model.text.some_of import points
-from pulsar_advisor.planning.proposals.executable import why_no_destination
+from pulsar_advisor.planning.proposals.executable import is_movable, why_no_destination
 
 
 def only_more_brokers(usage: Floats, settings: LoadBalancerSettings) -> str | None:
@@ -61,6 +61,8 @@ def uneven_sentence(state: ClusterState, settings: LoadBalancerSettings, exclude
         return f"{is_above}: no bundle takes {resource} along, so no move lowers it."
     if broker in excluded:
         return f"{is_above}, and is excluded by --exclude-broker."
+    if not any(is_movable(state, row) for row in np.flatnonzero(state.bundles.owner == busiest).tolist()):
+        return f"{is_above}: none of its bundles can be moved."
     if why_no_destination(state, settings):  # so no goal can be planned for
         return f"{is_above}."
     return f"{is_above}: `{verb}{f' {broker}' * (verb == 'relieve')}` looks for moves that no strategy makes."

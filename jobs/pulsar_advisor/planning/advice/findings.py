@@ -26,6 +26,7 @@ from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.placement.filters import placement_facts, policy_candidates
 from pulsar_advisor.planning.advice.coverage import Coverage
+from pulsar_advisor.planning.proposals.executable import is_movable, why_no_destination
 from pulsar_advisor.planning.proposals.fitness import fit_part, split_refusals
 from pulsar_advisor.planning.usage.hot_topics import hot_topics
 
@@ -183,11 +184,12 @@ def _forbidden(state: ClusterState, settings: LoadBalancerSettings) -> Finding |
     outside = served[~allowed[kind_of, bundles.owner[served]]].tolist()
     if not outside:
         return None
+    is_planned = why_no_destination(state, settings) is None and any(is_movable(state, row) for row in outside)
     named = some_of([f"{state.bundle_name(row)} on {state.brokers.ids[bundles.owner[row]]}" for row in outside])
     return Finding(
         "warning",
         f"Isolation policies forbid where {count(len(outside), 'bundle')} {'is' if len(outside) == 1 else 'are'}: "
-        f"{named}. Pulsar asks them only when a bundle is assigned; `conform` plans the moves.",
+        f"{named}. Pulsar asks them only when a bundle is assigned{'; `conform` plans the moves' * is_planned}.",
     )
 
 

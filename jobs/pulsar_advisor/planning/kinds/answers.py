@@ -15,7 +15,7 @@ from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.strategy.decision import Figure
 from pulsar_advisor.model.strategy.outcomes import Outcome, Outcomes, about_brokers, no, vocabulary, yes
 from pulsar_advisor.planning.kinds.room import NOWHERE, Place, Room, Rows
-from pulsar_advisor.planning.proposals.executable import why_move_not
+from pulsar_advisor.planning.proposals.executable import is_movable
 from pulsar_advisor.planning.proposals.proposal import Answers, Move, Proposal
 
 _BROKERS_NAMED: Final = 3
@@ -62,8 +62,8 @@ def fixed(room: Room, bundle: int) -> Answer | None:
         return Answer(bundle, BundleOutcome.EXCLUDED)
     if state.bundles.topics[bundle] <= 0:
         return Answer(bundle, BundleOutcome.NO_TOPICS)
-    unfit = why_move_not(state, _wish(room, bundle, "")) or not np.isfinite(state.bundles.traffic[bundle]).all()
-    return Answer(bundle, BundleOutcome.UNFIT) if unfit else None
+    is_fit = is_movable(state, bundle) and np.isfinite(state.bundles.traffic[bundle]).all()
+    return None if is_fit else Answer(bundle, BundleOutcome.UNFIT)
 
 
 def movable(room: Room, brokers: Sequence[int]) -> list[int]:

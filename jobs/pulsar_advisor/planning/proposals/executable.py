@@ -61,6 +61,12 @@ def why_move_not(state: ClusterState, move: Move) -> str | None:
     return reason
 
 
+def is_movable(state: ClusterState, bundle: int) -> bool:
+    """Whether a bundle (a row) can be unloaded at all, wherever it then goes."""
+    source = int(state.bundles.owner[bundle])
+    return why_move_not(state, Move(bundle, source, NO_ROW, reason="", near_tie=False)) is None
+
+
 def _why_topics_not(state: ClusterState, bundle: int, broker: int) -> str | None:
     """Why a broker can't serve the topics of a bundle (rows), by their kinds; None if it can."""
     brokers = state.brokers

@@ -33,6 +33,15 @@ def test_no_goal_is_named_for_what_no_move_lowers(state: ClusterState) -> None:
     )
 
 
+def test_no_goal_is_named_for_a_broker_that_has_no_bundle_to_move(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    state.bundles.topics[:] = 0
+    assert uneven_sentence(state, settings.values) == (
+        "a:8080 is at 90.0% (CPU), above the overload threshold of 85%: none of its bundles can be moved."
+    )
+
+
 def test_a_simple_cluster_has_no_goals(state: ClusterState, settings: ResolvedSettings) -> None:
     found = uneven_sentence(replace(state, load_manager="simple"), settings.values)
     assert found == "a:8080 is at 90.0% (CPU), above the overload threshold of 85%."

@@ -145,6 +145,19 @@ def test_bundles_that_isolation_policies_forbid_where_they_are_are_named(
     assert not [one for one in findings(here, settings) if "t/hot" in one.sentence and "forbid" in one.sentence]
 
 
+def test_conform_is_named_only_where_it_would_make_a_plan(state: ClusterState, settings: ResolvedSettings) -> None:
+    elsewhere = replace(state, isolation_policies=(IsolationPolicy("p", ("t/hot",), ("b",), (), 1, 100),))
+
+    def names_conform(one: ClusterState) -> bool:
+        [forbidden] = [found for found in findings(one, settings) if "forbid" in found.sentence]
+        return "`conform`" in forbidden.sentence
+
+    assert names_conform(elsewhere)
+    assert not names_conform(replace(elsewhere, load_manager="simple"))
+    elsewhere.bundles.topics[:] = 0
+    assert not names_conform(elsewhere)
+
+
 def test_a_broker_above_its_limit_is_overloaded_and_its_limit_is_wrong(
     state: ClusterState, settings: ResolvedSettings
 ) -> None:
