@@ -47,7 +47,7 @@ class Machine:
     """Brokers with the same limits."""
 
     title: str
-    """`4 cores`; or that their number isn't reported."""
+    """`4 cores`, or that their number isn't reported; `4 cores like broker-1:8080` where others have as many."""
     brokers: int
     """Those that are fit now."""
     needed: int | None
@@ -152,10 +152,10 @@ class _Load:
 def scale(room: Room, target_ratio: float) -> Scale:
     """What a cluster's load needs at a target usage; `room` is as the snapshot found its brokers."""
     rows = np.flatnonzero(room.fit)
-    limits, of_type = np.unique(room.state.brokers.limit[rows], axis=0, return_inverse=True)
+    limits, first, of_type = np.unique(room.state.brokers.limit[rows], axis=0, return_index=True, return_inverse=True)
     of_type = of_type.reshape(-1)
     numbers = [int(number) for number in np.bincount(of_type)]
-    titles = _titles(limits)
+    titles = _titles(limits, [room.state.brokers.ids[row] for row in rows[first].tolist()])
     load = _load(room, rows, limits, of_type)
     now = _size(load, numbers, titles, 0, 0)
     sizes = [now]
@@ -212,11 +212,12 @@ def _load(room: Room, rows: Rows, limits: Floats, of_type: Rows) -> _Load:
     return _Load(share, end(base.least, np.median), end(base.likely, np.median), end(base.greatest, np.max))
 
 
-def _titles(limits: Floats) -> list[str]:
-    """A name for each machine type: its cores, and a number where another type has as many."""
+def _titles(limits: Floats, brokers: Sequence[str]) -> list[str]:
+    """A name for each machine type: its cores, and one of its brokers (ids) where another type has as many."""
     cores = [f"{limit[CPU] / 100:g} cores" if limit[CPU] != 100 else "cores not reported" for limit in limits]
     return [
-        title if cores.count(title) == 1 else f"{title}, type {number}" for number, title in enumerate(cores, start=1)
+        title if cores.count(title) == 1 else f"{title} like {broker}"
+        for title, broker in zip(cores, brokers, strict=True)
     ]
 
 

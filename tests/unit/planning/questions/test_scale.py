@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulsar_advisor.model.cluster.cluster_state import BANDWIDTH_OUT
 from pulsar_advisor.model.load.base_load import BaseLoad, Origin
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.planning.questions.scale import Scale, scale
@@ -60,6 +61,15 @@ def test_the_load_that_moves_is_work_and_machines_differ() -> None:
     assert (found.verdict, found.confidence) == ("unknown", "low")
     assert "32.2% to 90.0%" in found.sentence
     assert "enough" not in found.sentence.replace("are enough for 60% isn't known", "")
+
+
+def test_machines_with_as_many_cores_are_told_apart_by_a_broker() -> None:
+    state = cluster({"a": [60], "b": [60], "c": [60]}, limits=dict.fromkeys("abc", 400.0))
+    state.brokers.limit[2, BANDWIDTH_OUT] /= 10
+    assert [(one.title, one.brokers) for one in scale(room(state), 0.75).machines] == [
+        ("4 cores like c:8080", 1),
+        ("4 cores like a:8080", 2),
+    ]
 
 
 def test_equal_brokers_whose_cpu_does_not_follow_their_messages() -> None:
