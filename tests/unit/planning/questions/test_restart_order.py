@@ -66,9 +66,27 @@ def test_on_an_overloaded_cluster_the_first_advice_is_to_balance_or_to_add_a_bro
     assert hot.startswith("Balance first: a:8080 (at 95.0%) is above 85%")
     full = restart_order(room(cluster({"a": [60, 35], "b": [90]}))).balance_first or ""
     assert full == "Add a broker first: all 2 brokers are above 85%, the least busy at 90.0%"
-    tight = restart_order(room(cluster({"a": [70], "b": [70]}))).balance_first or ""
+    tight = restart_order(room(cluster({"a": [80], "b": [40]}))).balance_first or ""
     assert tight.startswith("Balance, or add a broker, first: 2 bundles would find no room under 85%")
     assert restart_order(room(cluster({"a": [30], "b": [20]}))).balance_first is None
+
+
+def test_where_there_is_nothing_to_balance_only_a_broker_is_advised() -> None:
+    even = restart_order(room(cluster({"a": [70], "b": [70]}))).balance_first
+    assert even == "Add a broker first: 2 bundles would find no room under 85% and go wherever Pulsar puts them"
+    without_clients = cluster({"a": [95], "b": [10]})
+    without_clients.bundles.topics[0] = 0
+    assert (restart_order(room(without_clients)).balance_first or "").startswith(
+        "Add a broker first: a:8080 (at 95.0%)"
+    )
+
+
+def test_a_ceiling_below_what_balance_would_bring_about_is_its_target() -> None:
+    found = restart_order(room(cluster({"a": [30, 30], "b": [55], "c": [50]})).up_to(0.5)).balance_first or ""
+    assert found.endswith("goes to the rest: pulsar-advisor balance --to 50%")
+    assert (restart_order(room(cluster({"a": [60], "b": [10], "c": [10]})).up_to(0.5)).balance_first or "").endswith(
+        ": pulsar-advisor balance"
+    )
 
 
 @given(sizes=st.lists(st.lists(st.integers(1, 5), max_size=4), min_size=1, max_size=4))
