@@ -59,9 +59,13 @@ def movable_above(room: Room, target_ratio: float) -> list[int]:
 
 
 def fewest_within(room: Room, bundles: Sequence[int], target_ratio: float) -> Choice:
-    """The fewest moves of these bundles (rows) after which no broker is above a usage."""
+    """The fewest moves of these bundles (rows) after which no broker is above a usage; one may stay above it that has
+    none of them."""
     within = np.full(len(room.fit), target_ratio)
-    return choose(room.up_to(target_ratio), bundles, within, np.ones(len(bundles), dtype=np.int64))
+    choice = choose(room.up_to(target_ratio), bundles, within, np.ones(len(bundles), dtype=np.int64))
+    if choice.reached and choice.after.highest_ratio() > target_ratio + _ROUNDING_PPM / PPM:
+        return replace(choice, reached=False, least=None)
+    return choice
 
 
 def why_stays(room: Room, bundles: Sequence[int], broker: int, target_ratio: float) -> str | None:

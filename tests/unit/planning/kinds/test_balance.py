@@ -41,6 +41,19 @@ def test_what_stays_whatever_moves_is_why_a_target_is_missed() -> None:
         assert planned(alone, goal).decision.why_nothing == why
 
 
+def test_a_broker_that_has_nothing_to_move_keeps_the_target_out_of_reach() -> None:
+    state = cluster({"a": [60], "b": [40, 20], "c": [5]})
+    state.bundles.topics[0] = 0
+    plan = planned(state, Goal("balance", (), 0.5))
+    assert len(executable(plan)) == 1
+    assert plan.decision.caveats == (
+        "The busiest broker only gets to 60.0%, not to 50.0%: 60.0% stays even without any bundle that may move.",
+    )
+    assert planned(state, Goal("split", (), 0.5)).decision.why_nothing == (
+        "no split gets the busiest broker below the 60.0% that moves reach alone"
+    )
+
+
 @given(
     sizes=st.lists(st.lists(st.integers(1, 30), max_size=3), min_size=2, max_size=3),
     target=st.integers(20, 80),
