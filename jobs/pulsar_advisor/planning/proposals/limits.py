@@ -131,7 +131,7 @@ def unloads_within(moves: Sequence[Move], state: ClusterState, budgets: Budgets)
     left_out = Counter[str]()
     kept, not_relieved_by = [], dict[int, str]()
     limits = budgets.limits
-    for move in sorted(moves, key=lambda one: not _is_first(state, one.bundle, _ids(state, one.source), limits)):
+    for move in _first_before_others(moves, state, limits):
         if excluded_by(move, state, limits):
             left_out[EXCLUDED] += 1
             continue
@@ -144,6 +144,21 @@ def unloads_within(moves: Sequence[Move], state: ClusterState, budgets: Budgets)
             budgets.spend(move, state)
         kept.append(move)
     return kept, left_out
+
+
+def _first_before_others(moves: Sequence[Move], state: ClusterState, limits: Limits) -> list[Move]:
+    """The moves of bundles that come first before the others; with each the moves that relieve its destination before
+    it, without which there may be no room."""
+    to_relieve = set[int]()
+    first: list[Move] = []
+    others: list[Move] = []
+    for move in reversed(moves):
+        if move.source in to_relieve or _is_first(state, move.bundle, _ids(state, move.source), limits):
+            to_relieve.add(move.destination)
+            first.append(move)
+        else:
+            others.append(move)
+    return [*reversed(first), *reversed(others)]
 
 
 def excluded_by(move: Move, state: ClusterState, limits: Limits) -> bool:

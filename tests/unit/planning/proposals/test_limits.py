@@ -86,6 +86,14 @@ def test_what_comes_first_is_cut_last(state: ClusterState) -> None:
     assert kept(state, max_unloads=1, first_brokers=("b:8080",))[0] == ["u/r"]
 
 
+def test_what_makes_room_for_the_first_comes_before_it() -> None:
+    policy = IsolationPolicy("vip", ("t/a-0",), ("b",), (), 1, 100)
+    state = cluster({"a": [30], "b": [60], "c": [5]}, policies=[policy])
+    whole = planned(state, Goal("conform"), first_brokers=("a:8080",))
+    assert [step.source for step in whole.steps] == ["b:8080", "a:8080"]
+    assert moved(planned(state, Goal("conform"), first_brokers=("a:8080",), max_unloads=1)) == {"t/b-0": "c"}
+
+
 def test_splits_that_come_first_are_cut_last_too(state: ClusterState) -> None:
     splits = [Split(row, "range_equally_divide", (1 << 31,), "it must", near_tie=False) for row in range(4)]
 
