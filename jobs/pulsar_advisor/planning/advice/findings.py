@@ -72,7 +72,7 @@ def findings(
     settled = with_usage_of_rates(fit, earlier, base)
     if "topic_traffic" in state.missing:
         found.append(_no_broker_asked(fit))
-    busiest = _busiest_broker(settled, settings, of_all=not judged.decides)
+    busiest = _busiest_broker(settled, settings, of_all=not (judged.decides or judged.excluded_brokers))
     if busiest is not None:
         found.append(busiest)
     if advised is not None and (peak := _peak(advised, settings)) is not None:

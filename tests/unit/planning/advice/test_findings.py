@@ -7,6 +7,7 @@ import pytest
 from pulsar_advisor.model.cluster.cluster_state import (
     BANDWIDTH_IN,
     BANDWIDTH_OUT,
+    CPU,
     DIRECT_MEMORY,
     ClusterState,
     IsolationPolicy,
@@ -44,6 +45,16 @@ def test_a_broker_whose_figures_fail_is_not_called_the_busiest(state: ClusterSta
         "Of the brokers that could be judged, c:8080 is the busiest broker at 20.0% (CPU); the mean is 15.0%."
     )
     assert not [sentence for sentence in sentences if "could not be judged" in sentence], "the coverage says so"
+
+
+def test_beside_a_broker_without_bundles_that_was_set_aside_none_is_called_the_busiest_of_all(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    state.bundles.owner[4] = 0
+    state.brokers.usage[2, CPU] = 380.0
+    state.brokers.complete[2] = False
+    assert not coverage(state, settings.values).decides
+    assert findings(state, settings)[0].sentence.startswith("Of the brokers that could be judged, a:8080 is")
 
 
 PEAK = (
