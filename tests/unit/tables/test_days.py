@@ -11,14 +11,15 @@ from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.moments import folded_moments
 from pulsar_advisor.tables.days import read_day_tables
-from unit.stages.test_fold import DAY, EVENING, MORNING, NOON, snapshot
+from unit.stages.test_fold import DAY, EVENING, MORNING, NOON
+from written_tables import snapshot_of_one_bundle
 
 
 def test_a_day_folded_again_meanwhile_is_read_as_it_is_now(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, NOON)
-    snapshot(tmp_path, EVENING, "b:8080")
+    root = snapshot_of_one_bundle(tmp_path, NOON)
+    snapshot_of_one_bundle(tmp_path, EVENING, "b:8080")
     earlier = fold(root, DAY)
-    snapshot(tmp_path, MORNING, "b:8080")
+    snapshot_of_one_bundle(tmp_path, MORNING, "b:8080")
     later = fold(root, DAY)
     day, tables = read_day_tables(root, earlier, DAY_TABLES)
     assert day == later
@@ -28,29 +29,29 @@ def test_a_day_folded_again_meanwhile_is_read_as_it_is_now(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("levels_up", [0, 1, 2])
 def test_folding_again_removes_nothing_that_a_link_leads_to(levels_up: int, tmp_path: Path) -> None:
-    root = snapshot(tmp_path, NOON)
+    root = snapshot_of_one_bundle(tmp_path, NOON)
     fold(root, DAY)
     folder = Path(str(root.day_folder("events", DAY)))
     (folder / "file").write_text("stays")
     link = [folder, *folder.parents][levels_up]
     link.rename(tmp_path / "precious")
     link.symlink_to(tmp_path / "precious")
-    snapshot(tmp_path, EVENING, "b:8080")
+    snapshot_of_one_bundle(tmp_path, EVENING, "b:8080")
     fold(root, DAY)
     assert (folder / "file").read_text() == "stays"
 
 
 def test_a_moment_is_found_by_its_snapshot_in_a_day_folded_again(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, NOON)
+    root = snapshot_of_one_bundle(tmp_path, NOON)
     earlier = fold(root, DAY)
-    snapshot(tmp_path, MORNING, "b:8080")
+    snapshot_of_one_bundle(tmp_path, MORNING, "b:8080")
     fold(root, DAY)
     [noon] = folded_moments(root, earlier, [NOON])
     assert (noon.snapshot, noon.owners.to_pylist()) == (NOON, ["a:8080"])
 
 
 def test_a_table_that_is_gone_is_said_with_what_to_do(tmp_path: Path) -> None:
-    root = snapshot(tmp_path, NOON)
+    root = snapshot_of_one_bundle(tmp_path, NOON)
     day = fold(root, DAY)
     file = root.day_folder("events", DAY) / day.tables["events"].file
     file.unlink()
