@@ -18,13 +18,13 @@ from typing import Any, Final
 
 from sqlalchemy import create_engine, insert, inspect, update
 
+from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.chain import chained
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
-from pulsar_advisor.execution.ledger.proposals import record_proposal
 from pulsar_advisor.execution.ledger.tables import Base, Event, PlanSummary, Run, StepRecord
-from pulsar_advisor.model.plans.plan import digest_of, seal
+from pulsar_advisor.model.plans.plan import digest_of
 from results import RESULTS, conditions, record
 from unit.execution.actors import ALICE, approved
 from unit.execution.doubles import make_plan, unload_step
@@ -49,7 +49,7 @@ def fill(url: str, events: int, plans: int) -> None:
     """Make a ledger with open plans, and with runs until it has this many events."""
     with closing(open_ledger(url)) as ledger:
         for seed in range(1, plans + 1):
-            record_proposal(ledger, seal(make_plan([unload_step()], seed=seed)), ALICE)
+            propose(ledger, make_plan([unload_step()], seed=seed), ALICE)
         plan = approved(ledger, make_plan([unload_step()]))
         rows: dict[type[Base], list[dict[str, Any]]] = {Run: [], StepRecord: [], Event: []}
         for row in _history(ledger, digest_of(plan), events):
