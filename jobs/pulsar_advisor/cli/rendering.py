@@ -268,7 +268,7 @@ def verify_lines(result: VerifyResult) -> Iterator[str]:
         yield f"{_judgement(bundle.as_predicted)} {bundle.bundle} at {bundle.actual or 'no broker'}"
     yield from (f"meanwhile    {change}" for change in result.segment_changes)
     if not result.usage_judged:
-        yield "usage is not judged: brokers still report figures from before the run"
+        yield "usage is not judged: brokers may still report figures from before the run"
         return
     for usage in result.brokers:
         predicted = percent(usage.predicted)

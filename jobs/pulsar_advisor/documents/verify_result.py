@@ -40,7 +40,7 @@ class VerifyResult(Document):
     """What is not as predicted, in words."""
     steps_not_confirmed: tuple[str, ...]
     usage_judged: bool
-    """False if the capture is too close to the run: brokers still report figures from before it."""
+    """False if the capture is too close to the run: brokers may still report figures from before it."""
     usage_tolerance_ratio: float
     bundles: tuple[BundleCheck, ...]
     brokers: tuple[UsageCheck, ...]

@@ -28,8 +28,13 @@ _SETTLED: Final = ("done", "stopped", "aborted")
 
 
 def settle_s(settings: LoadBalancerSettings) -> int:
-    """How long after a move brokers may report older figures: a statistics pass plus a host usage check."""
-    return max(settings.stats_update_frequency_in_secs, settings.load_balancer_host_usage_check_interval_minutes * 60)
+    """How long after a move brokers may report figures from before it.
+
+    Rates and CPU are averages since the pass before (Pulsar `BrokerHostUsage`), so it takes until the end of the
+    second pass to have one that began after the move.
+    """
+    host_s = settings.load_balancer_host_usage_check_interval_minutes * 60
+    return 2 * max(settings.stats_update_frequency_in_secs, host_s)
 
 
 def settled_run(plan: Plan, ledger: Ledger) -> tuple[Run, int]:

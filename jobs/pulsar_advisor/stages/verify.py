@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_USUALLY_S: Final = 60
+_USUALLY_S: Final = 120
 """`settle_s` with Pulsar's defaults."""
 
 
