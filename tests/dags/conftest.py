@@ -194,7 +194,7 @@ def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, never_run_before: No
     monkeypatch.setattr("pulsar_advisor.stages.undo.AdminCluster", lambda _transport: stages.cluster)
     monkeypatch.setattr("pulsar_advisor.stages.verify.cluster_state", stages.state)
     monkeypatch.setattr("pulsar_advisor.stages.verify.settings_inputs", lambda _root, _snapshot: ("4.0.8", {}, {}))
-    monkeypatch.setattr("pulsar_advisor.stages.verify._USUALLY_S", 0)
+    monkeypatch.setattr("pulsar_advisor.stages.verify.settle_s", lambda _settings: 0)
     hook = "airflow.providers.apache.spark.hooks.spark_submit.SparkSubmitHook.submit"
     monkeypatch.setattr(hook, lambda self, application: stages.submit(self, application))
     return stages

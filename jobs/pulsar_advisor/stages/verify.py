@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pulsar_advisor.execution.verify import require_later, settle_s, settled_run, verify_plan
 from pulsar_advisor.model.configuration.settings import resolve_settings
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_USUALLY_S: Final = 120
-"""`settle_s` with Pulsar's defaults."""
-
 
 def check(plan: Plan, ledger: Ledger) -> None:
     """Raise now, rather than after a capture and Spark, if there is no run to verify."""
@@ -33,9 +30,10 @@ def check(plan: Plan, ledger: Ledger) -> None:
 def judged_from(plan: Plan, ledger: Ledger, root: Root) -> datetime:
     """The time (UTC) from which a capture shows figures from after the plan's run. Raises as `check`."""
     _, ended_at_ms = settled_run(plan, ledger)
-    wait_s = _USUALLY_S
-    if root.is_written(plan.snapshot, "normalize"):
-        wait_s = settle_s(resolve_settings(*settings_inputs(root, plan.snapshot)).values)
+    # Without the snapshot's tables, the release's defaults.
+    is_known = root.is_written(plan.snapshot, "normalize")
+    inputs = settings_inputs(root, plan.snapshot) if is_known else (plan.pulsar_version, {}, {})
+    wait_s = settle_s(resolve_settings(*inputs).values)
     return datetime.fromtimestamp(ended_at_ms / 1000, UTC) + timedelta(seconds=wait_s)
 
 
