@@ -34,8 +34,8 @@ PARALLEL_LEVELS = frozenset({"unit", "spark", "dags", "integration"})
 """Levels whose tests share nothing: each processor runs some of them. One cluster of brokers keeps all busy."""
 
 SLOW_TO_START = frozenset({"spark", "dags"})
-"""Levels whose processes each take most of a minute of processor time until their Java or Airflow is warm: beside other
-levels, which keep the processors busy, one process is enough."""
+"""Levels whose processes each take half a minute of processor time, or twice that, until their Airflow or Java is warm:
+beside other levels, which keep the processors busy, one process is enough."""
 
 AT_ONCE = ("live", "spark", "dags", "integration", "unit", "parity", "e2e")
 """In the order they start if some run at a time: first those that wait for brokers or take longest."""

@@ -281,7 +281,7 @@ class Verification(Base):
     snapshot: Mapped[str] = mapped_column(String(16))
     at_ms: Mapped[_Millis]
     usage_judged: Mapped[bool]
-    """False if the brokers still reported figures from before the run ended."""
+    """False if the brokers may still have reported figures from before the run ended."""
     as_predicted: Mapped[bool]
 
 
