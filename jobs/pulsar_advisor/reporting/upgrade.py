@@ -204,7 +204,7 @@ def _outlooks(preview: UpgradePreview) -> Iterator[Outlook]:
 
 
 def _notes(preview: UpgradePreview) -> Iterator[str]:
-    yield from (f"{note[:1].upper()}{note[1:].removesuffix('.')}." for note in preview.notes)
+    yield from preview.notes
     if not preview.configuration_known:
         yield "No broker's configuration was captured, so every value counts as never set: capture it to be sure."
     if never := [one.key for one in preview.settings if one.changes and one.set_by == "default"]:

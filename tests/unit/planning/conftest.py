@@ -33,4 +33,4 @@ def state() -> ClusterState:
 
 @pytest.fixture
 def settings() -> ResolvedSettings:
-    return resolve_settings("4.0.8", what_if={"loadBalancerNamespaceBundleMaxMsgRate": "900"})
+    return resolve_settings("4.0.8", dynamic={"loadBalancerNamespaceBundleMaxMsgRate": "900"})

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -175,11 +175,11 @@ class ResolvedSettings:
     release: str
     """The listed release whose defaults were used."""
     caveats: tuple[str, ...]
-    """What puts the whole answer in doubt, in whole sentences: a release newer than those listed, defaults from a
-    document."""
+    """What puts the whole answer in doubt, in whole sentences: values that only a what-if has, a release newer than
+    those listed, defaults from a document."""
     notes: tuple[str, ...]
-    """What else a reader should know: a release that isn't listed, values that Pulsar could not parse or does not
-    check, a strategy that it replaces."""
+    """What else a reader should know, in whole sentences: a release that isn't listed, values that Pulsar could not
+    parse or does not check, a strategy that it replaces."""
 
 
 def resolve_settings(
@@ -203,7 +203,7 @@ def resolve_settings(
     notes = []
     if number <= _release_number(NEWEST) and pulsar_version != release:
         used = "the defaults" if behaviour == number else "the defaults and the decisions"
-        notes.append(f"Pulsar {pulsar_version} is not listed: using {used} of {release}")
+        notes.append(f"Pulsar {pulsar_version} is not listed: using {used} of {release}.")
     known = _defaults()[release].keys() | (runtime or {}).keys()
     texts: dict[str, Scalar] = {}
     origins: dict[str, str] = {}
@@ -220,28 +220,36 @@ def resolve_settings(
         if key not in _FIELD_OF_KEY or key not in known:
             continue
         if not text.strip():
-            notes.append(f"dynamic {key} is blank: brokers keep what they started with")
+            notes.append(f"Dynamic {key} is blank: brokers keep what they started with.")
             continue
         if not is_dynamic(_release_with(key, release), key):
             notes.append(
-                f"{key}={text} is stored as a dynamic value, but {release} reads this key only at start-up: ignored"
+                f"{key}={text} is stored as a dynamic value, but {release} reads this key only at start-up: ignored."
             )
             continue
         try:
             value, note = _captured_value(key, text, "dynamic")
         except _Unparsable as expected:
-            notes.append(f"dynamic {key}='{text}' is not {expected}: Pulsar keeps {texts[key]}")
+            notes.append(f"Dynamic {key}='{text}' is not {expected}: Pulsar keeps {texts[key]}.")
             continue
         notes += note
         texts[key], origins[key] = value, "dynamic"
+    assumed = []
     for key, text in (what_if or {}).items():
-        texts[key], origins[key] = what_if_value(key, text), WHAT_IF
+        if (value := what_if_value(key, text)) != texts[key]:
+            assumed.append(f"{key}={_spelt(value)} in place of {_spelt(texts[key])}")
+        texts[key], origins[key] = value, WHAT_IF
         if key not in known:
-            notes.append(f"{key} does not exist in {release}; the what-if sets it anyway")
+            notes.append(f"{key} does not exist in {release}; the what-if sets it anyway.")
     values = LoadBalancerSettings.model_validate({"behaviour": behaviour, **texts})
     notes += _not_as_configured(values)
-    caveats = (*newer_than_known(str(pulsar_version)), *_documented(release, texts, origins))
+    caveats = (*_assumed(assumed), *newer_than_known(str(pulsar_version)), *_documented(release, texts, origins))
     return ResolvedSettings(values, origins, release, caveats, tuple(notes))
+
+
+def _assumed(values: Sequence[str]) -> list[str]:
+    """A sentence if a what-if replaces values of the cluster."""
+    return [f"This assumes other settings than the cluster's: {', '.join(values)}."] if values else []
 
 
 def newer_than_known(pulsar_version: str) -> list[str]:
@@ -256,17 +264,17 @@ def newer_than_known(pulsar_version: str) -> list[str]:
 
 def _documented(release: str, texts: Mapping[str, Scalar], origins: Mapping[str, str]) -> list[str]:
     """A sentence if defaults that were not read from a class are in force."""
-    found = [
-        f"{key}={simple_name(text) if isinstance(text := texts[key], str) else json.dumps(text)}"
-        for key, origin in origins.items()
-        if origin.endswith(_FROM_A_DOCUMENT)
-    ]
+    found = [f"{key}={_spelt(texts[key])}" for key, origin in origins.items() if origin.endswith(_FROM_A_DOCUMENT)]
     if not found:
         return []
     return [
         f"No broker's configuration says {', '.join(found)}: these defaults of {release} are from Pulsar's "
         "documentation, not from its classes. Capture a broker's configuration to be sure."
     ]
+
+
+def _spelt(value: Scalar) -> str:
+    return simple_name(value) if isinstance(value, str) else json.dumps(value)
 
 
 def why_not_modular(values: LoadBalancerSettings) -> str | None:
@@ -284,14 +292,14 @@ def why_not_modular(values: LoadBalancerSettings) -> str | None:
 def _not_as_configured(values: LoadBalancerSettings) -> list[str]:
     """A sentence if the Modular manager or its placement strategy is configured, but not in force."""
     if why := why_not_modular(values):
-        return [why]
+        return [f"{why[0].upper()}{why[1:]}."]
     shedder, placement = values.load_balancer_load_shedding_strategy, values.load_balancer_load_placement_strategy
     used = placement_in_force(shedder, placement, values.behaviour)
     if used == placement or simple_name(values.load_manager_class_name) != LOAD_MANAGERS["modular"]:
         return []
     return [
-        f"the brokers place with {simple_name(used)}: {simple_name(placement)} is no placement strategy for "
-        f"{simple_name(shedder)}"
+        f"The brokers place with {simple_name(used)}: {simple_name(placement)} is no placement strategy for "
+        f"{simple_name(shedder)}."
     ]
 
 
@@ -543,7 +551,7 @@ _LEAST_PERIODS: Final = {
 def _captured_value(key: str, text: str, origin: str) -> tuple[Scalar, list[str]]:
     """A value as a broker has it, and what is odd about it: an invalid flag is false. Raises `_Unparsable`."""
     if _is_flag(key) and text.lower() not in ("true", "false"):
-        return False, [f"{origin} {key}='{text}' is not a flag: Pulsar reads it as false"]
+        return False, [f"{origin.capitalize()} {key}='{text}' is not a flag: Pulsar reads it as false."]
     value = _parse(key, text)
     return value, _out_of_range(key, value, origin)
 
@@ -575,8 +583,8 @@ def _out_of_range(key: str, value: Scalar, origin: str) -> list[str]:
     if not math.isfinite(value):
         raise DataNotFit(f"{origin} {key}={value} can't be compared with anything: set a number, then capture again")
     return [
-        f"{origin} {key}={value:.15g} is outside {allowed.low:.15g} to {allowed.high:.15g}: Pulsar doesn't check it, "
-        "so this advice uses it too"
+        f"{origin.capitalize()} {key}={value:.15g} is outside {allowed.low:.15g} to {allowed.high:.15g}: Pulsar "
+        "doesn't check it, so this advice uses it too."
     ]
 
 

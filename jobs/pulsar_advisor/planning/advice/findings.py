@@ -90,6 +90,7 @@ def findings(
         found.append(split)
     if (averages := _averages(fit)) is not None:
         found.append(averages)
+    found += [Finding("info", note) for note in resolved.notes]
     return tuple(found)
 
 

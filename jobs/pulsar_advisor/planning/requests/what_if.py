@@ -131,4 +131,4 @@ def assumptions(own: LoadBalancerSettings, keys: Iterable[str]) -> tuple[str, ..
     known = own.load_balancer_override_broker_nic_speed_gbps or own.load_balancer_override_broker_nics
     if NIC_SPEED not in keys or known:
         return ()
-    return (f"Brokers don't report how many network cards they have: {NIC_SPEED} is taken for one card each",)
+    return (f"Brokers don't report how many network cards they have: {NIC_SPEED} is taken for one card each.",)

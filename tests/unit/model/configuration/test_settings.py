@@ -52,9 +52,9 @@ def test_only_a_release_that_is_not_listed_gets_a_note() -> None:
     assert resolve_settings("4.0.8").notes == ()
     assert resolve_settings("5.0.1").notes == ()
     assert "4.1.0 is not listed" in resolve_settings("4.1.0").notes[0]
-    assert resolve_settings("4.0.14").notes == ("Pulsar 4.0.14 is not listed: using the defaults of 4.0.8",)
+    assert resolve_settings("4.0.14").notes == ("Pulsar 4.0.14 is not listed: using the defaults of 4.0.8.",)
     assert resolve_settings("5.0.0").notes == (
-        "Pulsar 5.0.0 is not listed: using the defaults and the decisions of 5.0.1",
+        "Pulsar 5.0.0 is not listed: using the defaults and the decisions of 5.0.1.",
     )
 
 
@@ -96,7 +96,7 @@ def test_a_default_from_a_document_is_said_until_a_broker_or_a_what_if_says_othe
     assert "loadBalancerLoadSheddingStrategy=AvgShedder" in caveat
     assert "loadBalancerDistributeBundlesEvenlyEnabled=false" in caveat
     assert resolve_settings("5.0.1", of_brokers).caveats == ()
-    [caveat] = resolve_settings("5.0.1", what_if={"loadBalancerLoadSheddingStrategy": "org.example.Own"}).caveats
+    _, caveat = resolve_settings("5.0.1", what_if={"loadBalancerLoadSheddingStrategy": "org.example.Own"}).caveats
     assert "loadBalancerLoadSheddingStrategy" not in caveat
 
 
@@ -106,7 +106,7 @@ def test_a_broker_that_was_upgraded_with_its_old_file_keeps_what_it_says() -> No
     assert settings.values.load_balancer_load_shedding_strategy == PACKAGE + "ThresholdShedder"
     assert settings.values.max_unload_percentage == 0.2
     assert settings.notes == (
-        "the brokers place with LeastLongTermMessageRate: AvgShedder is no placement strategy for ThresholdShedder",
+        "The brokers place with LeastLongTermMessageRate: AvgShedder is no placement strategy for ThresholdShedder.",
     )
 
 
@@ -159,6 +159,15 @@ def test_a_key_the_release_does_not_have_is_ignored_unless_it_is_a_what_if() -> 
     assert "does not exist in 4.0.8" in asked.notes[0]
 
 
+def test_what_only_a_what_if_has_is_said_beside_what_the_cluster_has() -> None:
+    own = {"loadBalancerSheddingEnabled": "false"}
+    asked = {"loadBalancerSheddingEnabled": "true", "maxUnloadPercentage": "0.2", "loadBalancerEnabled": "true"}
+    assert resolve_settings("4.0.8", dynamic=own, what_if=asked).caveats == (
+        "This assumes other settings than the cluster's: loadBalancerSheddingEnabled=true in place of false.",
+    )
+    assert resolve_settings("4.0.8", dynamic=own, what_if=own).caveats == ()
+
+
 def test_the_misspelt_keys_are_pulsars_own() -> None:
     settings = resolve_settings("4.0.8", {"loadBalancerBandwithInResourceWeight": "0.5"}).values
     assert settings.load_balancer_bandwith_in_resource_weight == 0.5
@@ -188,7 +197,7 @@ def test_a_blank_dynamic_value_leaves_what_the_broker_started_with(text: str) ->
 def test_a_dynamic_flag_is_not_trimmed_as_boolean_value_of_does_not() -> None:
     settings = resolve_settings("4.0.8", dynamic={"loadBalancerSheddingEnabled": "true "})
     assert settings.values.load_balancer_shedding_enabled is False
-    assert settings.notes == ("dynamic loadBalancerSheddingEnabled='true ' is not a flag: Pulsar reads it as false",)
+    assert settings.notes == ("Dynamic loadBalancerSheddingEnabled='true ' is not a flag: Pulsar reads it as false.",)
 
 
 def test_a_dynamic_shedder_is_accepted_but_takes_a_restart() -> None:
@@ -263,7 +272,7 @@ def test_a_value_that_pulsar_does_not_check_is_used_and_noted() -> None:
         settings = resolve_settings("4.0.8", **layers)
         assert settings.values.load_balancer_broker_overloaded_threshold_percentage == value
         assert [note.partition(":")[0] for note in settings.notes] == [
-            f"{next(iter(layers))} {key}={value} is outside 0 to 100"
+            f"{next(iter(layers)).capitalize()} {key}={value} is outside 0 to 100"
         ]
 
 

@@ -57,6 +57,12 @@ def test_beside_a_broker_without_bundles_that_was_set_aside_none_is_called_the_b
     assert findings(state, settings)[0].sentence.startswith("Of the brokers that could be judged, a:8080 is")
 
 
+def test_what_pulsar_does_not_do_as_configured_is_said_last(state: ClusterState) -> None:
+    blank = resolve_settings("4.0.8", dynamic={"loadBalancerSheddingEnabled": ""})
+    said = "Dynamic loadBalancerSheddingEnabled is blank: brokers keep what they started with."
+    assert findings(state, blank)[-1] == Finding("info", said)
+
+
 PEAK = (
     "After step-001 of the advised plan, a:8080 is at 102.0% until later steps relieve it: apply the plan when load is "
     "low."
