@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from pulsar_advisor.documents.document import Count, Document, Part
-from pulsar_advisor.model.text.some_of import count
+from pulsar_advisor.model.text.some_of import count, some_of
 
 
 class FoldedSnapshot(Part):
@@ -86,6 +86,19 @@ class Imported(Part):
     confidence: str
     """`medium`, or `low` where owners or bundles are guesses."""
 
+    @property
+    def line(self) -> str:
+        """The source in a list of days, and what was left out or guessed."""
+        without = sum((gap.to_ms - gap.from_ms) // (1000 * self.step_s) + 1 for gap in self.gaps)
+        doubts = (
+            (without, f"{without:,} of {count(self.moments, 'moment')} without figures"),
+            (self.unusable_samples, count(self.unusable_samples, "unusable sample")),
+            (self.unknown_brokers, f"no brokers of {self.snapshot}: {some_of(self.unknown_brokers)}"),
+            (self.unbounded_namespaces, f"one bundle each: {some_of(self.unbounded_namespaces)}"),
+        )
+        named = (doubt for found, doubt in doubts if found)
+        return "; ".join((f"imported by {self.level} with {self.confidence} confidence", *named))
+
 
 class HistoryDay(Document):
     """What is kept of one day of a cluster."""
@@ -126,5 +139,5 @@ class HistoryDay(Document):
         fit = sum(one.fit for one in self.snapshots)
         size = sum(table.bytes for table in self.tables.values())
         shown = f"{size / 2**20:.1f} MiB" if size >= 2**20 else f"{size / 2**10:.0f} KiB"
-        source = f", imported by {self.imported.level}" if self.imported else ""
+        source = f", {self.imported.line}" if self.imported else ""
         return f"{self.day}: {count(len(self.snapshots), 'snapshot')}, {fit:,} fit, {shown}{source}"

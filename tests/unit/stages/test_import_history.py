@@ -199,6 +199,7 @@ def test_a_gap_is_named_and_has_no_moments(root: Root, server: HTTPServer) -> No
     yesterday, _ = imported(root, server, one)
     assert yesterday.imported is not None
     assert yesterday.imported.gaps == (Gap(from_ms=1000 * gap.start, to_ms=1000 * (gap.stop - HOUR)),)
+    assert yesterday.line.endswith("moments without figures"), yesterday.line
     assert len(yesterday.snapshots) == 21
 
 
@@ -287,6 +288,8 @@ def test_an_instance_that_is_no_broker_any_more_keeps_its_name(root: Root, serve
     yesterday, _ = imported(root, server, one)
     assert yesterday.imported is not None
     assert (yesterday.imported.unknown_brokers, yesterday.imported.confidence) == (("gone.example:8080",), "low")
+    assert "with low confidence" in yesterday.line
+    assert yesterday.line.endswith(": gone.example:8080")
 
 
 def test_without_topics_figures_come_from_bundles(root: Root, server: HTTPServer) -> None:
@@ -330,6 +333,7 @@ def test_samples_that_are_no_figures_are_counted_and_left_out(root: Root, server
     yesterday, _ = imported(root, server, one)
     assert yesterday.imported is not None
     assert yesterday.imported.unusable_samples == 12 * len(TOPICS.metrics)
+    assert f"{12 * len(TOPICS.metrics)} unusable samples" in yesterday.line
 
 
 def test_a_partition_in_a_label_of_its_own_is_of_the_bundle_of_its_whole_name(root: Root, server: HTTPServer) -> None:
