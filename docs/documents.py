@@ -6,17 +6,18 @@ Tests check real documents against them.
 # ruff: noqa: E402
 
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from typing import Any, Final
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from pulsar_advisor.documents.document import Document, Part
+from pulsar_advisor.model.plans.goal import Goal
 
 # Only schemas show what fields mean. Pydantic looks for that in the source of each class, which no command should wait
-# for; classes defined from here on inherit this.
-for _kind in (Part, Document):
-    _kind.model_config["use_attribute_docstrings"] = True
+# for; models defined from here on inherit this, and their dataclasses too, except those with a configuration.
+BaseModel.model_config["use_attribute_docstrings"] = True
+Goal.__pydantic_config__["use_attribute_docstrings"] = True
 
 from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.documents.audit_result import AuditResult
@@ -72,6 +73,9 @@ _TYPES: Final = (
     VerifyResult,
 )
 
+for _kind in filter(is_dataclass, _TYPES):
+    _kind.__pydantic_config__ = BaseModel.model_config
+
 DOCUMENTS: Final[Mapping[str, type]] = dict(sorted((kind.SCHEMA.removeprefix(_FAMILY), kind) for kind in _TYPES))
 """Schema name and version, without `pulsar-advisor/` -> the type of the document without its field `schema`."""
 
@@ -91,8 +95,13 @@ def json_schema(name: str) -> dict[str, Any]:
         properties.pop(own, None)
     if name.startswith("plan/"):
         properties["digest"] = {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"}
-        properties["boundaries"] = {"type": "array", "items": {"type": "array", "items": {"type": "string"}}}
-        generated["$defs"]["Expectation"]["properties"]["boundaries"] = {"type": "integer", "minimum": 0}
+        expectation = generated["$defs"]["Expectation"]["properties"]
+        properties["boundaries"] = {"type": "array", "items": expectation["boundaries"]}
+        expectation["boundaries"] = {
+            "description": "Position of those of its namespace in the plan's `boundaries`.",
+            "type": "integer",
+            "minimum": 0,
+        }
         required += ["boundaries", "digest"]
     identity = f"pulsar-advisor/{name}"
     return {

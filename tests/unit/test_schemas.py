@@ -31,6 +31,21 @@ def test_a_schema_is_valid_and_named_like_its_file(path: Path) -> None:
     assert schema["$id"] == f"pulsar-advisor/{'/'.join(path.stem.rsplit('-', 1))}"
 
 
+@pytest.mark.parametrize(
+    ("document", "part", "field"),
+    [
+        ("plan", "Step", "doubts"),
+        ("plan", "Goal", "target_ratio"),
+        ("report", "BrokerRow", "deciding_resource"),
+        ("scale", "Machine", "needed"),
+        ("approval-policy", "Criteria", "min_gain_ratio"),
+    ],
+)
+def test_a_schema_says_what_the_code_says_a_field_means(document: str, part: str, field: str) -> None:
+    [schema] = (schema for name, schema in published().items() if name.startswith(f"pulsar-advisor/{document}/"))
+    assert schema["$defs"][part]["properties"][field]["description"]
+
+
 def test_every_document_that_the_code_writes_has_a_schema() -> None:
     written = {name for path in JOBS.rglob("*.py") for name in WRITTEN.findall(path.read_text(encoding="utf-8"))}
     assert len(written) > 15
