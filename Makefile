@@ -92,7 +92,7 @@ docs: setup ## Write the pages and tables of docs/ that are made from the code
 	@$(BIN)/python docs/generate.py
 
 docs-site: setup ## Build the documentation as a site in build/site; a broken link is an error
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict  # not --quiet, which silences the warnings that --strict counts
 
 lint: setup ## Check style, types, the dependency rule, YAML, Markdown, spelling, prose, Dockerfiles and links
 	$(BIN)/ruff check .

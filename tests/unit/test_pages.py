@@ -35,3 +35,8 @@ def test_what_a_page_names_exists(page: Path) -> None:
 def test_every_row_of_a_page_is_in_a_table(page: Path) -> None:
     blocks = page.read_text(encoding="utf-8").split("\n\n")
     assert [block for block in blocks if block.startswith("| ") and not TABLE.match(block)] == []
+
+
+def test_a_broken_link_fails_the_build_of_the_site() -> None:
+    [build] = re.findall(r"mkdocs build ([^#\n]*)", (REPOSITORY / "Makefile").read_text(encoding="utf-8"))
+    assert build.split() == ["--strict"], "with --quiet MkDocs drops its warnings, and --strict finds none to count"
