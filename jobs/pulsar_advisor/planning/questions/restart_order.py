@@ -86,7 +86,7 @@ def _balance_first(room: Room, restarts: Sequence[Restart]) -> str | None:
     if without_room := sum(one.without_room for one in restarts):
         return (
             f"{'Balance, or add a broker,' if has_moves else 'Add a broker'} first: {count(without_room, 'bundle')} "
-            f"would find no room under {ceiling:.0%} and go wherever Pulsar puts them{command}"
+            f"would find no room under {ceiling:.0%} and go wherever Pulsar decides{command}"
         )
     return None
 

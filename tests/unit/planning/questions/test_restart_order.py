@@ -73,7 +73,7 @@ def test_on_an_overloaded_cluster_the_first_advice_is_to_balance_or_to_add_a_bro
 
 def test_where_there_is_nothing_to_balance_only_a_broker_is_advised() -> None:
     even = restart_order(room(cluster({"a": [70], "b": [70]}))).balance_first
-    assert even == "Add a broker first: 2 bundles would find no room under 85% and go wherever Pulsar puts them"
+    assert even == "Add a broker first: 2 bundles would find no room under 85% and go wherever Pulsar decides"
     without_clients = cluster({"a": [95], "b": [10]})
     without_clients.bundles.topics[0] = 0
     assert (restart_order(room(without_clients)).balance_first or "").startswith(
