@@ -24,6 +24,7 @@ class UsageCheck(Part):
     predicted: float | None
     actual: float | None
     as_predicted: bool
+    """Whether the two are within the tolerance. It counts only if usage is judged."""
 
 
 class VerifyResult(Document):
