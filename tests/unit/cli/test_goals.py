@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pulsar_advisor.cli import exit_code, goals
+from pulsar_advisor.cli import app, exit_code, goals
 from pulsar_advisor.cli.options import GoalOptions
 from pulsar_advisor.cli.rendering import restart_lines, scale_lines
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.planning.kinds.registry import KINDS
 from pulsar_advisor.planning.kinds.restarting import Restart
 from pulsar_advisor.planning.questions.restart_order import RestartOrder
 from pulsar_advisor.planning.questions.scale import Machine, Scale, Size
 from pulsar_advisor.planning.requests.request import Request
+
+PAGE = Path(__file__).parents[3] / "docs" / "plan-kinds.md"
+
+
+@pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
+def test_a_plan_kind_has_a_verb(kind: str) -> None:
+    assert kind in set(app)
+
+
+@pytest.mark.parametrize("kind", [kind.name for kind in KINDS])
+def test_a_plan_kind_has_a_section_of_the_page(kind: str) -> None:
+    assert f"\n## {kind}\n" in PAGE.read_text(encoding="utf-8")
 
 
 @pytest.fixture
