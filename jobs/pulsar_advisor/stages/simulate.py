@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from pydantic import TypeAdapter
 
 from pulsar_advisor.documents.simulation import NotSimulated, Simulated, SimulatedScore, SimulationResult, Strategies
+from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.release import running_release
+from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
 from pulsar_advisor.planning.proposals.configured import configured_of
 from pulsar_advisor.planning.requests.request import Request
@@ -20,6 +23,7 @@ from pulsar_advisor.storage.files import sha256_hex, write_file
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.tables.earlier import comparable_before
 from pulsar_advisor.tables.judged import inputs_of, require_coverage, settings_of, state_of
 from pulsar_advisor.tables.simulations import FOLDER, Row, remove_other_parts, remove_simulations
 
@@ -34,6 +38,7 @@ _SCORES: Final = TypeAdapter(tuple[SimulatedScore | NotSimulated, ...])
 def check(root: Root, snapshot: str, request: SimulationRequest) -> None:
     """Raise errors for unusable settings and data now, rather than after Spark has started."""
     _combinations(root, snapshot, request)
+    _replayed(root, snapshot, request.replay)
     inputs_of(root, snapshot)
     require_coverage(root, snapshot, request.combinations.view, settings_of(root, snapshot, {}).values)
 
@@ -78,6 +83,7 @@ def tasks(root: Root, snapshot: str, request: SimulationRequest) -> dict[str, Si
         for placement in resolved.placements
     ]
     validation_sha256 = inputs_of(root, snapshot).validation_sha256
+    replayed = _replayed(root, snapshot, request.replay)
     found: dict[str, SimulationTask] = {}
     for number, (shedder, placement, point, seed) in enumerate(each):
         task: SimulationTask = {
@@ -90,7 +96,7 @@ def tasks(root: Root, snapshot: str, request: SimulationRequest) -> dict[str, Si
             "cycles": request.cycles,
             "scale": request.scale,
             "noise": request.noise,
-            "replay": request.replay,
+            "replayed": replayed,
             "shedder": shedder,
             "placement": placement,
             "what_if": point,
@@ -111,6 +117,17 @@ def _combinations(root: Root, snapshot: str, request: SimulationRequest) -> list
         (point, request.combinations.resolved(configured_of(manager, settings_of(root, snapshot, point).values)))
         for point in request.points()
     ]
+
+
+def _replayed(root: Root, snapshot: str, number: int) -> list[str]:
+    """The earlier snapshots whose load is replayed, oldest first. Raises `UsageError` if there are fewer."""
+    newest = list(islice(comparable_before(root, snapshot), number))
+    if len(newest) < number:
+        raise UsageError(
+            f"can't replay the load of {count(number, 'earlier snapshot')}: {len(newest)} can be compared with "
+            f"{snapshot}; give --replay at most that many"
+        )
+    return newest[::-1]
 
 
 def _document(root: Root, snapshot: str, request: SimulationRequest, scores: Sequence[Row]) -> SimulationResult:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, TypedDict
 
-from pulsar_advisor.model.cluster.cluster_state import ClusterState, WantedView
-from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
-from pulsar_advisor.model.errors import AdvisorError, DataNotFit
+from pulsar_advisor.model.cluster.cluster_state import WantedView
+from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.planning.proposals.configured import configured_of
 from pulsar_advisor.simulation.load import Load, replayed
 from pulsar_advisor.simulation.simulate import simulate
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.judged import earlier_states, judged_state, settings_of
+from pulsar_advisor.tables.judged import earlier_states, judged_state, settings_of, states_at
 from pulsar_advisor.tables.simulations import SCORES, Row, Rows, not_simulated, rows_of, scores_of_part, write_part
 
 _BUNDLES_AT_BOTH_ENDS: Final = 200_000
@@ -33,7 +32,8 @@ class SimulationTask(TypedDict):
     cycles: int
     scale: float
     noise: float
-    replay: int
+    replayed: Sequence[str]
+    """Earlier snapshots, oldest first."""
     shedder: str
     placement: str
     what_if: Mapping[str, str]
@@ -67,6 +67,7 @@ def _simulated(root: Root, task: SimulationTask) -> Rows:
         settings = settings_of(root, task["snapshot"], what_if).values
         state = judged_state(root, task["snapshot"], task["view"], what_if, settings, task["validation_sha256"])
         earlier = earlier_states(root, state, task["history"], what_if, settings)
+        before = states_at(root, task["replayed"], state.view, what_if)
         is_own = (shedder, placement) == configured_of(state.load_manager, settings)
         simulation = simulate(
             shedder,
@@ -74,7 +75,7 @@ def _simulated(root: Root, task: SimulationTask) -> Rows:
             state,
             settings,
             cycles=task["cycles"],
-            load=Load(task["scale"], task["noise"], replayed(state, _replayed_states(root, state, task, settings))),
+            load=Load(task["scale"], task["noise"], replayed(state, before)),
             seed=task["seed"],
             history=earlier,
             both_ends=is_own or task["tasks"] * len(state.bundles) <= _BUNDLES_AT_BOTH_ENDS,
@@ -82,18 +83,3 @@ def _simulated(root: Root, task: SimulationTask) -> Rows:
     except AdvisorError as error:
         return not_simulated(str(error), key)
     return rows_of(simulation, key)
-
-
-def _replayed_states(
-    root: Root, state: ClusterState, task: SimulationTask, settings: LoadBalancerSettings
-) -> list[ClusterState]:
-    """The earlier snapshots whose load is replayed. Raises `DataNotFit` if there are fewer."""
-    if not task["replay"]:
-        return []
-    earlier = earlier_states(root, state, task["replay"], task["what_if"], settings)
-    if len(earlier) < task["replay"]:
-        raise DataNotFit(
-            f"can't replay the load of {task['replay']} earlier snapshots: only {len(earlier)} can be compared with "
-            f"{state.snapshot}"
-        )
-    return earlier

@@ -37,6 +37,11 @@ def test_a_snapshot_without_tables_is_not_simulated(root: Root, recorded: str) -
         simulate.check(root, recorded, SimulationRequest(Request("ThresholdShedder", "RoundRobinBrokerSelector")))
 
 
+def test_more_snapshots_to_replay_than_there_are_end_it_before_anything_is_simulated() -> None:
+    with pytest.raises(UsageError, match="of 3 earlier snapshots: 0 can be compared with 20261122T093126Z; give --rep"):
+        simulate.check(Root(str(EARLIER), "live"), CAPTURED, SimulationRequest(Request(), replay=3))
+
+
 def test_each_combination_point_and_seed_is_a_task() -> None:
     request = SimulationRequest(Request("AvgShedder", "all", seed=7), grid=grid([f"{GRACE}=1,2"]), seeds=2)
     tasks = list(simulate.tasks(Root(str(EARLIER), "live"), CAPTURED, request).values())
