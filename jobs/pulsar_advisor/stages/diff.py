@@ -47,7 +47,10 @@ def _snapshot(root: Root, name: str) -> str:
         return name
     day = day_if_any(root, name) if is_snapshot_id(f"{name}T000000Z") else None
     if day is None or not day.snapshots:
-        raise UsageError(f"'{name}' is neither a snapshot id, a folded day such as 20261121, nor 'latest'")
+        raise UsageError(
+            f"'{name}' is neither a snapshot id, a folded day such as 20261121, nor 'latest': `history show` lists the "
+            "days, `snapshots list` the snapshots"
+        )
     return day.snapshots[-1].id
 
 

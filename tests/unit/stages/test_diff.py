@@ -67,3 +67,8 @@ def test_snapshots_of_two_clusters_that_had_one_name_in_paths_are_not_compared(m
 def test_a_moment_that_is_not_known_is_refused(moved: Root, name: str) -> None:
     with pytest.raises(UsageError, match=name):
         diff(moved, name, NOON)
+
+
+def test_for_a_day_that_was_not_folded_it_says_where_the_days_are_listed(moved: Root) -> None:
+    with pytest.raises(UsageError, match="nor 'latest': `history show` lists the days"):
+        diff(moved, "20261101", "latest")
