@@ -61,7 +61,9 @@ class Size:
     """The cluster with more or fewer brokers of one machine type; usage (ratio) of the busiest, divided evenly."""
 
     machine: str
+    """Its title; empty for the cluster as it is."""
     change: int
+    """Brokers of that type more than now; below 0, less."""
     brokers: int
     """All of them then."""
     lowest_ratio: float
