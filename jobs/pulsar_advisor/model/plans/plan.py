@@ -198,9 +198,9 @@ class Plan(_Part):
     load_manager: Literal["modular", "simple", "extensible"]
     view: Literal["fresh", "published"]
     shedder: str
-    """The shedder, or the plan kind of the goal."""
+    """The shedder, the plan kind of the goal, the split decider of a plan of splits, or `undo`."""
     placement: str
-    """The placement strategy; empty in a plan with a goal, which names its destinations itself."""
+    """The placement strategy, or `undo`; empty in a plan of splits, and with a goal, which names its destinations."""
     settings: Mapping[str, PlannedSetting]
     limits: Mapping[str, int | float | tuple[str, ...] | None]
     seed: int
