@@ -92,13 +92,13 @@ def settings_are_read(case: Case) -> Violation | None:
     if not any(one.name == case.own.shedder for one in SHEDDERS):
         return None
     unread = {key for one in strategies for key in one.setting_keys} - read - {pairing_key(case.settings.behaviour)}
-    version = case.state.pulsar_version
+    release = case.resolved.release
     texts = {key: value for values in case.runtime.values() for key, value in values.items()} | dict(case.dynamic)
     changed = sorted(
         key
         for key in unread & texts.keys()
         if case.is_set(key)
-        and setting_value(key, version, runtime=texts, dynamic=case.dynamic) != setting_value(key, version)
+        and setting_value(key, release, runtime=texts, dynamic=case.dynamic) != setting_value(key, release)
     )
     if not changed:
         return None

@@ -125,7 +125,7 @@ class Case:
 
         A broker's runtime configuration holds every value, set or not.
         """
-        value, default = getattr(self.settings, field_of(key)), setting_value(key, self.state.pulsar_version)
+        value, default = getattr(self.settings, field_of(key)), setting_value(key, self.resolved.release)
         return self.resolved.origins[key] == "dynamic" or text_of(value) != text_of(default)
 
 

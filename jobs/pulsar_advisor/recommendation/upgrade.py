@@ -95,12 +95,22 @@ def upgrade_preview(
         pinned=balancer(request.to, upgrade.pinned.values, restarts=False) if upgrade.pins else None,
         findings=tuple(findings),
         notes=(
+            *_mixed_releases(state),
             *newer_than_known(request.to),
             *_not_distinguished(before, request.to, upgrade),
             *_fewer_seeds(request, len(seeds), len(state.bundles)),
             *upgrade.after.notes,
         ),
     )
+
+
+def _mixed_releases(state: ClusterState) -> Iterator[str]:
+    releases = sorted({release for release in state.brokers.versions if release})
+    if len(releases) > 1:
+        yield (
+            f"The brokers run {' and '.join(releases)}, so an upgrade is under way: here all run "
+            f"{state.pulsar_version} today, configured like the brokers that do."
+        )
 
 
 def _fewer_seeds(request: UpgradeRequest, seeds: int, bundles: int) -> Iterator[str]:

@@ -266,7 +266,7 @@ def shown_combination(
 
 def _configured(state: ClusterState, settings: Mapping[str, PlannedSetting]) -> Configured:
     shedder, placement = (settings[key].value if key in settings else "" for key in (_SHEDDER_KEY, _PLACEMENT_KEY))
-    return configured_strategies(state.load_manager, shedder, placement, behaviour_of(state.pulsar_version))
+    return configured_strategies(state.load_manager, shedder, placement, behaviour_of(state.deciding_release))
 
 
 def _load_of(state: ClusterState, rows: Iterable[Any]) -> dict[str, float]:

@@ -20,7 +20,7 @@ from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.results import read_document
 from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.judged import fit_states, inputs_of, require_coverage
-from pulsar_advisor.tables.settings_inputs import settings_inputs
+from pulsar_advisor.tables.settings_inputs import settings_inputs_of_oldest
 
 _WORD: Final = re.compile(r"\w+")
 
@@ -32,7 +32,7 @@ def run(root: Root, snapshot: str, request: UpgradeRequest) -> UpgradePreview:
     that excluded too much.
     """
     inputs = inputs_of(root, snapshot)
-    version, runtime, dynamic = settings_inputs(root, snapshot)
+    version, runtime, dynamic = settings_inputs_of_oldest(root, snapshot)
     upgrade = settings_upgrade(version, runtime, dynamic, request.to)
     own = upgrade.before.values
     require_coverage(root, snapshot, "judged", own)

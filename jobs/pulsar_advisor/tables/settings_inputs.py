@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,18 +15,36 @@ SettingsInputs = tuple[str | None, Mapping[str, str], Mapping[str, str]]
 
 
 def settings_inputs(root: Root, snapshot: str) -> SettingsInputs:
-    """Pulsar's version, the leader's runtime configuration, and the dynamic values: the inputs of `resolve_settings`.
+    """The leader's release and runtime configuration, and the dynamic values: the inputs of `resolve_settings`.
 
-    If the leader's configuration is missing, that of the first broker that has one replaces it. Raises `StorageError`
-    if the table of settings can't be read.
+    During a rolling upgrade the leader decides by its own release. If that is unknown, the oldest one replaces it; if
+    its configuration is missing, that of the first broker that has one does. Raises `StorageError` if the table of
+    settings can't be read.
     """
     manifest = read_manifest(root, snapshot)
+    release = manifest.pulsar_versions.get(manifest.leader or "", manifest.pulsar_version)
+    return _inputs(root, snapshot, release, manifest.leader, lambda _broker: True)
+
+
+def settings_inputs_of_oldest(root: Root, snapshot: str) -> SettingsInputs:
+    """The same for the oldest release, with the configuration of a broker that runs it: of the leader, if it does.
+
+    Without such a configuration there are no runtime values. Raises as `settings_inputs`.
+    """
+    manifest = read_manifest(root, snapshot)
+    oldest, releases = manifest.pulsar_version, manifest.pulsar_versions
+    return _inputs(root, snapshot, oldest, manifest.leader, lambda broker: releases.get(broker, oldest) == oldest)
+
+
+def _inputs(
+    root: Root, snapshot: str, release: str | None, leader: str | None, counts: Callable[[str], bool]
+) -> SettingsInputs:
     rows = read_table(root, snapshot, "settings").sort_by([(key, "ascending") for key in ("origin", "broker", "key")])
     runtime = rows.filter(pc.field("origin") == "runtime")
-    holders = runtime["broker"].unique().to_pylist()
-    holder = manifest.leader if manifest.leader in holders else next(iter(holders), None)
+    holders = [broker for broker in runtime["broker"].unique().to_pylist() if counts(broker)]
+    holder = leader if leader in holders else next(iter(holders), None)
     return (
-        manifest.pulsar_version,
+        release,
         _mapping(runtime.filter(pc.field("broker") == holder)) if holder else {},
         _mapping(rows.filter(pc.field("origin") == "dynamic")),
     )

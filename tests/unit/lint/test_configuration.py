@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
 from pulsar_advisor.lint import configuration
 from pulsar_advisor.lint.rule import Rule
+from pulsar_advisor.model.configuration.settings import resolve_settings
 from states import BrokerRow
 from unit.lint.cases import case
 
@@ -88,3 +91,11 @@ def test_where_a_version_cannot_be_compared_every_broker_gets_bundles() -> None:
     own_build = BrokerRow("new:8080", version="4.2.4.1")
     rule, prefers = configuration.older_brokers_get_bundles, {"preferLaterVersions": "true"}
     assert rule.find(case(50, 40, brokers=[own_build], settings=prefers)) is None
+
+
+def test_a_default_of_the_leaders_newer_release_is_not_taken_for_tuning() -> None:
+    texts = {"maxUnloadPercentage": "0.5"}
+    half_upgraded = case(50, settings=texts, pulsar_version="4.0.8")
+    newer = replace(half_upgraded, resolved=resolve_settings("5.0.1", texts))
+    assert half_upgraded.is_set("maxUnloadPercentage")
+    assert not newer.is_set("maxUnloadPercentage")

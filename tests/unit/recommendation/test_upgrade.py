@@ -145,3 +145,10 @@ def test_strategies_that_can_not_judge_the_cluster_are_said_not_to() -> None:
     found = preview(loadBalancerLoadSheddingStrategy="com.example.Own")
     (first, *_) = found.before.scores
     assert first.error is not None and "there is no shedder 'Own'" in first.error
+
+
+def test_that_an_upgrade_is_under_way_is_said() -> None:
+    brokers = replace(UNEVEN.brokers, versions=("5.0.1", *UNEVEN.brokers.versions[1:]))
+    request = UpgradeRequest("5.0.1", seeds=1, cycles=1)
+    found = upgrade_preview(replace(UNEVEN, brokers=brokers), settings_upgrade("4.0.8", {}, {}, "5.0.1"), request)
+    assert found.notes[0].startswith("The brokers run 4.0.8 and 5.0.1, so an upgrade is under way")

@@ -15,7 +15,7 @@ from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import RESULT
 from pulsar_advisor.tables.read_table import read_table, readable_files
 from pulsar_advisor.tables.schemas import TABLES
-from pulsar_advisor.tables.settings_inputs import settings_inputs
+from pulsar_advisor.tables.settings_inputs import settings_inputs, settings_inputs_of_oldest
 from pulsar_advisor.tables.state import cluster_state
 from written_tables import CLUSTER_SURFACES, SNAPSHOT, Row, broker, bundle, topic, written
 
@@ -313,6 +313,28 @@ def test_settings_are_the_leaders_with_the_dynamic_values_beside_them(tmp_path: 
 def test_another_brokers_settings_replace_a_silent_leaders(tmp_path: Path) -> None:
     rows = [{"origin": "runtime", "broker": "a:8080", "key": "statsUpdateFrequencyInSecs", "value": "60"}]
     assert settings_inputs(written(tmp_path, settings=rows), SNAPSHOT)[1] == {"statsUpdateFrequencyInSecs": "60"}
+
+
+HALF_UPGRADED = {"pulsar_version": "4.0.8", "pulsar_versions": {"a:8080": "4.0.8", "b:8080": "5.0.1"}}
+BY_RELEASE = [
+    {"origin": "runtime", "broker": "a:8080", "key": "maxUnloadPercentage", "value": "0.2"},
+    {"origin": "runtime", "broker": "b:8080", "key": "maxUnloadPercentage", "value": "0.5"},
+]
+
+
+def test_while_brokers_are_upgraded_the_leader_decides_by_its_own_release(tmp_path: Path) -> None:
+    root = written(tmp_path, HALF_UPGRADED, settings=BY_RELEASE)
+    assert settings_inputs(root, SNAPSHOT)[:2] == ("5.0.1", {"maxUnloadPercentage": "0.5"})
+
+
+def test_what_an_upgrade_begins_with_is_the_configuration_of_the_oldest_release(tmp_path: Path) -> None:
+    root = written(tmp_path, HALF_UPGRADED, settings=BY_RELEASE)
+    assert settings_inputs_of_oldest(root, SNAPSHOT)[:2] == ("4.0.8", {"maxUnloadPercentage": "0.2"})
+
+
+def test_a_newer_brokers_configuration_does_not_count_for_the_oldest_release(tmp_path: Path) -> None:
+    root = written(tmp_path, HALF_UPGRADED, settings=BY_RELEASE[1:])
+    assert settings_inputs_of_oldest(root, SNAPSHOT)[:2] == ("4.0.8", {})
 
 
 @pytest.mark.parametrize("table", ["brokers", "topics", "settings"])

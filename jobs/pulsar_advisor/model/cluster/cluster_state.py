@@ -289,7 +289,7 @@ class ClusterState:
     captured_at_ms: int
     view: View
     pulsar_version: str | None
-    """None if no broker says which release it runs."""
+    """The oldest release among the brokers; None if no broker says which it runs."""
     load_manager: LoadManagerKind
     leader: int
     """Index into Brokers; NO_ROW if no leader was found."""
@@ -310,6 +310,12 @@ class ClusterState:
     """When a Modular leader last stored its averages; 0 if it stored none."""
     unlisted_namespaces: frozenset[str] = frozenset()
     """Namespaces with incomplete lists of topic names, even though the input `topic_names` is not missing."""
+
+    @property
+    def deciding_release(self) -> str | None:
+        """The leader's release, which decides during a rolling upgrade; the oldest one if it is unknown."""
+        leaders = "" if self.leader == NO_ROW else self.brokers.versions[self.leader]
+        return leaders or self.pulsar_version
 
     def lists_topics(self, namespace: int) -> bool:
         """Whether all topic names of a namespace (row) are known."""
