@@ -27,6 +27,7 @@ from pulsar_advisor.capture.documents import (
 from pulsar_advisor.capture.journal import now_ms
 from pulsar_advisor.capture.session import BrokerRead, Session
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
+from pulsar_advisor.model.cluster.namespaces import has_three_parts
 from pulsar_advisor.model.configuration.class_names import simple_name
 from pulsar_advisor.model.configuration.settings import ALLOWED_KEYS, setting_value
 from pulsar_advisor.model.errors import DataNotFit
@@ -264,12 +265,8 @@ DOMAINS: Final[tuple[Domain, ...]] = ("persistent", "non-persistent")
 
 
 def miss_topics_if_old(session: Session, namespace: str) -> bool:
-    """Whether a namespace has three parts, `tenant/cluster/namespace`; if so, record that its topics aren't listed.
-
-    Such namespaces are valid, and listed, up to 4.0; version 2 of the admin API answers all other requests about them
-    with 404.
-    """
-    is_old = namespace.count("/") == 2
+    """Whether a namespace has three parts; if so, record that its topics aren't listed."""
+    is_old = has_three_parts(namespace)
     if is_old:
         why = f"the name of {plain(namespace)} has three parts: only its loaded topics are known"
         session.journal.miss("topic_names", why, namespace=namespace)

@@ -55,6 +55,14 @@ def is_pulsars_own(namespace: str) -> bool:
     return kind_of(namespace) is not NamespaceKind.USER
 
 
+def has_three_parts(namespace: str) -> bool:
+    """Whether a namespace is one of `tenant/cluster/namespace`, valid up to 4.0.
+
+    Version 2 of the admin API lists them, and answers all other requests about them with 404.
+    """
+    return namespace.count("/") == 2
+
+
 def is_never_shed(namespace: str, settings: LoadBalancerSettings) -> bool:
     """Whether the Modular leader keeps all shedders from its bundles: a broker's heartbeat or SLA monitor.
 
@@ -64,7 +72,7 @@ def is_never_shed(namespace: str, settings: LoadBalancerSettings) -> bool:
     if kind is NamespaceKind.SYSTEM:
         return settings.behaviour < _SYSTEM_NAMESPACE_SHED_SINCE
     if kind is NamespaceKind.SLA_MONITOR:
-        return settings.behaviour >= _TWO_PARTS_ONLY_SINCE or namespace.count("/") == 2
+        return settings.behaviour >= _TWO_PARTS_ONLY_SINCE or has_three_parts(namespace)
     return kind is NamespaceKind.HEARTBEAT
 
 

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
-from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
+from pulsar_advisor.model.cluster.namespaces import has_three_parts, is_pulsars_own
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.model.text.some_of import count
@@ -36,6 +36,8 @@ def _why_bundle_not(state: ClusterState, bundle: int) -> str | None:
     owner = int(state.bundles.owner[bundle])
     if is_pulsars_own(namespace):
         return f"{namespace} is one of Pulsar's own namespaces"
+    if has_three_parts(namespace):
+        return f"the name of {namespace} has three parts: the admin API that `apply` uses knows no such namespace"
     if owner == NO_ROW:
         return "the bundle has no owner"
     if not state.bundles.in_boundaries[bundle]:

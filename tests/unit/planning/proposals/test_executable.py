@@ -69,6 +69,8 @@ def test_no_bundle_goes_where_its_topics_would_not_be_served(topic: str, enabled
     [
         (cluster("pulsar/system"), "pulsar/system is one of Pulsar's own namespaces"),
         (cluster("pulsar/a:8080"), "pulsar/a:8080 is one of Pulsar's own namespaces"),
+        (cluster("t/live/n"), "the name of t/live/n has three parts"),
+        (cluster("t/live/n", in_boundaries=False), "the name of t/live/n has three parts"),
         (cluster(in_boundaries=False), "a split is in progress"),
         (cluster(usable=False), "validation found the figures of this bundle unfit"),
         (cluster(complete=False), "the figures of its owner a:8080 are incomplete or unfit"),
