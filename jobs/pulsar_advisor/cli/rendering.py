@@ -168,7 +168,7 @@ def restart_lines(order: RestartOrder, ceiling_ratio: float | None = None) -> It
         lasting = number > 1 and not restart.will_move_again
         onto = [word for broker in restart.onto for word in ("--onto", broker)] if lasting else ()
         yield f"{number:>3}. {shlex.join(('pulsar-advisor', 'drain', restart.broker, *onto, *ceiling))}"
-        yield f"     {_turn_of(restart)}; the busiest other broker is then at {restart.highest_usage_ratio:.1%}"
+        yield f"     {_turn_of(restart)}"
     all_leave = not any(restart.stay for restart in order.restarts)
     bound = f"; no order needs fewer than {order.moves_bound:,}" if all_leave else ""
     yield f"{count(order.moves, 'move')} in all{bound}"
@@ -183,7 +183,7 @@ def roll_lines(order: RollOrder) -> Iterator[str]:
     for number, turn in enumerate(order.turns, start=1):
         leader = " (the leader)" if turn.broker == order.leader else ""
         yield f"{number:>3}. {turn.broker}{leader}{_destinations(turn.onto)}"
-        yield f"     {_turn_of(turn)}; the busiest other broker is then at {turn.highest_usage_ratio:.1%}"
+        yield f"     {_turn_of(turn)}"
     moves = sum(turn.bundles for turn in order.turns)
     takes = round(sum(DEFAULT_THROTTLE.takes_s(turn.bundles) for turn in order.turns) / 60)
     yield (
@@ -204,7 +204,9 @@ def _turn_of(turn: Restart) -> str:
     moves = f"{count(turn.bundles, 'bundle')}, {count(turn.clients, 'client')}"
     again = f", {turn.will_move_again:,} of them again later" if turn.will_move_again else ""
     stay = f", {turn.stay:,} {'stays' if turn.stay == 1 else 'stay'}" if turn.stay else ""
-    return f"{moves}{again}{stay}"
+    # Where no other broker has any load, as where there is none, nothing is worth saying about it.
+    others, ratio = "; the busiest other broker is then at", turn.highest_usage_ratio
+    return f"{moves}{again}{stay}{f'{others} {ratio:.1%}' if ratio else ''}"
 
 
 def roll_status_lines(status: RollStatus) -> Iterator[str]:

@@ -68,7 +68,7 @@ class PlannedUsage(Part):
     weights: Mapping[str, float]
     """Of each resource that counts, in the order of RESOURCES."""
     usage_ratios: Mapping[str, float | None]
-    """Broker id -> usage, the busiest first; None where it isn't finite."""
+    """Broker id -> usage, the busiest first; None where it is unknown."""
 
     @property
     def sentence(self) -> str:

@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from typing import Any, Final, TypeVar
 
 import msgspec
+import numpy as np
 from zstandard import ZstdError
 
 from pulsar_advisor.admin.metadata_store import MetadataReader, connected
@@ -127,13 +128,13 @@ def load_in_snapshot(cluster: str, manifest: Manifest, content: Callable[[File],
 
 
 def planned_usage(state: ClusterState, values: LoadBalancerSettings) -> PlannedUsage:
-    """The usage that plans of a snapshot start from."""
-    ratios = usage_ratios(state.brokers, values)
-    busiest_first = sorted(zip(ratios.tolist(), state.brokers.ids, strict=True), key=lambda each: (-each[0], each[1]))
+    """The usage that plans of a snapshot start from; None for brokers without a report or set aside."""
+    ratios = np.where(state.brokers.complete, usage_ratios(state.brokers, values), np.nan)
+    in_order = np.lexsort((state.brokers.ids, -ratios)).tolist()
     return PlannedUsage(
         view=state.view,
         weights=weights_of_resources(values),
-        usage_ratios={broker: finite(ratio) for ratio, broker in busiest_first},
+        usage_ratios={state.brokers.ids[row]: finite(float(ratios[row])) for row in in_order},
     )
 
 

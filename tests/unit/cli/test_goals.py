@@ -112,6 +112,12 @@ def test_no_bound_is_claimed_where_a_bundle_stays() -> None:
     assert total == "4 moves in all"
 
 
+def test_nothing_is_said_of_other_brokers_where_there_are_none() -> None:
+    only = Restart("a", 0, 0, {}, will_move_again=0, stay=12, without_room=0, highest_usage_ratio=0.0)
+    *_, turn, _ = restart_lines(RestartOrder(None, (only,), 0, 0))
+    assert turn.strip() == "0 bundles, 0 clients, 12 stay"
+
+
 def test_each_command_keeps_to_the_ceiling_that_was_given() -> None:
     first = Restart("b", 2, 9, {"a": 2}, will_move_again=2, stay=0, without_room=0, highest_usage_ratio=0.5)
     second = Restart("a", 4, 20, {"b": 4}, will_move_again=0, stay=0, without_room=0, highest_usage_ratio=0.4)

@@ -10,14 +10,16 @@ import zstandard
 
 from captures import capture
 from pulsar_advisor.admin.options import CaptureOptions
+from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
-from pulsar_advisor.monitor.loads import load_now, watched
+from pulsar_advisor.monitor.loads import load_now, planned_usage, watched
 from pulsar_advisor.monitor.tables import ClusterLoad, broker_tables, overall
 from pulsar_advisor.stages.brokers import run as load_in_snapshot
 from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.files import sha256_hex
 from pulsar_advisor.storage.removal import remove_raw_files
 from pulsar_advisor.storage.root import MANIFEST, Root
+from states import BrokerRow, cluster_state
 from unit.capture.fake_cluster import FakeCluster, load_report
 from unit.conftest import RECORDED
 
@@ -58,6 +60,12 @@ def test_a_recorded_snapshot_shows_what_the_brokers_published(root: Root, record
         (5, 575.19, 541.04, 121.02, 34.02),
         (6, 281.61, 273.78, 57.61, 15.12),
     ]
+
+
+def test_the_usage_of_a_broker_that_did_not_report_is_unknown_and_not_nothing() -> None:
+    state = cluster_state([BrokerRow("a:8080", cpu=(30, 100)), BrokerRow("b:8080", complete=False)], [])
+    found = planned_usage(state, resolve_settings("4.0.8").values)
+    assert found.usage_ratios == {"a:8080": pytest.approx(0.3), "b:8080": None}
 
 
 def test_a_file_that_was_cut_short_is_named(root: Root, recorded: str) -> None:
