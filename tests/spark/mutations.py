@@ -1099,6 +1099,12 @@ def one_broker_already_upgraded(capture: Capture) -> str:
     return broker
 
 
+@corruption(CLUSTER, "settings.some")
+def configuration_of_the_leader_not_read(capture: Capture) -> str:
+    capture.raw.lines["settings"].remove(capture.lines("settings", broker=capture.raw.head["leader"])[0])
+    return ""
+
+
 @corruption(CLUSTER, "settings.topic_assignment")
 def topics_assigned_by_a_class_of_ones_own(capture: Capture) -> str:
     for line in capture.lines("settings", origin="runtime"):

@@ -9,11 +9,13 @@ from pulsar_advisor.model.configuration.class_names import LOAD_MANAGERS
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS
+from pulsar_advisor.tables.frames import few_rows
 
 
 def facts_of_settings(settings: DataFrame, brokers: DataFrame) -> DataFrame:
-    """Facts: from_a_broker as 0 or 1, how often a value appears, whether a configured class is Pulsar's own, what
-    assigns topics to bundles, whether a configured load manager is the one that the broker's report names.
+    """Facts: from_the_leader as 0 or 1 (from any broker if none leads), how often a value appears, whether a configured
+    class is Pulsar's own, what assigns topics to bundles, whether a configured load manager is the one that the
+    broker's report names.
     """
 
     known = {
@@ -25,10 +27,12 @@ def facts_of_settings(settings: DataFrame, brokers: DataFrame) -> DataFrame:
     one_of = " ".join(
         f"when key = '{key}' then substring_index(value, '.', -1) in {names}" for key, names in known.items()
     )
-    running = brokers.select("broker", sf.col("load_manager_class_name").alias("running_manager"))
-    return settings.join(running, "broker", "left").withColumns(
+    running = brokers.select("broker", "is_leader", sf.col("load_manager_class_name").alias("running_manager"))
+    leading = few_rows(brokers.agg(sf.coalesce(sf.max("is_leader"), sf.lit(False)).alias("is_led")))
+    joined = settings.join(running, "broker", "left").crossJoin(leading)
+    return joined.withColumns(
         {
-            "from_a_broker": sf.expr("int(origin = 'runtime')"),
+            "from_the_leader": sf.expr("int(origin = 'runtime' and (is_leader or not is_led))"),
             "occurrences": sf.expr("count(*) over (partition by origin, broker, key)"),
             "class_is_known": sf.expr(f"case {one_of} end"),
             "is_the_running_manager": sf.expr(
