@@ -45,7 +45,10 @@ def topic(name: str, lower: int | None, **more: Any) -> Row:
     return {"topic": name, "namespace": namespace, "lower": lower, "hash": topic_hash(name), "loaded": True} | more
 
 
-CLUSTER_SURFACES = ("settings", "isolation_policies", "failure_domains", "topic_names", "partitioned_topics")
+CLUSTER_SURFACES = (
+    *("settings", "isolation_policies", "failure_domains", "topic_names", "partitioned_topics"),
+    "topic_stats",
+)
 
 
 def written(

@@ -316,11 +316,11 @@ def _missing(manifest: Manifest) -> dict[Input, str]:
                 *((entry.error, None) for entry in manifest.failures if entry.surface == surface),
             ]
             of_all = [reason for reason, namespace in gaps if namespace is None]
-            # One broker's settings represent all. Missing topics of a broker affect only that broker, and missing names
-            # only their namespace. Part of the policies is not enough.
+            # One broker's settings represent all. Missing topics of a broker affect only that broker, unless no other's
+            # were read, and missing names only their namespace. Part of the policies is not enough.
             lacks = {
                 "settings": without_brokers or not read.get(surface),
-                "topic_traffic": without_brokers,
+                "topic_traffic": without_brokers or surface not in read,
             }.get(name, bool(of_all) or not (surface in read or surface in _OF_LATER_RELEASES))
             reason = next(chain(of_all, (reason for reason, _ in gaps)), "the capture did not read it")
             if lacks and not reason.startswith(NOT_AVAILABLE):

@@ -297,6 +297,13 @@ def test_without_any_listing_of_topics_they_are_missing_with_the_reason(tmp_path
     assert cluster_state(root, SNAPSHOT).missing == {"topic_names": "topic_names: 403"}
 
 
+def test_where_no_broker_listed_its_topics_their_traffic_is_missing(tmp_path: Path) -> None:
+    files = [documents.file(surface) for surface in CLUSTER_SURFACES if surface != "topic_stats"]
+    gaps = [{"surface": "topic_stats", "broker": "a:8080", "reason": "403"}]
+    root = written(tmp_path, {"files": files, "missing": gaps}, brokers=[broker("a:8080")])
+    assert cluster_state(root, SNAPSHOT).missing == {"topic_traffic": "topic_stats: 403"}
+
+
 def test_settings_are_the_leaders_with_the_dynamic_values_beside_them(tmp_path: Path) -> None:
     rows = [
         {"origin": "runtime", "broker": "a:8080", "key": "statsUpdateFrequencyInSecs", "value": "60"},

@@ -71,7 +71,7 @@ def findings(
     base = base_load(fit, earlier)
     settled = with_usage_of_rates(fit, earlier, base)
     if "topic_traffic" in state.missing:
-        found.append(_no_broker_asked(fit))
+        found.append(_no_topics_read(fit))
     busiest = _busiest_broker(settled, settings, of_all=not (judged.decides or judged.excluded_brokers))
     if busiest is not None:
         found.append(busiest)
@@ -94,14 +94,16 @@ def findings(
     return tuple(found)
 
 
-def _no_broker_asked(state: ClusterState) -> Finding:
+def _no_topics_read(state: ClusterState) -> Finding:
     if "broker_usage" in state.missing:
         return Finding("warning", "No broker was read, and none has published fit figures.")
+    by_number = "the effect of a split is predicted from the number of topics, not from their load."
+    if "settings" not in state.missing:
+        return Finding("warning", f"No broker listed its loaded topics: {by_number}")
     return Finding(
         "warning",
         "No broker was read: figures and predictions are based on the last values in ZooKeeper, Pulsar's "
-        "defaults replace the brokers' settings, and the effect of a split is predicted from the number of topics, "
-        "not from their load.",
+        f"defaults replace the brokers' settings, and {by_number}",
     )
 
 

@@ -150,6 +150,8 @@ def _cut(
         return "the Extensible manager cuts a bundle in two; take a new snapshot to cut its children"
     cut = even_cut(topics)
     if isinstance(cut, NoCut):
+        if (unknown := int(state.bundles.topics[bundle] - topics.loaded.sum())) > 0:
+            return f"the load of {count(unknown, 'topic')} in it isn't known"
         if cut.loaded_topics < LEAST_TOPICS:
             return f"it has {count(cut.loaded_topics, 'topic')} with load, and each part needs one"
         return f"{cut.hottest_share:.0%} of its load is one topic's, which would be as hot as before"

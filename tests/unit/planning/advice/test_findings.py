@@ -38,6 +38,11 @@ def test_where_nobody_tells_of_load_nothing_is_said_about_busy_brokers_and_small
     ]
 
 
+def test_that_no_broker_listed_its_topics_is_said(state: ClusterState, settings: ResolvedSettings) -> None:
+    found = findings(replace(state, missing={"topic_traffic": "topic_stats: 403"}), settings)
+    assert found[0].sentence.startswith("No broker listed its loaded topics: the effect of a split is predicted")
+
+
 def test_a_broker_whose_figures_fail_is_not_called_the_busiest(state: ClusterState, settings: ResolvedSettings) -> None:
     state.brokers.complete[0] = False
     sentences = [finding.sentence for finding in findings(state, settings)]

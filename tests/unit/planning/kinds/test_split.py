@@ -112,7 +112,12 @@ def test_a_bundle_is_cut_into_as_many_parts_as_it_takes() -> None:
 def test_a_bundle_without_known_load_of_topics_is_left_whole() -> None:
     plan = planned(cluster({"a": [60.0], "b": [10.0], "c": [10.0]}), SPLIT)
     assert plan.steps == ()
-    assert "it has 0 topics with load, and each part needs one" in plan.decision.caveats[0]
+    assert "can't be split: the load of 1 topic in it isn't known" in plan.decision.caveats[0]
+
+
+def test_topics_known_to_have_no_load_are_no_parts() -> None:
+    state = hot([60.0, 0.0], b=[10.0], c=[10.0])
+    assert "it has 1 topic with load, and each part needs one" in planned(state, SPLIT).decision.caveats[0]
 
 
 def test_more_load_than_the_brokers_can_share_needs_no_search() -> None:
