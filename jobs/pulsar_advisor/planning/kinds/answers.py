@@ -215,7 +215,7 @@ def why_closed(room: Room, broker: int) -> str:
     if not room.fit[broker]:
         return "it isn't active, or its figures are incomplete or unfit"
     if brokers.doubtful[broker]:
-        return "validation doubts its figures"
+        return "validation doubts what is known of it"
     if brokers.limit[broker, CPU] <= 0:
         return "it reports no CPU limit"
     return "the request names other destinations" if room.open[broker] else "the request excludes it"

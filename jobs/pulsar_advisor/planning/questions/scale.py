@@ -310,7 +310,7 @@ def _sentence(
         if_messages = _brokers_in_all(now, [(machine, machine.needed_if_messages) for machine in machines])
         start = f"{brokers} {is_are} not enough for {wanted}, whatever the base load is"
         if doubtful:
-            start = f"If the figures of {some_of(doubtful)} are right, which validation doubts, {start}"
+            start = f"If what is known of {some_of(doubtful)} is right, which validation doubts, {start}"
         if needed is not None:
             return f"{start}: {needed} would be."
         if if_messages is None:
@@ -319,8 +319,8 @@ def _sentence(
     is_open = f"Whether {brokers} {is_are} enough for {wanted} isn't known"
     if doubtful:
         return (
-            f"{is_open}: validation doubts the figures of {some_of(doubtful)}, by which the busiest would be at "
-            f"{_range(now)}, divided evenly. `validate` says what is wrong with them."
+            f"{is_open}: validation doubts what is known of {some_of(doubtful)}, by which the busiest would be at "
+            f"{_range(now)}, divided evenly. `validate` says why."
         )
     return (
         f"{is_open}: divided evenly, the busiest would be at {_range(now)}, the less the more CPU follows messages. "

@@ -159,7 +159,7 @@ def test_why_no_other_broker_is_allowed_is_said_of_each() -> None:
     [step] = planned(state, Goal("drain", ("a",), onto=("c",))).steps
     assert step.not_executable_because == (
         "no other broker is allowed: b:8080: takes nothing: it reports no CPU limit; c:8080: takes nothing: validation "
-        "doubts its figures; d:8080: takes nothing: the request names other destinations"
+        "doubts what is known of it; d:8080: takes nothing: the request names other destinations"
     )
 
 

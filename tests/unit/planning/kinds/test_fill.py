@@ -83,7 +83,7 @@ def test_where_nothing_moves_it_says_why(brokers: dict[str, list[float]], target
     [
         ("available", False, "it isn't active, or its figures are incomplete or unfit"),
         ("complete", False, "it isn't active, or its figures are incomplete or unfit"),
-        ("doubtful", True, "validation doubts its figures"),
+        ("doubtful", True, "validation doubts what is known of it"),
         ("limit", 0.0, "it reports no CPU limit"),
     ],
 )
