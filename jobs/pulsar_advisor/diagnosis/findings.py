@@ -210,21 +210,21 @@ def _offset(seconds: float) -> str:
 
 def _release(found: Examination) -> Iterator[Row]:
     by_release = _brokers_by(found.releases)
-    oldest = oldest_release(found.releases.values())
-    if oldest is None:
+    deciding = found.releases.get(found.leader or "", oldest_release(found.releases.values()))
+    if deciding is None:
         return
     if len(by_release) > 1:
-        sentence = f"brokers run different releases: {_spelt(by_release)}; the rules of {oldest} are applied"
+        sentence = f"brokers run different releases: {_spelt(by_release)}; the rules of {deciding} are applied"
         yield Row("release", "warning", sentence, "recommend again after the upgrade")
     else:
-        yield Row("release", "ok", f"every broker runs Pulsar {oldest}")
+        yield Row("release", "ok", f"every broker runs Pulsar {deciding}")
     try:
-        resolve_settings(oldest)
+        resolve_settings(deciding)
     except DataNotFit as error:
         yield Row("release.known", "warning", str(error), "a capture works; upgrade to get recommendations")
         return
     try:
-        settings = resolve_settings(oldest, found.leading_settings, found.dynamic)
+        settings = resolve_settings(deciding, found.leading_settings, found.dynamic)
     except DataNotFit as error:
         yield Row("settings", "problem", str(error), "check that setting of the broker")
         return

@@ -130,7 +130,7 @@ def load_in_snapshot(cluster: str, manifest: Manifest, content: Callable[[File],
 def planned_usage(state: ClusterState, values: LoadBalancerSettings) -> PlannedUsage:
     """The usage that plans of a snapshot start from; None for brokers without a report or set aside."""
     ratios = np.where(state.brokers.complete, usage_ratios(state.brokers, values), np.nan)
-    in_order = np.lexsort((state.brokers.ids, -ratios)).tolist()
+    in_order = np.lexsort((np.array(state.brokers.ids), -ratios)).tolist()
     return PlannedUsage(
         view=state.view,
         weights=weights_of_resources(values),

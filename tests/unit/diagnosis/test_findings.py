@@ -355,3 +355,10 @@ def test_a_zookeeper_that_does_not_tell_the_cluster_is_no_way_in() -> None:
     found = Examination({}, store=StoreAnswers("ZooKeeper knows several clusters (a, b): give --admin-url too"))
     assert (only(found).check, only(found).status) == ("zookeeper", "problem")
     assert diagnose(found).exit_code == 1
+
+
+@pytest.mark.parametrize(("leader", "release"), [("b1:8080", "4.0.8"), ("b2:8080", "5.0.1"), (None, "4.0.8")])
+def test_while_brokers_are_upgraded_the_rules_are_the_leaders(leader: str | None, release: str) -> None:
+    found = healthy(leader=leader, answers=second(release="5.0.1"))
+    [said] = [row.sentence for row in not_ok(found) if row.check == "release"]
+    assert said.endswith(f"the rules of {release} are applied")
