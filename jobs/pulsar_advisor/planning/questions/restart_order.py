@@ -18,7 +18,7 @@ from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.advice.capacity import only_more_brokers
 from pulsar_advisor.planning.kinds.answers import movable
-from pulsar_advisor.planning.kinds.choosing import movable_above, target_of
+from pulsar_advisor.planning.kinds.choosing import fewest_within, movable_above, target_of
 from pulsar_advisor.planning.kinds.restarting import Restart, Turn, turn
 from pulsar_advisor.planning.kinds.room import Room
 
@@ -71,24 +71,33 @@ def _balance_first(room: Room, restarts: Sequence[Restart]) -> str | None:
     if (reason := only_more_brokers(usage[rows], room.settings)) is not None:
         return f"Add a broker first: {reason}"
     above = rows[usage[rows] > room.ceiling[rows]]
+    without_room = sum(one.without_room for one in restarts)
+    if not (len(above) or without_room):
+        return None
     target, ceiling = target_of(Goal("balance"), room), float(room.ceiling.max(initial=0))
-    has_moves = bool(movable_above(room, target))
-    to = f" --to {ceiling:.0%}" if target == ceiling < room.settings.overloaded_ratio else ""
+    within = next((to for to in dict.fromkeys((target, ceiling)) if _has_moves(room, to)), None)
+    is_default = within == target and (target < ceiling or ceiling >= room.settings.overloaded_ratio)
+    to = "" if within is None or is_default else f" --to {ceiling:.0%}"
+    has_moves = within is not None
     command = f": pulsar-advisor balance{to}" if has_moves else ""
     if len(above):
         hottest = int(above[usage[above].argmax()])
         others = f" and {count(len(above) - 1, 'other')} are" if len(above) > 1 else " is"
         return (
-            f"{'Balance' if has_moves else 'Add a broker'} first: {room.state.brokers.ids[hottest]} (at "
-            f"{usage[hottest]:.1%}){others} above {ceiling:.0%}. Until its own turn such a broker takes "
-            f"no bundle, so all that is drained goes to the rest{command}"
+            f"{'Balance' if has_moves else 'Split bundles, or add a broker,'} first: {room.state.brokers.ids[hottest]} "
+            f"(at {usage[hottest]:.1%}){others} above {ceiling:.0%}. Until its own turn such a broker takes no bundle, "
+            f"so all that is drained goes to the rest{command}"
         )
-    if without_room := sum(one.without_room for one in restarts):
-        return (
-            f"{'Balance, or add a broker,' if has_moves else 'Add a broker'} first: {count(without_room, 'bundle')} "
-            f"would find no room under {ceiling:.0%} and go wherever Pulsar decides{command}"
-        )
-    return None
+    return (
+        f"{'Balance, or add a broker,' if has_moves else 'Add a broker'} first: {count(without_room, 'bundle')} "
+        f"would find no room under {ceiling:.0%} and go wherever Pulsar decides{command}"
+    )
+
+
+def _has_moves(room: Room, target_ratio: float) -> bool:
+    """Whether `balance` to a usage moves anything."""
+    bundles = movable_above(room, target_ratio)
+    return bool(bundles and (fewest_within(room, bundles, target_ratio).after.owner != room.owner).any())
 
 
 _Candidate = tuple[int, Turn]

@@ -67,26 +67,34 @@ def test_on_an_overloaded_cluster_the_first_advice_is_to_balance_or_to_add_a_bro
     full = restart_order(room(cluster({"a": [60, 35], "b": [90]}))).balance_first or ""
     assert full == "Add a broker first: all 2 brokers are above 85%, the least busy at 90.0%"
     tight = restart_order(room(cluster({"a": [80], "b": [40]}))).balance_first or ""
-    assert tight.startswith("Balance, or add a broker, first: 2 bundles would find no room under 85%")
+    assert tight.startswith("Add a broker first: 2 bundles would find no room under 85%")
+    uneven = restart_order(room(cluster({"a": [50, 20], "b": [40]}))).balance_first or ""
+    assert uneven.startswith("Balance, or add a broker, first: ")
     assert restart_order(room(cluster({"a": [30], "b": [20]}))).balance_first is None
 
 
-def test_where_there_is_nothing_to_balance_only_a_broker_is_advised() -> None:
+def test_where_there_is_nothing_to_balance_something_else_is_advised() -> None:
     even = restart_order(room(cluster({"a": [70], "b": [70]}))).balance_first
     assert even == "Add a broker first: 2 bundles would find no room under 85% and go wherever Pulsar decides"
     without_clients = cluster({"a": [95], "b": [10]})
     without_clients.bundles.topics[0] = 0
     assert (restart_order(room(without_clients)).balance_first or "").startswith(
-        "Add a broker first: a:8080 (at 95.0%)"
+        "Split bundles, or add a broker, first: a:8080 (at 95.0%)"
     )
 
 
 def test_a_ceiling_below_what_balance_would_bring_about_is_its_target() -> None:
-    found = restart_order(room(cluster({"a": [30, 30], "b": [55], "c": [50]})).up_to(0.5)).balance_first or ""
+    found = restart_order(room(cluster({"a": [30, 20, 10], "b": [50], "c": [30]})).up_to(0.5)).balance_first or ""
     assert found.endswith("goes to the rest: pulsar-advisor balance --to 50%")
-    assert (restart_order(room(cluster({"a": [60], "b": [10], "c": [10]})).up_to(0.5)).balance_first or "").endswith(
-        ": pulsar-advisor balance"
-    )
+    lower = restart_order(room(cluster({"a": [20, 20, 20], "b": [10], "c": [20]})).up_to(0.5)).balance_first or ""
+    assert lower.endswith(": pulsar-advisor balance")
+
+
+def test_no_balance_is_advised_that_would_move_nothing() -> None:
+    coarse = restart_order(room(cluster({"a": [60, 35], "b": [10], "c": [10]}))).balance_first or ""
+    assert coarse.endswith(": pulsar-advisor balance --to 85%"), "to 1.10 times the mean no bundle fits"
+    giant = restart_order(room(cluster({"a": [95], "b": [10], "c": [10]}))).balance_first or ""
+    assert giant.startswith("Split bundles, or add a broker, first: a:8080 (at 95.0%)")
 
 
 @given(sizes=st.lists(st.lists(st.integers(1, 5), max_size=4), min_size=1, max_size=4))
