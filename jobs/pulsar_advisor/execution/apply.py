@@ -26,7 +26,7 @@ from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.emptied import left_on
 from pulsar_advisor.execution.run.executor import carry_out
 from pulsar_advisor.execution.run.guard import Guard, left_off, restore_what_was_left
-from pulsar_advisor.execution.run.observe import look
+from pulsar_advisor.execution.run.observe import foresee
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress, undisturbed
 from pulsar_advisor.execution.run.pace import sent_in_order
@@ -368,10 +368,8 @@ def _dry_run(
             done.append(step)
         if state in ("confirmed", "failed", "skipped"):
             continue
-        found, _ = look(cluster, ledger, plan, step)
+        found = foresee(cluster, ledger, plan, step, owners)
         found = replace(found, boundaries=boundaries_after(found.boundaries, step.namespace, done))
-        if step.bundle_name in owners:
-            found = replace(found, owner=owners[step.bundle_name], topics=max(found.topics, step.expect.topics))
         reasons: list[str] = []
         if lost := [name for name in step.after if name in left_out]:
             reasons.append(f"it comes after {', '.join(lost)}, which was not confirmed")

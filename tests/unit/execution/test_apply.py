@@ -22,6 +22,7 @@ from unit.execution.doubles import (
     B1,
     B2,
     B3,
+    BASKETS,
     LOWER,
     NAMESPACE,
     UPPER,
@@ -30,6 +31,7 @@ from unit.execution.doubles import (
     make_plan,
     split_step,
     unload_step,
+    widen,
 )
 
 MOVE, CUT = unload_step(1), split_step(2)
@@ -503,6 +505,24 @@ def test_a_dry_run_counts_no_call_that_would_be_skipped(ledger: Ledger, cluster:
     assert result.sentence == "dry run: 1 call, 0 reasons to refuse; nothing was sent"
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "objections"),
+    [
+        pytest.param((B2, B3), (B1, B2), 0, id="the first makes room"),
+        pytest.param((B2, B3), (B1, B3), 1, id="the second follows the first"),
+    ],
+)
+def test_a_dry_run_counts_an_anti_affinity_group_where_earlier_steps_have_moved_it(
+    ledger: Ledger, cluster: FakeCluster, first: tuple[str, str], second: tuple[str, str], objections: int
+) -> None:
+    widen(cluster).owners[f"{BASKETS}/{UPPER}"] = B2
+    cluster.anti_affinity_peers = lambda namespace: frozenset({NAMESPACE, BASKETS}) - {namespace}  # type: ignore[method-assign]
+    baskets = [unload_step(number, text, *first, namespace=BASKETS) for number, text in enumerate((LOWER, UPPER), 1)]
+    plan = approved(ledger, make_plan([*baskets, unload_step(3, LOWER, *second)]))
+    assert len(run(plan, ledger, cluster, dry_run=True).refusals) == objections
+    assert run(plan, ledger, cluster).sentence.startswith(f"{3 - objections} of 3 steps confirmed")
+
+
 EARLIER_PLAN = Path(__file__).parents[2] / "data/plans/without-checks.json"
 
 
@@ -574,7 +594,9 @@ def test_a_new_owner_that_reports_no_topics_yet_is_waited_for(ledger: Ledger, cl
     cluster.statistics_lag_s = 60.0
     plan = approved(ledger, make_plan([MOVE]))
     run(plan, ledger, cluster, canary_hold_s=0.0)
-    assert run(approved(ledger, propose_undo(plan, ledger, cluster)), ledger, cluster).outcome == "done"
+    undo = approved(ledger, propose_undo(plan, ledger, cluster))
+    assert run(undo, ledger, cluster, dry_run=True).refusals == ()
+    assert run(undo, ledger, cluster).outcome == "done"
     assert cluster.owners[LOWER_BUNDLE] == B1
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from pulsar_advisor.execution.ledger.steps import last_confirmed_at_ms
 from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run import pace
 from pulsar_advisor.execution.run.health import check_approval, check_guard, check_health
+from pulsar_advisor.execution.run.observe import reported_late
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun
 from pulsar_advisor.execution.run.outcomes import drifted, leave_out
 from pulsar_advisor.execution.run.pace import Pace
@@ -116,7 +116,7 @@ def _perform(run: OngoingRun, step: Step) -> Waits[None]:
     records = run.held.steps()
     boundaries = run.expected_boundaries(step)
     found, topics = run.look(step)
-    if step.action == "unload" and not topics and _reported_late(run, step):
+    if step.action == "unload" and not topics and reported_late(run.ledger, run.plan, step):
         deadline_s = run.clock.monotonic_s() + STATISTICS_S
         while not topics and run.clock.monotonic_s() < deadline_s:
             yield LATE_POLL_S
@@ -163,12 +163,6 @@ def _settle(run: OngoingRun, step: Step, record: StepRecord) -> Waits[bool]:
     if step.action == "split":
         return (yield from settle_split(run, step, now_s + run.settle_s))
     return (yield from settle_unload(run, step, record, now_s + run.settle_s))
-
-
-def _reported_late(run: OngoingRun, step: Step) -> bool:
-    """Whether we moved or split bundles of the namespace too recently for their owner to report topics."""
-    touched_at_ms = last_confirmed_at_ms(run.ledger, run.plan.identity.cluster_name, step.namespace)
-    return abs(run.ledger.now_ms() - touched_at_ms) < STATISTICS_S * 1000
 
 
 def _topic_to_look_up(topics: tuple[str, ...]) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.steps import unresolved_bundles
+from pulsar_advisor.execution.ledger.steps import last_confirmed_at_ms, unresolved_bundles
 from pulsar_advisor.execution.run.preconditions import Found
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
+from pulsar_advisor.planning.kinds.arrivals import STATISTICS_S
 
 
 def find_owner(cluster: ClusterPort, namespace: str, bundle: str, likely: Iterable[str]) -> str | None:
@@ -22,11 +24,11 @@ def find_owner(cluster: ClusterPort, namespace: str, bundle: str, likely: Iterab
 
 
 def look(
-    cluster: ClusterPort, ledger: Ledger, plan: Plan, step: Step, arriving: Collection[str] = ()
+    cluster: ClusterPort, ledger: Ledger, plan: Plan, step: Step, moved: Mapping[str, str | None]
 ) -> tuple[Found, tuple[str, ...]]:
     """The current facts about a step, and its bundle's topics (loaded topics for an unload, all for a split).
 
-    `arriving` are the namespaces of bundles that are on their way to the step's destination.
+    `moved`: bundles by full name, and the broker on which each counts, whatever the brokers show.
     """
     active, boundaries = cluster.active_brokers(), cluster.boundaries(step.namespace)
     if not boundaries:
@@ -44,17 +46,34 @@ def look(
         owner=owner,
         topics=len(topics),
         isolation_policies=cluster.isolation_policies() if step.destination else (),
-        peers_at_source=_count_at(cluster, step.source, peers),
-        peers_at_destination=_count_at(cluster, step.destination, peers, arriving),
+        peers_at_source=_count_at(cluster, step.source, peers, moved),
+        peers_at_destination=_count_at(cluster, step.destination, peers, moved),
         destination_usage_ratio=cluster.usage_ratio(step.destination) if step.destination in active else None,
         unresolved=unresolved_bundles(ledger, plan.identity.cluster_name, except_of=digest_of(plan)),
     )
     return found, topics
 
 
+def foresee(cluster: ClusterPort, ledger: Ledger, plan: Plan, step: Step, moved: Mapping[str, str | None]) -> Found:
+    """As `look`, for a step that is sent later, once its bundle's owner has reported the topics."""
+    found, _ = look(cluster, ledger, plan, step, moved)
+    name = step.bundle_name
+    found = replace(found, owner=moved.get(name, found.owner))
+    is_late = name in moved or (step.action == "unload" and reported_late(ledger, plan, step))
+    return replace(found, topics=max(found.topics, step.expect.topics)) if is_late else found
+
+
+def reported_late(ledger: Ledger, plan: Plan, step: Step) -> bool:
+    """Whether we moved or split bundles of the namespace too recently for their owner to report topics."""
+    touched_at_ms = last_confirmed_at_ms(ledger, plan.identity.cluster_name, step.namespace)
+    return abs(ledger.now_ms() - touched_at_ms) < STATISTICS_S * 1000
+
+
 def _count_at(
-    cluster: ClusterPort, broker: str | None, namespaces: frozenset[str], arriving: Collection[str] = ()
+    cluster: ClusterPort, broker: str | None, namespaces: frozenset[str], moved: Mapping[str, str | None]
 ) -> int:
     if not namespaces or not broker:
         return 0
-    return len(namespaces & {*arriving, *(name.rpartition("/")[0] for name in cluster.owned_bundles(broker))})
+    there = {name for name in cluster.owned_bundles(broker) if moved.get(name, broker) == broker}
+    there |= {name for name, to in moved.items() if to == broker}
+    return len(namespaces & {name.rpartition("/")[0] for name in there})

@@ -51,8 +51,8 @@ class OngoingRun:
         """The facts about a step; bundles in flight count as arrived."""
         records = self.held.steps()
         in_flight = [other for other in self.plan.executable_steps if records[other.id].state == "sent"]
-        arriving = {other.namespace for other in in_flight if other.destination == step.destination}
-        return look_at(self.cluster, self.ledger, self.plan, step, arriving)
+        moved = {other.bundle_name: other.destination for other in in_flight if other.destination}
+        return look_at(self.cluster, self.ledger, self.plan, step, moved)
 
     def expected_boundaries(self, step: Step) -> tuple[str, ...]:
         """The boundaries of a step's namespace, as the steps confirmed so far should have left them."""
