@@ -39,7 +39,7 @@ class ApplyResult(Document):
     sentence: str
     steps: tuple[AppliedStep, ...]
     undoable_steps: tuple[str, ...]
-    """The confirmed unloads: `undo` moves their bundles back."""
+    """The confirmed unloads: `undo` moves their bundles back. None where an unload can't name a destination."""
     refusals: tuple[str, ...]
     still_off: tuple[str, ...]
     """Settings that a run switched off and that could not be restored: exit code 8."""

@@ -39,6 +39,7 @@ from pulsar_advisor.execution.run.preconditions import (
     foreign,
     from_the_future,
     malformed,
+    no_destination,
     overload,
     stale,
 )
@@ -91,13 +92,14 @@ def apply_plan(
         left_there = _not_drained(plan, cluster, progress, clock, interruption)
     has_ended = not options.dry_run and ended.parking is None
     left = left_off(ledger, plan.identity.cluster_name) if has_ended else ()
+    undoable = (one.id for one in ended.steps if one.action == "unload" and one.state == "confirmed")
     result = ApplyResult(
         outcome=ended.outcome,
         digest=digest_of(plan),
         run=ended.run,
         sentence="; ".join(filter(None, (ended.sentence, left_there))),
         steps=ended.steps,
-        undoable_steps=tuple(one.id for one in ended.steps if one.action == "unload" and one.state == "confirmed"),
+        undoable_steps=() if no_destination(plan) else tuple(undoable),
         refusals=ended.refusals,
         still_off=tuple(switch.setting for switch in left),
         ledger_head=str(ledger.head()),

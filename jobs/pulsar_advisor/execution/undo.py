@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import chain, pairwise
 from statistics import fmean, pstdev
 from typing import Final
 
@@ -14,8 +13,8 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import ended_runs, runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run, StepRecord
-from pulsar_advisor.execution.run.observe import find_owner
-from pulsar_advisor.execution.run.preconditions import foreign, malformed
+from pulsar_advisor.execution.run.observe import find_owner, foresee
+from pulsar_advisor.execution.run.preconditions import Found, differences, foreign, malformed, no_destination
 from pulsar_advisor.model.cluster.bundle_range import format_range, parse_range
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.errors import Refused
@@ -35,39 +34,28 @@ UNDO: Final = "undo"
 """Replaces the names of shedder and placement strategy in an undo plan."""
 
 
-@dataclass(frozen=True)
-class Present:
-    """The current state of the cluster, as far as an undo needs it."""
-
-    at_ms: int
-    boundaries: Mapping[str, tuple[str, ...]]
-    """Namespace -> its boundaries; empty if it no longer exists."""
-    brokers: Collection[str]
-    """Ids of the active ones."""
-    owners: Mapping[str, str | None]
-    """`tenant/namespace/0x..._0x...` -> the broker that owns the bundle, or None."""
-
-
 def propose_undo(plan: Plan, ledger: Ledger, cluster: ClusterPort) -> Plan:
     """The plan that undoes the run of a plan, based on the ledger's confirmed steps and the current cluster.
 
-    Raises `Refused` if a run is in progress, no unload was confirmed, or this isn't the plan's cluster, and
-    `ClusterUnreachable`.
+    Raises `Refused` if a run is in progress, no unload was confirmed, the cluster's unloads can't name a destination,
+    or this isn't the plan's cluster, and `ClusterUnreachable`.
     """
     digest = digest_of(plan)
     records = _attempted(ledger, ended_runs(ledger, digest, "wait for its run to end"))
-    moved = _moved(plan, records)
-    if not moved:
+    if not _moved(plan, records):
         raise Refused(f"no unload of {digest} was confirmed: there is nothing to undo")
-    active = cluster.active_brokers()
-    if reason := foreign(plan, cluster.cluster_name(), active):
+    if reason := no_destination(plan):
+        raise Refused(f"{digest} can't be undone: {reason}. Capture again, and make a new plan from where bundles are")
+    if reason := foreign(plan, cluster.cluster_name(), cluster.active_brokers()):
         raise Refused(reason)
-    return undo_plan(plan, records, _look(cluster, moved, active, ledger.now_ms()))
+    return undo_plan(plan, records, ledger, cluster)
 
 
 def can_be_undone(plan: Plan, ledger: Ledger) -> bool:
-    """Whether runs of a plan have moved anything; a split can't be undone."""
-    return bool(_moved(plan, _attempted(ledger, runs_of_plan(ledger, digest_of(plan)))))
+    """Whether runs of a plan have moved anything that can be moved back; a split can't be undone."""
+    return no_destination(plan) is None and bool(
+        _moved(plan, _attempted(ledger, runs_of_plan(ledger, digest_of(plan))))
+    )
 
 
 def _attempted(ledger: Ledger, runs: Sequence[Run]) -> Mapping[str, StepRecord]:
@@ -78,21 +66,15 @@ def _moved(plan: Plan, records: Mapping[str, StepRecord]) -> list[Step]:
     return [step for step in plan.executable_steps if step.action == "unload" and _is_confirmed(records, step)]
 
 
-def _look(cluster: ClusterPort, moved: Sequence[Step], active: Collection[str], at_ms: int) -> Present:
-    boundaries = {namespace: cluster.boundaries(namespace) for namespace in {step.namespace for step in moved}}
-    likely = sorted({broker for step in moved for broker in (step.destination, step.source) if broker})
-    bundles = {(step.namespace, part) for step in moved for part in _parts(step, boundaries[step.namespace])}
-    owners = {f"{namespace}/{part}": find_owner(cluster, namespace, part, likely) for namespace, part in bundles}
-    return Present(at_ms, boundaries, active, owners)
-
-
-def undo_plan(plan: Plan, records: Mapping[str, StepRecord], now: Present) -> Plan:
+def undo_plan(plan: Plan, records: Mapping[str, StepRecord], ledger: Ledger, cluster: ClusterPort) -> Plan:
     """The undo plan for the steps that `records` (the attempted steps by id) confirm.
 
     It is a plan like any other: it needs its own approval, usually one that accepts a worse outcome. Bundles return to
     where they were before the run, in reverse order of their moves; a bundle that was split since returns in parts. A
-    move that can't be undone becomes a step that is not executable, with the reason.
+    move that can't be undone, or that `apply` would refuse as the cluster is now, becomes a step that is not
+    executable, with the reason.
     """
+    at_ms = ledger.now_ms()
     attempted = [step for step in plan.executable_steps if step.id in records]
     confirmed = [step for step in attempted if _is_confirmed(records, step)]
     moves: dict[str, list[Step]] = {}
@@ -101,6 +83,7 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], now: Present) -> Pl
             moves.setdefault(step.bundle_name, []).append(step)
     still_done = {step.id for step in confirmed}
     steps: list[Step] = []
+    back_on: dict[str, str | None] = {}
     for step in reversed(attempted):
         if step not in confirmed:
             record = records[step.id]
@@ -110,7 +93,8 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], now: Present) -> Pl
         elif step.action == "split":
             steps.append(_impossible(step, "a split can't be undone: Pulsar has no merge"))
         elif step == moves[step.bundle_name][-1]:  # this also undoes earlier moves of the same bundle
-            back = list(_moves_back(plan, step, moves[step.bundle_name][0].source, now))
+            back = list(_moves_back(plan, step, moves[step.bundle_name][0].source, ledger, cluster, back_on))
+            back_on |= {move.bundle_name: move.destination for move in back if move.executable}
             if all(move.executable for move in back):
                 still_done -= {each.id for each in moves[step.bundle_name]}
             usage = forecast_with(plan, still_done).brokers
@@ -123,7 +107,7 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], now: Present) -> Pl
             **({"goal": None} if plan.goal is not None else {}),
             "memory": {
                 "undoes": digest_of(plan),
-                "observed_at": snapshot_id(datetime.fromtimestamp(now.at_ms / 1000, UTC)),
+                "observed_at": snapshot_id(datetime.fromtimestamp(at_ms / 1000, UTC)),
             },
             "rests_on": {},
             "steps": tuple(steps),
@@ -156,15 +140,23 @@ def _parts(step: Step, boundaries: Sequence[str]) -> Iterator[str]:
     return (format_range(*pair) for pair in pairwise(bounds))
 
 
-def _moves_back(plan: Plan, step: Step, origin: str, now: Present) -> Iterator[Step]:
-    boundaries = now.boundaries[step.namespace]
+def _moves_back(
+    plan: Plan,
+    step: Step,
+    origin: str,
+    ledger: Ledger,
+    cluster: ClusterPort,
+    back_on: Mapping[str, str | None],
+) -> Iterator[Step]:
+    """The moves that undo a step; `back_on` says where the moves before them bring bundles (by full name)."""
+    boundaries = cluster.boundaries(step.namespace)
     parts = list(_parts(step, boundaries))
     if not parts:
         again = ", but was created again, with other bundles" if boundaries else ""
         yield _impossible(step, f"namespace {step.namespace} does not exist any more{again}")
     for number, part in enumerate(parts, start=1):
         whole = part == step.bundle
-        at = now.owners[f"{step.namespace}/{part}"]
+        at = find_owner(cluster, step.namespace, part, filter(None, (step.destination, step.source)))
         move = step.model_copy(
             update={
                 "id": f"undo-{step.id}" if whole else f"undo-{step.id}-{number}",
@@ -186,20 +178,23 @@ def _moves_back(plan: Plan, step: Step, origin: str, now: Present) -> Iterator[S
                 ),
             }
         )
-        obstacle = _obstacle(plan, move, step.destination, at, now.brokers)
+        alone = plan.model_copy(update={"steps": (move,)})
+        obstacle = _obstacle(alone, move, step.destination, foresee(cluster, ledger, alone, move, back_on))
         yield move.model_copy(update={"executable": obstacle is None, "not_executable_because": obstacle})
 
 
-def _obstacle(plan: Plan, move: Step, brought_to: str | None, at: str | None, active: Collection[str]) -> str | None:
+def _obstacle(alone: Plan, move: Step, brought_to: str | None, found: Found) -> str | None:
+    """Why a move can't be carried out, the only step of the plan `alone`; None if it can."""
+    at = found.owner
     if at is None:
         return "no broker owns the bundle now"
     if at == move.destination:
         return f"the bundle is on {at} already"
     if brought_to is not None and at != brought_to:
         return f"the bundle is on {at} now, and the run brought it to {brought_to}: it was moved since"
-    if move.destination not in active:
+    if move.destination not in found.active_brokers:
         return f"{move.destination}, where the bundle was, is not an active broker"
-    return next(malformed(plan.model_copy(update={"steps": (move,)})), None)
+    return next(chain(malformed(alone), differences(move, move.expect.boundaries, at, found)), None)
 
 
 def _impossible(step: Step, why: str) -> Step:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from pulsar_advisor.execution.apply import abort
@@ -10,7 +12,8 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.run.preconditions import observed_at
-from pulsar_advisor.execution.undo import propose_undo
+from pulsar_advisor.execution.undo import can_be_undone, propose_undo
+from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Doubt, Plan, StepPrediction, digest_of, dump_plan, load_plan
 from pulsar_advisor.planning.plans.consent import needed_consents
@@ -19,6 +22,7 @@ from unit.execution.doubles import (
     B1,
     B2,
     B3,
+    BASKETS,
     LOWER,
     NAMESPACE,
     UPPER,
@@ -26,6 +30,7 @@ from unit.execution.doubles import (
     make_plan,
     split_step,
     unload_step,
+    widen,
 )
 
 LOWER_BUNDLE, UPPER_BUNDLE = f"{NAMESPACE}/{LOWER}", f"{NAMESPACE}/{UPPER}"
@@ -240,3 +245,72 @@ def test_a_bundle_whose_broker_is_gone_is_left_out(ledger: Ledger, cluster: Fake
     cluster.brokers.discard(B1)
     undo = propose_undo(plan, ledger, cluster)
     assert left_out(undo) == {"undo-step-001": f"{B1}, where the bundle was, is not an active broker"}
+
+
+def an_isolation_policy(cluster: FakeCluster) -> None:
+    on_b2 = IsolationPolicy("shop", ("shop/.*",), ("10[.]0[.]0[.]2",), (), min_limit=1, usage_threshold=100)
+    cluster.policies = (on_b2,)
+
+
+def no_topics(cluster: FakeCluster) -> None:
+    cluster.time.pass_s(600)  # until then, brokers may not have reported them yet
+    cluster.all_topics = []
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        (an_isolation_policy, f"isolation policy 'shop' keeps {NAMESPACE} off {B1}"),
+        (no_topics, "no topic of the bundle is loaded: nothing would bring it back"),
+    ],
+)
+def test_a_move_that_apply_would_refuse_is_left_out(
+    ledger: Ledger, cluster: FakeCluster, changed: Callable[[FakeCluster], None], why: str
+) -> None:
+    plan = make_plan([unload_step()])
+    run(approved(ledger, plan), ledger, cluster)
+    changed(cluster)
+    assert left_out(propose_undo(plan, ledger, cluster)) == {"undo-step-001": why}
+
+
+def test_a_namespace_goes_back_beside_its_anti_affinity_group_only_if_that_goes_back_first(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    widen(cluster).anti_affinity_peers = lambda namespace: frozenset({NAMESPACE, BASKETS}) - {namespace}  # type: ignore[method-assign]
+    cluster.owners = {f"{NAMESPACE}/{LOWER}": B1, f"{BASKETS}/{LOWER}": B2}
+    orders, baskets = unload_step(1, LOWER, B1, B3), unload_step(2, LOWER, B2, B1, namespace=BASKETS, expect=on(B2))
+    plan = make_plan([orders, baskets])
+    run(approved(ledger, plan), ledger, cluster)
+    undo = propose_undo(plan, ledger, cluster)
+    assert [step.id for step in undo.executable_steps] == ["undo-step-002", "undo-step-001"]
+    assert run(approved(ledger, undo), ledger, cluster).outcome == "done"
+
+
+def test_a_range_whose_call_is_unresolved_is_left_out_in_other_namespaces_too(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    widen(cluster)
+    plan = make_plan([unload_step(1), unload_step(2, LOWER, B2, B3, namespace=BASKETS, expect=on(B2))])
+    cluster.whenever("after the call", lambda: setattr(cluster, "unreadable", len(cluster.writes) == 2))
+    run(approved(ledger, plan), ledger, cluster)
+    cluster.unreadable = False
+    assert "resume or abort that run first" in str(left_out(propose_undo(plan, ledger, cluster))["undo-step-001"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"load_manager": "simple"}, "the Simple load manager does not honour a destination"),
+        ({"pulsar_version": "2.11.4"}, r"Pulsar 2\.11 knows no destination of an unload"),
+    ],
+)
+def test_without_destinations_nothing_can_be_sent_back(
+    ledger: Ledger, cluster: FakeCluster, changes: dict[str, str], why: str
+) -> None:
+    cluster.manager = changes.get("load_manager", cluster.manager)  # type: ignore[assignment]
+    cluster.lands_on = lambda _unload: B3
+    plan = make_plan([unload_step(destination=None)], **changes)
+    assert run(approved(ledger, plan), ledger, cluster).undoable_steps == ()
+    assert not can_be_undone(plan, ledger)
+    with pytest.raises(Refused, match=f"can't be undone: {why}.* make a new plan from where bundles are"):
+        propose_undo(plan, ledger, cluster)

@@ -112,12 +112,23 @@ def _malformed(step: Step, load_manager: str, release: tuple[int, ...], earlier:
 def _malformed_unload(step: Step, load_manager: str, release: tuple[int, ...]) -> Iterator[str]:
     if step.destination is None:
         return
-    if load_manager == "simple":
-        yield "the Simple load manager does not honour a destination: make the plan without destinations"
-    if release < _DESTINATION_SINCE:
-        yield f"Pulsar {'.'.join(map(str, release))} knows no destination of an unload (it came with 3.0)"
+    if reason := _no_destination(load_manager, release):
+        yield f"{reason}: make the plan without destinations"
     if step.destination == step.source:
         yield f"the destination {step.destination} is the source: the unload would only disturb clients"
+
+
+def no_destination(plan: Plan) -> str | None:
+    """Why unloads on the plan's cluster can't name a destination, or None."""
+    return _no_destination(plan.load_manager, release_of(plan.pulsar_version) or _DESTINATION_SINCE)
+
+
+def _no_destination(load_manager: str, release: tuple[int, ...]) -> str | None:
+    if load_manager == "simple":
+        return "the Simple load manager does not honour a destination"
+    if release < _DESTINATION_SINCE:
+        return f"Pulsar {'.'.join(map(str, release))} knows no destination of an unload (it came with 3.0)"
+    return None
 
 
 def _malformed_split(step: Step, lower: int, upper: int, load_manager: str, release: tuple[int, ...]) -> Iterator[str]:
