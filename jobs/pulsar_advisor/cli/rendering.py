@@ -265,16 +265,15 @@ def apply_lines(result: ApplyResult) -> Iterator[str]:
 
 
 def verify_lines(result: VerifyResult) -> Iterator[str]:
-    """Each bundle and broker of a plan: as predicted, or not."""
-    for bundle in result.bundles:
-        yield f"{_judgement(bundle.as_predicted)} {bundle.bundle} at {bundle.actual or 'no broker'}"
+    """Each bundle and broker of a plan that is as predicted, then every deviation."""
+    yield from (f"as predicted {one.bundle} at {one.actual}" for one in result.bundles if one.as_predicted)
     yield from (f"meanwhile    {change}" for change in result.segment_changes)
     if not result.usage_judged:
         yield "usage is not judged: brokers may still report figures from before the run"
-        return
-    for usage in result.brokers:
-        predicted = percent(usage.predicted)
-        yield f"{_judgement(usage.as_predicted)} {usage.broker} {percent(usage.actual)}, predicted {predicted}"
+    for usage in (one for one in result.brokers if result.usage_judged and one.as_predicted):
+        judgement = "not judged  " if None in (usage.predicted, usage.actual) else "as predicted"
+        yield f"{judgement} {usage.broker} {percent(usage.actual)}, predicted {percent(usage.predicted)}"
+    yield from (f"DEVIATES     {deviation}" for deviation in result.deviations)
 
 
 def check_lines(result: Validation) -> Iterator[str]:
@@ -291,7 +290,3 @@ def check_lines(result: Validation) -> Iterator[str]:
 def not_evaluated(failed: Iterable[CheckResult]) -> Counter[tuple[str, str]]:
     """Table and error -> number of the table's checks that the error prevented."""
     return Counter((check.check.partition(".")[0], check.error) for check in failed if check.error is not None)
-
-
-def _judgement(as_predicted: bool) -> str:
-    return "as predicted" if as_predicted else "DEVIATES    "

@@ -7,8 +7,9 @@ from typing import Final
 
 from pulsar_advisor.documents.verify_result import BundleCheck, UsageCheck, VerifyResult
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.lists import undone
 from pulsar_advisor.execution.ledger.runs import ended_runs
-from pulsar_advisor.execution.ledger.steps import steps_of_run
+from pulsar_advisor.execution.ledger.steps import confirmed_steps, steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run, Verification, VerifiedBroker, VerifiedBundle
 from pulsar_advisor.execution.ledger.verifications import record_verification
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
@@ -40,10 +41,12 @@ def settle_s(settings: LoadBalancerSettings) -> int:
 def settled_run(plan: Plan, ledger: Ledger) -> tuple[Run, int]:
     """The newest run of a plan that sent something, and when it ended (epoch ms).
 
-    Raises `Refused` if the plan was never applied, or its run is still in progress.
+    Raises `Refused` if the plan was never applied, was undone since, or its run is still in progress.
     """
     digest = digest_of(plan)
     runs = ended_runs(ledger, digest, "verify when its run has ended")
+    if (by := undone(ledger, plan.cluster).get(digest)) is not None:
+        raise Refused(f"{digest} has been undone since: verify the plan that undoes it, {by}")
     for run in reversed(runs):
         if run.state in _SETTLED and run.ended_at_ms is not None:
             return run, run.ended_at_ms
@@ -68,8 +71,7 @@ def verify_plan(
     """Compare an applied plan with the cluster in a later capture, and record the result in the ledger.
 
     `before`: the snapshot that the plan was made from, to name what controllers of scalable topics did since. Raises
-    `Refused` if the plan was never applied, its run is still in progress, or the capture shows another cluster or
-    predates the end of the run.
+    `Refused` as `settled_run`, and if the capture shows another cluster or predates the end of the run.
     """
     digest = digest_of(plan)
     run, ended_at_ms = settled_run(plan, ledger)
@@ -84,7 +86,8 @@ def verify_plan(
     figures = forecast(state, Outlook.of(state, base_load(state)), settings).brokers
     brokers = tuple(_usage_checks(plan, figures))
     steps = tuple(name for name, step in steps_of_run(ledger, run.id).items() if step.state != "confirmed")
-    deviations = tuple(_deviations(run, steps, bundles, rows.keys(), brokers if usage_judged else ()))
+    moved = _moved_since(ledger, run, ended_at_ms, state.captured_at_ms)
+    deviations = tuple(_deviations(run, steps, bundles, rows.keys(), moved, brokers if usage_judged else ()))
     verification = Verification(
         run_id=run.id,
         snapshot=state.snapshot,
@@ -142,26 +145,37 @@ def _figures(when: str, row: BrokerForecast | None) -> dict[str, float | int | N
     return {} if row is None else {f"{when}_{name}": getattr(row, name) for name in _KEPT}
 
 
+def _moved_since(ledger: Ledger, run: Run, ended_at_ms: int, until_ms: int) -> Mapping[str, int]:
+    """The bundles (by full name) that a later run has moved or split, each with the last such run."""
+    later = confirmed_steps(ledger, run.cluster_name, ended_at_ms, until_ms)
+    return {step.bundle: step.run_id for step, _ in later if step.run_id != run.id}
+
+
 def _deviations(
     run: Run,
     steps: tuple[str, ...],
     bundles: tuple[BundleCheck, ...],
     existing: Collection[str],
+    moved: Mapping[str, int],
     brokers: tuple[UsageCheck, ...],
 ) -> Iterator[str]:
+    """How the cluster differs from the prediction, in words; `moved` are bundles, with the later run that did it."""
     if steps:
         verb = "was" if len(steps) == 1 else "were"
         yield f"{count(len(steps), 'step')} of run {run.id} {verb} not confirmed: {some_of(steps)}"
     for bundle in bundles:
         if not bundle.as_predicted:
             where = bundle.predicted or "another broker"
+            since = f"; run {moved[bundle.bundle]} has changed it since" if bundle.bundle in moved else ""
             if bundle.bundle not in existing:
-                yield f"{bundle.bundle} is no bundle of the cluster, as if split or deleted; predicted: on {where}"
+                gone = "is no bundle of the cluster, as if split or deleted"
+                yield f"{bundle.bundle} {gone}; predicted: on {where}{since}"
                 continue
-            yield f"{bundle.bundle} is on {bundle.actual or 'no broker'}, predicted: {where}"
+            yield f"{bundle.bundle} is on {bundle.actual or 'no broker'}, predicted: {where}{since}"
     for broker in brokers:
         if not broker.as_predicted:
-            yield f"{broker.broker} is at {_percent(broker.actual)}, predicted: {_percent(broker.predicted)}"
+            at = "not a broker of the snapshot" if broker.actual is None else f"at {broker.actual:.1%}"
+            yield f"{broker.broker} is {at}, predicted: {_percent(broker.predicted)}"
 
 
 def _bundle_checks(plan: Plan, state: ClusterState, rows: Mapping[str, int]) -> Iterator[BundleCheck]:

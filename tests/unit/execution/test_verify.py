@@ -12,13 +12,14 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import VerifiedBroker, VerifiedBundle
 from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
 from pulsar_advisor.execution.run.preconditions import boundaries_after
+from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.execution.verify import settle_s, verify_plan
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from states import BrokerRow, BundleRow, cluster_state
-from unit.execution.actors import approved, run, started
+from unit.execution.actors import approved, carried_out, run, started
 from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, FakeCluster, make_plan, split_step, unload_step
 
 SETTINGS = resolve_settings("4.0.8").values
@@ -197,3 +198,24 @@ def test_a_broker_that_is_gone_deviates(ledger: Ledger, done: FakeCluster) -> No
     )
     result = verify(ledger, replace(without, captured_at_ms=seen.captured_at_ms))
     assert [check.broker for check in result.brokers if not check.as_predicted] == [B3]
+    assert result.deviations == (f"{B3} is not a broker of the snapshot, predicted: 30.0%",)
+
+
+def test_a_plan_that_was_undone_is_not_verified_but_the_one_that_undoes_it(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = make_plan([unload_step()])
+    run(approved(ledger, plan), ledger, cluster)
+    undo = propose_undo(plan, ledger, cluster)
+    run(approved(ledger, undo), ledger, cluster)
+    with pytest.raises(Refused, match=f"has been undone since: verify the plan that undoes it, {digest_of(undo)}"):
+        verify(ledger, captured(cluster), plan)
+    assert all(check.as_predicted for check in verify(ledger, captured(cluster), undo).bundles)
+
+
+def test_a_bundle_that_a_later_run_has_moved_on_is_said_to_be(ledger: Ledger, done: FakeCluster) -> None:
+    on_b2 = unload_step().expect.model_copy(update={"owner": B2, "boundaries": done.boundaries(NAMESPACE)})
+    carried_out(ledger, done, unload_step(1, LOWER, B2, B3, expect=on_b2))
+    result = verify(ledger, captured(done))
+    moved_on = f"{NAMESPACE}/{LOWER} is on {B3}, predicted: {B2}; run 2 has changed it since"
+    assert result.deviations == (moved_on,)

@@ -47,16 +47,16 @@ def cluster_names(ledger: Ledger, cluster: str) -> frozenset[str]:
         return frozenset(session.scalars(names))
 
 
-def undone(ledger: Ledger, cluster: str) -> frozenset[str]:
-    """The digests of undone plans: a plan that undoes them was carried out and not itself undone."""
+def undone(ledger: Ledger, cluster: str) -> Mapping[str, str]:
+    """The digests of undone plans: each with that of a plan that undoes it, was carried out, and not itself undone."""
     carried_out = select(PlanSummary.digest, PlanSummary.undoes).join(Run, Run.digest == PlanSummary.digest)
     taking_back = carried_out.where(PlanSummary.undoes.is_not(None), Run.state == "done").order_by(Run.id.desc())
-    found: set[str] = set()
+    found: dict[str, str] = {}
     with ledger.reading() as session:
         for row in session.execute(taking_back.where(PlanSummary.cluster == cluster)):
             if row.digest not in found:  # newest first, because a plan is undone after it was carried out
-                found.add(row.undoes)
-    return frozenset(found)
+                found.setdefault(row.undoes, row.digest)
+    return found
 
 
 def runs_on(ledger: Ledger, cluster: str, first: int = 0, count: int | None = None) -> Sequence[Run]:
