@@ -17,7 +17,7 @@ from pulsar_advisor.execution.ledger.held_run import LEASE_MS, LeaseLost, is_hel
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import undone
 from pulsar_advisor.execution.ledger.pauses import lift_pause, request_pause
-from pulsar_advisor.execution.ledger.rolls import roll_of_plan, roll_under_way
+from pulsar_advisor.execution.ledger.rolls import recorded_roll, roll_of_plan, roll_under_way
 from pulsar_advisor.execution.ledger.runs import abort_runs, end_parked_run, runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.switches import switched_off
@@ -300,16 +300,20 @@ def _refusals(
     digest = digest_of(plan)
     yield from malformed(plan)
     if not _fits_options(plan, options):
-        of = roll_of_plan(ledger, digest)
-        what = "a roll, whose turns wait for restarts" if of in (None, digest) else f"a turn of the roll {of}"
-        yield f"the plan is {what}: {reader().go_on_with_roll}"
+        of = roll_of_plan(ledger, digest) or digest
+        what = "a roll, whose turns wait for restarts" if of == digest else f"a turn of the roll {of}"
+        ended = recorded_roll(ledger, of).ended
+        over = f"which is over, {ended}: capture again and make a new plan"
+        yield f"the plan is {what}{f', {over}' if ended else f': {reader().go_on_with_roll}'}"
     if options.turns_before is None and (roll := roll_under_way(ledger, plan.identity.cluster_name)) is not None:
         yield f"the roll {roll} is under way on this cluster: wait for its end, or {reader().end_roll}"
     if not plan.executable_steps:
         yield "the plan has no step that could be carried out"
     unfinished = _unfinished(runs)
     if digest in undone(ledger, plan.cluster):
-        yield f"{digest} has been undone since: capture again and make a new plan"
+        is_turn = options.turns_before is not None
+        to_do = reader().plan_turn_again if is_turn else "capture again and make a new plan"
+        yield f"{digest} has been undone since: {to_do}"
     if any(run.state == "aborted" for run in runs):
         yield f"a run of {digest} was aborted: capture again and make a new plan"
     if unfinished and not options.resume:

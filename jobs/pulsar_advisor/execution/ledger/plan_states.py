@@ -59,10 +59,10 @@ def states_of(
     answers = events_of(ledger, [digest for digest in digests if not begun.get(digest)], _ASKED_AND_ANSWERED)
 
     def state(digest: str) -> PlanStateName:
-        if digest in taken_back:
-            return "undone"
         found = _state(begun.get(digest, ()), approvals.get(digest, ()), answers.get(digest, ()), ledger.now_ms())
-        return "applying" if digest == roll and found == "applied" else found
+        if digest == roll:  # it goes on, whatever became of its first turn
+            return "applying" if found in ("applied", "aborted") else found
+        return "undone" if digest in taken_back else found
 
     return [
         PlanState(

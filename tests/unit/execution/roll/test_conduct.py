@@ -25,6 +25,7 @@ from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.roll.conduct import NotBackYet, Roll, announce, end, go_on, mind_the_balancer, pause
 from pulsar_advisor.execution.roll.status import status_of
 from pulsar_advisor.execution.run.guard import GUARDED, OFF, left_off, restore_what_was_left
+from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused, UsageError
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, PlanDecision, digest_of
@@ -372,15 +373,44 @@ def test_a_roll_whose_first_turn_is_done_is_not_carried_out_yet(
         run(roll.plan, ledger, cluster)
 
 
-def test_a_roll_between_two_turns_is_being_applied(roll: Roll, ledger: Ledger) -> None:
-    def state() -> str:
-        shown = states_of(ledger, roll.plan.cluster, summaries(ledger, roll.plan.cluster))
-        return next(one.state for one in shown if one.digest == digest_of(roll.plan))
+def state_of(roll: Roll) -> str:
+    shown = states_of(roll.ledger, roll.plan.cluster, summaries(roll.ledger, roll.plan.cluster))
+    return next(one.state for one in shown if one.digest == digest_of(roll.plan))
 
+
+def test_a_roll_between_two_turns_is_being_applied(roll: Roll) -> None:
     go_on(roll)
-    assert state() == "applying"
+    assert state_of(roll) == "applying"
     ended(roll)
-    assert state() == "applied"
+    assert state_of(roll) == "applied"
+
+
+def undo(roll: Roll, cluster: RestartedCluster) -> None:
+    """What the roll's first turn has moved goes back."""
+    run(approved(roll.ledger, propose_undo(roll.plan, roll.ledger, cluster)), roll.ledger, cluster)
+
+
+def test_a_roll_whose_first_turn_was_undone_in_a_pause_goes_on(roll: Roll, cluster: RestartedCluster) -> None:
+    go_on(roll)
+    pause(roll.ledger, roll.plan, OLIVE)
+    undo(roll, cluster)
+    assert state_of(roll) == "applying"
+    lift_pause_of_plan(roll.ledger, roll.digest, OLIVE)
+    assert outcome(go_on(roll)) == "done"
+
+
+def test_a_turn_that_stopped_and_was_undone_is_planned_again_when_somebody_says_so(
+    roll: Roll, cluster: RestartedCluster
+) -> None:
+    cluster.whenever("after the call", lambda: cluster.brokers.discard(B2))
+    assert outcome(go_on(roll)) == "partial"
+    cluster.on_event = lambda _what: None
+    cluster.brokers.add(B2)
+    undo(roll, cluster)
+    with pytest.raises(Refused, match="has been undone since: `pulsar-advisor roll continue --anew` plans the turn"):
+        go_on(roll)
+    assert outcome(go_on(roll, anew=OLIVE)) == "done"
+    assert state_of(roll) == "applying"
 
 
 def test_the_roll_of_a_cluster_is_the_one_that_was_begun_and_is_not_over(roll: Roll, ledger: Ledger) -> None:
@@ -475,6 +505,9 @@ def test_apply_carries_out_no_roll_and_a_roll_no_other_plan(
     drain = approved(ledger, make_plan([unload_step()]))
     with pytest.raises(Refused, match="is not a roll"):
         go_on(roll_of(drain, ledger, cluster))
+    ended(roll)
+    with pytest.raises(Refused, match=r"which is over, ended by olive .*: capture again and make a new plan"):
+        run(roll.plan, ledger, cluster)
     assert cluster.writes == []
 
 
