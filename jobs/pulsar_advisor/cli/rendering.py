@@ -47,6 +47,9 @@ def plan_lines(plan: Plan, throttle: ApplyThrottle) -> Iterator[str]:
         yield f"  {step.id} {step.action:<6} {step.bundle_name} {where}"
     if len(steps) > STEPS_SHOWN:
         yield f"  and {len(steps) - STEPS_SHOWN:,} more: see the report"
+    if left_out := [step for step in plan.steps if not step.executable]:
+        first = left_out[0]
+        yield f"left out: {count(len(left_out), 'step')}; {first.id} because {first.not_executable_because}"
     yield from plan.decision.caveats
     if plan.what_if:
         yield f"assumes other settings than the cluster's: {', '.join(map('='.join, plan.what_if.items()))}"
@@ -56,7 +59,6 @@ def plan_lines(plan: Plan, throttle: ApplyThrottle) -> Iterator[str]:
 def plan_table(states: Iterable[PlanState], *, each: bool = False) -> Iterator[str]:
     """One line per plan: short digest, state, predicted effect. Plans that do the same share one, unless `each`."""
     from pulsar_advisor.model.plans.plan import SHORT, short
-    from pulsar_advisor.model.strategy.entry import combination
 
     def rank(one: PlanState) -> tuple[bool, bool, float, int]:
         after = float("inf") if one.maximum_after is None else one.maximum_after
@@ -74,7 +76,7 @@ def plan_table(states: Iterable[PlanState], *, each: bool = False) -> Iterator[s
         alike = f" and {count(len(others), 'other')} alike" if others else ""
         yield (
             f"{short(one.digest)}  {one.state:<9}  {one.snapshot}  {one.executable_steps:>6,}  {usage:<15}  "
-            f"{mark}{combination(one.shedder, one.placement)}{alike}"
+            f"{mark}{one.title}{alike}"
         )
 
 

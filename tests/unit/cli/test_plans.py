@@ -21,9 +21,10 @@ from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.person import system_user
 from pulsar_advisor.execution.run.options import ApplyOptions
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
+from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.model.plans.plan import Plan, digest_of, short
 from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.plans import find_plan, write_plan
 from pulsar_advisor.storage.root import Root
@@ -101,6 +102,8 @@ def test_undo_proposes_a_plan_that_moves_back_what_a_run_moved(
     assert who == "for somebody else to approve, from another account:"
     assert command == f"pulsar-advisor approve {digest} --as NAME --accept-worse"
     back = find_plan(root, digest)
+    assert typed(root, "plans") == 0
+    assert capsys.readouterr().out.count(f"undo of {short(digest_of(PLAN))}") == 1
     (proposal,) = proposals_of_plan(ledger, back.digest)
     assert (proposal.proposer, proposal.source) == ("carol", f"unauthenticated:{system_user()}")
     run(approved(ledger, back.load(root)), ledger, cluster)
@@ -118,6 +121,15 @@ def test_undo_asks_for_no_approval_where_nothing_can_be_moved_back(
         f"undo-step-001 {NAMESPACE}/{LOWER} left out: the bundle is on {B1} already",
         "no bundle can be moved back: there is nothing to approve",
     ]
+
+
+def test_who_approves_an_undo_reads_what_it_undoes_and_what_it_leaves_out(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = make_plan([unload_step(1), unload_step(2, UPPER)], snapshot=PLAN.snapshot)
+    run(approved(ledger, plan), ledger, cluster)
+    cluster.owners[f"{NAMESPACE}/{UPPER}"] = B1
+    lines = list(plan_lines(propose_undo(plan, ledger, cluster), DEFAULT_THROTTLE))
+    assert lines[0].startswith(f"undo of {short(digest_of(plan))}, cluster {plan.cluster}")
+    assert f"left out: 1 step; undo-step-002 because the bundle is on {B1} already" in lines
 
 
 def test_undo_as_json_names_plan_and_steps(

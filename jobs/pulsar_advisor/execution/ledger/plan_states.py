@@ -12,6 +12,8 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import approvals_of, events_of, runs_of, undone
 from pulsar_advisor.execution.ledger.rolls import open_roll
 from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanSummary
+from pulsar_advisor.model.plans.plan import short
+from pulsar_advisor.model.strategy.entry import combination
 
 PlanStateName = Literal[
     "proposed", "rejected", "approved", "withdrawn", "expired", "applying", "stopped", "aborted", "applied", "undone"
@@ -38,10 +40,17 @@ class PlanState:
     state: PlanStateName
     steps_sha256: str
     """Equal for plans whose executable steps do the same."""
+    undoes: str | None
+    """The digest of the plan that it undoes."""
     advised: bool
     """Whether the last recommendation of its snapshot advises it."""
     problem: str = ""
     """Why its document can't be read; then there are no figures."""
+
+    @property
+    def title(self) -> str:
+        """What made it, as `Plan.title`, but without the brokers of a goal."""
+        return f"undo of {short(self.undoes)}" if self.undoes else combination(self.shedder, self.placement)
 
 
 def states_of(
@@ -74,6 +83,7 @@ def states_of(
             maximum_before=plan.maximum_before,
             maximum_after=plan.maximum_after,
             steps_sha256=plan.steps_sha256,
+            undoes=plan.undoes,
             advised=plan.digest in advised,
             state=state(plan.digest),
             problem=plan.problem,

@@ -221,8 +221,11 @@ class Plan(_Part):
 
     @property
     def title(self) -> str:
-        """What made it: `drain broker-3:8080`, `ThresholdShedder with LeastLongTermMessageRate`, `undo with undo`."""
-        return self.goal.title if self.goal is not None else combination(self.shedder, self.placement)
+        """What made it: `drain broker-3:8080`, `ThresholdShedder with LeastLongTermMessageRate`, `undo of c8b31b82`."""
+        if self.goal is not None:
+            return self.goal.title
+        undoes = self.memory.get("undoes")
+        return f"undo of {short(undoes)}" if isinstance(undoes, str) else combination(self.shedder, self.placement)
 
     @property
     def executable_steps(self) -> tuple[Step, ...]:
