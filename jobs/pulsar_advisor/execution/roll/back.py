@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pulsar_advisor.execution.cluster.restart_port import LeadersView, RestartPort
 from pulsar_advisor.execution.ledger.rolls import RollTurn
 from pulsar_advisor.model.errors import ClusterUnreachable
+from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import count, some_of
 
 
@@ -34,7 +35,7 @@ def not_yet(drained: Drained, cluster: RestartPort, leaders_view: LeadersView) -
 def _not_yet(drained: Drained, cluster: RestartPort, leaders_view: LeadersView) -> Iterator[str]:
     broker, before_ms = drained.turn.broker, drained.turn.started_at_ms
     if broker not in cluster.active_brokers():
-        yield f"{broker} is not among the active brokers"
+        yield f"{broker} is not among the active brokers (if it has another name now, {reader().end_roll})"
     if (why := cluster.why_unhealthy(broker)) is not None:
         yield f"{broker} is not healthy: {why}"
     now_ms = cluster.started_at_ms(broker)

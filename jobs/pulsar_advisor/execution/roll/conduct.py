@@ -110,7 +110,9 @@ def announce(ledger: Ledger, plan: Plan, name: str, person: Person) -> None:
     """
     seen = progress_of(ledger, plan)
     _require_not_over(seen.recorded, digest_of(plan))
-    [broker] = brokers_in_order([name], seen.left)
+    [broker] = brokers_in_order([name], (*seen.recorded.restarted, *seen.left), of="the roll")
+    if broker in seen.recorded.restarted:
+        raise Refused(f"{broker} has had its turn, and its restart is recorded: {_whose_turn(seen)}")
     if seen.turn is None or seen.turn.broker != broker or seen.state not in ("drained", "stopped"):
         raise Refused(
             f"{broker} was not drained: {_whose_turn(seen)}. If you restarted it before its turn, it will be drained "
@@ -283,7 +285,7 @@ def _end_stopped_run(roll: Roll, seen: Progress, person: Person) -> None:
 
 def _whose_turn(seen: Progress) -> str:
     if seen.turn is None:
-        return "no turn was begun"
+        return "no turn is under way"
     return f"it is the turn of {seen.turn.broker}, which is {_IN_WORDS[seen.state or 'planned']}"
 
 

@@ -96,7 +96,7 @@ def _sentence(seen: Progress, digest: str, *, approved: bool) -> str:
     if seen.recorded.ended is not None:
         return f"the roll is over: {seen.recorded.ended}"
     if not approved:
-        return "no approval of the roll is in force: it can't continue"
+        return f"no approval of the roll is in force: it can't continue before pulsar-advisor approve {short(digest)}"
     if seen.recorded.pause is not None:
         return f"the roll is {seen.recorded.pause}; to continue: {command}"
     if seen.recorded.is_given_up:

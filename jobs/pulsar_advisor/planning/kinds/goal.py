@@ -64,16 +64,16 @@ def resolved_brokers(names: Sequence[str], broker_ids: Sequence[str]) -> tuple[s
     return tuple(sorted(brokers_in_order(names, broker_ids)))
 
 
-def brokers_in_order(names: Sequence[str], broker_ids: Sequence[str]) -> tuple[str, ...]:
-    """The same in the order in which they are first named."""
-    return tuple(dict.fromkeys(_broker_id(name, broker_ids) for name in names))
+def brokers_in_order(names: Sequence[str], broker_ids: Sequence[str], of: str = "the cluster") -> tuple[str, ...]:
+    """The same in the order in which they are first named; `of` says which brokers those are, for the error."""
+    return tuple(dict.fromkeys(_broker_id(name, broker_ids, of) for name in names))
 
 
-def _broker_id(name: str, broker_ids: Sequence[str]) -> str:
+def _broker_id(name: str, broker_ids: Sequence[str], of: str) -> str:
     """The one broker with this id, host, or first part of a host."""
     alike = [broker for broker in broker_ids if broker == name or broker.startswith((f"{name}:", f"{name}."))]
     if len(alike) == 1:
         return alike[0]
     if alike:
         raise UsageError(f"{len(alike)} brokers are named '{name}': {some_of(alike)}; give the whole id")
-    raise UsageError(f"there is no broker '{name}'{nearest(name, broker_ids)}; the cluster has {some_of(broker_ids)}")
+    raise UsageError(f"there is no broker '{name}'{nearest(name, broker_ids)}; {of} has {some_of(broker_ids)}")

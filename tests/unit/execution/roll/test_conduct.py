@@ -285,12 +285,23 @@ def test_a_process_that_does_not_say_when_it_started_is_taken_at_the_persons_wor
     assert outcome(go_on_after(roll, B1)) == "done"
 
 
-@pytest.mark.parametrize(("broker", "refusal"), [(B2, Refused), ("10.9.9.9", UsageError)])
-def test_a_broker_whose_turn_it_is_not_was_not_drained(roll: Roll, broker: str, refusal: type[Exception]) -> None:
+@pytest.mark.parametrize(
+    ("broker", "refusal", "why"),
+    [
+        (B1, Refused, f"{B1} has had its turn, and its restart is recorded: it is the turn of {B2}, which is drained"),
+        (B3, Refused, f"{B3} was not drained: it is the turn of {B2}"),
+        ("10.9.9.9", UsageError, f"there is no broker '10.9.9.9'.*; the roll has {B1}, {B2}, {B3}"),
+    ],
+)
+def test_a_broker_whose_turn_it_is_not_was_not_drained(
+    roll: Roll, cluster: RestartedCluster, broker: str, refusal: type[Exception], why: str
+) -> None:
     go_on(roll)
-    with pytest.raises(refusal):
+    cluster.restart(B1)
+    go_on_after(roll, B1)
+    with pytest.raises(refusal, match=why):
         go_on_after(roll, broker)
-    assert roll.look().recorded.restarted == ()
+    assert roll.look().recorded.restarted == (B1,)
 
 
 def test_nothing_is_sent_without_an_approval_nor_once_it_is_withdrawn_and_the_balancer_comes_back(

@@ -16,7 +16,10 @@ from unit.execution.roll.doubles import OLIVE, RestartedCluster, approved_roll, 
 
 
 def test_before_it_begins_it_says_what_there_is_to_do(ledger: Ledger, cluster: FakeCluster) -> None:
-    assert status_of(ledger, roll_plan(cluster)).sentence == "no approval of the roll is in force: it can't continue"
+    plan = roll_plan(cluster)
+    approve = f"pulsar-advisor approve {short(digest_of(plan))}"
+    expected = f"no approval of the roll is in force: it can't continue before {approve}"
+    assert status_of(ledger, plan).sentence == expected
     plan = approved_roll(ledger, cluster)
     status = status_of(ledger, plan)
     assert (status.moves, status.moves_left, status.restart) == (0, 6, None)
