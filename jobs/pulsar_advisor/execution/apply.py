@@ -268,7 +268,8 @@ def _ended(run: OngoingRun) -> _End:
     records = steps_of_run(ledger, held.id)
     confirmed = sum(record.is_confirmed for record in records.values())
     noted = "".join(f"; {note}" for note in guard.notes) if guard else ""
-    counted = f"{confirmed} of {len(records)} steps confirmed{why}{noted}"
+    nothing_left = "" if confirmed == len(records) or _is_left(records) else ", and none is left to send"
+    counted = f"{confirmed} of {len(records)} steps confirmed{nothing_left}{why}{noted}"
     if confirmed == len(records):
         held.end("done", counted)
         return _end("done", plan, held.id, counted, records)
@@ -286,6 +287,11 @@ def _ended(run: OngoingRun) -> _End:
 
 def _unfinished(runs: Sequence[Run]) -> Run | None:
     return next((run for run in reversed(runs) if run.is_unfinished), None)
+
+
+def _is_left(records: Mapping[str, StepRecord]) -> bool:
+    """Whether a run has a step left to send, or a call to look at."""
+    return any(record.state == "pending" or record.is_open for record in records.values())
 
 
 def _fits_options(plan: Plan, options: ApplyOptions) -> bool:
@@ -318,7 +324,10 @@ def _refusals(
         yield f"a run of {digest} was aborted: capture again and make a new plan"
     if unfinished and not options.resume:
         what = f"{unfinished.state}: {unfinished.sentence}" if unfinished.sentence else unfinished.state
-        yield f"run {unfinished.id} of {digest} is {what}: {reader().resume_run}, or {reader().end_run}"
+        can_go_on = unfinished.state == "active" or _is_left(steps_of_run(ledger, unfinished.id))
+        new_plan = "capture again and make a new plan"
+        to_do = f"{reader().resume_run}, or {reader().end_run}" if can_go_on else f"{new_plan}, or {reader().end_run}"
+        yield f"run {unfinished.id} of {digest} is {what}: {to_do}"
     if not unfinished and options.resume:
         yield f"no run of {digest} is active or stopped: there is nothing to resume"
     throttle, _, not_approved = _approved(plan, ledger, options)

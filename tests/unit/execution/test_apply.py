@@ -187,6 +187,14 @@ def test_a_step_whose_world_changed_can_be_skipped(ledger: Ledger, cluster: Fake
     assert [step.state for step in result.steps] == ["skipped", "confirmed"]
 
 
+def test_a_run_with_nothing_left_to_send_asks_for_a_new_plan(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    cluster.owners[LOWER_BUNDLE] = B3
+    assert run(plan, ledger, cluster, on_drift="skip").sentence == "1 of 2 steps confirmed, and none is left to send"
+    with pytest.raises(Refused, match="none is left to send: capture again and make a new plan, or end it with"):
+        run(plan, ledger, cluster)
+
+
 def test_steps_that_rest_on_a_skipped_one_are_skipped_too(ledger: Ledger, cluster: FakeCluster) -> None:
     other = unload_step(3, UPPER, after=(MOVE.id,))
     cluster.owners[LOWER_BUNDLE] = B3
