@@ -64,7 +64,7 @@ def runs(
     """
     from pulsar_advisor.documents.runs import RecordedEvent, RecordedRun
     from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
-    from pulsar_advisor.execution.ledger.lists import runs_on
+    from pulsar_advisor.execution.ledger.lists import runs_on, undone
     from pulsar_advisor.execution.run.guard import left_off
 
     with _ledger_of(place, ledger) as (cluster, book):
@@ -84,8 +84,12 @@ def runs(
                 )
                 for event in book.events(digest)
             ]
-            none = [f"{short(digest)} was never proposed"]
-            print_json(events) if json else say_rows(event_table(events) if events else none)
+            if json:
+                print_json(events)
+                return
+            say_rows(event_table(events) if events else [f"{short(digest)} was never proposed"])
+            if (by := undone(book, cluster).get(digest)) is not None:
+                say(f"undone since; to see how: pulsar-advisor runs {short(by)}")
             return
         left = left_off(book)
         found = [

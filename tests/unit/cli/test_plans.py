@@ -108,6 +108,10 @@ def test_undo_proposes_a_plan_that_moves_back_what_a_run_moved(
     assert (proposal.proposer, proposal.source) == ("carol", f"unauthenticated:{system_user()}")
     run(approved(ledger, back.load(root)), ledger, cluster)
     assert cluster.owners[f"{NAMESPACE}/{LOWER}"] == B1
+    capsys.readouterr()
+    assert typed(root, "runs", digest_of(PLAN)) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == f"undone since; to see how: pulsar-advisor runs {short(back.digest)}"
 
 
 def test_undo_asks_for_no_approval_where_nothing_can_be_moved_back(

@@ -237,6 +237,8 @@ def test_a_plan_that_was_undone_is_not_carried_out_any_more(ledger: Ledger, clus
     assert run(approved(ledger, undo), ledger, cluster).outcome == "done"
     with pytest.raises(Refused, match=f"{digest_of(plan)} has been undone since"):
         run(plan, ledger, cluster, resume=resume)
+    with pytest.raises(Refused, match="has been undone since" if resume else "was already carried out"):
+        approved(ledger, plan)
 
 
 def test_a_bundle_whose_broker_is_gone_is_left_out(ledger: Ledger, cluster: FakeCluster) -> None:

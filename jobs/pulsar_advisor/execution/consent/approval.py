@@ -12,6 +12,7 @@ from pulsar_advisor.execution.consent.policy import POLICY, ApprovalPolicy
 from pulsar_advisor.execution.ledger.approvals import add_approval, approvals_of_plan, withdraw_approvals
 from pulsar_advisor.execution.ledger.audit import why_unproven
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.lists import undone
 from pulsar_advisor.execution.ledger.proposals import add_proposal, proposals_of_plan
 from pulsar_advisor.execution.ledger.rolls import RecordedRoll, recorded_roll
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
@@ -104,14 +105,16 @@ def approve(
 
     `digest` is what the approver typed. Where one person may do both, approving a plan that was never proposed proposes
     it, with `not_computed_here`. A roll always gets a guard. Raises `Refused` if the digest isn't the plan's, if the
-    plan had its run, if the policy forbids this approver, or if the plan needs a consent that isn't in `consents`;
-    `UsageError` if the validity is out of bounds.
+    plan had its run or was undone, if the policy forbids this approver, or if the plan needs a consent that isn't in
+    `consents`; `UsageError` if the validity is out of bounds.
     """
     EXPIRES.check(valid_for_s)
     require_digest(plan, digest)
     if not plan.executable_steps:
         raise Refused("the plan has no step that could be carried out: there is nothing to approve")
     require_may_run(ledger, digest, again=True)  # taking over a lost run may need another approval
+    if plan.shedder != ROLL and digest in undone(ledger, plan.cluster):  # a roll goes on with its other turns
+        raise Refused(f"{digest} has been undone since: capture again, and make a new plan")
     if reason := _forbidden(ledger, digest, approver.name, approver.source, policy):
         raise Refused(reason)
     if missing := [each for each in needed_consents(plan) if each.consent.name not in consents]:
