@@ -86,8 +86,15 @@ class Reply:
         """Whether the broker may still be at work on the call."""
         return self.status is None or self.status in _TIMES_OUT
 
+    @property
+    def in_words(self) -> str:
+        """`answer 503 busy`, or `no answer: connection refused`."""
+        return str(self) if self.status is None else f"answer {self}"
+
     def __str__(self) -> str:
-        return f"{self.status or 'no answer'} {self.text}".strip()
+        if self.status is None:
+            return f"no answer: {self.text}" if self.text else "no answer"
+        return f"{self.status} {self.text}".strip()
 
 
 class ClusterPort(Protocol):

@@ -50,7 +50,7 @@ def send(run: OngoingRun, step: Step, call: Unload | Split, topic: str | None) -
     run.held.note(step.id, "reply", str(reply))
     too_many, broken = _OVERLOADED
     if reply.status is None or reply.leaves_open or reply.status == too_many or reply.status >= broken:
-        run.signs.troubles.append(f"{step.id} was answered {reply}")
+        run.signs.troubles.append(f"{step.id} got {reply.in_words}")
     return reply
 
 

@@ -106,7 +106,7 @@ class Guard:
             self.unanswered.add(setting)
         if self.cluster.override(setting) != OFF:
             raise Refused(
-                f"{setting} can't be switched off: answer {reply}; switch it off by hand, and approve and "
+                f"{setting} can't be switched off: {reply.in_words}; switch it off by hand, and approve and "
                 "apply without a guard"
             )
         self.unanswered.discard(setting)
@@ -229,7 +229,7 @@ def _restore(
     if now == (switch.written or _EARLIER_OFF):
         reply = cluster.send(Override(setting, before))
         if cluster.override(setting) == now:
-            return say(f"ATTENTION: {setting} is still {_value(now)}: answer {reply}; put back {_value(before)}")
+            return say(f"ATTENTION: {setting} is still {_value(now)}: {reply.in_words}; put back {_value(before)}")
         now = cluster.override(setting)
     how = f", as {decided_by} decided" if decided_by else ""
     is_theirs = now != before

@@ -40,7 +40,7 @@ def settle_split(run: OngoingRun, step: Step, until_s: float) -> Waits[bool]:
 def _conclude_split(
     run: OngoingRun, step: Step, before: tuple[str, ...], seen: tuple[str, ...] | Unread, reply: Reply | None
 ) -> Waits[None]:
-    answered = "" if reply is None else f"; answer {reply}"
+    answered = "" if reply is None else f"; {reply.in_words}"
     if isinstance(seen, Unread):
         unresolved(run, step, f"the boundaries can't be read, {seen.why}{answered}")
     if _is_split(step, seen):

@@ -78,7 +78,7 @@ def unload(run: OngoingRun, step: Step, record: StepRecord, boundaries: tuple[st
         deadline_s = deadline_of(run, sent_at_s, reply)
         owner = yield from _await_owner(run, step, topic, deadline_s, answered=reply.status == NO_CONTENT)
         if not isinstance(owner, str):
-            unresolved(run, step, f"answer {reply}; {_unowned(run, step, owner)}")
+            unresolved(run, step, f"{reply.in_words}; {_unowned(run, step, owner)}")
         if _arrived(owner, step):
             took_s = run.clock.monotonic_s() - sent_at_s
             telemetry.owned_after(took_s)
@@ -90,7 +90,7 @@ def unload(run: OngoingRun, step: Step, record: StepRecord, boundaries: tuple[st
         at = owner
         if step.destination is None:
             return _missed(run, step, reply, at, "which is usual without a destination", is_open=is_open)
-        missed = f"answer {reply}, the bundle is on {at}"
+        missed = f"{reply.in_words}, the bundle is on {at}"
         run.held.note(step.id, "missed", f"attempt {attempt}: {missed}")
         run.progress(f"{step.id}: missed, {missed}")
     return _missed(run, step, reply, at, f"after {ATTEMPTS} attempts", is_open=is_open)
@@ -126,7 +126,7 @@ def _missed(run: OngoingRun, step: Step, reply: Reply, owner: str | None, why: s
     """Handle an unload that did not bring the bundle to its destination."""
     where = f"the bundle is on {owner or 'no broker'}, {why}"
     if is_open:
-        unresolved(run, step, f"answer {reply}; {where}")
+        unresolved(run, step, f"{reply.in_words}; {where}")
     failed(run, step, where)
 
 

@@ -40,7 +40,7 @@ def test_an_answer_that_no_decoder_expects_is_a_reply_unknown(ledger: Ledger, cl
     cluster.whenever("after the call", lambda: malformed())
     plan = approved(ledger, make_plan([MOVE]))
     assert run(plan, ledger, cluster).outcome == "done"
-    assert replies(ledger, plan)[0].startswith("no answer RecursionError")
+    assert replies(ledger, plan)[0].startswith("no answer: RecursionError")
     assert cluster.effects == [BUNDLE]
 
 

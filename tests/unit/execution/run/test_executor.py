@@ -199,7 +199,7 @@ def test_a_run_slows_down_on_trouble_and_says_so(ledger: Ledger, cluster: FakeCl
     )
     lines: list[str] = []
     run(plan, ledger, cluster, progress=lines.append, pause_s=10.0)
-    why = "1 step in flight, 20 s between two waves: step-002 was answered 503 busy"
+    why = "1 step in flight, 20 s between two waves: step-002 got answer 503 busy"
     assert f"slowing down to {why}" in lines
     [event] = [event for event in ledger.events(digest_of(plan)) if event.kind == "slowed down"]
     assert (event.step_id, event.detail) == ("step-002", why)

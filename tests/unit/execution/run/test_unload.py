@@ -108,3 +108,9 @@ def test_an_owner_that_permits_nothing_leaves_the_destination_on_the_leader(
     cluster.replies, cluster.fails = [replace(EXPIRED, is_redirected=True)] * 3, True
     result = carried_out(ledger, cluster, unload_step(destination=destination))
     assert result.steps[0].state == state
+
+
+def test_a_call_that_got_no_answer_is_said_to_have_none(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.replies, cluster.fails = [Reply(None, "connection refused")] * 3, True
+    [step] = carried_out(ledger, cluster, unload_step()).steps
+    assert step.detail.startswith("no answer: connection refused; the bundle is on")
