@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
+import numpy as np
+
 from pulsar_advisor.documents.verify_result import BundleCheck, UsageCheck, VerifyResult
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import undone
@@ -87,7 +89,9 @@ def verify_plan(
     brokers = tuple(_usage_checks(plan, figures))
     steps = tuple(name for name, step in steps_of_run(ledger, run.id).items() if step.state != "confirmed")
     moved = _moved_since(ledger, run, ended_at_ms, state.captured_at_ms)
-    deviations = tuple(_deviations(run, steps, bundles, rows.keys(), moved, brokers if usage_judged else ()))
+    silent = [state.brokers.ids[row] for row in np.flatnonzero(~state.brokers.reporting)]
+    nowhere = f"no broker that reported ({some_of(silent)} did not)" if silent else "no broker"
+    deviations = tuple(_deviations(run, steps, bundles, rows.keys(), nowhere, moved, brokers if usage_judged else ()))
     verification = Verification(
         run_id=run.id,
         snapshot=state.snapshot,
@@ -156,10 +160,14 @@ def _deviations(
     steps: tuple[str, ...],
     bundles: tuple[BundleCheck, ...],
     existing: Collection[str],
+    nowhere: str,
     moved: Mapping[str, int],
     brokers: tuple[UsageCheck, ...],
 ) -> Iterator[str]:
-    """How the cluster differs from the prediction, in words; `moved` are bundles, with the later run that did it."""
+    """How the cluster differs from the prediction, in words.
+
+    `nowhere`: where a bundle without a known owner is. `moved`: bundles, each with the later run that moved it.
+    """
     if steps:
         verb = "was" if len(steps) == 1 else "were"
         yield f"{count(len(steps), 'step')} of run {run.id} {verb} not confirmed: {some_of(steps)}"
@@ -171,7 +179,7 @@ def _deviations(
                 gone = "is no bundle of the cluster, as if split or deleted"
                 yield f"{bundle.bundle} {gone}; predicted: on {where}{since}"
                 continue
-            yield f"{bundle.bundle} is on {bundle.actual or 'no broker'}, predicted: {where}{since}"
+            yield f"{bundle.bundle} is on {bundle.actual or nowhere}, predicted: {where}{since}"
     for broker in brokers:
         if not broker.as_predicted:
             at = "not a broker of the snapshot" if broker.actual is None else f"at {broker.actual:.1%}"

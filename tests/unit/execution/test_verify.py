@@ -101,6 +101,20 @@ def test_a_bundle_without_an_owner_is_on_no_broker(ledger: Ledger, done: FakeClu
     assert result.deviations == (f"{NAMESPACE}/{LOWER} is on no broker, predicted: {B2}",)
 
 
+def test_a_bundle_may_be_on_a_broker_that_did_not_report(ledger: Ledger, done: FakeCluster) -> None:
+    state = captured(done)
+    owner, reported_at_ms = state.bundles.owner.copy(), state.brokers.report_updated_at_ms.copy()
+    owner[owner == state.brokers.ids.index(B2)] = NO_ROW
+    reported_at_ms[state.brokers.ids.index(B2)] = 0
+    state = replace(
+        state,
+        bundles=replace(state.bundles, owner=owner),
+        brokers=replace(state.brokers, report_updated_at_ms=reported_at_ms),
+    )
+    [deviation] = verify(ledger, state).deviations
+    assert deviation == f"{NAMESPACE}/{LOWER} is on no broker that reported ({B2} did not), predicted: {B2}"
+
+
 def test_a_child_that_was_unloaded_is_expected_at_its_destination(ledger: Ledger, cluster: FakeCluster) -> None:
     cut = split_step(1)
     expect = unload_step().expect
