@@ -19,5 +19,5 @@ if TYPE_CHECKING:
 def run(plan: Plan, ledger: Ledger, root: Root, connection: AdminConnection) -> tuple[Plan, PlanReference]:
     """Returns the undo plan and where it was written; see `propose_undo`."""
     with AdminTransport(connection) as transport:
-        undo = propose_undo(plan, ledger, AdminCluster(transport))
+        undo = propose_undo(plan, ledger, AdminCluster(transport, is_preview=True))
     return undo, write_plan(root, undo)

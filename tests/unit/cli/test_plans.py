@@ -72,7 +72,7 @@ def ledger(root: Root, time: FakeTime) -> Iterator[Ledger]:
 def cluster(time: FakeTime, monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     """What a verb reaches at any admin URL."""
     cluster = FakeCluster(time)
-    monkeypatch.setattr("pulsar_advisor.stages.undo.AdminCluster", lambda _transport: cluster)
+    monkeypatch.setattr("pulsar_advisor.stages.undo.AdminCluster", lambda _transport, **_options: cluster)
     return cluster
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import chain
 from typing import Final
 from urllib.parse import quote
 
@@ -97,9 +98,11 @@ _BROKER_TOPICS = msgspec.json.Decoder(dict[str, dict[str, dict[str, dict[str, ms
 class AdminCluster:
     """A real cluster behind `ClusterPort`. All writes and nearly all reads need a super-user."""
 
-    def __init__(self, transport: AdminTransport) -> None:
+    def __init__(self, transport: AdminTransport, *, is_preview: bool = False) -> None:
+        """`is_preview`: all is read for one moment, so each broker's topics (up to tens of MB) are read once."""
         self._transport = transport
         self._read = ReadClient(transport)
+        self._loaded = cache(self._read_loaded) if is_preview else self._read_loaded
 
     @cached_property
     def _configuration(self) -> dict[str, str]:
@@ -169,21 +172,19 @@ class AdminCluster:
 
     def loaded_topics(self, broker: str, namespace: str, bundle: str) -> tuple[str, ...]:
         """Topics of a bundle in a broker's topic statistics."""
-        domains = self._loaded(broker).get(namespace, {}).get(bundle, {})
-        return tuple(sorted(topic for topics in domains.values() for topic in topics))
+        return self._loaded(broker).get(f"{namespace}/{bundle}", ())
 
     def reported_bundles(self, broker: str) -> frozenset[str]:
         """Bundles with topics in a broker's topic statistics."""
-        return frozenset(
-            f"{namespace}/{bundle}"
-            for namespace, bundles in self._loaded(broker).items()
-            for bundle, domains in bundles.items()
-            if any(domains.values())
-        )
+        return frozenset(bundle for bundle, topics in self._loaded(broker).items() if topics)
 
-    def _loaded(self, broker: str) -> dict[str, dict[str, dict[str, dict[str, msgspec.Raw]]]]:
-        """Topics by namespace, bundle and domain, as of the broker's last statistics pass."""
-        return decode(self._read.broker_topics(self._met(broker)), _BROKER_TOPICS)
+    def _read_loaded(self, broker: str) -> Mapping[str, tuple[str, ...]]:
+        """Topics by bundle (full name), as of the broker's last statistics pass."""
+        return {
+            f"{namespace}/{bundle}": tuple(sorted(chain.from_iterable(domains.values())))
+            for namespace, bundles in decode(self._read.broker_topics(self._met(broker)), _BROKER_TOPICS).items()
+            for bundle, domains in bundles.items()
+        }
 
     def may_have_topics(self, namespace: str, bundle: str) -> bool:
         """Whether a topic list has a topic of this bundle, or its namespace has scalable topics: no list has those."""

@@ -309,6 +309,16 @@ def test_loaded_topics_are_those_in_the_brokers_statistics(httpserver: HTTPServe
     assert cluster.loaded_topics(broker_id(httpserver), NAMESPACE, "0x80000000_0xffffffff") == ()
 
 
+@pytest.mark.parametrize(("is_preview", "reads"), [(True, 1), (False, 2)])
+def test_a_preview_reads_the_topics_of_a_broker_once(httpserver: HTTPServer, is_preview: bool, reads: int) -> None:
+    httpserver.expect_request("/admin/v2/broker-stats/topics").respond_with_json({})
+    with AdminTransport(AdminConnection(admin_urls=(httpserver.url_for("").rstrip("/"),))) as transport:
+        cluster = AdminCluster(transport, is_preview=is_preview)
+        for _ in range(2):
+            cluster.loaded_topics(broker_id(httpserver), NAMESPACE, RANGE)
+    assert len([request for request, _ in httpserver.log if request.path.endswith("/topics")]) == reads
+
+
 def test_reported_bundles_are_those_with_topics_in_the_brokers_statistics(
     httpserver: HTTPServer, cluster: AdminCluster
 ) -> None:
