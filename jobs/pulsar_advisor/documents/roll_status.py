@@ -34,7 +34,8 @@ class RollStatus(Document):
     turns: tuple[TurnStatus, ...]
     """Restarted brokers in the order of their restarts, then the others in the approved order."""
     restart: str | None
-    """The broker that is drained, so that somebody may restart it now; null once somebody says that they did."""
+    """The broker that is drained, so that somebody may restart it now; null once somebody says that they did, and
+    while the roll is paused."""
     sentence: str
     moves: int
     """Moves so far."""

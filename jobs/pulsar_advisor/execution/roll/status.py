@@ -66,9 +66,11 @@ def waits_for(ledger: Ledger, roll: Plan) -> str | None:
 
 
 def _to_restart(seen: Progress) -> str | None:
-    if seen.turn is None or seen.state != "drained" or seen.recorded.announced or seen.recorded.ended is not None:
+    recorded = seen.recorded
+    if seen.turn is None or seen.state != "drained" or recorded.announced or recorded.ended is not None:
         return None
-    return seen.turn.broker
+    # In a pause, the cluster's own balancer may bring bundles back: the broker is looked at again afterwards.
+    return seen.turn.broker if recorded.pause is None else None
 
 
 def _turns(seen: Progress) -> tuple[TurnStatus, ...]:

@@ -93,5 +93,6 @@ def test_it_waits_for_a_restart_and_for_whoever_lifts_a_pause(roll: Roll, ledger
     assert waits_for(ledger, roll.plan) is None, "the balancer is to be restored"
     mind_the_balancer(roll)
     assert waits_for(ledger, roll.plan) == "it is paused by olive (airflow)"
+    assert status_of(ledger, roll.plan).restart is None, "the balancer may bring bundles back to it"
     lift_pause_of_plan(ledger, roll.digest, OLIVE)
     assert waits_for(ledger, roll.plan) is None, "the broker is to be looked at again"
