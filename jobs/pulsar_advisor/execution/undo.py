@@ -88,7 +88,7 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], ledger: Ledger, clu
         if step not in confirmed:
             record = records[step.id]
             seen = f": {record.observation}" if record.observation else ""
-            why = f"{step.id} was not confirmed ({record.state}){seen}. Look where the bundle is"
+            why = f"{step.id} was not confirmed ({record.state}){seen}. {_as_it_is(step, cluster)}"
             steps.append(_impossible(step, why))
         elif step.action == "split":
             steps.append(_impossible(step, "a split can't be undone: Pulsar has no merge"))
@@ -125,6 +125,16 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], ledger: Ledger, clu
             ),
         }
     )
+
+
+def _as_it_is(step: Step, cluster: ClusterPort) -> str:
+    """What the cluster shows now of a step without a confirmed effect, as a sentence."""
+    if step.action == "split":
+        is_split = {*step.boundaries} <= {*cluster.boundaries(step.namespace)}
+        return f"The namespace {'has' if is_split else 'does not have'} the new boundaries now"
+    likely = [broker for broker in (step.destination, step.source) if broker]
+    owner = find_owner(cluster, step.namespace, step.bundle, likely)
+    return f"Its bundle is on {owner or 'no broker'} now"
 
 
 def _is_confirmed(records: Mapping[str, StepRecord], step: Step) -> bool:

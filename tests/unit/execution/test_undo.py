@@ -213,7 +213,19 @@ def test_a_step_of_which_nothing_was_seen_is_left_out_in_a_whole_sentence(ledger
     killed_at_work(ledger, cluster, plan, call=2)
     abort(ledger, plan, ALICE)
     assert left_out(propose_undo(plan, ledger, cluster)) == {
-        "undo-step-002": "step-002 was not confirmed (sent). Look where the bundle is"
+        "undo-step-002": f"step-002 was not confirmed (sent). Its bundle is on {B3} now"
+    }
+
+
+def test_a_split_that_was_not_confirmed_is_left_out_with_what_the_namespace_shows(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = approved(ledger, make_plan([unload_step(1), split_step(2)]))
+    killed_at_work(ledger, cluster, plan, call=2)
+    cluster.time.pass_s(60)
+    abort(ledger, plan, ALICE)
+    assert left_out(propose_undo(plan, ledger, cluster)) == {
+        "undo-step-002": "step-002 was not confirmed (sent). The namespace has the new boundaries now"
     }
 
 
