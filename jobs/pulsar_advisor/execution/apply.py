@@ -27,7 +27,7 @@ from pulsar_advisor.execution.run.emptied import left_on
 from pulsar_advisor.execution.run.executor import carry_out
 from pulsar_advisor.execution.run.guard import Guard, left_off, restore_what_was_left
 from pulsar_advisor.execution.run.observe import foresee
-from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
+from pulsar_advisor.execution.run.ongoing_run import Drift, OngoingRun, Stop
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress, undisturbed
 from pulsar_advisor.execution.run.pace import sent_in_order
 from pulsar_advisor.execution.run.parking import Parked, ParkedRun, Parking
@@ -55,6 +55,7 @@ from pulsar_advisor.planning.plans.consent import ConsentName
 HOLDER_POLL_S: Final = 5.0
 SETTLE_MARGIN_S: Final = 30
 """Extra time beyond `namespaceBundleUnloadingTimeoutMs` that a broker gets for a call it never answered."""
+_AFTER_A_DRIFT: Final = "make a new plan, or have this one approved with --on-drift skip to leave such steps out"
 
 
 @dataclass(frozen=True)
@@ -280,7 +281,8 @@ def _ended(run: OngoingRun) -> _End:
         telemetry.refused()
         if any(switch.run == held.id for switch in switched_off(ledger, held.cluster_name)):
             raise BalancerStillOff(sentence) from cause
-        raise Refused(sentence) from cause
+        to_do = f"; {_AFTER_A_DRIFT}" if isinstance(cause, Drift) else ""
+        raise Refused(f"{sentence}{to_do}") from cause
     held.end("stopped", counted)
     return _end("partial", plan, held.id, counted, records)
 

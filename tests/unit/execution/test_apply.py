@@ -180,6 +180,12 @@ def test_an_old_snapshot_is_refused(ledger: Ledger, cluster: FakeCluster) -> Non
     assert cluster.writes == []
 
 
+def test_who_is_refused_for_a_changed_world_reads_what_to_do(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.owners[LOWER_BUNDLE] = B3
+    with pytest.raises(Refused, match="any more; make a new plan, or have this one approved with --on-drift skip"):
+        carried_out(ledger, cluster, MOVE)
+
+
 def test_a_step_whose_world_changed_can_be_skipped(ledger: Ledger, cluster: FakeCluster) -> None:
     cluster.owners[LOWER_BUNDLE] = B3
     result = carried_out(ledger, cluster, MOVE, CUT, on_drift="skip")

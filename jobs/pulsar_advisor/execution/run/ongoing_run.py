@@ -24,6 +24,10 @@ class Stop(Exception):
     """The run must end here; the message gives the reason."""
 
 
+class Drift(Stop):
+    """The cluster is not as a step expects, and such a step ends the run."""
+
+
 @dataclass(frozen=True)
 class OngoingRun:
     """One run of one plan in this process."""

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from pulsar_advisor.execution import telemetry
 from pulsar_advisor.execution.ledger.tables import StepRecord, StepState
-from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
+from pulsar_advisor.execution.run.ongoing_run import Drift, OngoingRun, Stop
 from pulsar_advisor.model.plans.plan import Step
 from pulsar_advisor.model.text.some_of import count
 
@@ -48,12 +48,12 @@ def leave_out(run: OngoingRun, step: Step, why: str) -> None:
 
 
 def drifted(run: OngoingRun, step: Step, record: StepRecord, changed: str) -> None:
-    """The cluster is not as the step expects. Raises `Stop` unless such steps may be left out."""
+    """The cluster is not as the step expects. Raises `Drift` unless such steps may be left out."""
     if record.state != "pending":
         # The call may have left a destination on the leader, which it can't be sent again to consume.
         unresolved(run, step, changed)
     if run.throttle.on_drift == "stop":
-        raise Stop(f"{step.id}, {step.bundle_name}, was not sent: {changed}")
+        raise Drift(f"{step.id}, {step.bundle_name}, was not sent: {changed}")
     leave_out(run, step, changed)
 
 
