@@ -81,10 +81,19 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], ledger: Ledger, clu
     for step in confirmed:
         if step.action == "unload":
             moves.setdefault(step.bundle_name, []).append(step)
-    still_done = {step.id for step in confirmed}
-    steps: list[Step] = []
+    back: dict[str, list[Step]] = {}
     back_on: dict[str, str | None] = {}
+    for step in reversed(confirmed):
+        bundle = step.bundle_name
+        if step.action == "unload" and step == moves[bundle][-1]:  # this also undoes earlier moves of the same bundle
+            back[bundle] = list(_moves_back(plan, step, moves[bundle][0].source, ledger, cluster, back_on))
+            back_on |= {move.bundle_name: move.destination for move in back[bundle] if move.executable}
+    there = [bundle for bundle, parts in back.items() if all(part.source == part.destination for part in parts)]
+    still_done = {step.id for step in confirmed} - {step.id for bundle in there for step in moves[bundle]}
+    before = forecast_with(plan, still_done)
+    steps: list[Step] = []
     for step in reversed(attempted):
+        bundle = step.bundle_name
         if step not in confirmed:
             record = records[step.id]
             seen = f": {record.observation}" if record.observation else ""
@@ -92,14 +101,12 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], ledger: Ledger, clu
             steps.append(_impossible(step, why))
         elif step.action == "split":
             steps.append(_impossible(step, "a split can't be undone: Pulsar has no merge"))
-        elif step == moves[step.bundle_name][-1]:  # this also undoes earlier moves of the same bundle
-            back = list(_moves_back(plan, step, moves[step.bundle_name][0].source, ledger, cluster, back_on))
-            back_on |= {move.bundle_name: move.destination for move in back if move.executable}
-            if all(move.executable for move in back):
-                still_done -= {each.id for each in moves[step.bundle_name]}
+        elif step == moves[bundle][-1]:
+            if all(part.executable for part in back[bundle]):
+                still_done -= {each.id for each in moves[bundle]}
             usage = forecast_with(plan, still_done).brokers
             touched = {broker: usage[broker].usage_ratio for broker in step.predicted.brokers if broker in usage}
-            steps += [move.model_copy(update={"predicted": StepPrediction(brokers=touched)}) for move in back]
+            steps += [part.model_copy(update={"predicted": StepPrediction(brokers=touched)}) for part in back[bundle]]
     return plan.model_copy(
         update={
             "shedder": UNDO,
@@ -114,7 +121,7 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], ledger: Ledger, clu
             "predicted": Prediction(
                 model=plan.predicted.model,
                 base=plan.predicted.base,
-                before=forecast_with(plan, {step.id for step in confirmed}),
+                before=before,
                 after=forecast_with(plan, still_done),
             ),
             "decision": PlanDecision(

@@ -191,6 +191,18 @@ def test_the_forecast_counts_what_was_done_and_what_is_undone(ledger: Ledger, cl
     assert undo.steps[-1].predicted.brokers == {B1: 0.8, B2: 0.2}
 
 
+def test_a_bundle_that_is_back_already_counts_as_undone_before_and_after(ledger: Ledger, cluster: FakeCluster) -> None:
+    first = unload_step(1, predicted=StepPrediction(brokers={B1: 0.6, B2: 0.4}))
+    second = unload_step(2, UPPER, destination=B3, predicted=StepPrediction(brokers={B1: 0.4, B3: 0.5}))
+    plan = make_plan([first, second])
+    run(approved(ledger, plan), ledger, cluster)
+    cluster.owners[UPPER_BUNDLE] = B1
+    undo = propose_undo(plan, ledger, cluster)
+    usage = {broker: row.usage_ratio for broker, row in undo.predicted.before.brokers.items()}
+    assert usage == {B1: pytest.approx(0.6), B2: pytest.approx(0.4), B3: 0.3}
+    assert undo.predicted.after == plan.predicted.before
+
+
 def test_an_undo_plan_is_a_plan_of_its_own_that_needs_consent(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = make_plan([unload_step()])
     undo = load_plan(dump_plan(undo_of_run(ledger, cluster, plan)))
