@@ -13,6 +13,7 @@ IN_AIRFLOW: Final = Reader(
     apply_plan="pulsar_rebalance, triggered with its digest, carries it out",
     go_on_with_roll="pulsar_rolling_restart, triggered with its digest, carries it out",
     plan_turn_again="press End for good on the roll's page, and make a new roll",
+    stop_roll="press Pause or End for good on its page",
     end_roll="press End for good on its page",
     restore_balancer="pulsar_maintenance, which restores it",
     decide_about_balancer="only somebody in a shell can say which (`pulsar-advisor guard`)",

@@ -182,7 +182,7 @@ def abort(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
     """
     ended = abort_runs(ledger, digest_of(plan), person)
     if not ended:
-        raise Refused(f"no run of {digest_of(plan)} is active or stopped: there is nothing to abort")
+        raise Refused(f"no run of {digest_of(plan)} is active or stopped: {_instead(ledger, plan, 'abort')}")
     return ended
 
 
@@ -203,8 +203,16 @@ def pause(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
     """
     paused = request_pause(ledger, digest_of(plan), person)
     if not paused:
-        raise Refused(f"no run of {digest_of(plan)} is active: there is nothing to pause")
+        raise Refused(f"no run of {digest_of(plan)} is active: {_instead(ledger, plan, 'pause')}")
     return paused
+
+
+def _instead(ledger: Ledger, plan: Plan, verb: str) -> str:
+    """What to do where a plan has no run to end: a roll's own plan is only its first turn, and may have had its run."""
+    recorded = recorded_roll(ledger, digest_of(plan))
+    if recorded.turns and recorded.ended is None:
+        return f"it is a roll, and its later turns have other plans; {reader().stop_roll}"
+    return f"there is nothing to {verb}"
 
 
 def go_on(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:

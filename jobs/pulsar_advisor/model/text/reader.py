@@ -25,6 +25,8 @@ class Reader:
     """Carry out an approved roll."""
     plan_turn_again: str
     """Go on with a roll whose last turn can't be resumed."""
+    stop_roll: str
+    """Pause a roll, or end it for good."""
     end_roll: str
     """End a roll for good."""
     restore_balancer: str
@@ -56,6 +58,7 @@ IN_A_SHELL: Final = Reader(
     apply_plan="`pulsar-advisor apply` carries it out",
     go_on_with_roll="`pulsar-advisor roll continue` carries it out",
     plan_turn_again="`pulsar-advisor roll continue --anew` plans the turn again",
+    stop_roll="`roll pause` pauses it, `roll end` ends it",
     end_roll="end it with `roll end`",
     restore_balancer="`pulsar-advisor guard restore`",
     decide_about_balancer="`pulsar-advisor guard restore --as NAME` puts it back, `guard leave --as NAME` leaves it",

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from pulsar_advisor.execution.apply import abort
+from pulsar_advisor.execution.apply import pause as pause_run
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Unload
 from pulsar_advisor.execution.consent import turn
 from pulsar_advisor.execution.consent.approval import approve, barring_run, standing_approval, withdraw
@@ -22,6 +24,7 @@ from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.ledger.rolls import give_up, open_roll
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.tables import Approval
+from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.roll.conduct import NotBackYet, Roll, announce, end, go_on, mind_the_balancer, pause
 from pulsar_advisor.execution.roll.status import status_of
 from pulsar_advisor.execution.run.guard import GUARDED, OFF, left_off, restore_what_was_left
@@ -473,6 +476,14 @@ def test_what_to_do_about_a_turn_that_crashed_leads_to_its_roll(
     with pytest.raises(Refused, match=f"{turn.plan} is a turn of the roll {roll.digest}: name the roll"):
         go_on(roll_of(plan, ledger, cluster))
     assert outcome(go_on(roll)) == "done"
+
+
+@pytest.mark.parametrize("stopped_by", [abort, pause_run])
+def test_who_would_stop_a_roll_like_a_plan_reads_how_rolls_are_stopped(
+    killed_in_its_second_turn: Roll, stopped_by: Callable[[Ledger, Plan, Person], object]
+) -> None:
+    with pytest.raises(Refused, match=r"it is a roll, .* `roll pause` pauses it, `roll end` ends it"):
+        stopped_by(killed_in_its_second_turn.ledger, killed_in_its_second_turn.plan, OLIVE)
 
 
 def test_a_turn_that_is_ended_half_way_leaves_no_call_unnamed(killed_in_its_second_turn: Roll) -> None:
