@@ -220,7 +220,9 @@ def differences(step: Step, boundaries: tuple[str, ...], owner: str, found: Foun
         return
     if found.boundaries != boundaries:
         changed = sorted(set(found.boundaries) ^ set(boundaries))
-        yield f"the boundaries of {step.namespace} have changed at {', '.join(changed)}: somebody split a bundle"
+        is_split = set(boundaries) < set(found.boundaries)  # splits only add boundaries
+        why = "somebody split a bundle" if is_split else "it was created again, with other bundles"
+        yield f"the boundaries of {step.namespace} have changed at {', '.join(changed)}: {why}"
     elif found.owner is None:
         yield "the bundle has no owner; unowned bundles are never moved: a leftover destination could hit another one"
     elif found.owner != owner:
