@@ -50,7 +50,8 @@ def settled_run(plan: Plan, ledger: Ledger) -> tuple[Run, int]:
     if (by := undone(ledger, plan.cluster).get(digest)) is not None:
         raise Refused(f"{digest} has been undone since: verify the plan that undoes it, {by}")
     for run in reversed(runs):
-        if run.state in _SETTLED and run.ended_at_ms is not None:
+        is_sent = any(step.attempts for step in steps_of_run(ledger, run.id).values())
+        if run.state in _SETTLED and run.ended_at_ms is not None and is_sent:
             return run, run.ended_at_ms
     raise Refused(f"{digest} was never carried out: there is nothing to verify")
 

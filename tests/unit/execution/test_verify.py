@@ -7,6 +7,7 @@ from sqlalchemy import select
 
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.documents.verify_result import VerifyResult
+from pulsar_advisor.execution.apply import abort
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import VerifiedBroker, VerifiedBundle
@@ -19,7 +20,7 @@ from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from states import BrokerRow, BundleRow, cluster_state
-from unit.execution.actors import approved, carried_out, run, started
+from unit.execution.actors import ALICE, approved, carried_out, run, started
 from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, FakeCluster, make_plan, split_step, unload_step
 
 SETTINGS = resolve_settings("4.0.8").values
@@ -166,6 +167,13 @@ def test_a_capture_of_another_cluster_is_refused(ledger: Ledger, done: FakeClust
 
 def test_a_plan_that_was_never_carried_out_can_not_be_verified(ledger: Ledger, cluster: FakeCluster) -> None:
     approved(ledger, PLAN)
+    with pytest.raises(Refused, match="was never carried out"):
+        verify(ledger, captured(cluster))
+
+
+def test_nor_can_one_whose_run_was_ended_before_its_first_call(ledger: Ledger, cluster: FakeCluster) -> None:
+    started(ledger, PLAN)
+    abort(ledger, PLAN, ALICE)
     with pytest.raises(Refused, match="was never carried out"):
         verify(ledger, captured(cluster))
 
