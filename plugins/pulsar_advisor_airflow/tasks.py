@@ -217,7 +217,7 @@ def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: s
     with as_airflow_errors(), opened_ledger(root) as ledger:
         runs = [run for run in runs_of_plan(ledger, plan["digest"]) if (run.ended_at_ms or 0) >= began_ms]
         if not runs or not can_be_undone(PlanReference(**plan).load(root), ledger):
-            raise AirflowSkipException("this DAG run moved nothing")
+            raise AirflowSkipException("this DAG run moved nothing that can be moved back")
         judged = [one for one in verifications_of_plan(ledger, plan["digest"]) if one.run_id == runs[-1].id]
     if runs[-1].state == "done" and (not judged or judged[-1].as_predicted):
         raise AirflowSkipException("nothing is known to have gone wrong; to undo the run, tick Undo in the form")
