@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
@@ -24,11 +24,17 @@ def find_owner(cluster: ClusterPort, namespace: str, bundle: str, likely: Iterab
 
 
 def look(
-    cluster: ClusterPort, ledger: Ledger, plan: Plan, step: Step, moved: Mapping[str, str | None]
+    cluster: ClusterPort,
+    ledger: Ledger,
+    plan: Plan,
+    step: Step,
+    moved: Mapping[str, str | None],
+    arriving: Collection[str] = (),
 ) -> tuple[Found, tuple[str, ...]]:
     """The current facts about a step, and its bundle's topics (loaded topics for an unload, all for a split).
 
-    `moved`: bundles by full name, and the broker on which each counts, whatever the brokers show.
+    `moved`: bundles by full name, and the broker on which each counts, whatever the brokers show. `arriving`: the
+    namespaces of bundles on their way to the step's destination, which count there, too.
     """
     active, boundaries = cluster.active_brokers(), cluster.boundaries(step.namespace)
     if not boundaries:
@@ -47,7 +53,7 @@ def look(
         topics=len(topics),
         isolation_policies=cluster.isolation_policies() if step.destination else (),
         peers_at_source=_count_at(cluster, step.source, peers, moved),
-        peers_at_destination=_count_at(cluster, step.destination, peers, moved),
+        peers_at_destination=_count_at(cluster, step.destination, peers, moved, arriving),
         destination_usage_ratio=cluster.usage_ratio(step.destination) if step.destination in active else None,
         unresolved=unresolved_bundles(ledger, plan.identity.cluster_name, except_of=digest_of(plan)),
     )
@@ -70,10 +76,14 @@ def reported_late(ledger: Ledger, plan: Plan, step: Step) -> bool:
 
 
 def _count_at(
-    cluster: ClusterPort, broker: str | None, namespaces: frozenset[str], moved: Mapping[str, str | None]
+    cluster: ClusterPort,
+    broker: str | None,
+    namespaces: frozenset[str],
+    moved: Mapping[str, str | None],
+    arriving: Collection[str] = (),
 ) -> int:
     if not namespaces or not broker:
         return 0
     there = {name for name in cluster.owned_bundles(broker) if moved.get(name, broker) == broker}
     there |= {name for name, to in moved.items() if to == broker}
-    return len(namespaces & {name.rpartition("/")[0] for name in there})
+    return len(namespaces & {*arriving, *(name.rpartition("/")[0] for name in there)})

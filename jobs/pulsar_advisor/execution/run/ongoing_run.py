@@ -52,11 +52,11 @@ class OngoingRun:
     """Why the run must end; once there is a reason, only the steps in flight go on."""
 
     def look(self, step: Step) -> tuple[Found, tuple[str, ...]]:
-        """The facts about a step; bundles in flight count as arrived."""
+        """The facts about a step; bundles in flight count as arrived, and where they were, as they may not arrive."""
         records = self.held.steps()
         in_flight = [other for other in self.plan.executable_steps if records[other.id].state == "sent"]
-        moved = {other.bundle_name: other.destination for other in in_flight if other.destination}
-        return look_at(self.cluster, self.ledger, self.plan, step, moved)
+        arriving = {other.namespace for other in in_flight if other.destination == step.destination}
+        return look_at(self.cluster, self.ledger, self.plan, step, {}, arriving)
 
     def expected_boundaries(self, step: Step) -> tuple[str, ...]:
         """The boundaries of a step's namespace, as the steps confirmed so far should have left them."""

@@ -221,6 +221,21 @@ def test_two_bundles_of_an_anti_affinity_group_do_not_go_to_one_broker_together(
     assert "of the same anti-affinity group" in result.sentence
 
 
+def test_a_bundle_on_its_way_to_a_source_makes_no_room_for_its_anti_affinity_group(
+    ledger: Ledger, wide: FakeCluster
+) -> None:
+    leaving = unload_step(3, UPPER, B1, B3)
+    expect = leaving.expect.model_copy(update={"owner": B2, "topics": 1})
+    canary = unload_step(1, UPPER, B2, B3, namespace=BASKETS, expect=expect)
+    basket = unload_step(2, LOWER, B2, B1, namespace=BASKETS)
+    wide.anti_affinity_peers = lambda namespace: frozenset({NAMESPACE, BASKETS}) - {namespace}  # type: ignore[method-assign]
+    wide.owners |= {f"{NAMESPACE}/{LOWER}": B2, f"{BASKETS}/{UPPER}": B2}
+    plan = approved(ledger, make_plan([canary, basket, leaving]))
+    result = run(plan, ledger, wide, in_flight=3)
+    assert states(ledger, plan) == ["confirmed", "confirmed", "pending"]
+    assert "of the same anti-affinity group" in result.sentence
+
+
 @pytest.mark.parametrize("in_flight", [1, 3])
 def test_an_interrupted_wave_is_watched_to_its_end(ledger: Ledger, wide: FakeCluster, in_flight: int) -> None:
     plan = approved(ledger, wide_plan())
