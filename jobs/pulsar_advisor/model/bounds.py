@@ -28,14 +28,17 @@ def seconds(text: str) -> int:
 def next_time(text: str, now: datetime) -> datetime:
     """The next moment after `now` at a time of day such as 06:00, in the time zone of `now`. Raises `UsageError`.
 
-    Pass a local `now` without a zone: a fixed offset would be wrong after a change of the clocks.
+    Pass a local `now` without a zone: a fixed offset would be wrong after a change of the clocks. A time that comes
+    twice that day counts both times, and one that is skipped comes as much later as the clocks are set ahead.
     """
     try:
         time = datetime.strptime(text, "%H:%M").time()  # a time of day has no date
     except ValueError:
         raise UsageError(f"'{text}' is not a time of day: give hours and minutes, for example 06:00") from None
-    today = now.replace(hour=time.hour, minute=time.minute, second=0, microsecond=0)
-    return today if today > now else today + timedelta(days=1)
+    today = now.replace(hour=time.hour, minute=time.minute, second=0, microsecond=0, fold=0)
+    times = (today, today.replace(fold=1), today + timedelta(days=1))
+    at_s = next(at_s for at_s in (one.timestamp() for one in times) if at_s > now.timestamp())
+    return datetime.fromtimestamp(at_s, now.tzinfo)
 
 
 def duration(seconds: float) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -44,6 +45,24 @@ NIGHT = datetime(2026, 11, 22, 23, 30, tzinfo=timezone(timedelta(hours=1)))
 def test_the_next_time_of_day_may_be_tomorrow(text: str, expected: tuple[int, int, int]) -> None:
     found = next_time(text, NIGHT)
     assert (found.day, found.hour, found.minute, found.tzinfo) == (*expected, NIGHT.tzinfo)
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        ("2026-10-25T02:10+02:00", "2026-10-25T02:30+02:00"),
+        ("2026-10-25T02:50+02:00", "2026-10-25T02:30+01:00"),
+        ("2026-10-25T02:50+01:00", "2026-10-26T02:30+01:00"),
+        ("2026-03-29T01:50+01:00", "2026-03-29T03:30+02:00"),
+        ("2026-03-29T03:50+02:00", "2026-03-30T02:30+02:00"),
+    ],
+)
+def test_a_time_of_day_may_come_twice_or_be_skipped(now: str, expected: str) -> None:
+    found = next_time("02:30", datetime.fromisoformat(now).astimezone(BERLIN))
+    assert found.isoformat(timespec="minutes") == expected
 
 
 @pytest.mark.parametrize("text", ["", "6", "24:00", "06:60", "06:00:00", "six"])
