@@ -106,7 +106,7 @@ def approve(
         from pulsar_advisor.stages.approve import run as record
 
         _mind_the_guard(document, book)
-        outdated = stale(document, book.now_ms(), throttle.changes().get("max_age_s", DEFAULT_THROTTLE.max_age_s))
+        outdated = stale(document, throttle.changes().get("max_age_s", DEFAULT_THROTTLE.max_age_s), book.now_ms())
         valid_for_s = default_validity_s(document) if expires is None else seconds(expires)
         approval, not_computed_here = record(
             root,

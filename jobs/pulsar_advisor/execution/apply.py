@@ -343,7 +343,7 @@ def _refusals(
     throttle, _, not_approved = _approved(plan, ledger, options)
     if not_approved:
         yield not_approved
-    if reason := stale(plan, clock.now_ms(), throttle.max_age_s):
+    if reason := stale(plan, throttle.max_age_s, clock.now_ms(), ledger.now_ms()):
         yield reason
     if unfinished and (
         reason := from_the_future(unfinished, steps_of_run(ledger, unfinished.id).values(), ledger.now_ms())

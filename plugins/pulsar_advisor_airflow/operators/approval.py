@@ -135,7 +135,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             with self._refusals_recorded(ledger):
                 if approver is None:
                     require_may_run(ledger, digest)
-                    too_old = stale(plan, ledger.now_ms(), throttle.max_age_s)
+                    too_old = stale(plan, throttle.max_age_s, ledger.now_ms())
                     if too_old and plan.shedder != ROLL:  # whose turns are planned anew
                         raise Refused(too_old)  # apply would refuse, too, but only after somebody has answered in vain
                 not_computed_here = why_not_computed_here(root, ledger, plan)

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from pulsar_advisor.documents.document import as_json
-from pulsar_advisor.execution.apply import abort
+from pulsar_advisor.execution.apply import abort, apply_plan
 from pulsar_advisor.execution.cluster.cluster_port import Reply, Split, Unload
 from pulsar_advisor.execution.consent.approval import propose, withdraw
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -17,7 +18,7 @@ from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of, load_plan
-from unit.execution.actors import ALICE, BOB, FOUR_EYES, approved, carried_out, killed_at_work, run
+from unit.execution.actors import ALICE, BOB, FOUR_EYES, approved, carried_out, killed_at_work, options_of, run
 from unit.execution.doubles import (
     B1,
     B2,
@@ -178,6 +179,16 @@ def test_without_an_approval_nothing_is_sent_and_that_is_remembered(ledger: Ledg
 def test_an_old_snapshot_is_refused(ledger: Ledger, cluster: FakeCluster) -> None:
     with pytest.raises(Refused, match=r"0\.2 h old, more than the 6m that are allowed"):
         carried_out(ledger, cluster, MOVE, max_age_s=360)
+    assert cluster.writes == []
+
+
+def test_a_snapshot_that_is_old_by_the_ledgers_clock_is_refused_by_a_machine_whose_clock_is_slow(
+    ledger: Ledger, cluster: FakeCluster, time: FakeTime
+) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    slow = replace(time.clock, now_ms=lambda: time.ms - 600_000)
+    with pytest.raises(Refused, match=r"0\.2 h old, more than the 6m that are allowed"):
+        apply_plan(plan, ledger, cluster, options_of(max_age_s=360), lambda _line: None, slow)
     assert cluster.writes == []
 
 

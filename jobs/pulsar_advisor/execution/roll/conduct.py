@@ -343,7 +343,7 @@ def _plan_of_turn(roll: Roll, seen: Progress, left: tuple[str, ...]) -> tuple[Pl
     goal = roll.plan.goal
     assert goal is not None, "as a roll has one"
     approval = standing_approval(roll.ledger, roll.plan, roll.policy)
-    is_fresh = stale(roll.plan, roll.clock.now_ms(), approval.throttle.max_age_s) is None
+    is_fresh = stale(roll.plan, approval.throttle.max_age_s, roll.clock.now_ms(), roll.ledger.now_ms()) is None
     if is_fresh and not seen.runs and goal.brokers == left:
         return roll.plan, None
     return roll.plan_anew(Goal(ROLL, left, goal.target_ratio, goal.ceiling_ratio, goal.onto))

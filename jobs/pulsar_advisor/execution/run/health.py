@@ -29,9 +29,10 @@ def check_approval(run: OngoingRun, after_s: float = 0.0) -> None:
     approvals = approvals_of_plan(run.ledger, run.held.digest)
     if any(row.id == run.approval.id and row.withdrawn_at_ms is not None for row in approvals):
         raise Stop(f"the approval of {run.approval.approver} was withdrawn")
-    if run.ledger.now_ms() + pause_ms >= run.approval.expires_at_ms:
+    next_call_at_ms = run.ledger.now_ms() + pause_ms
+    if next_call_at_ms >= run.approval.expires_at_ms:
         raise Stop(f"{by_then}the approval of {run.approval.approver} has expired")
-    if too_old := stale(run.plan, run.clock.now_ms() + pause_ms, run.throttle.max_age_s):
+    if too_old := stale(run.plan, run.throttle.max_age_s, run.clock.now_ms() + pause_ms, next_call_at_ms):
         raise Stop(f"{by_then}{too_old}")
 
 

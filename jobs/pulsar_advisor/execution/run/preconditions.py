@@ -162,20 +162,23 @@ def observed_at(plan: Plan) -> str:
     return str(plan.memory.get("observed_at", plan.snapshot))
 
 
-def stale(plan: Plan, now_ms: int, max_age_s: int) -> str | None:
-    """Why the plan is based on an outdated view of the cluster, or None."""
+def stale(plan: Plan, max_age_s: int, *now_ms: int) -> str | None:
+    """Why the plan is based on an outdated view of the cluster by any of these clocks (epoch ms), or None."""
     try:
         taken = snapshot_moment(observed_at(plan))
     except ValueError:
         return f"the plan's snapshot '{observed_at(plan)}' is not of the form 20261121T083000Z: its age is unknown"
-    age_s = now_ms / 1000 - taken.timestamp()
-    if age_s > max_age_s:
+    ages_s = [one / 1000 - taken.timestamp() for one in now_ms]
+    if max(ages_s) > max_age_s:
         return (
-            f"the snapshot {observed_at(plan)} is {age_s / 3600:.1f} h old, more than the "
+            f"the snapshot {observed_at(plan)} is {max(ages_s) / 3600:.1f} h old, more than the "
             f"{duration(max_age_s)} that are allowed: capture again and make a new plan"
         )
-    if age_s < -_CLOCK_TOLERANCE_S:
-        return f"the snapshot {observed_at(plan)} lies {-age_s / 60:.0f} min in the future: check this machine's clock"
+    if min(ages_s) < -_CLOCK_TOLERANCE_S:
+        return (
+            f"the snapshot {observed_at(plan)} lies {-min(ages_s) / 60:.0f} min in the future: check the clocks of "
+            "this machine, of the one that captured it, and of the ledger's database"
+        )
     return None
 
 

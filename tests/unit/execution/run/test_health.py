@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
+from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.run.preconditions import destinations_after
-from unit.execution.actors import approved, carried_out, run
+from unit.execution.actors import approved, carried_out, options_of, run
 from unit.execution.doubles import (
     B1,
     B2,
@@ -53,6 +55,16 @@ def test_a_run_stops_once_its_snapshot_is_older_than_was_approved(ledger: Ledger
     result = carried_out(ledger, cluster, MOVE, CUT, max_age_s=660, canary_hold_s=60.0)
     assert [step.state for step in result.steps] == ["confirmed", "pending"]
     assert "the snapshot 20261121T083000Z is 0.2 h old, more than the 11m that are allowed" in result.sentence
+
+
+def test_a_run_stops_once_its_snapshot_is_that_old_by_the_ledgers_clock_though_this_machines_stands_still(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    slow = replace(cluster.time.clock, now_ms=lambda: START_MS)
+    options = options_of(max_age_s=660, canary_hold_s=60.0)
+    result = apply_plan(plan, ledger, cluster, options, lambda _line: None, slow)
+    assert [step.state for step in result.steps] == ["confirmed", "pending"]
 
 
 def test_before_a_wave_each_destination_is_asked_once_however_many_bundles_it_got(

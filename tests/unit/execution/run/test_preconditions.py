@@ -36,12 +36,12 @@ def test_a_cluster_of_another_name_is_another_one_whatever_its_brokers() -> None
     [(0, False), (6 * 3600 - 601, False), (6 * 3600 - 599, True), (-899, False), (-901, True)],
 )
 def test_a_snapshot_is_stale_after_its_age_and_before_its_time(later_s: int, is_stale: bool) -> None:
-    assert (stale(PLAN, START_MS + later_s * 1000, 6 * 3600) is not None) == is_stale
+    assert (stale(PLAN, 6 * 3600, START_MS + later_s * 1000) is not None) == is_stale
 
 
 def test_a_snapshot_without_a_time_in_its_name_is_of_unknown_age() -> None:
     nameless = PLAN.model_copy(update={"snapshot": "yesterday"})
-    assert "'yesterday' is not of the form" in (stale(nameless, START_MS, 6 * 3600) or "")
+    assert "'yesterday' is not of the form" in (stale(nameless, 6 * 3600, START_MS) or "")
 
 
 def policy(primary: str, secondary: str = "nobody", namespaces: str = "shop/.*", min_limit: int = 1) -> IsolationPolicy:
