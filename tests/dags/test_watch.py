@@ -15,12 +15,20 @@ from pulsar_advisor.admin.webhook import NotDelivered, Webhook
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow.clusters import Cluster
+from pulsar_advisor_airflow.metrics import age_measured
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.overdue import why_overdue
 
 pytestmark = pytest.mark.airflow
 
 NOON = datetime(2026, 11, 25, 12, 0, 30, tzinfo=UTC)
+
+
+def test_a_snapshot_dated_by_a_clock_that_is_ahead_has_no_negative_age(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[float] = []
+    monkeypatch.setattr("airflow.sdk.observability.stats.gauge", lambda _name, value, **_: measured.append(value))
+    age_measured("99991231T235959Z", "prod-eu")
+    assert measured == [0.0]
 
 
 @pytest.mark.parametrize(

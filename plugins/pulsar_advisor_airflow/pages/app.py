@@ -82,9 +82,12 @@ app = with_headers(pages)
 
 
 def _age(of: str | datetime) -> str:
-    """How long ago something happened, or the snapshot with this id began: `12 min`, `5 h`, `3 d`."""
+    """How long ago something happened, or the snapshot with this id began: `12 min`, `5 h`, `3 d`.
+
+    0 min if another machine's clock, which said when, is ahead.
+    """
     began = snapshot_moment(of) if isinstance(of, str) else of
-    minutes = int((datetime.now(UTC) - began).total_seconds()) // 60
+    minutes = max(0, int((datetime.now(UTC) - began).total_seconds()) // 60)
     if minutes < 120:
         return f"{minutes} min"
     return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // (24 * 60)} d"

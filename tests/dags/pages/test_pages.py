@@ -198,6 +198,12 @@ def test_a_cluster_that_does_not_answer_says_so_before_the_others(
     assert path or page.index("prod-us") < page.index("prod-eu")
 
 
+def test_what_was_dated_by_a_clock_that_is_ahead_is_not_of_negative_age(server: LogIn) -> None:
+    from pulsar_advisor_airflow.pages.app import templates
+
+    assert templates.filters["age"]("99991231T235959Z") == "0 min"
+
+
 def test_a_dag_run_that_took_too_long_has_failed_though_no_task_of_it_did(
     server: LogIn, root: Root, airflow_runs: Callable[..., None]
 ) -> None:
