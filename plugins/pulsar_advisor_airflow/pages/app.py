@@ -99,11 +99,16 @@ def _moment(epoch_ms: int) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(machine, moment(epoch_ms))
 
 
+def _took(milliseconds: int) -> str:
+    """How long something took: `0:12:05`; 0:00:00 if the ledger's clock was set back meanwhile."""
+    return str(timedelta(seconds=max(0, milliseconds) // 1000))
+
+
 templates.filters |= {
     "age": _age,
     "moment": _moment,
     "short": short,
-    "took": lambda milliseconds: str(timedelta(seconds=milliseconds // 1000)),
+    "took": _took,
     "percent": lambda ratio: f"{ratio:.0%}",
 }
 templates.globals |= {

@@ -204,6 +204,12 @@ def test_what_was_dated_by_a_clock_that_is_ahead_is_not_of_negative_age(server: 
     assert templates.filters["age"]("99991231T235959Z") == "0 min"
 
 
+def test_a_run_during_which_the_clock_was_set_back_took_no_negative_time(server: LogIn) -> None:
+    from pulsar_advisor_airflow.pages.app import templates
+
+    assert [templates.filters["took"](milliseconds) for milliseconds in (725_999, -600_000)] == ["0:12:05", "0:00:00"]
+
+
 def test_a_dag_run_that_took_too_long_has_failed_though_no_task_of_it_did(
     server: LogIn, root: Root, airflow_runs: Callable[..., None]
 ) -> None:
