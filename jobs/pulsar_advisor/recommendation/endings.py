@@ -57,5 +57,5 @@ def sheds_nothing(switched_off_by: Iterable[str]) -> str:
 
 
 def minutes(number: float) -> str:
-    """A number of minutes with its unit."""
-    return f"{number:g} min"
+    """A number of whole minutes with its unit: `1,440 min`."""
+    return f"{number:,.0f} min"

@@ -29,6 +29,8 @@ def test_what_pulsar_does_by_itself_is_one_sentence() -> None:
     )
     splitting = by_itself(foresight(score(unloads=0, splits=1)))
     assert splitting.sentence.endswith(" settles in cycle 2 (1 min) after 1 split.")
+    daily = by_itself(foresight(score(settles_in_cycles=1001, settles_in_minutes=1_440_000.0)))
+    assert daily.sentence.endswith(" settles in cycle 1001 (1,440,000 min) after 2 unloads.")
     assert by_itself(foresight(quiet)) == (False, "Pulsar's own ThresholdShedder does nothing either.")
     doubted = by_itself(foresight(score(worst_ended="repeats"))).sentence
     assert doubted.endswith(" settles in cycle 2 (1 min) after 2 unloads; it may go round.")
