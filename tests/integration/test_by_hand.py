@@ -173,10 +173,16 @@ def test_a_limit_that_is_no_whole_number_ends_it_before_a_call(scene: Scene, lim
 def test_old_figures_and_an_unreachable_cluster_end_it_before_a_call(scene: Scene) -> None:
     plan = scene.plan(scene.unload())
     old = scene.run(plan, "curl", MAX_AGE_S="60")
-    assert (old.returncode, "make a new plan, or set MAX_AGE_S" in old.stderr) == (1, True)
+    assert (old.returncode, "MAX_AGE_S=60: make a new plan, or set it" in old.stderr) == (1, True)
     alone = scene.run(plan, "curl", PULSAR_ADMIN_URL="http://127.0.0.1:1")
     assert (alone.returncode, "doesn't say what it owns" in alone.stderr) == (1, True)
     assert scene.cluster.writes == []
+
+
+def test_figures_from_the_future_end_it_before_a_call_since_their_age_is_unknown(scene: Scene) -> None:
+    done = scene.run(scene.plan(scene.unload(), snapshot="99991231T235959Z"), "curl")
+    assert (done.returncode, scene.cluster.writes) == (1, [])
+    assert "min in the future: check this machine's clock" in done.stderr
 
 
 def test_the_token_is_sent_to_brokers_of_the_cluster_only(scene: Scene) -> None:

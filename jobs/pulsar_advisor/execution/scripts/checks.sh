@@ -19,7 +19,8 @@ for word in "$@"; do
   SOME_ONLY=yes
 done
 age_s=$(($(date +%s) - TAKEN_AT))
-[ "$age_s" -le "$MAX_AGE_S" ] || stop "the figures are $((age_s / 3600)) h old: make a new plan, or set MAX_AGE_S"
+[ "$age_s" -ge -300 ] || stop "the figures are from $((-age_s / 60)) min in the future: check this machine's clock"
+[ "$age_s" -le "$MAX_AGE_S" ] || stop "the figures are $age_s s old, MAX_AGE_S=$MAX_AGE_S: make a new plan, or set it"
 
 owns() { # BROKER BUNDLE...: whether the broker lists one of the bundles among its own
   local text bundle
