@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from croniter import croniter
@@ -13,6 +13,8 @@ from pulsar_advisor.storage.root import Root
 
 MISSED: Final = 3
 """How many missed snapshots in a row are too many: one is late because it is being processed, and one may fail."""
+_CLOCK_TOLERANCE: Final = timedelta(minutes=1)
+"""How far behind Airflow's clock that of the capturing machine, which names the snapshot, may be."""
 
 
 def newest_validated(root: Root) -> str | None:
@@ -26,7 +28,7 @@ def why_overdue(schedule: str | None, validated: str | None, now: datetime) -> s
         return ""
     due = croniter(schedule, now.astimezone(UTC))
     since = [due.get_prev(datetime) for _ in range(MISSED)][-1]
-    if validated is not None and snapshot_moment(validated) >= since:
+    if validated is not None and snapshot_moment(validated) >= since - _CLOCK_TOLERANCE:
         return ""
     last = f"the last one is {validated}" if validated else "there is none at all"
     return f"no validated snapshot since {since:%Y-%m-%d %H:%M} UTC, though {MISSED} were due: {last}"

@@ -35,6 +35,7 @@ def test_a_snapshot_dated_by_a_clock_that_is_ahead_has_no_negative_age(monkeypat
     ("schedule", "validated", "overdue"),
     [
         ("*/15 * * * *", "20261125T113004Z", False),  # the one of 11:45 is late
+        ("*/15 * * * *", "20261125T112957Z", False),  # the same, named by a clock that is some seconds behind
         ("*/15 * * * *", "20261125T111502Z", True),  # 45 minutes and a half
         ("*/15 * * * *", None, True),
         ("@daily", "20261123T000003Z", False),
