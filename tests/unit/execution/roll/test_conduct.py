@@ -123,6 +123,14 @@ def test_an_approved_plan_that_has_grown_old_is_made_again(roll: Roll, cluster: 
     assert roll.look().turn.plan != roll.digest  # type: ignore[union-attr]
 
 
+def test_it_is_made_again_too_if_it_is_old_by_the_ledgers_clock_alone(roll: Roll, cluster: FakeCluster) -> None:
+    cluster.time.pass_s(6 * 3600 + 100)
+    slow = replace(roll.clock, now_ms=lambda: roll.ledger.now_ms() - 240_000)
+    go_on(replace(roll, clock=slow))
+    assert roll.look().turn is not None
+    assert roll.look().turn.plan != roll.digest  # type: ignore[union-attr]
+
+
 def test_a_broker_with_nothing_to_move_waits_for_its_restart_at_once(roll: Roll, cluster: RestartedCluster) -> None:
     go_on(roll)
     cluster.restart(B1)
