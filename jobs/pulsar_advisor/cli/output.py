@@ -97,7 +97,7 @@ def progress(line: str) -> None:
 
 
 class _Latest(logging.Handler):
-    """The latest message of the stages; with `-v` each of them is shown."""
+    """The latest message of the stages. Warnings are shown, with `-v` every message."""
 
     message = ""
 
@@ -105,7 +105,7 @@ class _Latest(logging.Handler):
         if record.name == _OF_RUNS:  # these have their own form
             return
         self.message = record.getMessage()
-        if _STAGES.isEnabledFor(logging.DEBUG):
+        if record.levelno >= logging.WARNING or _STAGES.isEnabledFor(logging.DEBUG):
             log(self.message)
 
 

@@ -55,6 +55,13 @@ def test_who_wants_quiet_still_hears_of_trouble(option: str, capsys: pytest.Capt
     assert is_quiet()
 
 
+@pytest.mark.parametrize("words", [[], ["-q"], ["-v"]])
+def test_a_warning_of_a_stage_is_said_once(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    listen(words)
+    STAGE.warning("day %s", "20261121 can't be read")
+    assert capsys.readouterr().err == "day 20261121 can't be read\n"
+
+
 def test_a_long_stage_says_meanwhile_what_it_does(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
