@@ -130,7 +130,7 @@ def lint_lines(findings: Sequence[FindingWithEffect]) -> Iterator[str]:
 
 
 def explanation_lines(explanation: ExplanationOfSnapshot) -> Iterator[str]:
-    """What happens with the subject, every answer behind it, and the changes that would alter it.
+    """Caveats, what happens with the subject, every answer behind it, and the changes that would alter it.
 
     If Pulsar itself would do something else, that comes first.
     """
@@ -139,6 +139,7 @@ def explanation_lines(explanation: ExplanationOfSnapshot) -> Iterator[str]:
     acts = explanation.acts_in_cycle
     what = explanation.sentence + (f" (cycle {acts})" if explanation.acts and acts else "")
     pulsar = f"{explanation.pulsar}."
+    yield from explanation.caveats
     yield from (what, pulsar) if explanation.pulsar in (ACTS_ALIKE, DOES_NOTHING_EITHER) else (pulsar, what)
     if explanation.capacity is not None:
         yield f"Nothing is gained by moving bundles: {explanation.capacity}. What the load needs: pulsar-advisor scale"

@@ -22,3 +22,5 @@ class ExplanationOfSnapshot(Explanation):
     view: View
     what_if: Mapping[str, str]
     pulsar: str
+    caveats: tuple[str, ...] = ()
+    """What a reader has to know first: other settings than the cluster's, an unknown release, load left out."""

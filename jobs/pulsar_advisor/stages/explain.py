@@ -10,7 +10,14 @@ from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by,
 from pulsar_advisor.planning.questions.explain import Kind, explain
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.judged import fit_states, inputs_of, require_coverage, resolved_request, settings_of
+from pulsar_advisor.tables.judged import (
+    caveats_of,
+    fit_states,
+    inputs_of,
+    require_coverage,
+    resolved_request,
+    settings_of,
+)
 from pulsar_advisor.tables.settings_inputs import settings_inputs
 
 
@@ -41,4 +48,5 @@ def run(root: Root, snapshot: str, request: Request, kind: Kind, name: str) -> E
         view=state.view,
         what_if=request.what_if,
         pulsar=would_pulsar_act(settings, state.load_manager, found.shedder, has_moves, has_splits=False),
+        caveats=caveats_of(root, snapshot, request.view, settings),
     )

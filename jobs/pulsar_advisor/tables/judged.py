@@ -104,6 +104,12 @@ def coverage_of(root: Root, state: ClusterState, settings: LoadBalancerSettings)
     return coverage(state, settings, published_beside(root, state), set_aside_by_checks(root, state.snapshot))
 
 
+def caveats_of(root: Root, snapshot: str, view: WantedView, settings: ResolvedSettings) -> tuple[str, ...]:
+    """What a reader has to know before any answer about a snapshot: what its settings assume, and what was left out."""
+    covered = coverage_of(root, state_of(root, snapshot, view, {}), settings.values)
+    return (*settings.caveats, *settings.notes, *filter(None, (covered.shortfall,)))
+
+
 def published_beside(root: Root, state: ClusterState) -> ClusterState | None:
     """The leader's view, if `state` is another one with a broker that validation set aside, and it was captured."""
     from pulsar_advisor.tables.state import cluster_state

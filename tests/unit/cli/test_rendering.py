@@ -37,6 +37,11 @@ def test_that_pulsar_does_not_act_comes_before_what_its_strategies_would_do() ->
     assert list(explanation_lines(replace(EXPLANATION, pulsar=off)))[:2] == [f"{off}.", ACTS]
 
 
+def test_what_an_explanation_assumes_comes_first() -> None:
+    assumed = "This assumes other settings than the cluster's: loadBalancerSheddingEnabled=true in place of false."
+    assert list(explanation_lines(replace(EXPLANATION, caveats=(assumed,))))[:2] == [assumed, ACTS]
+
+
 def test_where_no_move_helps_the_verb_that_counts_brokers_is_named_and_none_is_advised() -> None:
     capacity = "there is one broker, at 20.0%: no bundle can go anywhere"
     assert list(explanation_lines(replace(EXPLANATION, capacity=capacity)))[2] == (

@@ -15,3 +15,12 @@ def test_a_switch_that_is_off_is_said_although_the_shedder_would_do_nothing_eith
     off = Request("configured", "configured", what_if={"loadBalancerSheddingEnabled": "false"})
     found = explain.run(LIVE, "20261122T093126Z", off, "cluster", "")
     assert (found.acts, found.pulsar) == (False, "Pulsar itself would not act: loadBalancerSheddingEnabled=false")
+
+
+def test_the_settings_that_a_what_if_assumes_are_said() -> None:
+    assumed = Request("configured", "configured", what_if={"loadBalancerBrokerThresholdShedderPercentage": "1"})
+    found = explain.run(LIVE, "20261122T093126Z", assumed, "cluster", "")
+    assert (
+        "This assumes other settings than the cluster's: loadBalancerBrokerThresholdShedderPercentage=1 in place of 10."
+        in found.caveats
+    )

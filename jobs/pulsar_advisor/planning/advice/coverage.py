@@ -26,6 +26,7 @@ from pulsar_advisor.planning.proposals.fitness import judged_bundles
 
 LEAST_SHOWN: Final = 0.0005
 """The least share that isn't written as zero."""
+_ALL_JUDGED: Final = "All of the load could be judged."
 _MOST_UNJUDGED_RATIO: Final = 0.1
 """An answer about a cluster needs at least the rest of its load."""
 
@@ -61,6 +62,15 @@ class Coverage:
     why: str = ""
     """What has to be said before any answer: what can't be judged, and why; empty unless it decides."""
 
+    @property
+    def shortfall(self) -> str:
+        """What could not be judged, and what was left out for that, in sentences; empty if all could be judged."""
+        parts = [some_of(self.excluded_brokers)] if self.excluded_brokers else []
+        counts = ((len(self.excluded_namespaces), "namespace"), (self.excluded_bundles, "bundle"))
+        parts += [count(number, noun) for number, noun in counts if number]
+        left_out = f" Left out: {'; '.join(parts)}." if parts else ""
+        return "" if self.sentence == _ALL_JUDGED and not parts else f"{self.sentence}{left_out}"
+
     def headline(self, answer: str, *, claims_enough: bool) -> str:
         """An answer about the cluster, after what can't be judged if that decides.
 
@@ -84,7 +94,7 @@ def _sentence(shares: tuple[float, float], unmeasured_bundles: int) -> str:
     if unmeasured_bundles:
         parts.append(f"the load of {count(unmeasured_bundles, 'bundle')} without figures")
     if not parts:
-        return "All of the load could be judged."
+        return _ALL_JUDGED
     what = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
     return f"{what[0].upper()}{what[1:]} could not be judged."
 
