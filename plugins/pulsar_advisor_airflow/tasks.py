@@ -83,7 +83,9 @@ def lint(cluster: str, snapshot: str) -> list[Json]:
     from pulsar_advisor.stages.lint import run
 
     with as_airflow_errors():
-        findings, _ = run(_root(cluster), snapshot)
+        findings, too_little = run(_root(cluster), snapshot)
+    if too_little:
+        log.warning("%s", too_little)
     return [as_json(finding) for finding in findings]
 
 

@@ -7,7 +7,7 @@ from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.simulation.trials import trials
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.judged import coverage_of, earlier_states, lint_case, state_of
+from pulsar_advisor.tables.judged import coverage_of, earlier_states, lint_case, state_of, warn_of_caveats
 from pulsar_advisor.tables.settings_inputs import settings_inputs
 
 
@@ -24,6 +24,7 @@ def run(root: Root, snapshot: str) -> tuple[tuple[FindingWithEffect, ...], str]:
     settings = resolve_settings(*inputs).values
     findings = judge(lint_case(root, state, inputs))
     too_little = coverage_of(root, state, settings).why
+    warn_of_caveats(root, snapshot)
     changes = [] if too_little else [finding.change for finding in findings if finding.change]
     tried = trials(
         changes,

@@ -6,6 +6,7 @@ from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.planning.proposals.executable import why_no_destination
 from pulsar_advisor.planning.questions.restart_order import RestartOrder, restart_order
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.judged import warn_of_caveats
 from pulsar_advisor.tables.rooms import room_of
 
 
@@ -17,4 +18,5 @@ def run(root: Root, snapshot: str, ceiling_ratio: float | None = None) -> Restar
     room = room_of(root, snapshot, ceiling_ratio)
     if why := why_no_destination(room.state, room.settings):
         raise DataNotFit(f"{why} So no broker can be drained, in any order.")
+    warn_of_caveats(root, snapshot)
     return restart_order(room)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pulsar_advisor.planning.kinds.goal import check_usage
 from pulsar_advisor.planning.questions.scale import Scale, scale
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.judged import warn_of_caveats
 from pulsar_advisor.tables.rooms import room_of
 
 
@@ -14,4 +15,6 @@ def run(root: Root, snapshot: str, target_ratio: float) -> Scale:
     And `UsageError` for a target that no broker can be held to.
     """
     check_usage("--to", target_ratio)
-    return scale(room_of(root, snapshot), target_ratio)
+    room = room_of(root, snapshot)
+    warn_of_caveats(root, snapshot)
+    return scale(room, target_ratio)

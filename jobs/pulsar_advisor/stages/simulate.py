@@ -24,7 +24,7 @@ from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.earlier import comparable_before
-from pulsar_advisor.tables.judged import inputs_of, require_coverage, settings_of, state_of
+from pulsar_advisor.tables.judged import inputs_of, require_coverage, settings_of, state_of, warn_of_caveats
 from pulsar_advisor.tables.simulations import FOLDER, Row, remove_other_parts, remove_simulations
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def run(
     with held(folder, snapshot, f"snapshot {snapshot} is being simulated") as lease:
         if (folder / RESULT).exists():
             remove_simulations(root, snapshot)
+        warn_of_caveats(root, snapshot, request.combinations.view)
         wanted = tasks(root, snapshot, request)
         answers = fan_out(spark(), wanted, simulate_combination)
         lease.require()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -33,6 +34,8 @@ from pulsar_advisor.tables.earlier import comparable_before, within
 
 if TYPE_CHECKING:
     from pulsar_advisor.tables.settings_inputs import SettingsInputs
+
+_log = logging.getLogger(__name__)
 
 
 def resolved_request(root: Root, snapshot: str, request: Request) -> Request:
@@ -108,6 +111,12 @@ def caveats_of(root: Root, snapshot: str, view: WantedView, settings: ResolvedSe
     """What a reader has to know before any answer about a snapshot: what its settings assume, and what was left out."""
     covered = coverage_of(root, state_of(root, snapshot, view, {}), settings.values)
     return (*settings.caveats, *settings.notes, *filter(None, (covered.shortfall,)))
+
+
+def warn_of_caveats(root: Root, snapshot: str, view: WantedView = "judged") -> None:
+    """Log what a reader has to know before an answer whose document has no place for it."""
+    for caveat in caveats_of(root, snapshot, view, settings_of(root, snapshot, {})):
+        _log.warning("%s", caveat)
 
 
 def published_beside(root: Root, state: ClusterState) -> ClusterState | None:
