@@ -134,7 +134,8 @@ def _ends(judged: Sequence[SimulatedScore], runs: Sequence[Score]) -> str:
         if not any(run.happens for run in judged):
             return f"nothing happens{doubted}"
         return f"settles in cycle {_range(min(cycles), max(cycles))}{doubted}"
-    words = {"settled": "settles", "repeats": "goes round", "unfinished": "does not settle"}
+    last = max((run.cycles for run in judged if run.ended == "unfinished"), default=0)
+    words = {"settled": "settles", "repeats": "goes round", "unfinished": f"has not settled by cycle {last}"}
     numbers = [*((words[end], number[end]) for end in ENDINGS), ("could not be simulated", len(runs) - len(judged))]
     return ", ".join(f"{what} in {how_often} of {len(runs)} runs" for what, how_often in numbers if how_often) + doubted
 

@@ -44,6 +44,11 @@ def test_runs_that_end_differently_are_counted() -> None:
     assert futures([rows[0], failed], OWN)[0].ends == "settles in 1 of 2 runs, could not be simulated in 1 of 2 runs"
 
 
+def test_runs_that_ended_too_early_to_tell_say_at_which_cycle() -> None:
+    rows = [score(seed=seed, ended="unfinished", cycles=20) for seed in (0, 1)]
+    assert futures(rows, OWN)[0].ends == "has not settled by cycle 20 in 2 of 2 runs"
+
+
 def test_runs_that_may_end_worse_say_so() -> None:
     rows = [score(seed=0), score(seed=1, worst_ended="repeats"), score(seed=2, worst_ended="unfinished")]
     assert futures(rows, OWN)[0].ends == "settles in cycle 2; may go round"
