@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 
 from pulsar_advisor.history.columns import EVENTS, MOMENTS
@@ -9,10 +10,12 @@ from pulsar_advisor.history.difference import Difference, difference
 from pulsar_advisor.model.cluster.snapshot_id import day_of, is_snapshot_id
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.stages.moments import moment_at
-from pulsar_advisor.storage.history import day_if_any, days_between, folded_days, read_day
+from pulsar_advisor.storage.history import day_if_any, day_with, days_between, folded_days, read_day
 from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import LATEST, Root
 from pulsar_advisor.tables.days import read_day_tables
+
+_log = logging.getLogger(__name__)
 
 
 def run(root: Root, earlier: str, later: str) -> Difference:
@@ -30,6 +33,12 @@ def run(root: Root, earlier: str, later: str) -> Difference:
     was, is_ = _cluster_name(root, first), _cluster_name(root, last)
     if was != is_:
         raise UsageError(f"{first} is of cluster '{was}', {last} of '{is_}': they can't be compared")
+    for moment in moments:
+        day = day_with(root, moment.snapshot) if moment.imported else None
+        if day is not None and day.imported is not None:
+            _log.warning("%s is %s", moment.snapshot, day.imported.line)
+        elif moment.failed_checks and not moment.fit:
+            _log.warning("%s did not pass validation: its figures may be wrong", moment.snapshot)
     return difference(*moments, dict(_causes(root, first, last)))
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from pulsar_advisor.history.columns import DAY_TABLES
 from pulsar_advisor.history.trend import Trend, trend_of
 from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.storage.history import folded_days
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.days import read_day_tables
@@ -29,6 +30,12 @@ def run(root: Root, days: int) -> tuple[int, Trend]:
         root.require_known()
         raise UsageError(f"no day of cluster '{root.cluster}' was folded yet: run `history fold`")
     same = [day for day in folded if day.cluster_name == folded[-1].cluster_name]
+    if imported := [day.imported for day in same if day.imported is not None]:
+        unsure = sum(one.confidence == "low" for one in imported)
+        _log.warning(
+            "imported: %d of %s, %d with low confidence; `history show` says what was guessed or left out",
+            *(len(imported), count(len(same), "day"), unsure),
+        )
     schemas = {table: DAY_TABLES[table] for table in ("index", "events")}
     tables = [read_day_tables(root, day, schemas)[1] for day in same]
     index, events = (pa.concat_tables([of_day[table] for of_day in tables]) for table in schemas)

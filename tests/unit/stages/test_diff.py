@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+import documents
 from pulsar_advisor.cli import exit_code
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.stages.diff import run as diff
 from pulsar_advisor.stages.fold import run as fold
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import Root
 from written_tables import broker, snapshot_of_one_bundle, written
 
@@ -47,6 +49,13 @@ def test_who_moved_a_bundle_is_asked_of_folded_days(moved: Root, capsys: pytest.
     fold(moved, DAY)
     assert exit_code(words) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_a_snapshot_that_did_not_pass_validation_is_named(moved: Root, caplog: pytest.LogCaptureFixture) -> None:
+    failed = documents.validation(documents.check(success=False), success=False, snapshot=NOON)
+    write_file(moved.result_file(NOON, "validate"), failed.content())
+    diff(moved, MORNING, NOON)
+    assert caplog.messages == [f"{NOON} did not pass validation: its figures may be wrong"]
 
 
 def test_the_earlier_one_comes_first(moved: Root) -> None:

@@ -18,7 +18,9 @@ from pulsar_advisor.history.exported import BUNDLES, HOST_METRICS, STARTED, TOPI
 from pulsar_advisor.model.cluster.bundle_range import topic_hash
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, DataNotFit, StorageError, UsageError
 from pulsar_advisor.stages import import_history
+from pulsar_advisor.stages.diff import run as diff
 from pulsar_advisor.stages.fold import run as fold
+from pulsar_advisor.stages.trend import run as trend
 from pulsar_advisor.stages.verify_history import run as verify
 from pulsar_advisor.storage.history import day_if_any, remove_day
 from pulsar_advisor.storage.root import Root
@@ -290,6 +292,22 @@ def test_an_instance_that_is_no_broker_any_more_keeps_its_name(root: Root, serve
     assert (yesterday.imported.unknown_brokers, yesterday.imported.confidence) == (("gone.example:8080",), "low")
     assert "with low confidence" in yesterday.line
     assert yesterday.line.endswith(": gone.example:8080")
+
+
+def test_who_reads_imported_days_hears_how_sure_they_are(
+    root: Root, server: HTTPServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    imported(root, server, double())
+    caplog.clear()
+    trend(root, 28)
+    assert [record.getMessage() for record in caplog.records] == [
+        "imported: 2 of 2 days, 0 with low confidence; `history show` says what was guessed or left out"
+    ]
+    caplog.clear()
+    diff(root, YESTERDAY, "latest")
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{YESTERDAY}T230000Z is imported by topic with medium confidence"
+    ]
 
 
 def test_without_topics_figures_come_from_bundles(root: Root, server: HTTPServer) -> None:
