@@ -35,6 +35,7 @@ def plan_lines(plan: Plan, throttle: ApplyThrottle) -> Iterator[str]:
     """A plan for its approver: effect, steps in the order in which they are sent, digest."""
     from pulsar_advisor.execution.run.pace import sent_in_order
     from pulsar_advisor.model.plans.plan import digest_of
+    from pulsar_advisor.planning.plans.to_mind import to_mind
 
     steps = plan.executable_steps
     unloads = sum(step.action == "unload" for step in steps)
@@ -50,9 +51,7 @@ def plan_lines(plan: Plan, throttle: ApplyThrottle) -> Iterator[str]:
     if left_out := [step for step in plan.steps if not step.executable]:
         first = left_out[0]
         yield f"left out: {count(len(left_out), 'step')}; {first.id} because {first.not_executable_because}"
-    yield from plan.decision.caveats
-    if plan.what_if:
-        yield f"assumes other settings than the cluster's: {', '.join(map('='.join, plan.what_if.items()))}"
+    yield from to_mind(plan)
     yield f"digest: {digest_of(plan)}"
 
 

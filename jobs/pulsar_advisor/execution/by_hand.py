@@ -27,6 +27,7 @@ from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.plans.by_hand import pulsar_admin
 from pulsar_advisor.planning.plans.consent import needed_consents
+from pulsar_advisor.planning.plans.to_mind import to_mind
 
 Form = Literal["pulsar-admin", "curl", "json"]
 
@@ -61,7 +62,7 @@ def _parts(plan: Plan) -> tuple[list[Step], list[Step]]:
 
 def _to_mind(plan: Plan) -> Iterator[str]:
     """The warnings an approver would see."""
-    yield from plan.decision.caveats
+    yield from to_mind(plan)
     for needed in needed_consents(plan):
         yield f"{needed.sentence}."
 
