@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from pulsar_advisor.model.text.some_of import NAMED, count, some_of
+from pulsar_advisor.model.text.some_of import NAMED, count, points, some_of
 from pulsar_advisor.reporting.figures import percent
 
 if TYPE_CHECKING:
@@ -267,11 +267,14 @@ def apply_lines(result: ApplyResult) -> Iterator[str]:
 
 
 def verify_lines(result: VerifyResult) -> Iterator[str]:
-    """Each bundle and broker of a plan that is as predicted, then every deviation."""
+    """What was compared, each bundle and broker of a plan that is as predicted, then every deviation."""
+    yield f"run {result.run}, compared with snapshot {result.snapshot}"
     yield from (f"as predicted {one.bundle} at {one.actual}" for one in result.bundles if one.as_predicted)
     yield from (f"meanwhile    {change}" for change in result.segment_changes)
     if not result.usage_judged:
         yield "usage is not judged: brokers may still report figures from before the run"
+    elif result.brokers:
+        yield f"a usage counts as predicted up to {points(result.usage_tolerance_ratio)} away"
     for usage in (one for one in result.brokers if result.usage_judged and one.as_predicted):
         judgement = "not judged  " if None in (usage.predicted, usage.actual) else "as predicted"
         yield f"{judgement} {usage.broker} {percent(usage.actual)}, predicted {percent(usage.predicted)}"

@@ -68,6 +68,8 @@ def test_verify_calls_no_unknown_usage_as_predicted_and_ends_with_every_deviatio
         ),
     )
     assert list(verify_lines(result)) == [
+        "run 1, compared with snapshot 20261121T083000Z",
+        "a usage counts as predicted up to 10.0 points away",
         "not judged   b-1 unknown, predicted 50.0%",
         "not judged   b-2 40.0%, predicted unknown",
         "as predicted b-4 45.0%, predicted 50.0%",
