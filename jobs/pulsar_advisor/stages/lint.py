@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+
 from pulsar_advisor.lint.judge import FindingWithEffect, judge, proposals
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.simulation.trials import trials
+from pulsar_advisor.storage.results import validation_if_any
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.judged import coverage_of, earlier_states, lint_case, state_of, warn_of_caveats
 from pulsar_advisor.tables.settings_inputs import settings_inputs
+
+_log = logging.getLogger(__name__)
 
 
 def run(root: Root, snapshot: str) -> tuple[tuple[FindingWithEffect, ...], str]:
@@ -24,6 +29,10 @@ def run(root: Root, snapshot: str) -> tuple[tuple[FindingWithEffect, ...], str]:
     settings = resolve_settings(*inputs).values
     findings = judge(lint_case(root, state, inputs))
     too_little = coverage_of(root, state, settings).why
+    validation = validation_if_any(root, snapshot)
+    if validation is None or not validation.success:
+        why = "did not pass validation" if validation else "was never validated"
+        _log.warning("%s %s: its figures may be wrong", snapshot, why)
     warn_of_caveats(root, snapshot)
     changes = [] if too_little else [finding.change for finding in findings if finding.change]
     tried = trials(

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+import documents
+from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.stages import lint, recommend
+from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.schemas import TRAFFIC
 from written_tables import broker, bundle, topic, written
@@ -76,3 +79,20 @@ def test_a_change_ends_as_it_does_for_recommend(tmp_path: Path, moved: dict[str,
     tried = recommend._left_alone(root, NOW, Request()).tried
     assert tried
     assert {str(one.effect) for one in findings if one.effect is not None} == set(map(str, tried))
+
+
+@pytest.mark.parametrize(
+    ("validation", "said"),
+    [
+        (None, f"{NOW} was never validated: its figures may be wrong"),
+        (documents.validation(success=False), f"{NOW} did not pass validation: its figures may be wrong"),
+    ],
+)
+def test_figures_that_did_not_pass_validation_are_named(
+    validation: Validation | None, said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    root = hot(tmp_path, NOW)
+    if validation is not None:
+        write_file(root.result_file(NOW, "validate"), validation.content())
+    lint.run(root, NOW)
+    assert caplog.messages == [said]

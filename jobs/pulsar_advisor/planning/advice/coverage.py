@@ -64,12 +64,13 @@ class Coverage:
 
     @property
     def shortfall(self) -> str:
-        """What could not be judged, and what was left out for that, in sentences; empty if all could be judged."""
+        """What could not be judged, and what was left out for that, in sentences; empty if all could be judged, and if
+        it decides, which `why` says."""
         parts = [some_of(self.excluded_brokers)] if self.excluded_brokers else []
         counts = ((len(self.excluded_namespaces), "namespace"), (self.excluded_bundles, "bundle"))
         parts += [count(number, noun) for number, noun in counts if number]
         left_out = f" Left out: {'; '.join(parts)}." if parts else ""
-        return "" if self.sentence == _ALL_JUDGED and not parts else f"{self.sentence}{left_out}"
+        return "" if self.decides or (self.sentence == _ALL_JUDGED and not parts) else f"{self.sentence}{left_out}"
 
     def headline(self, answer: str, *, claims_enough: bool) -> str:
         """An answer about the cluster, after what can't be judged if that decides.

@@ -29,10 +29,15 @@ def test_an_excluded_broker_takes_its_load_out_of_the_judged_share(state: Cluste
 def test_what_was_left_out_is_said_where_something_was(state: ClusterState) -> None:
     assert coverage(state, DEFAULTS).shortfall == ""
     state.brokers.complete[B] = False
-    state.bundles.usable[0] = False
     assert coverage(state, DEFAULTS).shortfall == (
-        "50.0% of the messages and 60.5% of the bytes could not be judged. Left out: b:8080; 1 bundle."
+        "8.3% of the messages and 2.3% of the bytes could not be judged. Left out: b:8080."
     )
+
+
+def test_what_decides_is_not_said_twice(state: ClusterState) -> None:
+    judged = coverage(without(state, A), DEFAULTS)
+    assert judged.why
+    assert judged.shortfall == ""
 
 
 def test_a_share_is_of_messages_and_of_bytes(state: ClusterState) -> None:
