@@ -131,7 +131,7 @@ def lint_lines(findings: Sequence[FindingWithEffect]) -> Iterator[str]:
 def explanation_lines(explanation: ExplanationOfSnapshot) -> Iterator[str]:
     """Caveats, what happens with the subject, every answer behind it, and the changes that would alter it.
 
-    If Pulsar itself would do something else, that comes first.
+    If Pulsar itself would do something else, that comes before what the strategies do.
     """
     from pulsar_advisor.planning.plans.own_balancer import ACTS_ALIKE, DOES_NOTHING_EITHER
 
