@@ -38,6 +38,9 @@ unload may take a broker 60 s."""
 
 _RENEW_MS: Final = 15_000
 
+STEP_SENT: Final = "step sent"
+"""Kind of event: one call of a step is about to be sent."""
+
 
 class LeaseLost(AdvisorError):
     """The run was aborted or taken over: this process must not do anything more."""
@@ -108,7 +111,7 @@ class HeldRun:
             if topic is not None:
                 values["topic"] = topic
             changed = change_step(session, self.id, step_id, "sent", values)
-            self.add_event(session, "step sent", request, [changed], step_id)
+            self.add_event(session, STEP_SENT, request, [changed], step_id)
 
     def conclude(self, step_id: str, state: StepState, observation: str) -> None:
         """Record the result of a step and what was observed."""

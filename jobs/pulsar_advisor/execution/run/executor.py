@@ -5,9 +5,11 @@ The executor writes a step to the ledger before it sends the call, and again aft
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from pulsar_advisor.execution.ledger.held_run import STEP_SENT
 from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run import pace
 from pulsar_advisor.execution.run.health import check_approval, check_guard, check_health
@@ -36,7 +38,8 @@ def carry_out(run: OngoingRun) -> None:
     without_effect = _settle_all(run, steps)
     waited = run.options.waited
     _await_canary_hold(run, steps)
-    speed, pause_s = waited.pace if waited else Pace(), _pause_left(run, steps)
+    _count_unloads_before(run, steps)
+    speed = waited.pace if waited else Pace()
     is_rested = waited is not None and waited.why == "pause"
     while True:
         _leave_out_dependents(run, steps)
@@ -48,7 +51,9 @@ def carry_out(run: OngoingRun) -> None:
             wave = pace.canary(steps, needed, left)
         if not wave:
             return
-        if any(record.attempts for record in records.values()) and not is_rested:
+        pause_s = 0.0 if is_rested else run.throttle.pause_s * speed.stretch
+        pause_s = max(pause_s, run.room_in_s(wave))
+        if any(record.attempts for record in records.values()) and pause_s:
             check_approval(run, pause_s)
             if parks(run, pause_s):
                 raise Parked(Parking("pause", pause_s, speed))
@@ -59,11 +64,12 @@ def carry_out(run: OngoingRun) -> None:
         without_effect -= {step.id for step in wave}
         run.signs.troubles.clear()
         run.signs.latencies_s.clear()
+        for step in wave:
+            run.count_unload(step, records[step.id].attempts + 1)
         take_turns(run, [_perform(run, step) for step in wave])
         speed, why_slower = pace.after_wave(speed, run.signs, run.throttle.in_flight)
-        pause_s = pace.pause_after(wave, run.throttle, speed)
         if why_slower is not None:
-            _say_slower(run, wave[-1], speed, pause_s, why_slower)
+            _say_slower(run, wave[-1], speed, why_slower)
 
 
 def _await_canary_hold(run: OngoingRun, steps: Iterable[Step]) -> None:
@@ -80,19 +86,19 @@ def _await_canary_hold(run: OngoingRun, steps: Iterable[Step]) -> None:
         take_turns(run, [again])
 
 
-def _pause_left(run: OngoingRun, steps: Iterable[Step]) -> float:
-    """How long this process's first call must wait because of calls by earlier processes."""
-    records = run.held.steps()
-    sent = [(at_ms, step) for step in steps if (at_ms := _over_at_ms(records[step.id])) is not None]
-    return pace.pause_left(sent, run.ledger.now_ms(), run.throttle)
+def _count_unloads_before(run: OngoingRun, steps: Iterable[Step]) -> None:
+    """Count the topics of each attempt by earlier processes, as of the last thing that the ledger knows of it."""
+    by_id, attempts = {step.id: step for step in steps}, Counter[str]()
+    now_ms = run.ledger.now_ms()
+    for event in run.ledger.events(run.held.digest, run.held.id):
+        if event.step_id in by_id:
+            attempts[event.step_id] += event.kind == STEP_SENT
+            if attempt := attempts[event.step_id]:
+                run.count_unload(by_id[event.step_id], attempt, min(0, event.at_ms - now_ms) / 1000)
 
 
-def _over_at_ms(record: StepRecord) -> int | None:
-    """When a sent step ended, or else was last sent."""
-    return (record.ended_at_ms or record.sent_at_ms) if record.attempts else None
-
-
-def _say_slower(run: OngoingRun, last: Step, speed: Pace, pause_s: float, why: str) -> None:
+def _say_slower(run: OngoingRun, last: Step, speed: Pace, why: str) -> None:
+    pause_s = run.throttle.pause_s * speed.stretch
     slower = f"{count(speed.width, 'step')} in flight, {pause_s:g} s between two waves: {why}"
     run.held.note(last.id, "slowed down", slower)
     run.progress(f"slowing down to {slower}")
@@ -123,6 +129,7 @@ def _perform(run: OngoingRun, step: Step) -> Waits[None]:
             if run.failures:
                 return
             check_interruption(run)
+            run.count_unload(step, records[step.id].attempts + 1)
             found, topics = run.look(step)
     changed = list(differences(step, boundaries, step.source, found))
     if "worse" not in run.approval.consents:

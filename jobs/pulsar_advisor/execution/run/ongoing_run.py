@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pulsar_advisor.execution.clock import Clock
@@ -12,7 +13,7 @@ from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.run.guard import Guard
 from pulsar_advisor.execution.run.observe import look as look_at
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress
-from pulsar_advisor.execution.run.pace import Signs
+from pulsar_advisor.execution.run.pace import Signs, disturbed_topics, room_in_s
 from pulsar_advisor.execution.run.preconditions import Found
 from pulsar_advisor.execution.run.preconditions import expected_boundaries as boundaries_before
 from pulsar_advisor.execution.throttle import ApplyThrottle
@@ -48,6 +49,8 @@ class OngoingRun:
     """Keeps the cluster's own balancer off, if that was approved."""
     signs: Signs = field(default_factory=Signs)
     """What the current wave has shown so far."""
+    unloaded: dict[tuple[str, int], tuple[float, int]] = field(default_factory=dict)
+    """The time (monotonic seconds) and topics of each unload, by step and attempt: when it is due, or was last seen."""
     failures: list[Exception] = field(default_factory=list)
     """Why the run must end; once there is a reason, only the steps in flight go on."""
 
@@ -62,6 +65,14 @@ class OngoingRun:
         """The boundaries of a step's namespace, as the steps confirmed so far should have left them."""
         records = self.held.steps()
         return boundaries_before(step, (done for done in self.plan.executable_steps if records[done.id].is_confirmed))
+
+    def count_unload(self, step: Step, attempt: int, in_s: float = 0.0) -> None:
+        """Count the topics of a step's attempt as unloaded now, or when it is due."""
+        self.unloaded[step.id, attempt] = (self.clock.monotonic_s() + in_s, disturbed_topics([step]))
+
+    def room_in_s(self, steps: Iterable[Step]) -> float:
+        """Seconds until the limit of topics per minute permits these steps."""
+        return room_in_s(steps, self.unloaded.values(), self.clock.monotonic_s(), self.throttle)
 
     def none_confirmed(self) -> bool:
         """Whether no step is confirmed yet, so that the next one is the run's first."""

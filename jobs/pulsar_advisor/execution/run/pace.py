@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from operator import itemgetter
 from typing import Final
 
 from pulsar_advisor.execution.throttle import ApplyThrottle
@@ -24,6 +23,7 @@ from pulsar_advisor.model.plans.plan import Step
 
 LONGEST_STRETCH: Final = 8
 """The longest pause, as a multiple of the approved one."""
+_MINUTE_S: Final = 60.0
 SLOW: Final = 3
 """An effect that takes this many times as long as the quickest one of the run is slow,"""
 SLOW_S: Final = 5.0
@@ -138,27 +138,24 @@ def disturbed_topics(steps: Iterable[Step]) -> int:
     return sum(step.expect.topics for step in steps if step.action == "unload")
 
 
-def pause_after(wave: Iterable[Step], throttle: ApplyThrottle, pace: Pace) -> float:
-    """Seconds between the end of a wave and the next one."""
-    pause_s = throttle.pause_s * pace.stretch
-    if throttle.topics_per_minute is None:
-        return pause_s
-    return max(pause_s, 60 * disturbed_topics(wave) / throttle.topics_per_minute)
+def room_in_s(
+    steps: Iterable[Step], unloaded: Iterable[tuple[float, int]], now_s: float, throttle: ApplyThrottle
+) -> float:
+    """Seconds until these steps may be sent, so that no minute has more unloaded topics than the throttle permits.
 
-
-def pause_left(sent: Iterable[tuple[int, Step]], now_ms: int, throttle: ApplyThrottle) -> float:
-    """Seconds until a call may follow those of earlier processes, which only the ledger knows.
-
-    `sent`: each step that was sent, with the time (epoch ms) at which it ended or else was sent.
+    `unloaded`: each unload's time, in seconds as `now_s`, and its topics. One of more topics than the limit lets
+    nothing follow for as many minutes as it exceeds the limit times.
     """
-    if throttle.topics_per_minute is None:
-        return throttle.pause_s
-    topic_ms = 60_000 / throttle.topics_per_minute
-    debt_ms, before_ms = 0.0, 0
-    for at_ms, step in sorted(sent, key=itemgetter(0)):
-        debt_ms = max(0.0, debt_ms - (at_ms - before_ms)) + topic_ms * disturbed_topics([step])
-        before_ms = at_ms
-    return max(throttle.pause_s, (debt_ms - max(0, now_ms - before_ms)) / 1000)
+    limit, topics = throttle.topics_per_minute, disturbed_topics(steps)
+    if limit is None or topics == 0:
+        return 0.0
+    over = sorted(((at_s + _MINUTE_S * max(1.0, count / limit), count) for at_s, count in unloaded), reverse=True)
+    counted = 0
+    for over_s, count in over:
+        counted += count
+        if counted > max(0, limit - topics):
+            return max(0.0, over_s - now_s)
+    return 0.0
 
 
 def after_wave(pace: Pace, signs: Signs, in_flight: int) -> tuple[Pace, str | None]:

@@ -14,7 +14,6 @@ from pulsar_advisor.execution.run.health import check_approval, check_guard
 from pulsar_advisor.execution.run.observe import find_owner
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
 from pulsar_advisor.execution.run.outcomes import confirmed, failed, unresolved
-from pulsar_advisor.execution.run.pace import Pace, pause_after
 from pulsar_advisor.execution.run.parking import Parked, Parking
 from pulsar_advisor.execution.run.preconditions import call_of, differences
 from pulsar_advisor.execution.run.turns import Waits
@@ -52,11 +51,13 @@ def unload(run: OngoingRun, step: Step, record: StepRecord, boundaries: tuple[st
     call = call_of(step, run.plan.pulsar_version)
     at = step.source
     reply = Reply(None, "")
+    before = record.attempts
     is_open = record.state != "pending"  # whether a call may still act, or its destination wait on the leader
     for attempt in range(1, ATTEMPTS + 1):
         if attempt > 1:
-            pause_s = pause_after([step], run.throttle, Pace())
+            pause_s = max(run.throttle.pause_s, run.room_in_s([step]))
             check_approval(run, pause_s)
+            run.count_unload(step, before + attempt, pause_s)  # so that others in flight leave it this room
             yield from wait(run, pause_s)
             check_interruption(run)
             found, _ = run.look(step)
@@ -69,6 +70,7 @@ def unload(run: OngoingRun, step: Step, record: StepRecord, boundaries: tuple[st
                 return _missed(run, step, reply, found.owner, why, is_open=is_open and found.owner in (at, None))
             check_guard(run)
         sent_at_s = run.clock.monotonic_s()
+        run.count_unload(step, before + attempt)
         reply = send(run, step, call, topic)
         if _is_clean_rejection(reply, step):
             why = f"refused by the cluster: {reply}"
@@ -77,6 +79,7 @@ def unload(run: OngoingRun, step: Step, record: StepRecord, boundaries: tuple[st
             return failed(run, step, why)
         deadline_s = deadline_of(run, sent_at_s, reply)
         owner = yield from _await_owner(run, step, topic, deadline_s, answered=reply.status == NO_CONTENT)
+        run.count_unload(step, before + attempt)  # it may have acted late
         if not isinstance(owner, str):
             unresolved(run, step, f"{reply.in_words}; {_unowned(run, step, owner)}")
         if _arrived(owner, step):

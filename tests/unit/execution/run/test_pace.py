@@ -15,9 +15,8 @@ from pulsar_advisor.execution.run.pace import (
     after_wave,
     canary,
     next_wave,
-    pause_after,
-    pause_left,
     prerequisites,
+    room_in_s,
     waves,
 )
 from pulsar_advisor.execution.throttle import ApplyThrottle
@@ -226,26 +225,28 @@ def test_a_run_recovers_wave_by_wave() -> None:
     assert after_wave(Pace(1, 3, 0.5), Signs(latencies_s=[0.5]), 4)[0] == Pace(2, 1, 0.5)
 
 
-def test_the_pause_grows_with_trouble_and_with_topics() -> None:
-    steps = [of_topics(unload_step(1), 30), split_step(2)]
-    assert pause_after(steps, ApplyThrottle(), Pace()) == 10.0
-    assert pause_after(steps, ApplyThrottle(), Pace(1, 4)) == 40.0
-    assert pause_after(steps, ApplyThrottle(topics_per_minute=60), Pace()) == 30.0
-    assert pause_after([split_step(2)], ApplyThrottle(topics_per_minute=60), Pace()) == 10.0
-
-
 @pytest.mark.parametrize(
-    ("ended_s", "now_s", "left_s"),
-    [([], 0, 10), ([0], 5, 25), ([0], 60, 10), ([0, 10], 10, 50), ([0, 100], 100, 30), ([0], -3600, 30)],
-    ids=["none", "one", "long ago", "debts add up", "one is paid", "the clock was set back"],
+    ("unloaded", "now_s", "left_s"),
+    [
+        ([], 0, 0),
+        ([(0, 30)], 5, 0),
+        ([(0, 31)], 5, 55),
+        ([(0, 31)], 60, 0),
+        ([(0, 30), (10, 30)], 10, 50),
+        ([(0, 30), (10, 30), (20, 30)], 20, 50),
+        ([(0, 120)], 5, 115),
+        ([(90, 60)], 0, 150),
+    ],
+    ids=["none", "room for both", "too many", "a minute ago", "one must go", "two must go", "large", "due later"],
 )
-def test_topics_unloaded_before_are_waited_for(ended_s: list[int], now_s: int, left_s: float) -> None:
-    sent = [(1000 * at_s, of_topics(unload_step(1), 30)) for at_s in ended_s]
-    assert pause_left(sent, 1000 * now_s, ApplyThrottle(topics_per_minute=60)) == left_s
+def test_topics_unloaded_before_are_waited_for(unloaded: list[tuple[float, int]], now_s: float, left_s: float) -> None:
+    steps = [of_topics(unload_step(1), 30), split_step(2)]
+    assert room_in_s(steps, unloaded, now_s, ApplyThrottle(topics_per_minute=60)) == left_s
 
 
-def test_without_a_limit_of_topics_the_pause_is_all_that_is_waited_for() -> None:
-    assert pause_left([(0, of_topics(unload_step(1), 10_000))], 0, ApplyThrottle()) == 10.0
+def test_topics_do_not_matter_without_a_limit_or_to_a_split() -> None:
+    assert room_in_s([unload_step(1)], [(0, 10_000)], 0, ApplyThrottle()) == 0
+    assert room_in_s([split_step(1)], [(0, 10_000)], 0, ApplyThrottle(topics_per_minute=60)) == 0
 
 
 def test_ranges_and_namespaces_of_the_tests_plan_are_as_its_name_says() -> None:

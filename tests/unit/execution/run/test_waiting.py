@@ -12,7 +12,17 @@ from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
 from unit.execution.actors import ALICE, BRISK, approved, run
-from unit.execution.doubles import B1, START_MS, UPPER, FakeCluster, make_plan, split_step, unload_step
+from unit.execution.doubles import (
+    B1,
+    START_MS,
+    UPPER,
+    FakeCluster,
+    make_plan,
+    split_step,
+    unload_step,
+    wide_plan,
+    widen,
+)
 
 MOVE, CUT = unload_step(1), split_step(2)
 
@@ -145,6 +155,29 @@ def test_each_attempt_of_an_unload_waits_for_the_topics_of_the_one_before(ledger
     run(plan, ledger, cluster, **LIMITED)
     first, second, third = sent_s(ledger, plan)
     assert (second - first, third - second) >= (600, 600)
+
+
+def topics_of_fullest_minute(ledger: Ledger, plan: Plan) -> int:
+    """The most topics that the run's calls unloaded in any minute."""
+    steps = {step.id: step for step in plan.executable_steps}
+    sent = [event for event in ledger.events(digest_of(plan)) if event.kind == "step sent"]
+    unloaded = [(event.at_ms, steps[event.step_id].expect.topics) for event in sent if event.step_id]
+    return max(sum(topics for at_ms, topics in unloaded if 0 <= at_ms - from_ms < 60_000) for from_ms, _ in unloaded)
+
+
+def test_attempts_of_steps_in_flight_together_share_the_topics_per_minute(ledger: Ledger, cluster: FakeCluster) -> None:
+    first, second, canary, _ = wide_plan().steps
+    plan = approved(ledger, make_plan([canary, of_topics(first, 40), of_topics(second, 50)]))
+    widen(cluster).lands_on = lambda unload: unload.destination if unload.namespace == canary.namespace else None
+    run(plan, ledger, cluster, in_flight=2, error_budget=2, **LIMITED)
+    assert len(cluster.writes) == 1 + 2 * 3
+    assert topics_of_fullest_minute(ledger, plan) <= LIMITED["topics_per_minute"]
+
+
+def test_a_large_bundle_waits_for_the_small_ones_of_its_minute(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([of_topics(unload_step(1), 20), of_topics(unload_step(2, UPPER), 90)]))
+    assert run(plan, ledger, cluster, **LIMITED).outcome == "done"
+    assert sent_s(ledger, plan) == [0, 60]
 
 
 def test_a_first_step_holds_its_whole_time_though_its_run_was_interrupted(ledger: Ledger, cluster: FakeCluster) -> None:
