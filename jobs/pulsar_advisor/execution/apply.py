@@ -401,7 +401,9 @@ def _dry_run(
         elif state == "pending":
             reasons += differences(step, expected_boundaries(step, done), step.source, found)
             if "worse" not in consents:
-                reasons += overload(plan, step, found.destination_usage_ratio, [earlier.id for earlier in done])
+                moved = [earlier.id for earlier in done]
+                foreseen = [name for name in moved if name not in records or records[name].state == "pending"]
+                reasons += overload(plan, step, found.destination_usage_ratio, moved, foreseen)
         changed = "; ".join(reasons)
         if changed and (lost or throttle.on_drift == "skip"):
             left_out.add(step.id)

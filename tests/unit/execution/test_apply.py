@@ -17,7 +17,7 @@ from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
-from pulsar_advisor.model.plans.plan import Plan, digest_of, load_plan
+from pulsar_advisor.model.plans.plan import Plan, Prediction, StepPrediction, digest_of, load_plan
 from unit.execution.actors import ALICE, BOB, FOUR_EYES, approved, carried_out, killed_at_work, options_of, run
 from unit.execution.doubles import (
     B1,
@@ -29,6 +29,7 @@ from unit.execution.doubles import (
     UPPER,
     FakeCluster,
     FakeTime,
+    forecast,
     make_plan,
     split_step,
     unload_step,
@@ -500,6 +501,18 @@ def test_a_dry_run_accepts_nothing_that_only_a_withdrawn_approval_accepted(
     assert [reason.partition(": ")[2] for reason in result.refusals] == [
         f"the destination {B2} is at 80.0% now and would be at 110.0%; above 85% it is overloaded"
     ]
+
+
+def test_a_preview_counts_on_what_earlier_steps_take_from_a_destination(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.owners[UPPER_BUNDLE] = B2
+    relief = unload_step(1, UPPER, B2, B3, predicted=StepPrediction(brokers={B2: 0.5, B3: 0.5}))
+    move = unload_step(2, predicted=StepPrediction(brokers={B1: 0.5, B2: 0.7}))
+    before, after = forecast({B1: 0.8, B2: 0.7, B3: 0.3}), forecast({B1: 0.5, B2: 0.7, B3: 0.5})
+    plan = make_plan([relief, move], predicted=Prediction(model="proportional", before=before, after=after))
+    cluster.usage[B2] = 0.7
+    assert run(approved(ledger, plan, consents=()), ledger, cluster, dry_run=True).refusals == ()
+    cluster.usage[B2] = 0.9
+    assert "would be at 90.0%" in run(plan, ledger, cluster, dry_run=True).refusals[0]
 
 
 def test_a_dry_run_of_a_run_that_stopped_shows_what_is_left(ledger: Ledger, cluster: FakeCluster) -> None:

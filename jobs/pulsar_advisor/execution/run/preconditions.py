@@ -286,12 +286,15 @@ def isolated_from(
     return None
 
 
-def overload(plan: Plan, step: Step, fresh_usage_ratio: float | None, moved: Collection[str]) -> Iterator[str]:
+def overload(
+    plan: Plan, step: Step, fresh_usage_ratio: float | None, moved: Collection[str], foreseen: Collection[str] = ()
+) -> Iterator[str]:
     """Why a step would now overload its destination, if it would.
 
     This repeats the step's forecast: the greater of the destination's current usage and the usage the plan expects
     after the other steps that were `moved` (ids; brokers report them late), plus the usage that the step adds according
-    to the plan. The step itself may be among them, if it was sent without effect; its usage counts once.
+    to the plan. The step itself may be among them, if it was sent without effect; its usage counts once. `foreseen`:
+    those of them that are yet to be sent, so that the current usage is without what they add or take.
     """
     if step.destination is None or fresh_usage_ratio is None:
         return
@@ -300,7 +303,8 @@ def overload(plan: Plan, step: Step, fresh_usage_ratio: float | None, moved: Col
     if added is None or before is None or before.usage_ratio is None:
         return
     counted_on = before.usage_ratio + sum(usage for name, usage in added.items() if name in moved and name != step.id)
-    forecast = max(fresh_usage_ratio, counted_on) + added.get(step.id, 0.0)
+    by_then = fresh_usage_ratio + sum(added.get(name, 0.0) for name in foreseen)
+    forecast = max(by_then, counted_on) + added.get(step.id, 0.0)
     if forecast > overloaded_ratio(plan):
         yield (
             f"the destination {step.destination} is at {fresh_usage_ratio:.1%} now and would be at {forecast:.1%}; "
