@@ -14,6 +14,7 @@ from pulsar_advisor.execution.run.health import check_approval, check_guard
 from pulsar_advisor.execution.run.observe import find_owner
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
 from pulsar_advisor.execution.run.outcomes import confirmed, failed, unresolved
+from pulsar_advisor.execution.run.pace import Pace, after_wave
 from pulsar_advisor.execution.run.parking import Parked, Parking
 from pulsar_advisor.execution.run.preconditions import call_of, differences
 from pulsar_advisor.execution.run.turns import Waits
@@ -137,7 +138,8 @@ def _confirm_unload(run: OngoingRun, step: Step, owner: str) -> Waits[None]:
     """Confirm that a bundle reached its destination; for a run's first step, check that it stays there."""
     hold_s = first_hold_s(run)
     if parks(run, hold_s) and sum(record.state == "sent" for record in run.held.steps().values()) == 1:
-        raise Parked(Parking("hold", hold_s))
+        pace, _ = after_wave(Pace(), run.signs, run.throttle.in_flight)  # the step was the first wave
+        raise Parked(Parking("hold", hold_s, pace))
     end_s = run.clock.monotonic_s() + hold_s
     if gone := (yield from _watch(run, step, owner, end_s)):
         return failed(run, step, gone)

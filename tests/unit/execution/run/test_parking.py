@@ -20,7 +20,18 @@ from pulsar_advisor.execution.run.parking import ParkedRun, Parking, parking_of
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from unit.execution.actors import ALICE, approved, run
-from unit.execution.doubles import B1, B2, LOWER, NAMESPACE, UPPER, FakeCluster, make_plan, unload_step
+from unit.execution.doubles import (
+    B1,
+    B2,
+    LOWER,
+    NAMESPACE,
+    UPPER,
+    FakeCluster,
+    make_plan,
+    unload_step,
+    wide_plan,
+    widen,
+)
 
 BUNDLE = f"{NAMESPACE}/{LOWER}"
 LONG = {"park_from_s": 60.0, "canary_hold_s": 60.0, "pause_s": 60.0}
@@ -47,6 +58,15 @@ def wait_of(result: ApplyResult) -> Parking:
     """The wait of a run that is parked."""
     assert isinstance(result, ParkedRun)
     return result.parking
+
+
+def test_a_run_that_parked_for_its_hold_goes_on_with_wider_waves(ledger: Ledger, cluster: FakeCluster) -> None:
+    first, second, canary, cut = wide_plan().steps
+    plan = approved(ledger, make_plan([canary, first, second, cut]))
+    widen(cluster)
+    assert list(legs(plan, ledger, cluster, in_flight=2, pause_s=3.0))[-1].outcome == "done"
+    sent = [event for event in ledger.events(digest_of(plan)) if event.kind == "step sent"]
+    assert sent[1].at_ms == sent[2].at_ms
 
 
 def test_a_run_parks_for_its_hold_and_its_pauses_and_sends_each_call_once(
