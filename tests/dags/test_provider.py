@@ -359,5 +359,6 @@ def test_answers_without_a_plan_are_data_that_a_task_may_return(
 
     asked = room(cluster({"a": [20, 20], "b": [30]}))
     monkeypatch.setattr(f"pulsar_advisor.stages.{name}.room_of", lambda *_: asked)
+    monkeypatch.setattr(f"pulsar_advisor.stages.{name}.warn_of_caveats", lambda *_: None)
     answer = json.loads(json.dumps(getattr(tasks, name)("demo", "20261121T083000Z")))
     assert len(answer[holds]) >= 2

@@ -124,7 +124,9 @@ def approved_roll(ledger: Ledger, cluster: FakeCluster, **changes: object) -> Pl
 
 def drained(ledger: Ledger, cluster: str) -> Roll:
     """A roll of a cluster of this name in the root, whose first broker is drained."""
-    pulsar = rolled(FakeTime())
+    time = FakeTime()
+    time.ms = ledger.now_ms()  # by whose clock a plan may be too old, too
+    pulsar = rolled(time)
     pulsar.name = f"live of {cluster}"
 
     def plan_of(left: Sequence[str]) -> Plan:
