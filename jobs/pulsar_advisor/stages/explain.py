@@ -30,7 +30,7 @@ def run(root: Root, snapshot: str, request: Request, kind: Kind, name: str) -> E
     request = resolved_request(root, snapshot, request)
     inputs = inputs_of(root, snapshot)
     settings = settings_of(root, snapshot, request.what_if)
-    require_coverage(root, snapshot, request.view, settings.values)
+    covered = require_coverage(root, snapshot, request.view, settings.values)
     state, earlier = fit_states(root, snapshot, request.view, request.history, {}, settings.values)
     configuration = settings_inputs(root, snapshot)
 
@@ -48,5 +48,5 @@ def run(root: Root, snapshot: str, request: Request, kind: Kind, name: str) -> E
         view=state.view,
         what_if=request.what_if,
         pulsar=would_pulsar_act(settings, state.load_manager, found.shedder, has_moves, has_splits=False),
-        caveats=caveats_of(root, snapshot, request.view, settings),
+        caveats=caveats_of(settings, covered),
     )

@@ -10,7 +10,7 @@ from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.simulation.trials import trials
 from pulsar_advisor.storage.results import validation_if_any
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.judged import coverage_of, earlier_states, lint_case, state_of, warn_of_caveats
+from pulsar_advisor.tables.judged import coverage_of, earlier_states, lint_case, log_caveats, state_of
 from pulsar_advisor.tables.settings_inputs import settings_inputs
 
 _log = logging.getLogger(__name__)
@@ -26,19 +26,20 @@ def run(root: Root, snapshot: str) -> tuple[tuple[FindingWithEffect, ...], str]:
     if the snapshot wasn't normalized.
     """
     state, inputs = state_of(root, snapshot, "judged", {}), settings_inputs(root, snapshot)
-    settings = resolve_settings(*inputs).values
-    findings = judge(lint_case(root, state, inputs))
-    too_little = coverage_of(root, state, settings).why
+    case = lint_case(root, state, inputs)
+    settings = case.settings
+    findings = judge(case)
+    covered = coverage_of(root, state, settings)
     validation = validation_if_any(root, snapshot)
     if validation is None or not validation.success:
         why = "did not pass validation" if validation else "was never validated"
         _log.warning("%s %s: its figures may be wrong", snapshot, why)
-    warn_of_caveats(root, snapshot)
-    changes = [] if too_little else [finding.change for finding in findings if finding.change]
+    log_caveats(case.resolved, covered)
+    changes = [] if covered.why else [finding.change for finding in findings if finding.change]
     tried = trials(
         changes,
         fit_part(state),
         lambda what_if: resolve_settings(*inputs, what_if).values,
         earlier_states(root, state, None, {}, settings) if changes else (),
     )
-    return proposals(findings, tried), too_little
+    return proposals(findings, tried), covered.why

@@ -95,11 +95,13 @@ def state_of(
     return with_what_if(state, own, settings_of(root, snapshot, what_if).values, what_if)
 
 
-def require_coverage(root: Root, snapshot: str, view: WantedView, settings: LoadBalancerSettings) -> None:
-    """Raise `DataNotFit` if too little of a validated snapshot could be judged for an answer about the cluster."""
+def require_coverage(root: Root, snapshot: str, view: WantedView, settings: LoadBalancerSettings) -> Coverage:
+    """How much of a validated snapshot could be judged. Raises `DataNotFit` if that's too little for an answer."""
     state = _read_once(root.url, root.cluster, snapshot, view, inputs_of(root, snapshot).validation_sha256)
-    if why := coverage_of(root, state, settings).why:
-        raise DataNotFit(f"{why} Look at `validate`, then capture again.")
+    covered = coverage_of(root, state, settings)
+    if covered.why:
+        raise DataNotFit(f"{covered.why} Look at `validate`, then capture again.")
+    return covered
 
 
 def coverage_of(root: Root, state: ClusterState, settings: LoadBalancerSettings) -> Coverage:
@@ -107,16 +109,21 @@ def coverage_of(root: Root, state: ClusterState, settings: LoadBalancerSettings)
     return coverage(state, settings, published_beside(root, state), set_aside_by_checks(root, state.snapshot))
 
 
-def caveats_of(root: Root, snapshot: str, view: WantedView, settings: ResolvedSettings) -> tuple[str, ...]:
+def caveats_of(settings: ResolvedSettings, covered: Coverage) -> tuple[str, ...]:
     """What a reader has to know before any answer about a snapshot: what its settings assume, and what was left out."""
-    covered = coverage_of(root, state_of(root, snapshot, view, {}), settings.values)
     return (*settings.caveats, *settings.notes, *filter(None, (covered.shortfall,)))
 
 
-def warn_of_caveats(root: Root, snapshot: str, view: WantedView = "judged") -> None:
+def log_caveats(settings: ResolvedSettings, covered: Coverage) -> None:
     """Log what a reader has to know before an answer whose document has no place for it."""
-    for caveat in caveats_of(root, snapshot, view, settings_of(root, snapshot, {})):
+    for caveat in caveats_of(settings, covered):
         _log.warning("%s", caveat)
+
+
+def warn_of_caveats(root: Root, snapshot: str, view: WantedView = "judged") -> None:
+    """The same for a validated snapshot. Raises as `require_coverage`."""
+    settings = settings_of(root, snapshot, {})
+    log_caveats(settings, require_coverage(root, snapshot, view, settings.values))
 
 
 def published_beside(root: Root, state: ClusterState) -> ClusterState | None:

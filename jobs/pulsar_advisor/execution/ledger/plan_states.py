@@ -12,8 +12,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import approvals_of, events_of, runs_of, undone
 from pulsar_advisor.execution.ledger.rolls import open_roll
 from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanSummary
-from pulsar_advisor.model.plans.plan import short
-from pulsar_advisor.model.strategy.entry import combination
+from pulsar_advisor.model.plans.plan import title_of
 
 PlanStateName = Literal[
     "proposed", "rejected", "approved", "withdrawn", "expired", "applying", "stopped", "aborted", "applied", "undone"
@@ -50,7 +49,7 @@ class PlanState:
     @property
     def title(self) -> str:
         """What made it, as `Plan.title`, but without the brokers of a goal."""
-        return f"undo of {short(self.undoes)}" if self.undoes else combination(self.shedder, self.placement)
+        return title_of(self.shedder, self.placement, self.undoes)
 
 
 def states_of(

@@ -225,7 +225,7 @@ class Plan(_Part):
         if self.goal is not None:
             return self.goal.title
         undoes = self.memory.get("undoes")
-        return f"undo of {short(undoes)}" if isinstance(undoes, str) else combination(self.shedder, self.placement)
+        return title_of(self.shedder, self.placement, undoes if isinstance(undoes, str) else None)
 
     @property
     def executable_steps(self) -> tuple[Step, ...]:
@@ -352,6 +352,11 @@ def digest_of(plan: Plan) -> str:
 def short(digest: str) -> str:
     """The first digits of a digest, as people read and type it: `c8b31b82`."""
     return digest.removeprefix("sha256:")[:SHORT]
+
+
+def title_of(shedder: str, placement: str, undoes: str | None) -> str:
+    """What made a plan without a goal: its strategies, or the plan that it undoes, by its digest."""
+    return f"undo of {short(undoes)}" if undoes else combination(shedder, placement)
 
 
 def dump_plan(plan: Plan) -> bytes:
