@@ -55,6 +55,7 @@ from pulsar_advisor.planning.plans.consent import ConsentName
 HOLDER_POLL_S: Final = 5.0
 SETTLE_MARGIN_S: Final = 30
 """Extra time beyond `namespaceBundleUnloadingTimeoutMs` that a broker gets for a call it never answered."""
+_NEW_PLAN: Final = "capture again and make a new plan"
 _AFTER_A_DRIFT: Final = "make a new plan, or have this one approved with --on-drift skip to leave such steps out"
 
 
@@ -319,7 +320,7 @@ def _refusals(
         of = roll_of_plan(ledger, digest) or digest
         what = "a roll, whose turns wait for restarts" if of == digest else f"a turn of the roll {of}"
         ended = recorded_roll(ledger, of).ended
-        over = f"which is over, {ended}: capture again and make a new plan"
+        over = f"which is over, {ended}: {_NEW_PLAN}"
         yield f"the plan is {what}{f', {over}' if ended else f': {reader().go_on_with_roll}'}"
     if options.turns_before is None and (roll := roll_under_way(ledger, plan.identity.cluster_name)) is not None:
         yield f"the roll {roll} is under way on this cluster: wait for its end, or {reader().end_roll}"
@@ -328,16 +329,15 @@ def _refusals(
     unfinished = _unfinished(runs)
     if digest in undone(ledger, plan.cluster):
         is_turn = options.turns_before is not None
-        to_do = reader().plan_turn_again if is_turn else "capture again and make a new plan"
+        to_do = reader().plan_turn_again if is_turn else _NEW_PLAN
         yield f"{digest} has been undone since: {to_do}"
     if any(run.state == "aborted" for run in runs):
-        yield f"a run of {digest} was aborted: capture again and make a new plan"
+        yield f"a run of {digest} was aborted: {_NEW_PLAN}"
     if unfinished and not options.resume:
         what = f"{unfinished.state}: {unfinished.sentence}" if unfinished.sentence else unfinished.state
         can_go_on = unfinished.state == "active" or _is_left(steps_of_run(ledger, unfinished.id))
-        new_plan = "capture again and make a new plan"
-        to_do = f"{reader().resume_run}, or {reader().end_run}" if can_go_on else f"{new_plan}, or {reader().end_run}"
-        yield f"run {unfinished.id} of {digest} is {what}: {to_do}"
+        to_do = reader().resume_run if can_go_on else _NEW_PLAN
+        yield f"run {unfinished.id} of {digest} is {what}: {to_do}, or {reader().end_run}"
     if not unfinished and options.resume:
         yield f"no run of {digest} is active or stopped: there is nothing to resume"
     throttle, _, not_approved = _approved(plan, ledger, options)
