@@ -5,8 +5,8 @@
 Instants are counted from 1: before and after each write to the ledger and each call to the cluster. At `INSTANT` the
 process sends itself a signal (`EVENT`: its number; 0 only counts), or sends SIGKILL to another (`kill:PID`), or fills
 up a file system (`fill:FOLDER`). Their names go to the file `WORK/instants`, one a line. Waits that protect against
-brokers and hosts much slower than these are shortened. `CLOCK_AHEAD_S` in the environment is how far its host's clock
-is ahead.
+brokers and hosts much slower than these are shortened. In the environment, `CLOCK_AHEAD_S` is how far its host's clock
+is ahead, and `LEASE_MS` how long a process that gives no sign of life is thought to live.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pulsar_advisor.execution.run import calls, split, unload
 apply.SETTLE_MARGIN_S = 1
 calls._AT_LEAST_S = 1
 split.POLL_S = unload.POLL_S = 0.05
-held_run.LEASE_MS = 2000
+held_run.LEASE_MS = int(os.environ.get("LEASE_MS", "2000"))
 held_run._RENEW_MS = 300
 opening.ABANDONED_MS = 5000
 

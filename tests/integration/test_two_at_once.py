@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from contextlib import ExitStack, closing
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from integration.conftest import NewLedger
-from integration.scene import assert_as_undisturbed, scene, until
+from integration.scene import Scene, assert_as_undisturbed, scene, until
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.opening import open_ledger
 
@@ -24,6 +26,29 @@ def can_make_namespaces() -> bool:
     return subprocess.run([*IN_A_PID_NAMESPACE, "true"], capture_output=True, check=False).returncode == 0
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that take no other one for dead, however seldom it gets a processor."""
+    monkeypatch.setenv("LEASE_MS", "180000")
+
+
+@contextmanager
+def unanswered_calls(run: Scene) -> Iterator[None]:
+    """Brokers that answer the calls of a run only after the block."""
+    answer = threading.Event()
+
+    def at_work(what: str) -> None:
+        if what == "the broker is at work":
+            answer.wait(120)
+
+    run.cluster.on_event = at_work
+    try:
+        yield
+    finally:
+        answer.set()
+
+
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize(
     ("first", "second"),
     [
@@ -44,13 +69,14 @@ def test_the_second_of_two_is_kept_out(
 ) -> None:
     if IN_A_PID_NAMESPACE in (first, second) and not can_make_namespaces():
         pytest.skip("this user may not make PID namespaces")
-    with scene(new_ledger(), tmp_path, effect_after_s=6.0) as both:
-        at_work = both.start(*first)
-        until(lambda: both.cluster.writes)
-        intruder = both.start(*second, options=("--resume",))
-        _, said = intruder.communicate(timeout=120)
-        assert (intruder.returncode, at_work.poll()) == (4, None), said
-        assert "is still held by process" in said
+    with scene(new_ledger(), tmp_path) as both:
+        with unanswered_calls(both):
+            at_work = both.start(*first)
+            until(lambda: both.cluster.writes)
+            intruder = both.start(*second, options=("--resume",))
+            _, said = intruder.communicate(timeout=120)
+            assert (intruder.returncode, at_work.poll()) == (4, None), said
+            assert "is still held by process" in said
         _, said = at_work.communicate(timeout=120)
         assert at_work.returncode == 0, said
         assert_as_undisturbed(both)
@@ -78,9 +104,12 @@ def test_a_process_that_was_suspended_past_its_lease_does_nothing_more(new_ledge
             assert_as_undisturbed(both)
 
 
+@pytest.mark.usefixtures("patient")
 def test_of_four_at_once_one_carries_the_plan_out(new_ledger: NewLedger, tmp_path: Path) -> None:
-    with scene(new_ledger(), tmp_path, effect_after_s=3.0) as four:
-        started = [four.start() for _ in range(4)]
+    with scene(new_ledger(), tmp_path) as four:
+        with unanswered_calls(four):
+            started = [four.start() for _ in range(4)]
+            until(lambda: sum(process.poll() is not None for process in started) == 3)
         ended = [(process.communicate(timeout=240)[1], process.returncode) for process in started]
         assert sorted(code for _, code in ended) == [0, 4, 4, 4], ended
         refused = [said for said, code in ended if code == 4]
