@@ -81,8 +81,7 @@ def write_chunks(path: UPath, chunks: Iterable[bytes]) -> None:
     """The same for content that arrives in pieces."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if is_local(path) and path.exists() and not path.is_file():
-            # Replacing a device or a pipe, such as /dev/null, by a file would break it for the whole machine.
+        if is_local(path) and path.exists() and not _may_be_replaced(path):
             with path.open("wb") as file:
                 file.writelines(chunks)
         elif is_local(path):
@@ -103,6 +102,16 @@ def write_chunks(path: UPath, chunks: Iterable[bytes]) -> None:
             path.write_bytes(b"".join(chunks))  # in one call: an object store shows only complete objects
     except OSError as error:
         raise StorageError(f"can't write {path}: {error.strerror or error}") from error
+
+
+def _may_be_replaced(path: UPath) -> bool:
+    """Whether a local path is a regular file's own name.
+
+    Replacing a device or a pipe, such as /dev/null, by a file would break it for the whole machine. So would replacing
+    /dev/stdout, which counts as a regular file while the caller writes its output to one.
+    """
+    folder = os.path.realpath(path.parent.path)
+    return path.is_file() and folder != "/dev" and not folder.startswith("/proc/")
 
 
 def why_not_writable(folder: UPath) -> str | None:

@@ -45,6 +45,12 @@ def test_a_pipe_or_a_device_is_written_to_and_stays_what_it_is(tmp_path: Path) -
     os.close(reader)
 
 
+def test_a_name_of_an_open_file_such_as_dev_stdout_is_written_to(tmp_path: Path) -> None:
+    with (tmp_path / "redirected").open("wb") as opened:
+        write_file(UPath(f"/proc/self/fd/{opened.fileno()}"), b"content")
+    assert (tmp_path / "redirected").read_bytes() == b"content"
+
+
 @pytest.mark.parametrize("target", ["pipe", "/dev/zero"])
 def test_what_would_block_its_reader_or_never_end_is_not_read(tmp_path: Path, target: str) -> None:
     os.mkfifo(tmp_path / "pipe")
