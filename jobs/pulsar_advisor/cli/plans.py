@@ -319,17 +319,17 @@ def export(
     output
         File to write, else stdout.
     """
+    from upath import UPath
+
     from pulsar_advisor.execution.by_hand import exported
+    from pulsar_advisor.storage.files import write_file
     from pulsar_advisor.storage.plans import open_plan
 
     text = exported(open_plan(place.open(), plan), format)
     if output is None:
         say(text.rstrip("\n"))
         return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"can't write {output}: {error.strerror or error}") from error
+    write_file(UPath(output), text.encode())
     log(f"written: {output}")
 
 

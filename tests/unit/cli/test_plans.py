@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, tzinfo
@@ -241,6 +242,23 @@ def test_no_policy_approves_a_plan_that_was_put_into_the_root(
     assert typed(root, *words) == 4
     assert "was never proposed" in capsys.readouterr().err
     assert approvals_of_plan(ledger, digest_of(PLAN)) == []
+
+
+def test_a_script_that_does_not_fit_on_the_disk_leaves_the_earlier_one_whole(
+    root: Root, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_plan(root, PLAN)
+    script = tmp_path / "plan.sh"
+    script.write_text("echo earlier\n")
+    command = ("plans", "export", digest_of(PLAN), "--output", str(script))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        assert typed(root, *command) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert capsys.readouterr().err == f"error: can't write {script}: File too large\n"
+    assert script.read_text() == "echo earlier\n"
 
 
 @pytest.mark.parametrize(
