@@ -107,6 +107,8 @@ def remove_folder(folder: UPath) -> None:
                 remove_file(child)
         if folder.is_dir():
             folder.rmdir()
+    except FileNotFoundError:
+        return  # another process removes it, too
     except OSError as error:
         raise StorageError(f"can't remove {folder}: {error.strerror or error}: remove it manually") from error
 

@@ -69,6 +69,21 @@ def test_a_folder_without_lease_is_judged_by_its_newest_file(root: Root) -> None
     assert remove_remainders(root) == ["20261121T080002Z"]
 
 
+def test_a_remainder_that_another_capture_removes_at_the_same_time_is_gone(
+    root: Root, dead_process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = begun(root, "20261121T082900Z", dead_process)
+    remove = os.rmdir
+
+    def remove_after_the_other(path: str) -> None:
+        remove(path)
+        remove(path)
+
+    monkeypatch.setattr(os, "rmdir", remove_after_the_other)
+    assert remove_remainders(root) == ["20261121T082900Z"]
+    assert not folder.exists()
+
+
 def test_a_snapshot_is_never_removed(root: Root) -> None:
     folder = begun(root, "20261121T082900Z", ELSEWHERE, timedelta(days=9))
     (folder / MANIFEST).write_text("{}")
