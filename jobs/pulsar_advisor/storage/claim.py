@@ -45,11 +45,16 @@ def claimed(root: Root, moment: datetime) -> Iterator[Lease]:
 
 @contextmanager
 def claimed_as(root: Root, snapshot: str) -> Iterator[Lease]:
-    """The folder of a snapshot from elsewhere. Raises `UsageError` if it is taken."""
+    """The folder of a snapshot from elsewhere. Raises `UsageError` if it is taken, also by a process that was killed."""
     lease = _claim(root, snapshot)
     if lease is None:
-        folder = root.folder("raw", snapshot)
-        raise UsageError(f"snapshot {snapshot} of cluster '{root.cluster}' already exists: {folder}")
+        folder, taken = root.folder("raw", snapshot), f"snapshot {snapshot} of cluster '{root.cluster}'"
+        if (folder / MANIFEST).exists():
+            raise UsageError(f"{taken} already exists: {folder}")
+        raise UsageError(
+            f"{taken} is being written to {folder} by another process now: wait until it ends or, if it was killed, "
+            f"{EXPIRES_AFTER // timedelta(minutes=1)} minutes"
+        )
     with _held(lease):
         yield lease
 

@@ -144,7 +144,15 @@ def test_a_failure_takes_the_folder_with_it(root: Root) -> None:
 
 
 def test_a_snapshot_from_elsewhere_never_takes_a_place_that_is_taken(root: Root) -> None:
-    with claimed(root, NOW), pytest.raises(UsageError, match="already exists"), claimed_as(root, "20261121T083000Z"):
+    with claimed(root, NOW) as lease:
+        (lease.folder / MANIFEST).write_text("{}")
+    with pytest.raises(UsageError, match="already exists"), claimed_as(root, lease.snapshot):
+        pass
+
+
+def test_a_snapshot_from_elsewhere_waits_for_whoever_is_writing_it(root: Root) -> None:
+    said = "is being written to .* by another process now: wait until it ends or, if it was killed, 15 minutes"
+    with claimed(root, NOW) as lease, pytest.raises(UsageError, match=said), claimed_as(root, lease.snapshot):
         pass
 
 
