@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from itertools import groupby, takewhile
 from typing import Final
@@ -69,7 +69,11 @@ def _fold(root: Root, day: str, address: str | None, *, anew: bool = False) -> H
     if day_if_any(root, day) is None and not any(root.is_written(id, "normalize") for id in _of_day(root, day)):
         raise nothing  # before a lease makes the day's folder
     work = f"day {day} of cluster {root.cluster} is being folded"
-    with held(day_path(root, day).parent, day, work) as lease, ledger_if_any(address or root.own_ledger_url) as ledger:
+    with (
+        held(day_path(root, day).parent, day, work) as lease,
+        ledger_if_any(address or root.own_ledger_url) as ledger,
+        _none_removed(root, day),
+    ):
         before = day_if_any(root, day)
         if before is not None and ledger is not None and (why := why_no_sealed_day(ledger, root, day)):
             raise Refused(f"{why}: restore the day from a backup, or remove the file to fold the remaining snapshots")
@@ -176,6 +180,22 @@ def _follows(root: Root, day: str, cluster_name: str) -> str | None:
         ):
             return snapshot
     return folded or None
+
+
+@contextmanager
+def _none_removed(root: Root, day: str) -> Iterator[None]:
+    """Within the block, an error says so if one of the day's snapshots was removed meanwhile."""
+    snapshots = list(_of_day(root, day))
+    try:
+        yield
+    except AdvisorError as error:
+        removed = [snapshot for snapshot in snapshots if not root.is_written(snapshot, "capture")]
+        if not removed:
+            raise
+        raise StorageError(
+            f"snapshot {removed[0]} of cluster {root.cluster} was removed, as `snapshots prune` does, while day {day} was "
+            "being folded: fold the day again"
+        ) from error
 
 
 def _carried_out(ledger: Ledger, cluster_name: str, since: datetime, day: str) -> list[ConfirmedStep]:

@@ -10,19 +10,22 @@ from upath import UPath
 import documents
 from moments import FIRST, moment
 from pulsar_advisor.documents.history_day import HistoryDay
-from pulsar_advisor.documents.manifest import Missing
+from pulsar_advisor.documents.manifest import Manifest, Missing
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.history.columns import COLUMNS, DAY_TABLES
 from pulsar_advisor.history.day import fold as fold_tables
+from pulsar_advisor.history.moment import Moment
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.configuration.settings import resolve_settings, texts_of
 from pulsar_advisor.model.errors import Refused, StorageError, UsageError
 from pulsar_advisor.stages.fold import fold_until
 from pulsar_advisor.stages.fold import run as fold
+from pulsar_advisor.stages.moments import normalized_moment
 from pulsar_advisor.stages.trend import run as trend
 from pulsar_advisor.stages.verify_history import run as verify
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.history import day_if_any, day_path, folded_days
+from pulsar_advisor.storage.removal import remove_snapshot, stage_folders
 from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.days import damage, write_day
 from written_tables import broker, day_table, files_in, snapshot_of_one_bundle, written
@@ -161,6 +164,23 @@ def test_a_damaged_day_whose_snapshots_are_gone_is_not_to_be_folded_again_but_pu
         fold(root, DAY)
     assert "fold the day again" not in str(why.value)
     assert str(why.value).endswith("restore them from a backup, or remove this one to fold the remaining snapshots")
+
+
+def test_a_day_whose_snapshot_is_pruned_while_it_is_folded_is_to_be_folded_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot_of_one_bundle(tmp_path, MORNING)
+    root = snapshot_of_one_bundle(tmp_path, NOON)
+
+    def pruned_and_read(root: Root, manifest: Manifest) -> Moment:
+        remove_snapshot(root, stage_folders(root), MORNING, is_remainder=False)
+        return normalized_moment(root, manifest)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr("pulsar_advisor.stages.fold.normalized_moment", pruned_and_read)
+        with pytest.raises(StorageError, match=f"snapshot {MORNING} of cluster .* was removed.* fold the day again"):
+            fold(root, DAY)
+    assert [one.id for one in fold(root, DAY).snapshots] == [NOON]
 
 
 def test_a_validation_that_came_later_is_taken_in(tmp_path: Path) -> None:
