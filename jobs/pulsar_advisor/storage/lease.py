@@ -197,15 +197,15 @@ def _create(path: UPath, content: bytes) -> bool:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("xb")
+        try:
+            with file:
+                file.write(content)
+        except BaseException:
+            path.unlink(missing_ok=True)  # an empty lease would count as held
+            raise
     except FileExistsError:
         return False
     except OSError as error:
-        raise StorageError(f"can't write {path}: {error.strerror or error}") from error
-    try:
-        with file:
-            file.write(content)
-    except OSError as error:
-        path.unlink(missing_ok=True)  # an empty lease would count as held
         raise StorageError(f"can't write {path}: {error.strerror or error}") from error
     return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import resource
@@ -62,6 +63,20 @@ def test_a_lease_that_did_not_fit_on_the_disk_holds_nothing(tmp_path: Path) -> N
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     with held(UPath(tmp_path), SNAPSHOT, WORK):
         assert files(tmp_path) == [LEASE]
+
+
+def test_a_lease_whose_writer_was_interrupted_before_it_wrote_it_holds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted(io.FileIO):
+        def write(self, _content: object) -> int:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as during:
+        during.setattr(io, "open", lambda path, *_options: Interrupted(path, "xb"))
+        with pytest.raises(KeyboardInterrupt), held(UPath(tmp_path), SNAPSHOT, WORK):
+            pytest.fail("it was not held")
+    assert files(tmp_path) == []
 
 
 @pytest.mark.parametrize("ends", ["orderly", "by a failure"])
