@@ -9,12 +9,11 @@ from __future__ import annotations
 import io
 import re
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, BinaryIO, Final, cast
-from uuid import uuid4
 
 import zstandard
 from upath import UPath
@@ -63,21 +62,7 @@ def export_snapshot(root: Root, snapshot: str, file: Path) -> None:
         raise UsageError(f"{file} already exists: choose another name, or remove it")
     manifest = read_file(folder / MANIFEST, "capture")
     listed = _listed_files(_checked_manifest(manifest, str(folder)), str(folder))
-    partial = file.with_name(f".{file.name}.{uuid4().hex}.partial")  # a known name could be someone's link
-    try:
-        with tarfile.open(partial, "x", format=tarfile.PAX_FORMAT) as archive:
-            _add(archive, MANIFEST, manifest)
-            for path, entry in sorted(listed.items()):
-                if not (folder / path).exists():
-                    raise UsageError(f"{folder} has no {path} any more: a snapshot without raw files can't be exported")
-                content = read_file(folder / path, "capture")
-                _check(sha256_hex(content), entry, str(folder))
-                _add(archive, path, content)
-        partial.replace(file)
-    except OSError as error:
-        raise StorageError(f"can't write {file}: {error.strerror or error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
+    write_chunks(UPath(file), _archived(_files(folder, manifest, listed)))
 
 
 def import_snapshot(file: Path, root: Root) -> str:
@@ -258,8 +243,26 @@ def _check_lines(content: _Content, entry: File, source: str) -> None:
         )
 
 
-def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
-    member = tarfile.TarInfo(name)
-    member.size = len(content)
-    member.mode = 0o644
-    archive.addfile(member, io.BytesIO(content))
+def _files(folder: UPath, manifest: bytes, listed: dict[str, File]) -> Iterator[tuple[str, bytes]]:
+    """Name and content of each file of a snapshot, undamaged, as an archive holds them."""
+    yield MANIFEST, manifest
+    for path, entry in sorted(listed.items()):
+        if not (folder / path).exists():
+            raise UsageError(f"{folder} has no {path} any more: a snapshot without raw files can't be exported")
+        content = read_file(folder / path, "capture")
+        _check(sha256_hex(content), entry, str(folder))
+        yield path, content
+
+
+def _archived(files: Iterable[tuple[str, bytes]]) -> Iterator[bytes]:
+    """The pieces of an archive of these files."""
+    end = 2 * tarfile.BLOCKSIZE
+    length = end
+    for name, content in files:
+        member = tarfile.TarInfo(name)
+        member.size = len(content)
+        member.mode = 0o644
+        pieces = member.tobuf(tarfile.PAX_FORMAT), content, bytes(-len(content) % tarfile.BLOCKSIZE)
+        length += sum(map(len, pieces))
+        yield from pieces
+    yield bytes(end + -length % tarfile.RECORDSIZE)

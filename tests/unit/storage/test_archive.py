@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import math
+import os
 import tarfile
 import tracemalloc
 from collections.abc import Callable
@@ -105,6 +106,21 @@ def test_an_existing_file_is_not_overwritten(captured: Root, tmp_path: Path) -> 
     (tmp_path / "mine.tar").write_text("mine")
     with pytest.raises(UsageError, match="already exists"):
         export_snapshot(captured, SNAPSHOT, tmp_path / "mine.tar")
+
+
+def test_an_archive_is_on_disk_before_its_name_is(
+    captured: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, sync = tmp_path / "snapshot.tar", os.fsync
+    synced: list[tuple[int, bool]] = []
+
+    def noted(number: int) -> None:
+        synced.append((os.fstat(number).st_size, file.exists()))
+        sync(number)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    export_snapshot(captured, SNAPSHOT, file)
+    assert synced[0] == (file.stat().st_size, False)
 
 
 def test_a_link_that_waits_for_the_export_is_not_followed(captured: Root, tmp_path: Path) -> None:
