@@ -153,6 +153,7 @@ def _claim(root: Root, snapshot: str) -> Lease | None:
         write_file(folder / LEASE, lease.content())
     except BaseException:
         with suppress(OSError):  # on a full disk, an empty folder would look like one that is being claimed
+            lease.give_up()  # it may have its name already
             folder.rmdir()
         raise
     return lease

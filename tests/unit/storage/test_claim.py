@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -134,6 +135,22 @@ def test_a_finished_capture_leaves_no_lease(root: Root) -> None:
         assert (lease.folder / LEASE).exists()
         (lease.folder / MANIFEST).write_text("{}")
     assert [path.name for path in lease.folder.iterdir()] == [MANIFEST]
+
+
+def test_an_interruption_while_the_name_of_the_lease_is_synced_takes_the_folder_with_it(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync = os.fsync
+
+    def interrupted(number: int) -> None:
+        if stat.S_ISDIR(os.fstat(number).st_mode):
+            raise KeyboardInterrupt
+        sync(number)
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt), claimed(root, NOW):
+        pytest.fail("it was not claimed")
+    assert not root.folder("raw", "20261121T083000Z").exists()
 
 
 def test_a_failure_takes_the_folder_with_it(root: Root) -> None:
