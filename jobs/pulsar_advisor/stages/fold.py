@@ -193,8 +193,8 @@ def _none_removed(root: Root, day: str) -> Iterator[None]:
         if not removed:
             raise
         raise StorageError(
-            f"snapshot {removed[0]} of cluster {root.cluster} was removed, as `snapshots prune` does, while day {day} was "
-            "being folded: fold the day again"
+            f"snapshot {removed[0]} of cluster {root.cluster} was removed, as `snapshots prune` does, while day {day} "
+            "was being folded: fold the day again"
         ) from error
 
 

@@ -45,7 +45,7 @@ def claimed(root: Root, moment: datetime) -> Iterator[Lease]:
 
 @contextmanager
 def claimed_as(root: Root, snapshot: str) -> Iterator[Lease]:
-    """The folder of a snapshot from elsewhere. Raises `UsageError` if it is taken, also by a process that was killed."""
+    """The folder of a snapshot from elsewhere. Raises `UsageError` if it is taken, even by a process just killed."""
     lease = _claim(root, snapshot)
     if lease is None:
         folder, taken = root.folder("raw", snapshot), f"snapshot {snapshot} of cluster '{root.cluster}'"
@@ -113,7 +113,7 @@ def remove_folder(folder: UPath) -> None:
         if folder.is_dir():
             folder.rmdir()
     except FileNotFoundError:
-        return  # another process removes it, too
+        pass  # another process removes it, too
     except OSError as error:
         raise StorageError(f"can't remove {folder}: {error.strerror or error}: remove it manually") from error
 
