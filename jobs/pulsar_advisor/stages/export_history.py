@@ -12,6 +12,7 @@ from pulsar_advisor.history.columns import DAY_TABLES
 from pulsar_advisor.history.pseudonyms import Pseudonyms, pseudonyms_of
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage.history import days_between
+from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.days import read_day_tables, write_day
 
@@ -24,21 +25,27 @@ def run(root: Root, to: str, *, pseudonyms: bool) -> Iterator[HistoryDay]:
     """Write all folded days of a cluster into the root `to`, oldest first; yields each once it is written.
 
     Raises `UsageError` if no day was folded, or if `to` has days of this cluster, whose pseudonyms may differ;
-    `StorageError` for a day that isn't as it was written, or that was folded again after pseudonyms were chosen.
+    `Refused` while another process writes some there; `StorageError` for a day that isn't as it was written, or that
+    was folded again after pseudonyms were chosen.
     """
     target, days = Root(to, _CLUSTER if pseudonyms else root.cluster), days_between(root, *_ALL)
     if not days:
         raise UsageError(f"no day of cluster '{root.cluster}' was folded yet: run `history fold`")
-    if days_between(target, *_ALL):
-        raise UsageError(f"{target.path} has days of cluster '{target.cluster}': choose another folder, or remove them")
-    names = pseudonyms_of(_tables(root, day)[1] for day in days) if pseudonyms else None
-    clusters = dict.fromkeys(day.cluster_name for day in days)
-    numbers = {name: f"{_CLUSTER}-{number}" for number, name in enumerate(clusters, 1)}
-    for day in days:
-        now, tables = _tables(root, day)
-        if names is not None and now != day:
-            raise StorageError(f"day {day.day} was folded again meanwhile, with new names: export into another folder")
-        yield _write(target, now, tables, names, numbers)
+    with held(target.of_cluster("history/result"), _CLUSTER, f"days are being exported to {target.path}"):
+        if days_between(target, *_ALL):
+            raise UsageError(
+                f"{target.path} has days of cluster '{target.cluster}': choose another folder, or remove them"
+            )
+        names = pseudonyms_of(_tables(root, day)[1] for day in days) if pseudonyms else None
+        clusters = dict.fromkeys(day.cluster_name for day in days)
+        numbers = {name: f"{_CLUSTER}-{number}" for number, name in enumerate(clusters, 1)}
+        for day in days:
+            now, tables = _tables(root, day)
+            if names is not None and now != day:
+                raise StorageError(
+                    f"day {day.day} was folded again meanwhile, with new names: export into another folder"
+                )
+            yield _write(target, now, tables, names, numbers)
 
 
 def _write(

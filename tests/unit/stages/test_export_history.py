@@ -6,12 +6,13 @@ import pytest
 
 from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.execution.ledger.opening import open_ledger
-from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.model.errors import Refused, StorageError, UsageError
 from pulsar_advisor.stages.export_history import run as export
 from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.trend import run as trend
 from pulsar_advisor.stages.verify_history import run as verify
 from pulsar_advisor.storage.files import sha256_hex, write_file
+from pulsar_advisor.storage.history import day_path
 from pulsar_advisor.storage.root import Root
 from written_tables import broker, snapshot_of_one_bundle, written
 
@@ -33,6 +34,17 @@ def test_an_exported_history_shows_the_same(root: Root, tmp_path: Path) -> None:
     other = Root(str(tmp_path / "other"), root.cluster)
     assert verify(other) == (2, [])
     assert trend(other, 28) == trend(root, 28)
+
+
+def test_two_clusters_are_not_exported_into_one_folder_under_one_pseudonym_at_once(root: Root, tmp_path: Path) -> None:
+    other = snapshot_of_one_bundle(tmp_path / "another", f"{DAYS[0]}T080000Z", BROKERS[0], brokers=BROKERS)
+    fold(other, DAYS[0])
+    first = export(root, str(tmp_path / "other"), pseudonyms=True)
+    next(first)
+    day_path(Root(str(tmp_path / "other"), "cluster"), DAYS[0]).unlink()  # as before it was written
+    with pytest.raises(Refused, match=r"days are being exported to .* by another process now"):
+        next(export(other, str(tmp_path / "other"), pseudonyms=True))
+    assert [day.day for day in first] == [DAYS[1]]
 
 
 def test_under_pseudonyms_nobody_is_named_and_the_same_happened(root: Root, tmp_path: Path) -> None:
