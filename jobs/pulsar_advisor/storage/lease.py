@@ -11,8 +11,9 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from fcntl import LOCK_EX, flock
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
@@ -211,10 +212,14 @@ def _create(path: UPath, content: bytes) -> bool:
 
 
 def _take_away(path: UPath, content: bytes) -> None:
-    """Remove the lease with this content; if another process has replaced it, put that one back."""
-    aside = path.with_name(f".{path.name}.{uuid4().hex}")
-    path.rename(aside)
-    if aside.read_bytes() == content:
-        aside.unlink()
-    else:
-        aside.rename(path)
+    """Remove the lease with this content, unless another process has replaced it.
+
+    Of several who would, one at a time looks and removes, so that none removes the lease that the first then writes.
+    Where files can't be locked, that would be detected before a result is written.
+    """
+    with ExitStack() as opened:
+        if is_local(path):
+            with suppress(OSError):
+                flock(opened.enter_context(path.open("r+b")), LOCK_EX)
+        if path.read_bytes() == content:
+            path.unlink()

@@ -188,6 +188,21 @@ def test_of_two_who_take_over_from_a_dead_writer_one_is_refused(tmp_path: Path, 
     assert files(tmp_path) == []
 
 
+def test_whoever_comes_too_late_to_take_over_leaves_the_new_writers_lease_in_its_place(
+    tmp_path: Path, dead_process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def replaced_before_it_is_removed(_content: bytes, _silent_for: timedelta) -> bool:
+        leased(tmp_path, this_process())
+        monkeypatch.setattr("pulsar_advisor.storage.lease.is_held", is_held)
+        return False
+
+    leased(tmp_path, dead_process)
+    monkeypatch.setattr("pulsar_advisor.storage.lease.is_held", replaced_before_it_is_removed)
+    monkeypatch.setattr(os, "rename", lambda *_names: pytest.fail("the new writer would miss it"))
+    with pytest.raises(Refused, match="by another process"), held(UPath(tmp_path), SNAPSHOT, WORK):
+        pytest.fail("it was not held")
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"\xff", b"[]", b"[" * 100_000], ids=["empty", "no text", "another", "nested"]
 )
