@@ -256,13 +256,14 @@ def _files(folder: UPath, manifest: bytes, listed: dict[str, File]) -> Iterator[
 
 def _archived(files: Iterable[tuple[str, bytes]]) -> Iterator[bytes]:
     """The pieces of an archive of these files."""
-    end = 2 * tarfile.BLOCKSIZE
-    length = end
-    for name, content in files:
-        member = tarfile.TarInfo(name)
-        member.size = len(content)
-        member.mode = 0o644
-        pieces = member.tobuf(tarfile.PAX_FORMAT), content, bytes(-len(content) % tarfile.BLOCKSIZE)
-        length += sum(map(len, pieces))
-        yield from pieces
-    yield bytes(end + -length % tarfile.RECORDSIZE)
+    piece = io.BytesIO()
+    with tarfile.open(fileobj=piece, mode="w|", format=tarfile.PAX_FORMAT) as archive:
+        for name, content in files:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            member.mode = 0o644
+            archive.addfile(member, io.BytesIO(content))
+            yield piece.getvalue()
+            piece.seek(0)
+            piece.truncate()
+    yield piece.getvalue()
