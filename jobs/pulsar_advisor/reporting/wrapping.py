@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _LABEL: Final = re.compile(r" *(?:\S+ {2,})?")
 """The leading spaces of a line, and a first word set apart like a column."""
-_COMMAND: Final = re.compile(r"(?<!\S)pulsar-advisor .*")
+_COMMAND: Final = re.compile(r"(?<!\S)(?:pulsar-advisor|export [A-Z_]+=|printf ').*")
 
 
 def columns_of(console: Console) -> int | None:
@@ -23,8 +23,8 @@ def columns_of(console: Console) -> int | None:
 def wrapped(line: str, columns: int | None, indent: int | None = None) -> str:
     """The line, broken to fit `columns`; None: not a terminal, so it stays whole.
 
-    Lines after the first are indented, by default like the first one's text. An advisor command at the end of a line
-    stays whole, so that it can be copied.
+    Lines after the first are indented, by default like the first one's text. A command at the end of a line, the
+    advisor's or one that sets a variable for it, stays whole, so that it can be copied.
     """
     if columns is None or len(line) <= columns:
         return line
@@ -34,7 +34,16 @@ def wrapped(line: str, columns: int | None, indent: int | None = None) -> str:
     text = line[: command.start()] if command else line
     if len(text.split()) < 2:  # a command with its label
         return line
-    shown = textwrap.fill(text, columns, subsequent_indent=after, break_long_words=False, break_on_hyphens=False)
+    words = text.lstrip(" ")
+    before = text.removesuffix(words)  # kept also where the first word alone is too long
+    shown = textwrap.fill(
+        words,
+        columns,
+        initial_indent=before,
+        subsequent_indent=after,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
     if command is None:
         return shown
     fits = len(shown.rpartition("\n")[2]) + 1 + len(command[0]) <= columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 
 from rich.console import Console
@@ -23,6 +24,10 @@ def printed_page(page: ReportPage, *, terminal: bool = False) -> str:
     render_terminal(page, console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
+
+
+def strip_colours(text: str) -> str:
+    return re.sub(r"\x1b\[[\d;]*m", "", text)
 
 
 def test_the_first_line_is_the_verdict() -> None:
@@ -59,6 +64,16 @@ def test_a_single_split_that_closes_nothing_has_no_impact() -> None:
     split = replace(page.disturbance, calls=1, least_duration_s=0.0, topics=0, clients=0, largest_step="")
     assert "Impact" in printed_page(page)
     assert "Impact" not in printed_page(replace(page, disturbance=split))
+
+
+def test_a_long_name_is_shown_whole_and_a_long_root_can_be_pasted() -> None:
+    name, root = f"tenant/{'n' * 70}/0x00000000_0x80000000", f"/srv/{'r' * 80}"
+    inputs = skewed_inputs()
+    found = (Finding("warning", f"{name} should be split"),)
+    inputs = replace(inputs, recommendation=inputs.recommendation.model_copy(update={"findings": found}))
+    text = strip_colours(printed_page(inputs.page(root_url=root), terminal=True))
+    assert f"Finding         {name}\n" in text
+    assert f"\nexport PULSAR_ADVISOR_ROOT={root} PULSAR_ADVISOR_CLUSTER=test\n" in text
 
 
 def test_it_is_short() -> None:

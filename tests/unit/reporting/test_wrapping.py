@@ -19,6 +19,8 @@ from pulsar_advisor.reporting.wrapping import wrapped, wrapped_lines
         ("that is too small: pulsar-advisor scale --to 60%", "that is too small:\n  pulsar-advisor scale --to 60%"),
         ("see what is `pulsar-advisor x`", "see what is\n  `pulsar-advisor x`"),
         ("one two three: pulsar-advisor x", "one two three:\n  pulsar-advisor x"),
+        ("export PULSAR_ADVISOR_ROOT=/a B=c", "export PULSAR_ADVISOR_ROOT=/a B=c"),
+        ("a policy: printf '%s' 'a: b' >x", "a policy:\n  printf '%s' 'a: b' >x"),
     ],
 )
 def test_a_line_is_broken_between_words_and_its_command_stays_whole(line: str, shown: str) -> None:
@@ -29,6 +31,12 @@ def test_a_command_stays_on_the_last_line_if_it_fits() -> None:
     assert wrapped("a long sentence: pulsar-advisor x", 30) == "a long sentence:\n  pulsar-advisor x"
     assert wrapped("a longer sentence than that: pulsar-advisor x", 26) == (
         "a longer sentence than\n  that: pulsar-advisor x"
+    )
+
+
+def test_a_first_word_that_is_too_long_keeps_its_indent() -> None:
+    assert wrapped("    tenant/orders/0x00000000_0x80000000 is hot", 20, 4) == (
+        "    tenant/orders/0x00000000_0x80000000\n    is hot"
     )
 
 
