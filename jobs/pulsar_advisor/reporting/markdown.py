@@ -174,6 +174,9 @@ def _hot(page: ReportPage) -> Iterator[str]:
             for share in hot.bundles[:_HOT_BUNDLES]
         ),
     )
+    listed = sum(len(hot.bundles[:_HOT_BUNDLES]) for hot in shown)
+    if (total := sum(hot.bundles_total for hot in shown)) > listed:
+        yield from ("", f"{listed:,} of these brokers' {count(total, 'bundle')} shown: the largest of each.")
     yield from _cut(len(shown), page.brokers.total, "broker")
 
 

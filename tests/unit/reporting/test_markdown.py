@@ -60,3 +60,9 @@ def test_brokers_without_traffic_have_no_empty_table() -> None:
     page = skewed_inputs().page()
     idle = tuple(replace(hot, bundles=(), bundles_total=0) for hot in page.hot)
     assert "## What makes each broker hot\n\nNo bundle with traffic.\n" in render_markdown(replace(page, hot=idle))
+
+
+def test_of_a_brokers_bundles_that_are_not_listed_the_number_is() -> None:
+    page = skewed_inputs().page()
+    assert sum(hot.bundles_total for hot in page.hot) == 11
+    assert "\n10 of these brokers' 11\u00a0bundles shown: the largest of each.\n" in render_markdown(page)
