@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -19,13 +20,9 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 pytestmark = [pytest.mark.full, pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium on PATH")]
 
 WIDE: ViewportSize = {"width": 1280, "height": 900}
-NARROW: ViewportSize = {"width": 390, "height": 844}
-PAGES = {
-    "skewed": skewed_inputs,
-    "balanced": balanced_inputs,
-    "hostile names": hostile_inputs,
-    "1,000 brokers": huge_inputs,
-}
+NARROW: ViewportSize = {"width": 320, "height": 844}
+"""A small telephone, or a large window enlarged four times."""
+TARGETS_ARE_LARGE_ENOUGH = {"rules": {"target-size": {"enabled": True}}}
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +31,23 @@ def browser() -> Iterator[Browser]:
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield chromium
         chromium.close()
+
+
+def long_inputs() -> Inputs:
+    """An option whose name has no space where a narrow line ends."""
+    inputs = skewed_inputs()
+    first, *others = inputs.recommendation.options
+    named = replace(first, sentence="act as extensions.LeastResourceUsageWithWeight would")
+    return replace(inputs, recommendation=inputs.recommendation.model_copy(update={"options": (named, *others)}))
+
+
+PAGES = {
+    "skewed": skewed_inputs,
+    "balanced": balanced_inputs,
+    "hostile names": hostile_inputs,
+    "long name": long_inputs,
+    "1,000 brokers": huge_inputs,
+}
 
 
 def _file(inputs: Inputs, folder: Path) -> str:
@@ -50,7 +64,7 @@ def test_axe_finds_nothing_wrong(name: str, scheme: Literal["light", "dark"], br
         page.goto(_file(PAGES[name](), tmp_path))
         page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
 
-        found = Axe().run(page)
+        found = Axe().run(page, options=TARGETS_ARE_LARGE_ENOUGH)
 
         assert not found.response["violations"], found.generate_report()
 
@@ -75,6 +89,17 @@ def test_a_click_on_a_heading_sorts_its_table_and_rows_that_explain_others_follo
     assert steps[2] == sorted(steps[2])
     assert len({*map(tuple, steps)}) > 1
     assert all(len(re.findall("Sent only if|Can't be carried out", text)) == len(steps[2]) for text in found)
+
+
+def test_what_the_screen_folds_away_is_on_paper(browser: Browser, tmp_path: Path) -> None:
+    folded = "each => each.filter(one => !one.checkVisibility()).length"
+    with browser.new_context(viewport=WIDE) as context:
+        page = context.new_page()
+        page.goto(_file(skewed_inputs(), tmp_path))
+        parts = page.locator("details > :not(summary)")
+        assert parts.evaluate_all(folded) > 0
+        page.emulate_media(media="print")
+        assert parts.evaluate_all(folded) == 0
 
 
 def test_numbers_in_a_text_sort_as_numbers(browser: Browser, tmp_path: Path) -> None:
