@@ -22,7 +22,7 @@ from pulsar_advisor.model.bounds import DEFAULT_DAYS
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.errors import Refused, UsageError
 from pulsar_advisor.model.plans.plan import Plan, load_plan, short
-from pulsar_advisor.reporting.figures import moment
+from pulsar_advisor.reporting.figures import count, moment, percent
 from pulsar_advisor.reporting.fleet import render_fleet
 from pulsar_advisor.reporting.html import SCRIPT_SHA256
 from pulsar_advisor_airflow.clusters import Cluster, labelled
@@ -109,7 +109,8 @@ templates.filters |= {
     "moment": _moment,
     "short": short,
     "took": _took,
-    "percent": lambda ratio: f"{ratio:.0%}",
+    "percent": percent,
+    "count": count,
 }
 templates.globals |= {
     "report_link": report_link,
