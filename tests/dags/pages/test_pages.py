@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from html import unescape
 from itertools import count
 from pathlib import Path
 from sqlite3 import connect
@@ -712,6 +713,14 @@ def test_the_form_holds_the_defaults_of_the_dags(server: LogIn, root: Root, reco
     assert shown == {name: "" if RUN[name].value is None else str(RUN[name].value) for name in numbers}
     others = set(re.findall(r' name="(\w+)"', page)) - shown.keys() - {"viewport", "digest"}
     assert others == RUN.keys() - numbers
+
+
+def test_what_explains_a_field_is_beside_it_and_read_out_with_it(server: LogIn, root: Root, recommended: str) -> None:
+    page = unescape(server("olive").get(f"{REPORT}/plans/{recommended}").text)
+    explained = {name: param.description for name, param in RUN.items() if param.description}
+    assert explained["until"].startswith("In UTC")
+    assert dict(re.findall(r'<small id="about-(\w+)">([^<]*)<', page)) == explained
+    assert set(re.findall(r' name="(\w+)"[^>]* aria-describedby="about-\1"', page)) == explained.keys()
 
 
 def _types(param: Param) -> list[str]:
