@@ -42,6 +42,11 @@ def test_a_day_without_a_fit_snapshot_leaves_a_gap() -> None:
     assert 'aria-label="from 25.0% to 75.0%"' in render_fleet([row("prod", busiest=(0.25, None, 0.75))], 28)
 
 
+def test_on_a_telephone_which_has_no_heads_of_columns_every_cell_but_the_first_has_a_label() -> None:
+    _, *cells = [attributes for tag, attributes in read(render_fleet([row("calm")], 28)).elements if tag == "td"]
+    assert all(attributes.get("data-label") for attributes in cells)
+
+
 def test_a_day_alone_is_a_dot() -> None:
     page = render_fleet([row("prod", busiest=(0.25,))], 28)
     assert 'd="M3.0 19.5h0"' in page

@@ -88,6 +88,11 @@ def test_no_two_elements_share_an_id(reading: Reading) -> None:
     assert len(ids) == len(set(ids))
 
 
+def test_every_table_names_its_columns(reading: Reading) -> None:
+    parts = [tag for tag, _ in reading.elements if tag in ("table", "thead", "tbody")]
+    assert all(after == "thead" for tag, after in pairwise(parts) if tag == "table")
+
+
 @pytest.mark.parametrize("of", [skewed_inputs, balanced_inputs, hostile_inputs])
 def test_no_heading_skips_a_level(of: Callable[[], Inputs]) -> None:
     levels = [int(name[1]) for name, _ in read(render_html(of().page())).elements if re.fullmatch("h[1-6]", name)]
