@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -66,22 +66,24 @@ def print_futures(futures: Sequence[Future], sentence: str | None, console: Cons
         console.print(Text(wrapped(plain(sentence), columns_of(console), 0), style="bold"), soft_wrap=True)
 
 
-def rendered(load: ClusterLoad) -> RenderableType:
+def _parts(load: ClusterLoad) -> Iterator[RenderableType]:
     """All tables for a terminal: brokers, totals, missing data and notes."""
-    parts: list[RenderableType] = [Text(plain(f"{load.where}, {moment(load.read_at_ms)}"), style="bold")]
+    yield Text(plain(f"{load.where}, {moment(load.read_at_ms)}"), style="bold")
     for broker in load.brokers:
-        parts += ["", _rendered_broker(broker)]
-    parts += ["", _rendered_overall(overall(load.brokers))]
-    parts += [Text(plain(f"{broker}: {reason}"), style="yellow") for broker, reason in sorted(load.missing.items())]
-    parts += [Text(plain(note), style="dim") for note in notes(load)]
-    return Group(*parts)
+        yield from ("", _rendered_broker(broker))
+    yield from ("", _rendered_overall(overall(load.brokers)))
+    yield from (Text(plain(f"{broker}: {reason}"), style="yellow") for broker, reason in sorted(load.missing.items()))
+    yield from (Text(plain(note), style="dim") for note in notes(load))
 
 
 def print_tables(load: ClusterLoad, console: Console) -> None:
-    """Print everything; rich omits colours if the console isn't a terminal."""
+    """Print everything, no figure cut on a narrow terminal; rich omits colours if the console isn't a terminal."""
     if not console.is_terminal:
         console.width = max(console.width, _WIDTH_OF_FILE)
-    console.print(rendered(load))
+    for part in _parts(load):
+        if isinstance(part, Table):
+            part.width = console.measure(part, options=console.options.update(max_width=_WIDTH_OF_FILE)).maximum
+        console.print(part, crop=False)
 
 
 def _rendered_broker(load: BrokerLoad) -> Table:

@@ -27,8 +27,8 @@ from pulsar_advisor.model.cluster.cluster_state import RESOURCES, LoadManagerKin
 from pulsar_advisor.model.load.resource_usage import percent
 
 _NOTES: Final = (
-    "LONG/S and KB/S are under their own headings; `pulsar-perf monitor-brokers` swaps them in broker rows. KB/S counts "
-    "1,024 bytes, as there; kB/s in a report is 1,000.",
+    "LONG/S and KB/S are under their own headings; `pulsar-perf monitor-brokers` swaps them in broker rows. KB/S "
+    "counts 1,024 bytes, as there; kB/s in a report is 1,000.",
     "MAX % is always a percentage; the original shows a ratio (0..1) in the overall table under Modular.",
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from rich.console import Console
@@ -175,11 +175,17 @@ def test_colours_appear_on_a_terminal_only() -> None:
     assert "\x1b[31m" in shown(load, terminal=True)  # red: above Pulsar's overload threshold
 
 
-def shown(load: ClusterLoad, terminal: bool = False) -> str:
+def test_no_figure_is_cut_on_a_narrow_terminal() -> None:
+    load = ClusterLoad("here", 0, (modular(msgRateIn=1_234_567.89, msgRateOut=12_345_678.9),), {})
+    text = shown(load, terminal=True, width=40)
+    assert "…" not in text
+    assert "1234567.89" in text and "13580246.79" in text
+
+
+def shown(load: ClusterLoad, terminal: bool = False, width: int = 120) -> str:
     stream = io.StringIO()
-    print_tables(
-        load, Console(file=stream, width=120, force_terminal=terminal, color_system="standard" if terminal else None)
-    )
+    colours: Literal["standard"] | None = "standard" if terminal else None
+    print_tables(load, Console(file=stream, width=width, force_terminal=terminal, color_system=colours))
     return stream.getvalue()
 
 
