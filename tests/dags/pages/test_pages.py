@@ -109,8 +109,14 @@ def test_a_cluster_shows_its_trends_and_a_snapshot_that_was_not_judged_is_a_gap(
             write_file(root.folder("plans", snapshot) / "recommendation.json", document.content())
     for path in ("/pulsar-advisor/", "/pulsar-advisor/clusters/prod-eu"):
         page = server("vic").get(path).text
-        assert "standard deviation of usage, last 3 snapshots" in page
+        assert "standard deviation of usage, last 3\u00a0snapshots: highest 21.0%, newest 7.0%" in page
         assert "7.0%" in page  # as the report has it
+
+
+def test_a_line_of_failed_checks_says_in_words_what_it_shows(server: LogIn, root: Root) -> None:
+    for path in ("/pulsar-advisor/", "/pulsar-advisor/clusters/prod-eu"):
+        page = server("vic").get(path).text
+        assert 'aria-label="failed checks, last 1\u00a0snapshot: most 1, newest 1"' in page
 
 
 def test_a_plan_has_its_steps_who_approved_it_its_runs_and_its_events(
