@@ -15,7 +15,7 @@ from pulsar_advisor.history.columns import TRAFFIC, UNFIT
 from pulsar_advisor.history.events import UNKNOWN, Event, events_between
 from pulsar_advisor.history.moment import Moment
 from pulsar_advisor.history.policies import KINDS
-from pulsar_advisor.history.trend import moves_text
+from pulsar_advisor.history.trend import IN_WORDS, moves_text
 from pulsar_advisor.model.text.some_of import count
 
 SHOWN: Final = 10
@@ -67,7 +67,7 @@ def difference_lines(found: Difference, of: str) -> list[str]:
     lines += _some("namespaces, by traffic", [_grown(one, 1e6, "MB/s") for one in found.namespaces])
     lines += _some("brokers, by usage", [_grown(one, 0.01, "%") for one in found.brokers])
     lines.append(f"  moves {moves_text(len(moves), Counter(event.cause or UNKNOWN for event in moves))}")
-    lines += _some("", [f"{one.subject}: {one.before} -> {one.after} ({one.cause})" for one in moves])
+    lines += _some("", [f"{one.subject}: {one.before} -> {one.after} ({_why(one)})" for one in moves])
     settings = [event for event in found.events if event.kind == "setting"]
     lines += _some("settings", [f"{one.subject}: {one.before} -> {one.after}" for one in settings])
     policies = [event for event in found.events if event.kind in KINDS]
@@ -75,6 +75,12 @@ def difference_lines(found: Difference, of: str) -> list[str]:
     others = [event for event in found.events if event.kind not in ("move", "setting", *KINDS)]
     lines += _some("also", [_other(one) for one in others])
     return lines
+
+
+def _why(move: Event) -> str:
+    """The cause of a move, in the words in which all of them are counted."""
+    cause = move.cause or UNKNOWN
+    return IN_WORDS.get(cause, cause)
 
 
 def _some(title: str, lines: Sequence[str]) -> list[str]:

@@ -24,7 +24,8 @@ FEWEST_DAYS: Final = 5
 holds the true slope in six of ten cases, not in nine."""
 _SAMPLES: Final = 400
 _SEED: Final = 1
-_IN_WORDS: Final = {OWN: "by the leader", OPERATOR: "by hand", RESTART: "by restarts"}
+IN_WORDS: Final[Mapping[str, str]] = {OWN: "by the leader", OPERATOR: "by hand", RESTART: "by restarts"}
+"""Causes of moves that need a word of their own."""
 _PAIRS_AT_ONCE: Final = 1 << 20
 """Pairs of days in memory: all pairs of four hundred days, in all samples, would take a gigabyte."""
 _RANGE: Final = (5, 95)
@@ -186,9 +187,9 @@ def slope_text(slope: Slope | None) -> str:
 def moves_text(moves: int, causes: Mapping[str, int]) -> str:
     """The number of moves by cause; moves without one, as in days of the first columns, are unexplained."""
     plans = {cause: number for cause, number in causes.items() if cause.startswith(PLAN)}
-    named = {cause: causes.get(cause, 0) for cause in _IN_WORDS}
+    named = {cause: causes.get(cause, 0) for cause in IN_WORDS}
     unexplained = moves - sum(plans.values()) - sum(named.values())
-    parts = [f"{number:,} {_IN_WORDS[cause]}" for cause, number in named.items() if number]
+    parts = [f"{number:,} {IN_WORDS[cause]}" for cause, number in named.items() if number]
     parts += [f"{sum(plans.values()):,} by {count(len(plans), 'plan')}"] if plans else []
     parts += [f"{unexplained:,} unexplained"] if unexplained else []
     return f"{moves:,}" + (f": {', '.join(parts)}" if parts else "")

@@ -6,6 +6,7 @@ from math import nan
 from moments import FIRST, SECOND, THIRD, moment, with_set_aside
 from pulsar_advisor.history.columns import UNFIT
 from pulsar_advisor.history.difference import Growth, difference, difference_lines
+from pulsar_advisor.history.events import OWN
 
 A, B = "a:8080", "b:8080"
 
@@ -54,6 +55,13 @@ def test_a_move_has_the_cause_that_the_days_between_know() -> None:
     assert "  moves 2: 1 by 1 plan, 1 unexplained" in lines
     assert f"    {FIRST}: {A} -> {B} (plan:c8b31b82)" in lines
     assert f"    {SECOND}: {A} -> {B} (unknown)" in lines
+
+
+def test_a_move_by_the_leader_is_called_so_where_moves_are_counted_and_where_they_are_listed() -> None:
+    before, after = moment(1, {FIRST: A}), moment(2, {FIRST: B})
+    lines = difference_lines(difference(before, after, {FIRST: OWN}), "prod")
+    assert "  moves 1: 1 by the leader" in lines
+    assert f"    {FIRST}: {A} -> {B} (by the leader)" in lines
 
 
 def test_a_changed_setting_is_shown_with_both_values() -> None:
