@@ -191,6 +191,10 @@ def validate(
     _stop_if_unfit(result, ("critical", "warning") if fail_on == "warning" else ("critical",))
 
 
+_COLUMNS: Final = "capture.columns"
+"""The check that a snapshot's tables are of this release; the snapshot itself may be as good as ever."""
+
+
 def _stop_if_unfit(result: Validation, severities: Sequence[str] = ("critical",)) -> None:
     grave = [check for check in result.results if not check.success and check.severity in severities]
     if not grave:
@@ -199,7 +203,7 @@ def _stop_if_unfit(result: Validation, severities: Sequence[str] = ("critical",)
     found = [check.check for check in grave if check.error is None]
     found += [f"{count(number, 'check')} of {table} could not be evaluated" for (table, _), number in unknown.items()]
     todo = "capture again"
-    if unknown:
+    if unknown or _COLUMNS in found:
         place = f"cluster={result.cluster}/snapshot={result.snapshot}"
         todo = f"remove tables/*/{place} and validation/{place}, and normalize again"
     raise DataNotFit(
