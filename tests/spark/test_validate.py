@@ -268,7 +268,7 @@ def test_foreign_parquet_is_refused_before_spark_reads_it(
     for file in folder.glob("part-0*.parquet"):
         file.unlink()
     shutil.rmtree(copied.folder("validation", snapshot))
-    with pytest.raises(StorageError, match=rf"table {table} .* damaged \({folder}/part-99999\.parquet.*{why}"):
+    with pytest.raises(StorageError, match=rf"table {table} .* release \({folder}/part-99999\.parquet.*{why}"):
         validate(spark, copied, snapshot)
     assert not (copied.folder("validation", snapshot) / RESULT).exists()
 
@@ -296,7 +296,9 @@ def test_a_table_that_is_gone_or_cut_short_is_named(
     root, snapshot, _ = damaged
     copied = Root(str(shutil.copytree(root.url, tmp_path / "copied")), "test")
     shutil.rmtree(str(copied.folder("tables/brokers", snapshot)))
-    with pytest.raises(StorageError, match=r"table brokers .* is missing or damaged .*: remove .* and normalize again"):
+    with pytest.raises(
+        StorageError, match=r"table brokers .* is .* of another release .*: remove .* and normalize again"
+    ):
         validated_again(spark, copied, snapshot)
 
 
@@ -315,7 +317,7 @@ def test_rows_that_can_not_be_read_are_named_by_their_table(
         start = chunk.dictionary_page_offset or chunk.data_page_offset
         content[start : start + chunk.total_compressed_size] = bytes(chunk.total_compressed_size)
         file.write_bytes(content)
-    with pytest.raises(StorageError, match=rf"table {table} .* is missing or damaged"):
+    with pytest.raises(StorageError, match=rf"table {table} .* is missing, damaged or of another release"):
         validated_again(spark, copied, snapshot)
 
 

@@ -73,6 +73,6 @@ def readable_files(root: Root, snapshot: str, table: str) -> ds.Dataset:
 def damaged_table(root: Root, snapshot: str, table: str, why: str) -> StorageError:
     """The error for a table that can't be read."""
     return StorageError(
-        f"table {table} of snapshot {snapshot} is missing or damaged ({plain(why)}): remove "
+        f"table {table} of snapshot {snapshot} is missing, damaged or of another release ({plain(why)}): remove "
         f"{root.folder('tables/*', snapshot)} and normalize again"
     )
