@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -86,6 +87,13 @@ def test_its_validation_says_what_becomes_of_failing_rows(root: Root) -> None:
 def test_its_documents_are_read_as_those_of_today(folder: str, name: str, kind: type[Document]) -> None:
     file = EARLIER / "root" / folder / "cluster=live" / f"snapshot={SNAPSHOT}" / name
     assert faults(as_json(kind.parsed(file.read_bytes(), name))) == []
+
+
+def test_tables_that_continued_no_other_snapshot_did_not_say_so_at_first() -> None:
+    file = EARLIER / "root" / "tables" / "result" / "cluster=live" / f"snapshot={SNAPSHOT}" / "result.json"
+    written = json.loads(file.read_bytes())
+    del written["earlier_snapshot"]
+    assert TablesResult.parsed(json.dumps(written).encode(), "result.json").earlier_snapshot is None
 
 
 def test_its_plan_keeps_its_digest(root: Root) -> None:

@@ -17,7 +17,7 @@ class TablesResult(Document):
     cluster: str
     snapshot: str
     manifest_sha256: str
-    earlier_snapshot: str | None
+    earlier_snapshot: str | None = None
     problems: int
     tables: Mapping[str, int]
     """Table -> its number of rows."""
