@@ -44,7 +44,7 @@ def run(root: Root, day: str, address: str | None = None) -> HistoryDay:
     `address` is the ledger's, by default SQLite beside a local root. If there is a ledger, its plans explain moves, and
     it seals the day. Snapshots folded before come from the day itself, so an added snapshot costs little. Raises
     `UsageError` if there is nothing to fold, `Refused` while another process folds the day, or if the day folded before
-    isn't as the ledger sealed it.
+    isn't as the ledger sealed it, `StorageError` for changes to a day that a newer release folded.
     """
     before = day_if_any(root, day)
     written = _fold(root, day, address)
@@ -90,10 +90,12 @@ def _fold(root: Root, day: str, address: str | None, *, anew: bool = False) -> H
         # A bundle without an owner in the last snapshot may have been unloaded at any time of that day.
         since = midnight(day_of(last)) if last else snapshot_moment(min(seen))
         steps = [] if ledger is None else _carried_out(ledger, name, since, day)
-        is_whole = before is not None and before.columns == COLUMNS and not any(damage(root, before, DAY_TABLES))
+        is_whole = before is not None and before.columns >= COLUMNS and not any(damage(root, before, DAY_TABLES))
         is_as_before = before is not None and (seen, len(steps)) == (folded, before.steps)
         if before is not None and is_whole and is_as_before and follows in (before.follows, None) and not anew:
             return before
+        if before is not None and before.columns > COLUMNS:
+            raise StorageError(f"day {day} was written by a newer release, and would lose what that added: use it")
         _log.info("folding %s of day %s", count(len(seen), "snapshot"), day)
         earlier = None if follows is None else last_seen(root, follows, name)
         tables = fold(_moments(root, seen, manifests, before, is_whole), earlier, steps)

@@ -497,6 +497,18 @@ def test_days_of_an_earlier_release_are_folded_again_although_their_snapshots_ar
     assert fold_until(root, NEXT_DAY) == [day]
 
 
+def test_a_day_of_a_newer_release_is_left_as_it_is(tmp_path: Path) -> None:
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
+    newer = fold(root, DAY).model_copy(update={"columns": COLUMNS + 1})
+    write_file(day_path(root, DAY), newer.content())
+    assert fold(root, DAY) == newer
+    snapshot_of_one_bundle(tmp_path, NOON)
+    before = files_of(root)
+    with pytest.raises(StorageError, match=f"day {DAY} was written by a newer release"):
+        fold(root, DAY)
+    assert files_of(root) == before
+
+
 def test_days_before_today_are_folded_although_one_of_them_can_not_be(tmp_path: Path) -> None:
     for day in ("20261118", "20261119", "20261120", DAY):
         root = snapshot_of_one_bundle(tmp_path, f"{day}T080000Z")
