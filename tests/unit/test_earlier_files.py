@@ -158,6 +158,22 @@ def test_days_of_the_first_columns_get_the_causes_of_their_moves_when_they_are_f
     assert trend(root, 28)[1].causes == {"own": 9}
 
 
+def test_a_trend_and_a_difference_say_that_days_of_the_first_columns_do_not_name_causes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(EARLIER / "days", tmp_path / "root")
+    root = Root(str(tmp_path / "root"), "recorded")
+    [day], _ = folded_days(root)
+    place = ["--root", root.url, "--cluster", root.cluster]
+    for verb in (["trend"], ["diff", day.snapshots[0].id, "latest"]):
+        assert exit_code([*verb, *place]) == 0
+        assert "run `history fold --all`" in capsys.readouterr().err
+    fold(root, day.day)
+    for verb in (["trend"], ["diff", day.snapshots[0].id, "latest"]):
+        assert exit_code([*verb, *place]) == 0
+        assert capsys.readouterr().err == ""
+
+
 def test_a_day_of_the_second_columns_is_whole_and_says_who_moved_bundles(tmp_path: Path) -> None:
     shutil.copytree(EARLIER / "days-2", tmp_path / "root")
     root = Root(str(tmp_path / "root"), "recorded")

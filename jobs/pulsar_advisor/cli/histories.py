@@ -127,7 +127,9 @@ def diff(earlier: str, later: str = LATEST, /, *, place: Place = Place(), json: 
     root = place.open()
     found = compare(root, earlier, later)
     unexplained = any(event.cause == UNKNOWN for event in found.events)
-    if unexplained and not all(day_with(root, one) for one in (found.earlier, found.later)):
+    days = [day_with(root, one) for one in (found.earlier, found.later)]
+    # Days of the first release that folded any don't show it either.
+    if unexplained and not all(day is not None and "events" in day.tables for day in days):
         log(f"only folded days show who moved a bundle: {reader().fold_days}")
     print_json(found) if json else say_lines(difference_lines(found, root.cluster))
 

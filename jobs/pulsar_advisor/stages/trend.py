@@ -9,6 +9,7 @@ import pyarrow as pa
 from pulsar_advisor.history.columns import DAY_TABLES
 from pulsar_advisor.history.trend import Trend, trend_of
 from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.storage.history import folded_days
 from pulsar_advisor.storage.root import Root
@@ -35,6 +36,11 @@ def run(root: Root, days: int) -> tuple[int, Trend]:
         _log.warning(
             "imported: %d of %s, %d with low confidence; `history show` says what was guessed or left out",
             *(len(imported), count(len(same), "day"), unsure),
+        )
+    if silent := sum("events" not in day.tables for day in same):
+        _log.warning(
+            "folded by an earlier release: %d of %s, without splits and without who moved what; %s",
+            *(silent, count(len(same), "day"), reader().fold_days),
         )
     schemas = {table: DAY_TABLES[table] for table in ("index", "events")}
     tables = [read_day_tables(root, day, schemas)[1] for day in same]
