@@ -4,7 +4,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
@@ -164,6 +166,22 @@ def test_the_same_node_goes_on_and_the_version_counts_the_reports_between(spark:
     # Three reports before, all after the node; then five, of which two of the bundle's own broker were replaced.
     assert (row["averages_folded_samples"], row["averages_unknown_samples"]) == (3 + 3, 2)
     expected = after(stored(raw, "shortTermData"), 10, *(8 * [figure]))
+    assert row["short_term_msg_rate_in_per_s"] == pytest.approx(expected, rel=1e-9)
+
+
+def test_averages_of_an_earlier_release_that_no_report_was_added_to_are_not_gone_on_from(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    before = cluster(FIRST - timedelta(seconds=200), stored_ago_s=100, hot=40, warm=30, cold=20)
+    tables(spark, tmp_path, before)
+    [file] = (tmp_path / "tables" / "bundles" / "cluster=test").glob("*/*.parquet")
+    rows = pq.ParquetFile(file).read().drop_columns(["averages_folded_samples", "averages_unknown_samples"])
+    place, never = rows.column_names.index("short_term_msg_rate_in_per_s"), pa.array([1e6] * len(rows))
+    pq.write_table(rows.set_column(place, "short_term_msg_rate_in_per_s", never), file)
+    raw = cluster(hot=120, warm=100, cold=50)
+    row, figure = tables(spark, tmp_path, raw), reported(raw)
+    added = row["averages_folded_samples"] + row["averages_unknown_samples"]
+    expected = after(stored(raw, "shortTermData"), 10, *(added * [figure]))
     assert row["short_term_msg_rate_in_per_s"] == pytest.approx(expected, rel=1e-9)
 
 

@@ -93,7 +93,11 @@ def leader_averages(
         .agg(sf.max_by(sf.struct("stats", "at_ms", "first_ms"), "at_ms").alias("own"))
     )
     nodes = raw["bundle_data"].select("bundle", "modifiedAt", sf.col("document").alias("node"))
-    goes_on = "earlier.averages_origin = 'bundle_data' and earlier.bundle_data_modified_at_ms = modifiedAt"
+    # Tables of the first releases have the node's own figures, and no number of samples.
+    goes_on = (
+        "earlier.averages_origin = 'bundle_data' and earlier.bundle_data_modified_at_ms = modifiedAt "
+        "and earlier.averages_folded_samples is not null"
+    )
     moments = "array(start_ms, greatest(start_ms, unknown_ms - 1), greatest(start_ms, own.at_ms - 1))"
     return (
         nodes.join(reported, "bundle", "left")
@@ -114,8 +118,8 @@ def leader_averages(
             "bundle",
             "modifiedAt",
             sf.struct(*(_start(term).alias(term) for term in TERMS), _samples().alias("samples")).alias("leader"),
-            sf.expr("past + present + if(goes_on, coalesce(earlier.averages_folded_samples, 0), 0) as folded_samples"),
-            sf.expr("unknown + if(goes_on, coalesce(earlier.averages_unknown_samples, 0), 0) as unknown_samples"),
+            sf.expr("past + present + if(goes_on, earlier.averages_folded_samples, 0) as folded_samples"),
+            sf.expr("unknown + if(goes_on, earlier.averages_unknown_samples, 0) as unknown_samples"),
         )
     )
 
