@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from math import ceil
+from operator import itemgetter
 from typing import ClassVar, Final, Literal
 
 import numpy as np
@@ -130,7 +131,7 @@ class _Load:
     def needed(self, end: _End, numbers: Sequence[int], machine: int, target: float) -> int | None:
         """The fewest brokers of one type, beside the others, that keep all within a usage; None if no number does."""
         others = [number if row != machine else 0 for row, number in enumerate(numbers)]
-        most = 0 if any(others) else 1
+        most, is_above_by_itself = 0 if any(others) else 1, False
         for resource, amount in enumerate(end.moves.tolist()):
             share = self.share[:, resource]
             if not (share > 0).all():
@@ -138,12 +139,13 @@ class _Load:
             room = (target - end.stays[:, resource] * share) / share
             if any(number and room[row] < 0 for row, number in enumerate(others)):
                 return None
+            is_above_by_itself |= bool(room[machine] < 0)
             lacks = amount - float(room @ np.array(others))
             least = ceil(lacks / float(room[machine]) - 1e-9) if lacks > 0 and room[machine] > 0 else 0
-            if (lacks > 0 and not least) or (room[machine] < 0 and not any(others)):
+            if lacks > 0 and not least:
                 return None
             most = max(most, least)
-        return most
+        return None if most and is_above_by_itself else most
 
     @property
     def ends(self) -> tuple[_End, _End, _End]:
@@ -314,7 +316,8 @@ def _sentence(
         if needed is not None:
             return f"{start}: {needed} would be."
         if if_messages is None:
-            return f"{start}, and no number of such brokers is: what stays on each is above {wanted}."
+            where = "each" if len(machines) == 1 else "some"
+            return f"{start}, and no number of such brokers is: what stays on {where} is above {wanted}."
         return f"{start}: {if_messages} would be if CPU follows messages; if it doesn't, no number is. {MEASURE}"
     is_open = f"Whether {brokers} {is_are} enough for {wanted} isn't known"
     if doubtful:
@@ -338,8 +341,8 @@ def _range(size: Size) -> str:
 
 def _brokers_in_all(now: Size, needed: Sequence[tuple[Machine, int | None]]) -> str | None:
     """How many brokers in all, by adding to the machine type of which fewest are lacking; None if no number does."""
-    lacking = [(number - machine.brokers, machine.title) for machine, number in needed if number is not None]
+    lacking = [(lack, machine.title) for machine, number in needed if number and (lack := number - machine.brokers) > 0]
     if not lacking:
         return None
-    more, title = min(lacking)
+    more, title = min(lacking, key=itemgetter(0))  # of several, the smallest machine
     return str(now.brokers + more) if len(needed) == 1 else f"{more} more with {title}"

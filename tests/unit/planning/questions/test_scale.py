@@ -95,6 +95,22 @@ def test_what_stays_on_every_broker_may_be_above_the_target_already() -> None:
     assert scale(busy, 0.75).machines[0].needed == 4
 
 
+def test_of_machines_of_which_as_many_are_lacking_the_smallest_is_named() -> None:
+    state = cluster({"a": [300], "b": [1200]}, limits={"a": 400.0, "b": 1600.0})
+    assert scale(room(state), 0.7).sentence.endswith("1 more with 4 cores would be.")
+
+
+def test_a_machine_that_stays_above_the_target_is_no_help_however_few_there_are() -> None:
+    state = cluster({"a": [80], "b": [40], "c": [40]}, limits={"a": 100.0, "b": 200.0, "c": 200.0})
+    base = np.array([70.0, 0.0, 0.0])
+    found = scale(Room(state, SETTINGS.values, BaseLoad(base, base, base, ("history",) * 3), 0.85), 0.6)
+    assert [(one.brokers, one.needed) for one in found.machines] == [(1, 0), (2, None)]
+    assert found.sentence.endswith("and no number of such brokers is: what stays on some is above 60%.")
+    state.brokers.usage[:, BANDWIDTH_OUT] = 65.0  # of 100 each, so another one is needed
+    found = scale(Room(state, SETTINGS.values, BaseLoad(base, base, base, ("history",) * 3), 0.85), 0.6)
+    assert [one.needed for one in found.machines] == [None, None]
+
+
 @pytest.mark.parametrize(
     ("greatest", "origin", "confidence"),
     [(0.5, "default", "high"), (10.0, "default", "medium"), (10.0, "history", "high"), (40.0, "history", "low")],
