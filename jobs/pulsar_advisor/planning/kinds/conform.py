@@ -9,13 +9,14 @@ Source: `ClustersBase.filterAndUnloadMatchedNamespaceAsync` (2.11.0 to 4.2.4).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.planning.kinds.answers import Answer, any_stays, fixed, parted, placed, proposal
+from pulsar_advisor.model.text.some_of import some_of
+from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, any_stays, fixed, parted, placed, proposal
 from pulsar_advisor.planning.kinds.packing import packed, shortfall
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Room
 from pulsar_advisor.planning.proposals.proposal import Proposal
@@ -25,27 +26,50 @@ SETTING_KEYS: Final = ROOM_KEYS
 
 
 def propose(goal: Goal, room: Room) -> Proposal:
-    """The moves after which no bundle is where its policies forbid it; what can't move, and why."""
+    """The moves after which no bundle is where its policies forbid it, unless a caveat says so; what can't move."""
     owned = room.bundles_of(np.flatnonzero(room.fit).tolist())
     isolated = [row for row in owned if not room.policies_allow(row)]
     going, stays = parted(room, isolated)
     answers, after = packed(room, going)
-    spread = list(_spread(after, [row for row in owned if room.policies_allow(row)]))
+    spread = _spread(after, [row for row in owned if room.policies_allow(row)])
+    moved = [answer.bundle for answer in [*answers, *spread] if answer.outcome is BundleOutcome.MOVES]
+    again = [row for row in moved if len(after.with_fewer_peers(row))]
     return proposal(
         goal,
         after,
         [*answers, *spread, *stays],
-        {"against_isolation": len(answers), "against_anti_affinity": len(spread)},
-        list(shortfall(room, after, [*answers, *spread])),
+        {"against_isolation": len(answers), "against_anti_affinity": len(spread), "against_afterwards": len(again)},
+        [*shortfall(room, after, [*answers, *spread]), *_crowded_again(after, again)],
         why_nothing="no bundle on a broker that its policies forbid can move"
         if any_stays([*answers, *spread, *stays])
         else "no bundle that may move is on a broker that its policies forbid",
     )
 
 
-def _spread(room: Room, bundles: list[int]) -> Iterator[Answer]:
-    """The answers about bundles whose anti-affinity group is thinner on another broker; those with room have moved."""
-    for bundle in bundles:
-        thinner = room.with_fewer_peers(bundle)
-        if len(thinner) and fixed(room, bundle) is None:
-            yield placed(room, bundle, among=thinner)
+def _crowded_again(room: Room, bundles: Sequence[int]) -> Iterator[str]:
+    """A sentence about bundles (rows) that a later move brought together with more of their group than need be."""
+    if bundles:
+        names = some_of([room.state.bundle_name(row) for row in bundles])
+        yield (
+            f"Other brokers may then have less of the anti-affinity group of {names}, as later moves change where it "
+            "is, and a plan moves a bundle once: `conform` again afterwards."
+        )
+
+
+def _spread(room: Room, bundles: list[int]) -> list[Answer]:
+    """The answers about bundles whose anti-affinity group is thinner on another broker; those with room have moved.
+
+    Each move changes where the group is thin, so the others are asked again until none moves.
+    """
+    moved: list[Answer] = []
+    while True:
+        answers = [
+            placed(room, bundle, among=thinner)
+            for bundle in bundles
+            if fixed(room, bundle) is None and len(thinner := room.with_fewer_peers(bundle))
+        ]
+        going = {answer.bundle: answer for answer in answers if answer.outcome is BundleOutcome.MOVES}
+        if not going:
+            return [*moved, *answers]
+        moved += going.values()
+        bundles = [bundle for bundle in bundles if bundle not in going]

@@ -66,7 +66,7 @@ def _is_reached(plan: Plan, goal: Goal) -> bool:
     if goal.kind == "drain" and not moves and figures.get("may_have_arrived", 0):
         return False  # with moves, `apply` looks after them
     if goal.kind in ("drain", "roll", "conform"):
-        return not figures.get("excluded", 0)
+        return not figures.get("excluded", 0) and not figures.get("against_afterwards", 0)
     usage, target = figures.get("usage_ratio_after", figures.get("usage_ratio")), figures.get("target_ratio")
     if usage is None or target is None:
         return False

@@ -10,6 +10,7 @@ from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.cluster.isolation_policies import isolation_of
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.placement.filters import placement_facts, policy_candidates
+from pulsar_advisor.planning.kinds.goal_outcome import goal_outcome
 from unit.planning.kinds.clusters import SETTINGS, cluster, executable, moved, planned
 from unit.properties import examples
 
@@ -57,6 +58,28 @@ def test_a_group_that_sits_on_one_broker_is_spread() -> None:
     plan = planned(cluster({"a": [10, 10], "b": [1], "c": [5]}, groups=groups), CONFORM)
     assert moved(plan) == {"t/a-0": "b"}
     assert not planned(cluster({"a": [10], "b": [1]}, groups={"t/a-0": "g", "t/b-0": "g"}), CONFORM).steps
+
+
+def test_a_bundle_moves_too_for_which_the_moves_of_others_make_a_better_broker() -> None:
+    # When t/n2 on b is asked first, both others have t/n1; then all of that leaves a.
+    names = {"a": ["t/n1", "t/n1", "t/n2", "t/a"], "b": ["t/n2", "t/n0", "t/b"], "c": ["t/c"]}
+    sizes = {"a": [3.0, 5.0, 5.0, 1.0], "b": [5.0, 1.0, 1.0], "c": [4.0]}
+    plan = planned(cluster(sizes, namespaces=names, groups=dict.fromkeys(("t/n0", "t/n1", "t/n2"), "g")), CONFORM)
+    assert [(step.namespace, step.source, step.destination) for step in executable(plan)] == [
+        ("t/n1", "a:8080", "c:8080"),
+        ("t/n1", "a:8080", "c:8080"),
+        ("t/n2", "b:8080", "a:8080"),
+    ]
+    assert goal_outcome(plan) == "reached"
+
+
+def test_a_group_that_later_moves_crowd_again_needs_another_plan() -> None:
+    names = {"a": ["t/x", "t/a"], "b": ["t/y", "t/z", "t/y", "t/x", "t/b"], "c": ["t/c"]}
+    sizes = {"a": [1.0, 4.0], "b": [5.0, 1.0, 5.0, 2.0, 7.0], "c": [7.0]}
+    plan = planned(cluster(sizes, namespaces=names, groups=dict.fromkeys(("t/x", "t/y", "t/z"), "g")), CONFORM)
+    assert [step.destination for step in executable(plan)] == ["c:8080", "a:8080"]
+    assert plan.decision.caveats[0].startswith("Other brokers may then have less of the anti-affinity group of t/y/0x2")
+    assert goal_outcome(plan) == "in part"
 
 
 def test_a_broker_gives_what_it_must_before_it_takes_what_only_then_has_room() -> None:
