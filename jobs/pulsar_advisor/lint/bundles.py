@@ -93,8 +93,6 @@ def excluded_namespaces_are_small(case: Case) -> Violation | None:
     Their bundles stay where they are, and are placed without regard to the load.
     """
     excluded = case.state.namespaces.among(case.settings.load_balancer_shedding_excluded_namespaces)
-    if not excluded.any():
-        return None
     share = case.share_of(excluded[case.state.bundles.namespace])
     if share <= 1 / len(case.rows):
         return None
