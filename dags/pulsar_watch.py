@@ -4,7 +4,7 @@ Runs every five minutes, for all clusters, and reads only files.
 
 | task | what it does |
 |---|---|
-| `overdue` | sets the metric of each cluster's newest validated snapshot; calls everyone once if three are missing |
+| `overdue` | sets the metric of each cluster's newest snapshot with advice; calls everyone once if three are missing |
 
 With a schedule of every 15 minutes, that is after 45 minutes. A cluster without a schedule is never overdue. The state
 store of a cluster's asset keeps the newest snapshot that people were called about.

@@ -23,12 +23,15 @@ def newest_validated(root: Root) -> str | None:
 
 
 def why_overdue(schedule: str | None, validated: str | None, now: datetime) -> str:
-    """Why somebody should look; empty if one of the last `MISSED` snapshots that were due has been validated."""
+    """Why somebody should look; empty if one of the last `MISSED` snapshots that were due led to advice.
+
+    `validated` is as `newest_validated` gives it.
+    """
     if schedule is None:
         return ""
     due = croniter(schedule, now.astimezone(UTC))
     since = [due.get_prev(datetime) for _ in range(MISSED)][-1]
     if validated is not None and snapshot_moment(validated) >= since - _CLOCK_TOLERANCE:
         return ""
-    last = f"the last one is {validated}" if validated else "there is none at all"
-    return f"no validated snapshot since {since:%Y-%m-%d %H:%M} UTC, though {MISSED} were due: {last}"
+    last = f"the last that did is {validated}" if validated else "none ever did"
+    return f"no snapshot since {since:%Y-%m-%d %H:%M} UTC led to advice, though {MISSED} were due: {last}"

@@ -333,7 +333,7 @@ def clusters_to_restore() -> list[str]:
 
 
 def overdue_clusters() -> list[str]:
-    """The clusters whose snapshots are overdue; each receiver is called once about each newest validated snapshot.
+    """The clusters whose snapshots are overdue; each receiver is called once about each newest one with advice.
 
     Sets the metric of that snapshot. The state store of its asset, an inlet, keeps which one people were called about.
     After all clusters, raises `AirflowException` naming those that couldn't be checked.

@@ -52,7 +52,7 @@ def test_three_that_were_due_and_did_not_come_are_overdue(
 @pytest.mark.parametrize("preset", ["@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly"])
 def test_every_preset_of_airflow_falls_due(preset: str) -> None:
     known = Cluster(name="demo", pulsar_conn_id="p", schedule=preset)
-    assert why_overdue(known.schedule, None, NOON).endswith("though 3 were due: there is none at all")
+    assert why_overdue(known.schedule, None, NOON).endswith("though 3 were due: none ever did")
 
 
 def test_snapshots_are_due_by_the_clock_that_starts_them(dags: Mapping[str, Any]) -> None:
@@ -63,7 +63,8 @@ def test_snapshots_are_due_by_the_clock_that_starts_them(dags: Mapping[str, Any]
 def test_it_says_since_when() -> None:
     said = why_overdue("*/15 * * * *", "20261125T111502Z", NOON)
     assert (
-        said == "no validated snapshot since 2026-11-25 11:30 UTC, though 3 were due: the last one is 20261125T111502Z"
+        said == "no snapshot since 2026-11-25 11:30 UTC led to advice, though 3 were due: "
+        "the last that did is 20261125T111502Z"
     )
 
 
@@ -98,7 +99,7 @@ def test_a_cluster_that_can_not_be_looked_at_keeps_no_other_from_it(
     monkeypatch.setattr("pulsar_advisor_airflow.overdue.newest_validated", newest_validated)
     assert run_dag("pulsar_watch")[0] == "failed"
     call, failure = calls
-    assert call.startswith("snapshot.overdue overdue no validated snapshot")
+    assert call.startswith("snapshot.overdue overdue no snapshot since")
     assert "overdue failed: unreadable: this folder can't be read" in failure
 
 
