@@ -22,7 +22,7 @@ Onto = Annotated[
 ]
 Ceiling = Annotated[
     str | None,
-    Parameter(help="No broker may end above this usage, for example 70%; by default the overload threshold."),
+    Parameter(help="No destination may end above this usage, for example 70%; by default the overload threshold."),
 ]
 
 Highest = Annotated[

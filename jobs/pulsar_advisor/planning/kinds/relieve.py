@@ -1,9 +1,10 @@
 """relieve: brings one broker down to a usage by moving the bundles with the fewest clients, as operators do by hand.
 
 Clients are producers and consumers, which have to connect again; among moves with equally many, the fewest bundles
-count, and then the lowest usage of the brokers that take them. None of these may end above the target, either. Choosing
-bundles is the problem of `shedding.fewest_moves` with a cost for each: a bound, a heuristic, and the optimum where the
-problem is small. Without a target it is 1.10 times the mean usage, as for `balance`.
+count, and then the lowest usage of the brokers that take them. None of these may end above the target, or above the
+ceiling, which doesn't concern the relieved broker. Choosing bundles is the problem of `shedding.fewest_moves` with a
+cost for each: a bound, a heuristic, and the optimum where the problem is small. Without a target it is 1.10 times the
+mean usage, as for `balance`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ SETTING_KEYS: Final = ROOM_KEYS
 def propose(goal: Goal, room: Room) -> Proposal:
     """The moves that bring the broker of the goal down to its target."""
     (broker,) = room.rows_of(goal.brokers)
-    target = target_of(goal, room)
+    target = target_of(goal, room) if goal.target_ratio is None else goal.target_ratio
+    highest = min(target, float(room.ceiling.max()))
     usage = float(room.usage_at_first[broker])
     answers = {row: fixed(room, row) for row in room.bundles_of([broker])}
     movable = [row for row, answer in answers.items() if answer is None]
@@ -36,7 +38,9 @@ def propose(goal: Goal, room: Room) -> Proposal:
         return proposal(goal, room, left, {"target_ratio": target, "usage_ratio": usage}, why_nothing=why)
     unit = len(movable) + 1  # fewest clients first, then fewest bundles
     cost = np.array([clients(room, row) * unit + 1 for row in movable], dtype=np.int64)
-    choice = choose(room.up_to(target), movable, np.full(len(room.fit), target), cost)
+    within = np.full(len(room.fit), highest)
+    within[broker] = target
+    choice = choose(room.up_to(highest), movable, within, cost)
     after, reached = choice.after, float(choice.after.usage_of([broker])[0])
     bound = None if choice.least is None else choice.least // unit
     figures = {
@@ -49,7 +53,7 @@ def propose(goal: Goal, room: Room) -> Proposal:
     }
     left = _completed(answers, choice.answers, reached=choice.reached)
     stays = why_stays(room, movable, broker, target)
-    why = stays or f"no other broker surely has room for more within {target:.1%}, or may take it"
+    why = stays or f"no other broker surely has room for more within {highest:.1%}, or may take it"
     caveats = [] if choice.reached else [f"{goal.brokers[0]} only falls to {reached:.1%}, not to {target:.1%}: {why}."]
     why_nothing = stays or "no other broker may take, or has room for, a bundle"
     return proposal(goal, after, left, figures, caveats, why_nothing=why_nothing)

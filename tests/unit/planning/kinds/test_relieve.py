@@ -51,6 +51,12 @@ def test_no_other_broker_is_brought_above_the_target() -> None:
     assert plan.predicted.after.maximum_ratio == pytest.approx(0.6, abs=CLOSE)
 
 
+def test_a_ceiling_is_for_the_brokers_that_take_bundles() -> None:
+    state = cluster({"a": [30, 30, 20], "b": [5], "c": [5]})
+    plan = planned(state, Goal("relieve", ("a",), 0.6, 0.4))
+    assert moved(plan).keys() == {"t/a-2"}
+
+
 def test_an_idle_machine_with_more_cores_has_room_whatever_the_base_is() -> None:
     # Two of 4 cores at 90 %, two of 32 cores at 25 %: the work of a small broker is little to a large one.
     cores = {"a": 400.0, "b": 400.0, "c": 3200.0, "d": 3200.0}
