@@ -1,9 +1,8 @@
 """# Rebalance a Pulsar cluster after a named person has approved the exact plan
 
 Runs only when triggered manually. Choose the cluster. Enter the **digest** of a plan you have reviewed, or leave it
-empty to capture a fresh snapshot and run the strategies chosen in the form, or to make a plan for a goal: drain,
-relieve or fill brokers, or conform to policies. The user who triggers the run proposes the plan and **can't approve
-it**.
+empty to capture a fresh snapshot and run the strategies chosen in the form, or to make a plan for a goal, such as to
+drain a broker. The user who triggers the run proposes the plan and **can't approve it**.
 
 | task | what it does |
 |---|---|
