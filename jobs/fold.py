@@ -20,7 +20,7 @@ def main() -> int:
     parser.add_argument(
         "--before", default=f"{datetime.now(UTC):%Y%m%d}", help="the first day left out; default: today"
     )
-    parser.add_argument("--ledger", help="its address, for executors too; default: SQLite beside a local root")
+    parser.add_argument("--ledger", help="its address, for executors too; default: SQLite in a local root")
     parser.add_argument("--master", "--remote", help="Spark master; default: the one spark-submit was given")
     options = parser.parse_args()
     failed: list[int] = []

@@ -84,5 +84,5 @@ def keep_head(ledger: Ledger) -> None:
 
 
 def ledger_url_if_any(root: Root) -> str | None:
-    """The address of the configured ledger, or else of the one beside a local root; None without either."""
+    """The address of the configured ledger, or else of the one in a local root; None without either."""
     return option("ledger") or root.own_ledger_url

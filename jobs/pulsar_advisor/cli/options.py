@@ -127,7 +127,7 @@ class LedgerPlace:
 
     ledger: str | None = None
     """Ledger database (SQLAlchemy URL, or env:NAME or file:PATH where one with a password is kept); by default the
-    profile's, else SQLite beside a local root."""
+    profile's, else SQLite in a local root."""
 
     def given(self, place: Place) -> str | None:
         """The address given here or in the profile. Raises `UsageError` if others could read its password."""
@@ -147,12 +147,12 @@ class LedgerPlace:
         return address
 
     def url(self, place: Place) -> str:
-        """The given address, or SQLite beside the root."""
+        """The given address, or SQLite in the root."""
 
         return self.given(place) or place.open().ledger_url
 
     def url_if_any(self, place: Place) -> str | None:
-        """The same; None beside an object store."""
+        """The same; None with an object store."""
         return self.given(place) or place.open().own_ledger_url
 
     def sealing(self, place: Place, snapshot: str, *stages: str) -> AbstractContextManager[None]:

@@ -41,7 +41,7 @@ _AFTER: Final = "T~"
 def run(root: Root, day: str, address: str | None = None) -> HistoryDay:
     """Fold the normalized snapshots of a day (`YYYYMMDD`, UTC) of a cluster.
 
-    `address` is the ledger's, by default SQLite beside a local root. If there is a ledger, its plans explain moves, and
+    `address` is the ledger's, by default SQLite in a local root. If there is a ledger, its plans explain moves, and
     it seals the day. Snapshots folded before come from the day itself, so an added snapshot costs little. Raises
     `UsageError` if there is nothing to fold, `Refused` while another process folds the day, or if the day folded before
     isn't as the ledger sealed it, `StorageError` for changes to a day that a newer release folded.

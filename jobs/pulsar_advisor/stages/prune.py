@@ -26,7 +26,7 @@ from pulsar_advisor.storage.root import PLANS, Root
 def run(root: Root, retention: Retention, address: str | None, now: datetime, *, dry_run: bool) -> Pruned:
     """Remove outdated snapshots, see `remove`.
 
-    `address` is the ledger's (see `ledger.address`), by default SQLite beside a local root.
+    `address` is the ledger's (see `ledger.address`), by default SQLite in a local root.
     Raises `UsageError` if the snapshots that plans refer to can't be determined (see `PlanReferences`), and
     `StorageError` if the ledger can't be read or a folder can't be removed.
     """

@@ -93,7 +93,7 @@ class Root:
 
     @property
     def own_ledger_url(self) -> str | None:
-        """URL of the SQLite ledger beside a local root; None for an object store, which can't hold one."""
+        """URL of the SQLite ledger in a local root; None for an object store, which can't hold one."""
         from pulsar_advisor.storage.files import is_local
 
         path = self.path

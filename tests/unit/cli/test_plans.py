@@ -64,7 +64,7 @@ def time() -> FakeTime:
 
 @pytest.fixture
 def ledger(root: Root, time: FakeTime) -> Iterator[Ledger]:
-    """The ledger beside the root, where a verb finds it."""
+    """The ledger in the root, where a verb finds it."""
     with closing(open_ledger(root.ledger_url, time.now_ms)) as opened:
         yield opened
 

@@ -17,7 +17,7 @@ def test_paragraphs_of_help_are_filled_to_the_width_of_the_terminal(
     assert exit_code(["undo", "--help"]) == 0
     shown = [line.rstrip(" │") for line in capsys.readouterr().out.splitlines()]
     assert next(line for line in shown if line.startswith("It is made from")).endswith("half-way.")
-    assert next(line for line in shown if "--ledger" in line).endswith("else SQLite beside a local root.")
+    assert next(line for line in shown if "--ledger" in line).endswith("else SQLite in a local root.")
 
 
 def verbs(of: App, *words: str) -> Iterator[tuple[str, App]]:
