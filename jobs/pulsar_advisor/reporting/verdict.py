@@ -224,6 +224,7 @@ def _commands(
         Command(f"Preview the calls{reach}", line("apply", "--dry-run")),
         Command(f"Apply the plan, once it is approved{reach}", line("apply")),
         Command(
-            "Compare with the prediction: a profile captures anew, otherwise name a later --snapshot", line("verify")
+            "Compare with the prediction: --profile NAME captures anew, otherwise name a later --snapshot",
+            line("verify"),
         ),
     )
