@@ -14,7 +14,7 @@ from pulsar_advisor.execution.ledger.runs import ended_runs
 from pulsar_advisor.execution.ledger.steps import confirmed_steps, steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run, Verification, VerifiedBroker, VerifiedBundle
 from pulsar_advisor.execution.ledger.verifications import record_verification
-from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans, ClusterState
 from pulsar_advisor.model.cluster.segment_changes import segment_changes
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import Refused
@@ -84,7 +84,7 @@ def verify_plan(
         )
     require_later(state.snapshot, state.captured_at_ms, run, ended_at_ms)
     usage_judged = state.captured_at_ms - ended_at_ms >= settle_s(settings) * 1000
-    rows = {state.bundle_name(row): row for row in range(len(state.bundles)) if state.bundles.in_boundaries[row]}
+    rows = {state.bundle_name(row): row for row in np.flatnonzero(_existing(state)).tolist()}
     bundles = tuple(_bundle_checks(plan, state, rows))
     figures = forecast(state, Outlook.of(state, base_load(state)), settings).brokers
     brokers = tuple(_usage_checks(plan, figures))
@@ -185,6 +185,14 @@ def _deviations(
         if not broker.as_predicted:
             at = "not a broker of the snapshot" if broker.actual is None else f"at {broker.actual:.1%}"
             yield f"{broker.broker} is {at}, predicted: {_percent(broker.predicted)}"
+
+
+def _existing(state: ClusterState) -> Booleans:
+    """Per bundle, whether it exists: by its namespace's boundaries or, if none were read, as some broker owns it."""
+    bundles = state.bundles
+    is_known = np.bincount(bundles.namespace[bundles.in_boundaries], minlength=len(state.namespaces)) > 0
+    existing: Booleans = bundles.in_boundaries | ((bundles.owner != NO_ROW) & ~is_known[bundles.namespace])
+    return existing
 
 
 def _bundle_checks(plan: Plan, state: ClusterState, rows: Mapping[str, int]) -> Iterator[BundleCheck]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from sqlalchemy import select
 
@@ -91,6 +92,13 @@ def test_a_child_that_does_not_exist_deviates(ledger: Ledger, done: FakeCluster)
     assert result.deviations == (
         f"{NAMESPACE}/{CHILDREN[0]} is no bundle of the cluster, as if split or deleted; predicted: on {B1}",
     )
+
+
+def test_what_brokers_own_exists_where_the_boundaries_could_not_be_read(ledger: Ledger, done: FakeCluster) -> None:
+    state = captured(done)
+    unread = np.zeros_like(state.bundles.in_boundaries)
+    result = verify(ledger, replace(state, bundles=replace(state.bundles, in_boundaries=unread)))
+    assert result.deviations == ()
 
 
 def test_a_bundle_without_an_owner_is_on_no_broker(ledger: Ledger, done: FakeCluster) -> None:
