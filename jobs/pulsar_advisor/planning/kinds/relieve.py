@@ -27,7 +27,7 @@ SETTING_KEYS: Final = ROOM_KEYS
 def propose(goal: Goal, room: Room) -> Proposal:
     """The moves that bring the broker of the goal down to its target."""
     (broker,) = room.rows_of(goal.brokers)
-    target = target_of(goal, room) if goal.target_ratio is None else goal.target_ratio
+    target = target_of(goal, room.up_to(room.settings.overloaded_ratio))
     highest = min(target, float(room.ceiling.max()))
     usage = float(room.usage_at_first[broker])
     answers = {row: fixed(room, row) for row in room.bundles_of([broker])}

@@ -57,6 +57,11 @@ def test_a_ceiling_is_for_the_brokers_that_take_bundles() -> None:
     assert moved(plan).keys() == {"t/a-2"}
 
 
+def test_a_broker_is_relieved_to_the_overload_threshold_at_least() -> None:
+    plan = planned(cluster({"a": [70, 20], "b": [10]}), Goal("relieve", ("a",), 0.95))
+    assert plan.decision.figures["target_ratio"] == 0.85
+
+
 def test_an_idle_machine_with_more_cores_has_room_whatever_the_base_is() -> None:
     # Two of 4 cores at 90 %, two of 32 cores at 25 %: the work of a small broker is little to a large one.
     cores = {"a": 400.0, "b": 400.0, "c": 3200.0, "d": 3200.0}
