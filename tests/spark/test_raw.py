@@ -65,7 +65,7 @@ def test_a_line_that_cannot_be_used_is_kept_apart(
 ) -> None:
     raw = raw_tables(spark, tmp_path, brokers=b'{"broker":"a:1"}\n' + line + b"\n")
     assert [row["broker"] for row in raw["brokers"].collect()] == ["a:1"]
-    (unreadable,) = raw.unreadable().collect()
+    (unreadable,) = raw.unreadable().where("is_valid_utf8(text)").collect()
     assert (unreadable["surface"], unreadable["path"]) == ("brokers", "brokers.jsonl.zst")
     assert said is None or unreadable["text"] == said
     assert raw.counts == {"brokers.jsonl.zst": (2, 1)}
@@ -86,7 +86,7 @@ def test_a_topic_that_cannot_be_used_is_kept_apart_once_its_surface_was_read(
     lines = STATS % (b"a", b"{}") + b"\n" + line + b"\n"
     raw = raw_tables(spark, tmp_path, brokers=b'{"broker":"b:1"}\n', topic_stats=lines)
     assert [row["topic"] for row in raw["topic_stats"].collect()] == ["a"]
-    (unreadable,) = raw.unreadable().collect()
+    (unreadable,) = raw.unreadable().where("is_valid_utf8(text)").collect()
     assert (unreadable["surface"], unreadable["path"]) == ("topic_stats", "topic_stats.jsonl.zst")
     assert said is None or unreadable["text"] == said
     assert raw.counts == {"brokers.jsonl.zst": (1, 0), "topic_stats.jsonl.zst": (2, 1)}

@@ -272,7 +272,7 @@ class RawTables:
         return reduce(or_, (passing.counts for passing in self.passing.values()), dict(self.kept_counts))
 
     def unreadable(self) -> DataFrame:
-        """(surface, path, text) of every unusable line. Waits as `counts` does."""
+        """(surface, path, text) of every unusable line, with U+FFFD for what isn't UTF-8. Waits as `counts` does."""
         passing = (
             lines.parsed.withColumn("_surface", sf.lit(surface))
             for surface, lines in self.passing.items()
@@ -280,7 +280,9 @@ class RawTables:
         )
         return _union(
             parsed.where("_text is not null").select(
-                sf.col("_surface").alias("surface"), _path_in_snapshot().alias("path"), sf.col("_text").alias("text")
+                sf.col("_surface").alias("surface"),
+                _path_in_snapshot().alias("path"),
+                sf.make_valid_utf8("_text").alias("text"),
             )
             for parsed in (*self.kept, *passing)
         )
