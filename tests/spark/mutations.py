@@ -873,6 +873,24 @@ def report_missing(capture: Capture) -> str:
 _broker = one_figure(Capture.broker, lambda capture, broker: capture.lines("brokers", broker=broker))
 
 _broker("broker_going_down", "available", False, "brokers.available")
+
+
+@corruption(SYNTHETIC, "policies.primaries", also=("brokers.available", "bundles.owner_is_active"))
+def the_only_primary_goes_down(capture: Capture) -> str:
+    broker = capture.broker()
+    capture.lines("brokers", broker=broker)[0]["available"] = False
+    capture.raw.lines["isolation_policies"].append(_policy("goes-down", "shop/.*", broker.partition(":")[0]))
+    return "goes-down"
+
+
+@corruption(SYNTHETIC, "policies.namespaces")
+def the_only_namespace_of_a_policy_is_being_deleted(capture: Capture) -> str:
+    namespace = capture.namespace()
+    capture.lines("namespaces", namespace=namespace)[0]["document"]["deleted"] = True
+    capture.raw.lines["isolation_policies"].append(_policy("deleted", namespace, ".*"))
+    return "deleted"
+
+
 _broker("clock_of_a_broker_behind_all_others", "clockAheadMs", -90_000, "brokers.clock_agrees")
 
 _report = one_figure(Capture.broker, lambda capture, broker: [capture.report(broker)])

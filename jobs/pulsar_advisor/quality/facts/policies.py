@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
@@ -27,10 +29,13 @@ class _Policy(TypedDict):
 
 
 def facts_of_policies(tables: SnapshotFrames, view: View) -> DataFrame:
-    """Facts: whether a policy's limits are usable, its invalid expressions, and what the others match."""
+    """Facts: whether a policy's limits are usable, its invalid expressions, and what the others match.
+
+    Brokers that are going down and namespaces that are being deleted match nothing.
+    """
     policies = tables.rows("policies").to_pylist()
-    namespaces = tables.rows("namespaces", columns=["namespace"])[0].to_pylist() if policies else []
-    brokers = tables.rows("brokers", view, ["broker"])[0].to_pylist() if policies else []
+    namespaces = _named(tables.rows("namespaces"), "namespace", ~pc.field("deleted")) if policies else []
+    brokers = _named(tables.rows("brokers", view), "broker", pc.field("available")) if policies else []
     hosts = [host for broker in brokers if (host := broker_host(broker)) is not None]
 
     def row(policy: _Policy) -> Row:
@@ -52,3 +57,9 @@ def facts_of_policies(tables: SnapshotFrames, view: View) -> DataFrame:
         "matched_primaries bigint",
         [row(policy) for policy in policies],
     ).withColumn("unusable_expressions", sf.size("unusable"))
+
+
+def _named(rows: pa.Table, name: str, wanted: pc.Expression) -> list[str]:
+    """The names of the rows that are wanted."""
+    names: list[str] = rows.filter(wanted)[name].to_pylist()
+    return names
