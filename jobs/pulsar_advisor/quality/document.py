@@ -29,8 +29,9 @@ The effect of a check follows from one question: would Pulsar's leader pass over
   confidence if the check is a warning, medium if it is an info. No plan of our own puts load onto a broker that a
   failed warning doubts.
 
-A bundle without an owner is normal and fails no check. Checks that compare with an earlier snapshot (`figures_moved`,
-`steady`) pass without one. What no check can see: [blind-spots.md](blind-spots.md).
+A bundle without an owner is normal and fails no check, unless a broker still has figures of it
+(`figures_are_the_owners`). Checks that compare with an earlier snapshot (`figures_moved`, `steady`) pass without one.
+What no check can see: [blind-spots.md](blind-spots.md).
 
 `pulsar-advisor validate --explain bundles.one_owner` prints one entry, `--trend bundles.one_owner` its recent results,
 `--trend all` those of every check that did not always pass; `--data-docs DIR` writes Great Expectations Data Docs.

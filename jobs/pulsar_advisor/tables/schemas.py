@@ -281,7 +281,7 @@ TOPICS: Final = Table(
         _required("loaded", "boolean", "whether some broker's topic statistics have it"),
         Column("broker", "string", "whose statistics: the owner's if it has some; null: not loaded"),
         Column("reported_range", "string", "range under which the broker reported the topic"),
-        _required("reports", "bigint", "number of brokers that have statistics of it"),
+        _required("reports", "bigint", "number of statistics of it, by broker and range"),
         *_traffic("", "topic statistics (three decimals)"),
         Column("producers", "bigint", "topic statistics `producerCount`"),
         Column("storage_size_bytes", "bigint", "topic statistics `storageSize`"),
@@ -306,7 +306,7 @@ NAMESPACES: Final = Table(
         _required("namespace", "string", "`tenant/namespace`, or `tenant/cluster/namespace` up to 4.1"),
         _KIND,
         _required("listed", "boolean", "whether the admin API listed it"),
-        _required("deleted", "boolean", "policies `deleted`: being deleted, none of its bundles are in the tables"),
+        _required("deleted", "boolean", "policies `deleted`: being deleted, no bundle is in its boundaries"),
         _required(
             "migrated", "boolean", "policies or local policies `migrated`: its clients are sent to another cluster"
         ),
