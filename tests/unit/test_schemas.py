@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -62,6 +64,16 @@ def test_the_page_of_formats_names_versions_that_are_written() -> None:
 
 def test_a_report_keeps_to_its_schema(inputs: Inputs) -> None:
     assert not faults(json.loads("".join(json_chunks(inputs.page()))))
+
+
+def test_a_report_with_figures_that_are_no_numbers_keeps_to_its_schema() -> None:
+    inputs = skewed_inputs()
+    bundles, topics = inputs.state.bundles, inputs.state.topics
+    unknown = [np.where([True, False, False, True], np.nan, table.traffic) for table in (bundles, topics)]
+    state = replace(
+        inputs.state, bundles=replace(bundles, traffic=unknown[0]), topics=replace(topics, traffic=unknown[1])
+    )
+    assert not faults(json.loads("".join(json_chunks(replace(inputs, state=state).page()))))
 
 
 def test_a_plan_keeps_to_its_schema(inputs: Inputs) -> None:

@@ -102,12 +102,13 @@ class BrokerTable:
 
 @dataclass(frozen=True)
 class Share:
-    """What a bundle or topic contributes to its broker; shares (ratio) are None if the broker reports nothing."""
+    """What a bundle or topic contributes to its broker; None: no number, and a share (ratio) also if the broker reports
+    nothing."""
 
     name: str
     bundle: str
-    msg_rate_per_s: float
-    throughput_bytes_per_s: float
+    msg_rate_per_s: float | None
+    throughput_bytes_per_s: float | None
     msg_rate_share: float | None
     throughput_share: float | None
     step: str | None
@@ -296,8 +297,8 @@ def _share(name: str, bundle: str, figures: Floats, whole: Floats, steps: Mappin
     return Share(
         name=name,
         bundle=bundle,
-        msg_rate_per_s=rate,
-        throughput_bytes_per_s=flow,
+        msg_rate_per_s=finite(rate),
+        throughput_bytes_per_s=finite(flow),
         msg_rate_share=finite(rate / whole_rate) if whole_rate > 0 else None,
         throughput_share=finite(flow / whole_flow) if whole_flow > 0 else None,
         step=steps.get(bundle),

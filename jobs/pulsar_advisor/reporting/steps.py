@@ -13,6 +13,7 @@ from pulsar_advisor.model.cluster.bundle_range import FULL_UPPER_BOUND, parse_ra
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, rate_per_s, throughput_bytes_per_s
 from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.planning.plans.by_hand import pulsar_admin
+from pulsar_advisor.planning.usage.forecast import finite
 from pulsar_advisor.reporting.figures import count
 
 
@@ -27,12 +28,13 @@ class Effect:
 
 @dataclass(frozen=True)
 class Child:
-    """One part of a bundle after a split: its topics by name, and the current load of its loaded topics."""
+    """One part of a bundle after a split: its topics by name, and the current load of its loaded topics; None if that
+    is no number."""
 
     range: str
     topics: int
-    msg_rate_per_s: float
-    throughput_bytes_per_s: float
+    msg_rate_per_s: float | None
+    throughput_bytes_per_s: float | None
 
 
 @dataclass(frozen=True)
@@ -115,5 +117,6 @@ def _children(state: ClusterState, step: Step, topics_of: Callable[[str], npt.ND
         position = topics.hash[rows]
         inside = rows[(position >= lower) & ((position < upper) | ((upper == FULL_UPPER_BOUND) & (position == upper)))]
         traffic = topics.traffic[inside].sum(axis=0)
-        children.append(Child(text, len(inside), float(rate_per_s(traffic)), float(throughput_bytes_per_s(traffic))))
+        rate, flow = finite(rate_per_s(traffic)), finite(throughput_bytes_per_s(traffic))
+        children.append(Child(text, len(inside), rate, flow))
     return tuple(children)
