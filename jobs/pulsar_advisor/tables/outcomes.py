@@ -15,26 +15,55 @@ from pulsar_advisor.planning.proposals.proposal import Answers, Proposal
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.parquet import as_parquet
-from pulsar_advisor.tables.stored import stored_files
+from pulsar_advisor.tables.schemas import Column, Table
+from pulsar_advisor.tables.stored import ARROW, stored_files
+
+OUTCOMES: Final = Table(
+    "outcomes",
+    "one answer of one strategy about one broker or bundle; a broker may have several about one bundle",
+    (),
+    (
+        Column("strategy", "string", "Pulsar's class that answers", nullable=False),
+        Column("role", "string", "as what: `shedder`, `load manager`, `placement` or `splitting`", nullable=False),
+        Column("shedder", "string", "shedder of the combination; null: the answer does not depend on it"),
+        Column("placement", "string", "placement strategy of it; null: the answer does not depend on it"),
+        Column("subject", "string", "`broker` or `bundle`", nullable=False),
+        Column("object", "string", "broker id or full bundle name", nullable=False),
+        Column(
+            "about",
+            "string",
+            "for placement: the bundle for which the broker is a candidate, else empty",
+            nullable=False,
+        ),
+        Column("code", "string", "the answer", nullable=False),
+        Column("chosen", "boolean", "whether the strategy acts on it", nullable=False),
+        Column(
+            "left",
+            "double",
+            "left side of the deciding inequality; without a relation NaN, or a figure",
+            nullable=False,
+        ),
+        Column(
+            "relation",
+            "string",
+            "`<`, `<=`, `>`, `>=`, `==` or `!=`, as it held; empty: nothing was compared",
+            nullable=False,
+        ),
+        Column(
+            "right",
+            "double",
+            "right side of the deciding inequality; without a relation NaN, or a figure",
+            nullable=False,
+        ),
+        Column("sentence", "string", "the answer in words, with both numbers", nullable=False),
+        Column("near_tie", "boolean", "whether the inequality was decided by its last digits", nullable=False),
+    ),
+)
 
 SCHEMA: Final = pa.schema(
-    [
-        pa.field("strategy", pa.string(), metadata={"comment": "Pulsar's class that answers"}),
-        pa.field("role", pa.string(), metadata={"comment": "as what: shedder, load manager, placement, splitting"}),
-        pa.field("shedder", pa.string(), metadata={"comment": "shedder of the combination, if it matters"}),
-        pa.field("placement", pa.string(), metadata={"comment": "placement strategy of it, if it matters"}),
-        pa.field("subject", pa.string(), metadata={"comment": "broker or bundle"}),
-        pa.field("object", pa.string(), metadata={"comment": "broker id or full bundle name"}),
-        pa.field("about", pa.string(), metadata={"comment": "for placement: the bundle the broker is a candidate for"}),
-        pa.field("code", pa.string(), metadata={"comment": "the answer"}),
-        pa.field("chosen", pa.bool_()),
-        pa.field("left", pa.float64(), metadata={"comment": "left side of the deciding inequality"}),
-        pa.field("relation", pa.string(), metadata={"comment": "the relation that held; empty: nothing was compared"}),
-        pa.field("right", pa.float64(), metadata={"comment": "right side of the deciding inequality"}),
-        pa.field("sentence", pa.string(), metadata={"comment": "the answer in words, with both numbers"}),
-        pa.field("near_tie", pa.bool_(), metadata={"comment": "whether the inequality was decided by its last digits"}),
-    ]
+    [pa.field(one.name, ARROW[one.type], metadata={"comment": one.comment}) for one in OUTCOMES.columns]
 )
+"""Every column may be null in it, as in the files of earlier releases."""
 
 
 def write_outcomes(
