@@ -26,7 +26,7 @@ def result_sha256(root: Root, snapshot: str, stage: str) -> str | None:
 
 
 def _hashes(folder: UPath) -> Iterator[tuple[str, str]]:
-    """Each file below a folder, by its path from `tables` on, and its SHA-256 (hex)."""
+    """Each file below a table's folder, as `<table>//<path>`, and its SHA-256 (hex); every seal has the two slashes."""
     try:
         for file in sorted(folder.rglob("*"), key=str):
             if file.is_file():

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import json
 import re
+import sqlite3
+from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -49,6 +53,41 @@ def test_a_ledger_that_was_only_used_is_as_it_was_written(used: Ledger) -> None:
     result = audit(used)
     assert (result.exit_code, result.findings, result.head) == (0, (), str(used.head()))
     assert used.head().event == len(used.events(digest_of(PLAN)))
+
+
+def test_hashes_follow_from_the_columns_as_the_page_of_formats_says(used: Ledger, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as database:
+        database.row_factory = sqlite3.Row
+        hashes: dict[str, str] = {}
+        chain = ""
+        for event in database.execute("SELECT * FROM events ORDER BY id"):
+            hashes |= json.loads(event["rows"])
+            link = {"event": hash_of(event, columns_of(database, "events"), "chain"), "previous": chain}
+            chain = sha256(canonical(link)).hexdigest()
+            assert event["chain"] == chain
+        for name, expected in hashes.items():
+            table, _, key = name.partition("/")
+            columns = columns_of(database, table)
+            row = database.execute(f"SELECT * FROM {table} WHERE {next(iter(columns))} = ?", [key]).fetchone()
+            assert hash_of(row, columns, "heartbeat_at_ms") == expected
+    assert {name.partition("/")[0] for name in hashes} == {"plans", "proposals", "approvals", "runs", "steps"}
+
+
+def columns_of(database: sqlite3.Connection, table: str) -> dict[str, str]:
+    """Column -> its declared type, the primary key first."""
+    return {column["name"]: column["type"] for column in database.execute(f"PRAGMA table_info({table})")}
+
+
+def hash_of(row: sqlite3.Row, columns: dict[str, str], left_out: str) -> str:
+    """The hash of a row without NULLs and this column."""
+    values = {name: row[name] for name in columns if row[name] is not None and name != left_out}
+    typed = {name: bool(value) if columns[name] == "BOOLEAN" else value for name, value in values.items()}
+    return sha256(canonical(typed)).hexdigest()
+
+
+def canonical(value: dict[str, object]) -> bytes:
+    """RFC 8785, for values without fractions."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def test_an_empty_ledger_is_intact(ledger: Ledger) -> None:
