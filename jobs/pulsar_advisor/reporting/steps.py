@@ -117,6 +117,6 @@ def _children(state: ClusterState, step: Step, topics_of: Callable[[str], npt.ND
         position = topics.hash[rows]
         inside = rows[(position >= lower) & ((position < upper) | ((upper == FULL_UPPER_BOUND) & (position == upper)))]
         traffic = topics.traffic[inside].sum(axis=0)
-        rate, flow = finite(rate_per_s(traffic)), finite(throughput_bytes_per_s(traffic))
+        rate, flow = finite(float(rate_per_s(traffic))), finite(float(throughput_bytes_per_s(traffic)))
         children.append(Child(text, len(inside), rate, flow))
     return tuple(children)
