@@ -39,6 +39,8 @@ from pulsar_advisor.documents.upgrade import UpgradePreview
 from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.documents.verify_result import VerifyResult
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+from pulsar_advisor.history.difference import Difference
+from pulsar_advisor.history.trend import Trend
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.planning.questions.restart_order import RestartOrder
 from pulsar_advisor.planning.questions.scale import Scale
@@ -52,6 +54,7 @@ _TYPES: Final = (
     AuditResult,
     BrokerTables,
     Diagnosis,
+    Difference,
     ExplanationOfSnapshot,
     HistoryDay,
     LedgerHead,
@@ -68,6 +71,7 @@ _TYPES: Final = (
     SnapshotIndex,
     SnapshotSummary,
     TablesResult,
+    Trend,
     UpgradePreview,
     Validation,
     VerifyResult,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,8 @@ class Growth:
 @dataclass(frozen=True)
 class Difference:
     """The difference between two snapshots of a cluster."""
+
+    SCHEMA: ClassVar = "pulsar-advisor/difference/1"
 
     earlier: str
     later: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -57,18 +57,22 @@ class Slope:
 class Trend:
     """What a period of days shows."""
 
+    SCHEMA: ClassVar = "pulsar-advisor/trend/1"
+
     snapshots: int
     fit: int
+    """Snapshots that could be used, on which the levels and the slope are based."""
     longest_gap_ms: int
+    """The longest time between two snapshots in a row."""
     busiest: Level | None
     """None without a fit snapshot."""
     excess: Level | None
     """Usage of the busiest broker above the mean."""
     slope: Slope | None
-    """Slope of the busiest broker; None for fewer than `FEWEST_DAYS`."""
+    """Slope of the busiest broker; None for fewer than five days (`FEWEST_DAYS`)."""
     moves: int
     causes: Mapping[str, int]
-    """Cause of moves, as in `columns.EVENTS` -> their number; empty for days of the first version of the columns."""
+    """Cause of moves, as in a day's table `events` -> their number; empty for days of the first version of columns."""
     splits: int
     restarts: int
     leader_changes: int

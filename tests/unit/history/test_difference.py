@@ -4,6 +4,8 @@ from dataclasses import replace
 from math import nan
 
 from moments import FIRST, SECOND, THIRD, moment, with_set_aside
+from published import faults
+from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.history.columns import UNFIT
 from pulsar_advisor.history.difference import Growth, difference, difference_lines
 from pulsar_advisor.history.events import OWN
@@ -84,3 +86,11 @@ def test_people_see_ten_of_a_kind() -> None:
     names = [f"t/n{place}/0x00000000_0xffffffff" for place in range(12)]
     found = difference(moment(1, dict.fromkeys(names, A)), moment(2, dict.fromkeys(names, B)), {})
     assert "    and 2 others: see --json" in difference_lines(found, "prod")
+
+
+def test_a_difference_keeps_to_its_schema() -> None:
+    before, after = moment(1, {FIRST: A}, usage={A: 0.5, B: 0.25}), moment(2, {FIRST: B}, usage={A: 0.25, B: 0.5})
+    document = as_json(difference(before, after, {}))
+    assert not faults(document)
+    assert document["brokers"]
+    assert document["events"]

@@ -6,6 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from published import faults
+from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.history.columns import EVENTS, INDEX
 from pulsar_advisor.history.trend import FEWEST_DAYS, HOUR_MS, HOURS, Trend, slope_of, trend_lines, trend_of
 
@@ -126,3 +128,8 @@ def test_moves_are_counted_by_who_made_them() -> None:
         "  moves            96: 2 by the leader, 1 by hand, 2 by 2 plans, 91 unexplained",
         "  also             0 splits, 0 restarts, 0 changes of the leader",
     ]
+
+
+@pytest.mark.parametrize("days", [1, 28])
+def test_a_trend_keeps_to_its_schema(days: int) -> None:
+    assert not faults(as_json(trend_of_index(index(days, 0.1), "own")))
