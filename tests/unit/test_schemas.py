@@ -12,6 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from published import SCHEMAS, faults, published
+from pulsar_advisor.execution.ledger.tables import STEP_STATES
 from pulsar_advisor.model.plans.plan import dump_plan
 from pulsar_advisor.reporting.json import json_chunks
 from unit.reporting.skewed import Inputs, balanced_inputs, hostile_inputs, skewed_inputs
@@ -46,6 +47,11 @@ def test_a_schema_is_valid_and_named_like_its_file(path: Path) -> None:
 def test_a_schema_says_what_the_code_says_a_field_means(document: str, part: str, field: str) -> None:
     [schema] = (schema for name, schema in published().items() if name.startswith(f"pulsar-advisor/{document}/"))
     assert schema["$defs"][part]["properties"][field]["description"]
+
+
+def test_the_states_of_a_step_are_those_of_the_ledger() -> None:
+    state = published()["pulsar-advisor/apply-result/3"]["$defs"]["AppliedStep"]["properties"]["state"]
+    assert state["enum"] == list(STEP_STATES)
 
 
 def test_every_document_that_the_code_writes_has_a_schema() -> None:

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from pulsar_advisor.documents.call import Call
 from pulsar_advisor.documents.document import Document, Part
+from pulsar_advisor.documents.runs import StepState
 from pulsar_advisor.model.errors import BalancerStillOff, Deviates, Refused
 from pulsar_advisor.model.plans.plan import Action
 from pulsar_advisor.planning.kinds.goal_outcome import GoalOutcome
@@ -20,8 +21,8 @@ class AppliedStep(Part):
     action: Action
     bundle: str
     """Full name, `tenant/namespace/range`."""
-    state: str
-    """As in the ledger: pending, sent, confirmed, failed, skipped, unresolved."""
+    state: StepState
+    """As in the ledger."""
     detail: str
     request: Call
 

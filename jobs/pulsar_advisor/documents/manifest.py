@@ -76,7 +76,7 @@ class Manifest(Document):
     MADE_BY: ClassVar = "capture"
 
     cluster: str = ""
-    """The name that the capture was given, as in paths."""
+    """The name that the capture was given; paths have the one that it was imported under."""
     snapshot: str
     tool_version: str = ""
     started_at_ms: Count

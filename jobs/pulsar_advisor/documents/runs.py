@@ -11,6 +11,10 @@ RunState = Literal["active", "done", "refused", "stopped", "aborted"]
 refused: ended before anything was sent. stopped: ended with some steps sent and others left. aborted: ended by a
 person, can't be resumed."""
 
+StepState = Literal["pending", "sent", "confirmed", "failed", "skipped", "unresolved"]
+"""sent: written before the call is sent; from then on, only observing the cluster decides. unresolved: the cluster did
+not show the outcome of the call in time."""
+
 
 class RecordedRun(Part):
     """A run of a plan, as the ledger has it."""

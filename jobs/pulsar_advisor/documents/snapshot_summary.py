@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from pulsar_advisor.documents.document import Document
+from pulsar_advisor.model.configuration.kinds import LoadManagerKind
 
 
 class SnapshotSummary(Document):
@@ -21,7 +22,7 @@ class SnapshotSummary(Document):
     skew_ms: int
     brokers: tuple[str, ...]
     pulsar_version: str | None
-    load_manager: str
+    load_manager: LoadManagerKind
     admin_rest: bool
     zookeeper: bool
     """Whether the metadata store was read, also if it is Oxia."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pulsar_advisor.documents.apply_result import AppliedStep, ApplyResult, Outcome
+from pulsar_advisor.documents.runs import StepState
 from pulsar_advisor.execution import telemetry
 from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
@@ -439,7 +440,7 @@ def _end(
     return _End(outcome, run, sentence, steps)
 
 
-def _applied_step(plan: Plan, step: Step, state: str, detail: str) -> AppliedStep:
+def _applied_step(plan: Plan, step: Step, state: StepState, detail: str) -> AppliedStep:
     return AppliedStep(
         id=step.id,
         action=step.action,

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from pulsar_advisor.documents.runs import RunState
+from pulsar_advisor.documents.runs import RunState, StepState
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import RESUMED
 from pulsar_advisor.execution.ledger.plans import record_plan
@@ -23,7 +23,6 @@ from pulsar_advisor.execution.ledger.tables import (
     PlanSummary,
     Run,
     StepRecord,
-    StepState,
 )
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
 from pulsar_advisor.model.plans.goal import ROLL

@@ -8,8 +8,9 @@ from typing import Final
 from sqlalchemy import ColumnElement, func, select, update
 from sqlalchemy.orm import Session
 
+from pulsar_advisor.documents.runs import StepState
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.tables import OPEN, UNFINISHED, Run, StepRecord, StepState
+from pulsar_advisor.execution.ledger.tables import OPEN, UNFINISHED, Run, StepRecord
 from pulsar_advisor.model.errors import StorageError
 
 _BEFORE: Final[Mapping[StepState, tuple[StepState, ...]]] = {

@@ -5,7 +5,7 @@ All times are epoch milliseconds. `migrations` creates these tables; a test chec
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Final, Literal, get_args
+from typing import Annotated, ClassVar, Final, get_args
 
 from sqlalchemy import (
     BigInteger,
@@ -21,14 +21,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from pulsar_advisor.documents.runs import RunState
+from pulsar_advisor.documents.runs import RunState, StepState
 from pulsar_advisor.execution.ledger.chain import row_hash
 from pulsar_advisor.execution.throttle import ApplyThrottle, throttle_from_json
 from pulsar_advisor.planning.plans.consent import ConsentName
-
-StepState = Literal["pending", "sent", "confirmed", "failed", "skipped", "unresolved"]
-"""sent: written before the call is sent; from then on, only observing the cluster decides. unresolved: the cluster did
-not show the outcome of the call in time."""
 
 UNFINISHED: Final[tuple[RunState, ...]] = ("active", "stopped")
 """States of a run that may go on."""

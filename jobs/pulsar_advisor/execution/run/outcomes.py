@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from pulsar_advisor.documents.runs import StepState
 from pulsar_advisor.execution import telemetry
-from pulsar_advisor.execution.ledger.tables import StepRecord, StepState
+from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run.ongoing_run import Drift, OngoingRun, Stop
 from pulsar_advisor.model.plans.plan import Step
 from pulsar_advisor.model.text.some_of import count
