@@ -1,4 +1,4 @@
-"""Pulsar's own balancer as options beside the plans: as it is, and with each change of its settings that was tried."""
+"""Pulsar's own balancer as options beside the plans: as it is, and with each change of its settings that is proposed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ def balancing(foresight: Foresight, tried: Sequence[Trial], release: str) -> lis
     found: list[tuple[Mapping[str, str], Sequence[str], Ending]] = []
     if foresight.own is not None:
         found.append(({}, foresight.switched_off_by, foresight.own))
-    found += [(trial.change, trial.switched_off_by, trial.score) for trial in tried if trial.score is not None]
+    found += [
+        (trial.change, trial.switched_off_by, trial.score)
+        for trial in tried
+        if trial.is_proposed and trial.score is not None
+    ]
     return [
         Balancing(
             change=(change := {**dict.fromkeys(switched_off_by, "true"), **wanted}),

@@ -9,6 +9,7 @@ from pulsar_advisor.documents.recommendation import Foresight
 from pulsar_advisor.documents.simulation import SimulatedScore
 from pulsar_advisor.recommendation.balancing import balancing
 from pulsar_advisor.recommendation.endings import by_itself
+from pulsar_advisor.simulation.trials import Trial
 
 
 def score(**given: Any) -> SimulatedScore:
@@ -46,3 +47,13 @@ def test_pulsars_balancer_as_an_option_holds_at_the_worse_end_too() -> None:
     [option] = balancing(foresight(own), (), "4.0.8")
     assert option.ends == "settles in cycle 2 (1 min), but may not settle"
     assert option.highest_maximum_ratio == option.merit.highest_maximum_ratio == 0.64
+
+
+def test_only_a_change_that_ends_better_than_today_is_an_option() -> None:
+    changed = score()
+    worse, same, better = (
+        Trial(change={"key": verdict}, error=None, today=score(), score=changed, verdict=verdict)
+        for verdict in ("worse", "same", "better")
+    )
+    [option] = balancing(foresight(None), (worse, same, better), "4.0.8")
+    assert option.change == {"key": "better"}
