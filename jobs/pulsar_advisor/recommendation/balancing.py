@@ -1,4 +1,4 @@
-"""Pulsar's own balancer as options beside the plans: as it is, and with each change of its settings that is proposed."""
+"""Pulsar's own balancer as options beside the plans: as it is, and with each proposed change of its settings."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from pulsar_advisor.model.cluster.cluster_state import DIRECT_MEMORY, MEMORY, RE
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.resource_usage import deciding_resources, usage_ratios
 from pulsar_advisor.model.text.some_of import points
+from pulsar_advisor.placement.filters import placement_facts, policy_candidates
 from pulsar_advisor.planning.proposals.executable import is_movable, why_no_destination
 
 
@@ -61,8 +62,28 @@ def uneven_sentence(state: ClusterState, settings: LoadBalancerSettings, exclude
         return f"{is_above}: no bundle takes {resource} along, so no move lowers it."
     if broker in excluded:
         return f"{is_above}, and is excluded by --exclude-broker."
-    if not any(is_movable(state, row) for row in np.flatnonzero(state.bundles.owner == busiest).tolist()):
+    movable = [row for row in np.flatnonzero(state.bundles.owner == busiest).tolist() if is_movable(state, row)]
+    if not movable:
         return f"{is_above}: none of its bundles can be moved."
+    if state.isolation_policies and not _have_room_elsewhere(state, settings, movable, busiest):
+        return (
+            f"{is_above}: isolation policies leave its bundles no other broker with room. Only one more that they "
+            "allow helps."
+        )
     if why_no_destination(state, settings):  # so no goal can be planned for
         return f"{is_above}."
     return f"{is_above}: `{verb}{f' {broker}' * (verb == 'relieve')}` looks for moves that no strategy makes."
+
+
+def _have_room_elsewhere(
+    state: ClusterState, settings: LoadBalancerSettings, bundles: Sequence[int], owner: int
+) -> bool:
+    """Whether isolation policies allow any of these bundles on a broker that isn't overloaded, besides their owner."""
+    facts = placement_facts(state, settings)
+    others = ~(usage_ratios(state.brokers, settings) > settings.overloaded_ratio)
+    others[owner] = False
+    kinds = {(int(state.bundles.namespace[row]), bool(facts.non_persistent[row])) for row in bundles}
+    return any(
+        bool((policy_candidates(facts, namespace, non_persistent=non_persistent) & others).any())
+        for namespace, non_persistent in kinds
+    )

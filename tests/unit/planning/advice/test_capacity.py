@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pulsar_advisor.model.cluster.cluster_state import CPU, DIRECT_MEMORY, ClusterState
+from pulsar_advisor.model.cluster.cluster_state import CPU, DIRECT_MEMORY, ClusterState, IsolationPolicy
 from pulsar_advisor.model.configuration.settings import ResolvedSettings, resolve_settings
 from pulsar_advisor.planning.advice.capacity import uneven_sentence
 
@@ -40,6 +40,23 @@ def test_no_goal_is_named_for_a_broker_that_has_no_bundle_to_move(
     assert uneven_sentence(state, settings.values) == (
         "a:8080 is at 90.0% (CPU), above the overload threshold of 85%: none of its bundles can be moved."
     )
+
+
+def test_where_isolation_policies_leave_no_broker_with_room_no_goal_is_named(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    no_room = (
+        "a:8080 is at 90.0% (CPU), above the overload threshold of 85%: isolation policies leave its bundles no other "
+        "broker with room. Only one more that they allow helps."
+    )
+    alone, two = (
+        replace(state, isolation_policies=(IsolationPolicy("vip", ("t/hot",), brokers, (), 1, 80),))
+        for brokers in (("a",), ("a", "b"))
+    )
+    assert uneven_sentence(alone, settings.values) == no_room
+    assert str(uneven_sentence(two, settings.values)).endswith("looks for moves that no strategy makes.")
+    two.brokers.usage[1, CPU] = 350.0
+    assert uneven_sentence(two, settings.values) == no_room
 
 
 def test_a_simple_cluster_has_no_goals(state: ClusterState, settings: ResolvedSettings) -> None:
