@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from math import ceil, floor
 from typing import Final
 
 import numpy as np
@@ -53,6 +54,23 @@ class _Divided:
     origin: Indices
 
 
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What cuts and moves do for a target, beside what moves alone do."""
+
+    by_moves: Choice
+    now: _Divided
+    choice: Choice
+    refused: Mapping[str, str]
+    """The bundles that can't be cut, and why."""
+
+    @property
+    def helps(self) -> bool:
+        """Whether some cut bundle's parts end on different brokers and leave the busiest less used than moves do."""
+        lower = self.choice.after.highest_ratio() < self.by_moves.after.highest_ratio()
+        return not self.by_moves.reached and lower and _parted(self.now, self.choice.after)
+
+
 def propose(goal: Goal, room: Room) -> Proposal:
     """The splits and moves that bring every broker within the target of the goal; none if moves alone do."""
     target = target_of(goal, room)
@@ -60,8 +78,28 @@ def propose(goal: Goal, room: Room) -> Proposal:
     if least is not None and least > target:  # even if all CPU goes with the messages
         why = f"even if load could be divided at will, the busiest broker would be at {least:.1%}, above {target:.1%}"
         return proposal(goal, room, [], {"target_ratio": target, "usage_ratio": room.highest_ratio()}, why_nothing=why)
+    found = _found(room, target)
+    highest, by_moves = room.highest_ratio(), found.by_moves.after.highest_ratio()
+    figures: dict[str, Figure] = {"target_ratio": target, "usage_ratio": highest, "usage_ratio_by_moves": by_moves}
+    if not found.helps:
+        to = "" if goal.target_ratio is None else f" --to {goal.target_ratio:.0%}"
+        why = (
+            f"moves alone bring every broker within {target:.1%}: use `balance{to}`"
+            if found.by_moves.reached
+            else _why_no_split(room, target, by_moves)
+        )
+        return proposal(goal, room, [], {**figures, "splits": 0}, _refusals(found.refused), why)
+    figures |= {
+        "usage_ratio_after": found.choice.after.highest_ratio(),
+        "usage_ratio_after_at_most": found.choice.after.most_ratio(),
+    }
+    return _proposal(goal, room, found, target, figures)
+
+
+def _found(room: Room, target: float) -> _Found:
+    """Cuts until moves bring every broker within the target, or no cut is left."""
     now = _Divided(room, np.arange(len(room.state.bundles), dtype=np.int32))
-    choice = first = _balanced(now.room, target)
+    choice = by_moves = _balanced(now.room, target)
     refused: dict[str, str] = {}
     for _ in range(_MOST_ROUNDS):
         cuts = [] if choice.reached else _cuts(now, choice.after, refused)
@@ -70,27 +108,23 @@ def propose(goal: Goal, room: Room) -> Proposal:
         division = divided(now.room.state, cuts)
         now = _Divided(now.room.divided(division), now.origin[division.parent])
         choice = _balanced(now.room, target)
-    highest = room.highest_ratio()
-    figures: dict[str, Figure] = {
-        "target_ratio": target,
-        "usage_ratio": highest,
-        "usage_ratio_by_moves": first.after.highest_ratio(),
-    }
-    needless = first.reached or choice.after.highest_ratio() >= first.after.highest_ratio()
-    needless |= not _parted(now, choice.after)
-    if needless:
-        to = "" if goal.target_ratio is None else f" --to {goal.target_ratio:.0%}"
-        why = (
-            f"moves alone bring every broker within {target:.1%}: use `balance{to}`"
-            if first.reached
-            else f"no split gets the busiest broker below the {first.after.highest_ratio():.1%} that moves reach alone"
-        )
-        return proposal(goal, room, [], {**figures, "splits": 0}, _refusals(refused), why)
-    figures |= {
-        "usage_ratio_after": choice.after.highest_ratio(),
-        "usage_ratio_after_at_most": choice.after.most_ratio(),
-    }
-    return _proposal(goal, room, now, choice, target, figures, refused)
+    return _Found(by_moves, now, choice, refused)
+
+
+def _why_no_split(room: Room, target: float, by_moves: float) -> str:
+    """Why no split helps within a target that moves don't reach either; the least target (%) where one does."""
+    least, most = floor(100 * target), min(ceil(round(100 * by_moves, 3)) - 1, floor(100 * float(room.ceiling.max())))
+    if least >= most or not _reaches(room, most / 100):
+        return f"no split gets the busiest broker below the {by_moves:.1%} that moves reach alone"
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (least, middle) if _reaches(room, middle / 100) else (middle, most)
+    return f"no split lowers the busiest broker with all others within {target:.1%}: use `split --to {most}%`"
+
+
+def _reaches(room: Room, target: float) -> bool:
+    found = _found(room, target)
+    return found.choice.reached and found.helps
 
 
 def _parted(now: _Divided, after: Room) -> bool:
@@ -161,13 +195,12 @@ def _cut(
 def _proposal(
     goal: Goal,
     room: Room,
-    now: _Divided,
-    choice: Choice,
+    found: _Found,
     target: float,
     figures: dict[str, Figure],
-    refused: dict[str, str],
 ) -> Proposal:
     """The choice in rows of the snapshot: children that stay together are not cut apart."""
+    now, choice = found.now, found.choice
     after, state = choice.after, now.room.state
     pieces = np.bincount(now.origin, minlength=len(room.state.bundles))
     splits = []
@@ -193,7 +226,7 @@ def _proposal(
     caveats = [f"A split can't be undone; {some_of(left)}."]
     if not choice.reached:
         caveats.append(f"The busiest broker only gets to {after.highest_ratio():.1%}, not to {target:.1%}.")
-        caveats += _refusals(refused)
+        caveats += _refusals(found.refused)
     moved = sum(to != room.owner[split.bundle] for split in splits for to in split.destinations)
     cut = [split.bundle for split in splits]
     moves, of_a_cut = after.owner != state.bundles.owner, np.isin(now.origin, cut)

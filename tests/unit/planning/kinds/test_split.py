@@ -120,6 +120,15 @@ def test_topics_known_to_have_no_load_are_no_parts() -> None:
     assert "it has 1 topic with load, and each part needs one" in planned(state, SPLIT).decision.caveats[0]
 
 
+def test_where_no_part_has_room_within_the_target_the_least_one_that_helps_is_named() -> None:
+    state = hot([30.0, 30.0], b=[25.0], c=[25.0])
+    assert planned(state, SPLIT).decision.why_nothing == (
+        "no split lowers the busiest broker with all others within 40.0%: use `split --to 56%`"
+    )
+    assert len(splits(planned(state, replace(SPLIT, target_ratio=0.56)).steps)) == 1
+    assert planned(state, replace(SPLIT, target_ratio=0.55)).steps == ()
+
+
 def test_more_load_than_the_brokers_can_share_needs_no_search() -> None:
     plan = planned(hot([6.0] * 10, b=[50.0], c=[50.0]), SPLIT)
     assert plan.steps == ()
