@@ -16,6 +16,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
     RESOURCE_NAMES,
     ClusterState,
     rate_per_s,
+    throughput_bytes_per_s,
 )
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings
@@ -28,6 +29,7 @@ from pulsar_advisor.placement.filters import placement_facts, policy_candidates
 from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.planning.proposals.executable import is_movable, why_no_destination
 from pulsar_advisor.planning.proposals.fitness import fit_part, split_refusals
+from pulsar_advisor.planning.requests.what_if import NIC_SPEED
 from pulsar_advisor.planning.usage.hot_topics import hot_topics
 
 _HOT_TOPICS_NAMED: Final = 3
@@ -79,6 +81,8 @@ def findings(
         found.append(peak)
     if (above := _above_limits(fit)) is not None:
         found.append(above)
+    if (unknown := _unknown_network(fit)) is not None:
+        found.append(unknown)
     if (forbidden := _forbidden(fit, settings)) is not None:
         found.append(forbidden)
     hot = hot_topics(settled, settings, base)
@@ -168,6 +172,20 @@ def _above_limits(state: ClusterState) -> Finding | None:
     sentence = f"By what the brokers report, {some_of(above)} is in use: the limit is wrong, not the usage"
     causes = "-XX:ActiveProcessorCount below the machine's cores, a cgroup without a quota, a NIC speed set too low"
     return Finding("warning", f"{sentence} ({causes}). To Pulsar such a broker is overloaded.")
+
+
+def _unknown_network(state: ClusterState) -> Finding | None:
+    """The brokers with traffic that report no network speed."""
+    brokers = state.brokers
+    is_unknown = (brokers.limit[:, [BANDWIDTH_IN, BANDWIDTH_OUT]] <= 0).any(axis=1)
+    rows = np.flatnonzero(brokers.fit & is_unknown & (throughput_bytes_per_s(brokers.traffic) > 0)).tolist()
+    if not rows:
+        return None
+    return Finding(
+        "warning",
+        f"No network speed is known of {some_of([brokers.ids[row] for row in rows])}: to Pulsar, and in every figure "
+        f"here, bandwidth is idle there, however much is sent. Set {NIC_SPEED}.",
+    )
 
 
 def _forbidden(state: ClusterState, settings: LoadBalancerSettings) -> Finding | None:

@@ -192,6 +192,16 @@ def test_a_broker_above_its_limit_is_overloaded_and_its_limit_is_wrong(
     assert above.sentence.endswith(" To Pulsar such a broker is overloaded.")
 
 
+def test_brokers_whose_network_speed_is_unknown_are_named(state: ClusterState, settings: ResolvedSettings) -> None:
+    state.brokers.limit[[1, 2], BANDWIDTH_OUT] = 0.0
+    state.brokers.traffic[2] = 0.0
+    sentences = [finding.sentence for finding in findings(state, settings)]
+    assert (
+        "No network speed is known of b:8080: to Pulsar, and in every figure here, bandwidth is idle there, however "
+        "much is sent. Set loadBalancerOverrideBrokerNicSpeedGbps."
+    ) in sentences
+
+
 def test_a_bundle_is_not_blamed_for_what_it_has_none_of(state: ClusterState, settings: ResolvedSettings) -> None:
     state.bundles.traffic[:3] = 0.0
     assert busiest(state, settings) == "a:8080 is the busiest broker at 90.0% (CPU); the mean is 40.0%."
