@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from pulsar_advisor.model.cluster.namespaces import SYSTEM_NAMESPACE
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, any_stays, parted, proposal
@@ -17,6 +18,7 @@ from pulsar_advisor.planning.kinds.headroom import mean_if_one_more_fails, witho
 from pulsar_advisor.planning.kinds.packing import packed, shortfall
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Room
 from pulsar_advisor.planning.proposals.proposal import Proposal
+from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO
 
 READS: Final = ROOM_READS
 SETTING_KEYS: Final = ROOM_KEYS
@@ -33,12 +35,18 @@ def propose(goal: Goal, room: Room) -> Proposal:
     arrived = [
         one.bundle for one in staying if one.outcome is BundleOutcome.NO_TOPICS and before.may_have_arrived[one.bundle]
     ]
+    own = [one.bundle for one in staying if one.outcome is BundleOutcome.PULSARS_OWN]
     return proposal(
         goal,
         after,
         [*answers, *staying],
         {"bundles": len(rows), "may_have_arrived": len(arrived), "mean_ratio_if_one_more_fails": headroom},
-        [*shortfall(before, after, answers), *_unreported(before, arrived), *without_headroom(after, headroom)],
+        [
+            *shortfall(before, after, answers),
+            *_left_to_pulsar(before, own),
+            *_unreported(before, arrived),
+            *without_headroom(after, headroom),
+        ],
         why_nothing=_why_nothing([*answers, *staying], arrived),
     )
 
@@ -47,6 +55,20 @@ def _why_nothing(answers: Sequence[Answer], arrived: Sequence[int]) -> str:
     if any_stays(answers):
         return "no bundle can move"
     return "no bundle has a loaded topic that is known yet" if arrived else "no bundle has a loaded topic"
+
+
+def _left_to_pulsar(room: Room, own: Sequence[int]) -> Iterator[str]:
+    """A sentence about bundles (rows) of `pulsar/system` that some broker will feel when it gets them.
+
+    Pulsar's other own namespaces, of heartbeats, belong to one broker each, and stop with it.
+    """
+    system = [row for row in own if room.state.namespace_of(row) == SYSTEM_NAMESPACE]
+    felt = {row: share for row in system if (share := room.share_at_most(row)) > DEFAULT_RATIO}
+    if felt:
+        yield (
+            f"No step moves {some_of([room.state.bundle_name(row) for row in felt])}: Pulsar itself places that load "
+            f"when the broker stops, up to {sum(felt.values()):.0%} of a broker like it."
+        )
 
 
 def _unreported(room: Room, arrived: Sequence[int]) -> Iterator[str]:

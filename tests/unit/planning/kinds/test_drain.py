@@ -49,6 +49,19 @@ def test_what_finds_no_room_says_by_how_much_and_what_would_help() -> None:
     assert "is missing; all would fit with a ceiling of 80%; " in plan.decision.caveats[0]
 
 
+def test_what_pulsar_itself_will_place_is_said_where_a_broker_will_feel_it() -> None:
+    def caveats(namespace: str, size: float) -> tuple[str, ...]:
+        names = {"a": [namespace, "t/n"], "b": ["t/n"], "c": ["t/n"]}
+        return planned(cluster({"a": [size, 5], "b": [1], "c": [1]}, namespaces=names), DRAIN_A).decision.caveats
+
+    assert caveats("pulsar/system", 40) == (
+        "No step moves pulsar/system/0x00000000_0x10000000: Pulsar itself places that load when the broker stops, up "
+        "to 40% of a broker like it.",
+    )
+    assert caveats("pulsar/system", 2) == ()
+    assert caveats("pulsar/a:8080", 40) == (), "heartbeats stop with their broker"
+
+
 def test_the_fullest_brokers_first_where_the_least_used_ones_would_not_do() -> None:
     # Least used first would put 30 on b and 25 on c, and leave no room for 45.
     state = cluster({"a": [45, 30, 25], "b": [40], "c": [30]})
