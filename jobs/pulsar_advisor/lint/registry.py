@@ -11,6 +11,7 @@ RULES: Final[tuple[Rule, ...]] = (
     strategies.shedder_and_placement_agree,
     strategies.modular_manager_starts,
     strategies.avg_shedder_places_too,
+    strategies.brokers_do_not_change_places,
     strategies.placement_looks_at_load,
     strategies.placement_has_a_choice,
     strategies.shedder_is_in_force,

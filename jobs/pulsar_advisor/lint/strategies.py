@@ -86,6 +86,24 @@ def avg_shedder_places_too(case: Case) -> Violation | None:
 
 @rule(
     severity="warning",
+    source="UniformLoadShedder, AvgShedder (2.11.0 to 5.0.1); apache/pulsar#13915",
+    remedy="set maxUnloadPercentage to 0.5 or less",
+    load_managers=("modular",),
+    brokers=2,
+)
+def brokers_do_not_change_places(case: Case) -> Violation | None:
+    """UniformLoadShedder and AvgShedder move at most half of the difference between two brokers.
+
+    More makes the busier one the less busy one, and the next cycles move load back.
+    """
+    moved = case.settings.max_unload_percentage
+    if case.own.shedder not in ("UniformLoadShedder", "AvgShedder") or moved <= 0.5:
+        return None
+    return Violation(f"maxUnloadPercentage is {moved:g}", {"maxUnloadPercentage": "0.5"})
+
+
+@rule(
+    severity="warning",
     source="RoundRobinBrokerSelector (3.0.7 to 5.0.1)",
     remedy="choose a placement strategy that looks at the load",
     load_managers=("modular",),

@@ -35,6 +35,25 @@ def test_a_pair_that_judges_by_the_same_figures_is_fine(shedder: str, placement:
     assert strategies.shedder_and_placement_agree.find(case(50, shedder=shedder, placement=placement)) is None
 
 
+@pytest.mark.parametrize(
+    ("shedder", "moved", "is_named"),
+    [
+        ("UniformLoadShedder", "0.6", True),
+        ("AvgShedder", "1", True),
+        ("UniformLoadShedder", "0.5", False),
+        ("ThresholdShedder", "1", False),
+    ],
+)
+def test_more_than_half_of_a_difference_makes_two_brokers_change_places(
+    shedder: str, moved: str, is_named: bool
+) -> None:
+    found = strategies.brokers_do_not_change_places.find(
+        case(50, 20, shedder=shedder, settings={"maxUnloadPercentage": moved})
+    )
+    assert (found is not None) is is_named
+    assert found is None or found.change == {"maxUnloadPercentage": "0.5"}
+
+
 def test_avg_shedder_needs_its_own_placement() -> None:
     rule = strategies.avg_shedder_places_too
     assert rule.find(case(50, shedder="AvgShedder", placement="LeastResourceUsageWithWeight")) is not None
