@@ -31,8 +31,12 @@ def only_more_brokers(usage: Floats, settings: LoadBalancerSettings) -> str | No
     return f"all {len(usage)} brokers are above {threshold:.0%}, the least busy at {known.min():.1%}"
 
 
-def uneven_sentence(state: ClusterState, settings: LoadBalancerSettings, excluded: Collection[str] = ()) -> str | None:
+def uneven_sentence(
+    state: ClusterState, settings: LoadBalancerSettings, excluded: Collection[str] = (), *, only_splits: bool = False
+) -> str | None:
     """What can be done about the busiest available broker if no strategy acts; None if the load is even.
+
+    `only_splits`: or if all that is advised is to split bundles.
 
     It is uneven if that broker is overloaded, or above the mean by more than
     `loadBalancerBrokerThresholdShedderPercentage`, as Pulsar's default shedder up to 5.0 has it. Nothing can be done
@@ -72,6 +76,8 @@ def uneven_sentence(state: ClusterState, settings: LoadBalancerSettings, exclude
         )
     if why_no_destination(state, settings):  # so no goal can be planned for
         return f"{is_above}."
+    if only_splits:
+        return f"{is_above}: `split` looks for cuts whose parts move."
     return f"{is_above}: `{verb}{f' {broker}' * (verb == 'relieve')}` looks for moves that no strategy makes."
 
 

@@ -43,7 +43,8 @@ def advice_sentence(
     operator's limits may leave steps out; `undirected`: nothing shows where unloaded bundles go.
     """
     if plan is not None:
-        return plan_sentence(plan, floor_ratio)
+        sentence = plan_sentence(plan, floor_ratio)
+        return sentence if uneven is None or not only_splits(plan) else f"{sentence} {uneven}"
     if none_judged(scores, refusals):
         lack = f"{refusals[0].missing} is missing ({refusals[0].reason})" if refusals else str(scores[0].error)
         return f"No unload can be judged: {lack.removesuffix('.')}."
@@ -76,6 +77,11 @@ def none_judged(scores: Collection[Score], refusals: Iterable[Refusal]) -> bool:
     """Whether no combination could be judged: each has an error, or does nothing because of a refusal."""
     refused = {refusal.sentence for refusal in refusals}
     return bool(scores) and all(row.error is not None or row.why_nothing in refused for row in scores)
+
+
+def only_splits(plan: Plan) -> bool:
+    """Whether nothing that a plan can carry out moves any load."""
+    return all(step.action == "split" for step in plan.executable_steps)
 
 
 def plan_sentence(plan: Plan, floor_ratio: float = DEFAULT_RATIO) -> str:

@@ -18,6 +18,13 @@ def test_of_an_overloaded_broker_the_goal_that_may_help_is_named(
     )
 
 
+def test_where_only_splits_are_advised_the_goal_that_moves_their_parts_is_named(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    found = uneven_sentence(state, settings.values, only_splits=True)
+    assert str(found).endswith("threshold of 85%: `split` looks for cuts whose parts move.")
+
+
 def test_nothing_is_advised_about_an_excluded_broker(state: ClusterState, settings: ResolvedSettings) -> None:
     assert uneven_sentence(state, settings.values, excluded=("a:8080",)) == (
         "a:8080 is at 90.0% (CPU), above the overload threshold of 85%, and is excluded by --exclude-broker."

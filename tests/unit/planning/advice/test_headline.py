@@ -10,6 +10,7 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import ResolvedSettings
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.plans.plan import BrokerForecast, Forecast, Plan
+from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.advice.compare import no_score
 from pulsar_advisor.planning.advice.headline import ByItself, advice_sentence, plan_sentence
 from pulsar_advisor.planning.proposals.fitness import refusals
@@ -167,6 +168,16 @@ def test_limits_are_said_before_that_no_strategy_would_act() -> None:
     assert advice_sentence(None, [limited], QUIET_TOO, limited=True).startswith(
         "Do nothing: within the limits no strategy would act on these figures. The limits leave out all 4 unloads: "
     )
+
+
+def test_of_an_overloaded_broker_a_split_alone_is_not_all_that_is_said(
+    moving: Plan, state: ClusterState, settings: ResolvedSettings
+) -> None:
+    split = Split(0, "range_equally_divide", (0x20000000,), "too many", near_tie=False)
+    splitting = plan_of(state, settings, splits=(split,))
+    uneven = "a:8080 is at 95.0%."
+    assert advice_sentence(splitting, [], QUIET_TOO, uneven=uneven).endswith(uneven)
+    assert uneven not in advice_sentence(moving, [], QUIET_TOO, uneven=uneven)
 
 
 def test_a_split_whose_parts_move_comes_first(moving: Plan) -> None:
