@@ -13,7 +13,7 @@ from werkzeug import Request, Response
 import pulsar_advisor
 from harness.certificates import make_certificates
 from pulsar_advisor.admin.metadata_store import Node
-from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
+from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, ErrorAnswer
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Reply, Split, Unload
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.cluster.restart_port import Published, RestartPort, published
@@ -347,6 +347,20 @@ def test_a_bundle_without_listed_topics_may_have_segments(
     else:
         list_of_them.respond_with_json(scalable)
     assert cluster.may_have_topics(NAMESPACE, RANGE) is may
+
+
+def test_a_listed_topic_is_enough_for_a_bundle_to_have_some(httpserver: HTTPServer, cluster: AdminCluster) -> None:
+    httpserver.expect_request(f"/admin/v2/persistent/{NAMESPACE}").respond_with_json([f"persistent://{NAMESPACE}/a"])
+    httpserver.expect_request(f"/admin/v2/non-persistent/{NAMESPACE}/0x00000000_0xffffffff").respond_with_json([])
+    assert cluster.may_have_topics(NAMESPACE, "0x00000000_0xffffffff")
+
+
+def test_a_list_of_topics_that_is_refused_proves_no_empty_bundle(httpserver: HTTPServer, cluster: AdminCluster) -> None:
+    httpserver.expect_request(f"/admin/v2/persistent/{NAMESPACE}").respond_with_json([])
+    httpserver.expect_request(f"/admin/v2/non-persistent/{NAMESPACE}/{RANGE}").respond_with_data(status=204)
+    httpserver.expect_request(f"/admin/v2/scalable/{NAMESPACE}").respond_with_data(status=403)
+    with pytest.raises(ErrorAnswer, match="403"):
+        cluster.may_have_topics(NAMESPACE, RANGE)
 
 
 def test_isolation_policies_keep_pulsars_order(httpserver: HTTPServer, cluster: AdminCluster) -> None:

@@ -126,6 +126,7 @@ def test_the_head_of_an_empty_ledger_is_reached_by_whatever_follows(ledger: Ledg
         ("UPDATE steps SET state = 'pending'", "steps/1 is not as event"),
         ("UPDATE runs SET state = 'aborted'", "runs/1 is not as event"),
         ("UPDATE plans SET document = '{}'", "holds another document"),
+        ("DELETE FROM plans", "plan_summaries/.* is of no plan"),
         ("UPDATE plan_summaries SET last_event = 0", "plan_summaries/.* is not what its plan and events say"),
         ("UPDATE plan_summaries SET maximum_after = 0.01", "plan_summaries/.* is not what its plan and events say"),
         ("UPDATE plan_summaries SET recorded_at_ms = 1", "plan_summaries/.* is not what its plan and events say"),

@@ -26,7 +26,7 @@ from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.roll.conduct import NotBackYet, Roll, announce, end, go_on, mind_the_balancer, pause
-from pulsar_advisor.execution.roll.status import status_of
+from pulsar_advisor.execution.roll.status import status_of, waits_for
 from pulsar_advisor.execution.run.guard import GUARDED, OFF, left_off, restore_what_was_left
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused, UsageError
@@ -166,6 +166,21 @@ def test_a_bundle_without_clients_stays_once_the_broker_has_had_its_statistics_p
     assert cluster.owned_bundles(B1) == {basket}
     assert roll.look().state == "drained"
     assert cluster.time.ms - began_ms >= 75_000
+
+
+def test_a_broker_is_not_drained_as_long_as_nobody_has_looked_at_what_came_meanwhile(
+    roll: Roll, cluster: FakeCluster
+) -> None:
+    basket = next(iter(cluster.owned_bundles(B3)))
+    cluster.owners[basket] = B1
+    cluster._moved_at_ms[basket], cluster.statistics_lag_s = cluster.time.ms, 10_000.0
+    until_ms = cluster.time.ms + 60_000
+    hurried = replace(roll, interruption=lambda: "ended by SIGTERM" if cluster.time.ms > until_ms else None)
+    with pytest.raises(Refused, match=f"the turn of {B1}, which is drained but for what came .*; ended by SIGTERM"):
+        go_on(hurried)
+    assert roll.look().state == "moved"
+    assert go_on(roll) is None
+    assert roll.look().state == "drained"
 
 
 def test_a_broker_that_still_has_bundles_with_clients_is_not_drained(roll: Roll, cluster: FakeCluster) -> None:
@@ -525,6 +540,9 @@ def test_of_two_hosts_that_go_on_at_once_one_begins_the_turn(
         go_on(replace(roll, plan_anew=planned_meanwhile))
     assert [turn.broker for turn in roll.look().recorded.turns] == [B1, B2]
     assert roll.look().state == "moving"
+    assert waits_for(ledger, roll.plan) == f"another process drains {B2}"
+    with pytest.raises(Refused, match=f"the turn of {B2}, which is being drained, by another process: wait until"):
+        go_on(roll)
 
 
 def test_apply_carries_out_no_roll_and_a_roll_no_other_plan(
@@ -579,6 +597,20 @@ def test_a_turn_that_goes_beyond_what_was_approved_is_refused_and_nothing_is_sen
     with pytest.raises(Refused, match=f"goes beyond what was approved: .*{reason}"):
         go_on_after(roll, B1)
     assert len(cluster.writes) == sent
+
+
+def test_what_the_rolls_approval_consents_to_its_turns_may_do(ledger: Ledger, cluster: RestartedCluster) -> None:
+    plan = approved(ledger, roll_plan(cluster), consents=["worse"], valid_for_s=24 * 3600, throttle=THROTTLE)
+
+    def worse(goal: Goal) -> tuple[Plan, str | None]:
+        cluster.time.pass_s(1)
+        made = roll_plan(cluster, goal.brokers)
+        return changed(made, predicted=made.predicted.model_copy(update={"after": WORSE})), None
+
+    roll = roll_of(plan, ledger, cluster, plan_anew=worse)
+    go_on(roll)
+    cluster.restart(B1)
+    assert outcome(go_on_after(roll, B1)) == "done"
 
 
 def test_a_bundle_that_would_move_more_often_than_foretold_is_refused(
@@ -759,6 +791,12 @@ def test_an_approval_that_is_withdrawn_at_the_last_moment_covers_no_further_turn
     with pytest.raises(Refused, match="the approval of bob was withdrawn"):
         go_on_after(roll, B1)
     assert [each.broker for each in roll.look().recorded.turns] == [B1]
+
+
+def test_nor_before_the_first_turn(roll: Roll, cluster: RestartedCluster) -> None:
+    cluster.restart(B1)
+    with pytest.raises(Refused, match=f"{B1} was not drained: no turn is under way. If you restarted it before"):
+        go_on_after(roll, B1)
 
 
 def test_a_broker_is_not_taken_for_restarted_before_anything_was_moved(roll: Roll, cluster: RestartedCluster) -> None:

@@ -96,3 +96,10 @@ def test_it_waits_for_a_restart_and_for_whoever_lifts_a_pause(roll: Roll, ledger
     assert status_of(ledger, roll.plan).restart is None, "the balancer may bring bundles back to it"
     lift_pause_of_plan(ledger, roll.digest, OLIVE)
     assert waits_for(ledger, roll.plan) is None, "the broker is to be looked at again"
+
+
+def test_whoever_continues_a_roll_that_is_not_paused_changes_nothing(roll: Roll, ledger: Ledger) -> None:
+    """A pause that was lifted would have the drained broker looked at again."""
+    go_on(roll)
+    lift_pause_of_plan(ledger, roll.digest, OLIVE)
+    assert status_of(ledger, roll.plan).restart == B1

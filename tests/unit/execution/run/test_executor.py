@@ -278,3 +278,18 @@ def test_the_children_of_a_split_that_did_not_happen_are_left_alone(ledger: Ledg
     cluster.fails = True
     assert run(plan, ledger, cluster).exit_code == 5
     assert states(ledger, plan) == ["confirmed", "failed", "skipped", "skipped"]
+
+
+def test_a_step_of_a_wave_is_not_sent_once_the_one_before_it_ends_the_run(ledger: Ledger, wide: FakeCluster) -> None:
+    plan = approved(ledger, wide_plan())
+    original = wide.send
+
+    def refuse_the_second(write: Unload | Split | Override) -> Reply:
+        if len(wide.writes) == 1:
+            wide.replies, wide.fails = [Reply(409, "not active")], True
+        return original(write)
+
+    wide.send = refuse_the_second  # type: ignore[method-assign]
+    result = run(plan, ledger, wide, in_flight=3, error_budget=0)
+    assert states(ledger, plan) == ["failed", "pending", "confirmed", "pending"]
+    assert "1 step failed, and the error budget is 0; the last: refused by the cluster: 409" in result.sentence

@@ -108,3 +108,19 @@ def test_nor_is_a_call_repeated_after_that_time(
     result = run(plan, ledger, cluster, pause_s=120.0, max_age_s=max_age_s)
     assert (result.exit_code, len(cluster.writes)) == (5, 1)
     assert why in result.sentence
+
+
+def test_a_moved_bundle_that_no_broker_owns_for_a_moment_is_no_reason_to_stop(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    """Its broker may hand it over, or the namespace may have been deleted: nobody else moves bundles."""
+    original = cluster.owned_bundles
+
+    def unowned(broker: str) -> frozenset[str]:
+        if cluster.time.ms > START_MS + 65_000:
+            cluster.owners.pop(BUNDLE, None)
+        return original(broker)
+
+    cluster.owned_bundles = unowned  # type: ignore[method-assign]
+    result = carried_out(ledger, cluster, MOVE, CUT, canary_hold_s=60.0, pause_s=10.0)
+    assert result.outcome == "done"

@@ -2,14 +2,49 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.execution.run.preconditions import foreign, isolated_from, overload, stale
+from pulsar_advisor.execution.run.preconditions import foreign, isolated_from, malformed, overload, stale
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
-from pulsar_advisor.model.plans.plan import StepPrediction
-from unit.execution.doubles import B1, B2, B3, START_MS, make_plan, unload_step
+from pulsar_advisor.model.plans.plan import Step, StepPrediction
+from unit.execution.doubles import B1, B2, B3, START_MS, UPPER, make_plan, split_step, unload_step
 
 ACTIVE = frozenset({B1, B2, B3})
 NEW = "10.0.0.4:8080"
-PLAN = make_plan([unload_step()])
+MOVE = unload_step()
+PLAN = make_plan([MOVE])
+
+
+@pytest.mark.parametrize(
+    ("step", "changes", "reason"),
+    [
+        (MOVE, {"pulsar_version": "latest"}, "Pulsar version 'latest' can't be read"),
+        (MOVE, {"load_manager": "simple"}, "Simple load manager does not honour a destination"),
+        (MOVE, {"pulsar_version": "2.11.0"}, "knows no destination"),
+        (unload_step(namespace="pulsar/system"), {}, "pulsar/system is one of Pulsar's own"),
+        (unload_step(namespace="sla-monitor/live/b:8080"), {}, "sla-monitor/live/b:8080 is one of Pulsar's own"),
+        (unload_step(bundle="0x0_0x80000000"), {}, "is not a bundle range"),
+        (unload_step(destination=B1), {}, "is the source"),
+        (unload_step(source="", destination=B2), {}, "the source '' is not the owner the step expects"),
+        (MOVE.model_copy(update={"source": B3}), {}, f"the source '{B3}' is not the owner the step expects, '{B1}'"),
+        (unload_step(after=("step-007",)), {}, "comes after step-007"),
+        (split_step(at=("0xbfffffff", "0xbfffffff")), {}, "distinct and ascending"),
+        (split_step(at=()), {}, "distinct and ascending"),
+        (split_step(at=("0x80000000",)), {}, "must lie inside"),
+        (split_step(at=("0xBFFFFFFF",)), {}, "0xBFFFFFFF must have the form 0x00000000"),
+        (split_step().model_copy(update={"boundaries": ("half",)}), {}, "half are not hexadecimal numbers"),
+        (split_step(children=(UPPER,)), {}, "not what the boundaries give"),
+        (split_step(at=("0x90000000", "0xa0000000")), {"load_manager": "extensible"}, "splits in two only"),
+        (split_step(at=("0x90000000",)), {"pulsar_version": "2.10.5"}, "equal halves"),
+    ],
+)
+def test_what_no_cluster_should_see(step: Step, changes: dict[str, object], reason: str) -> None:
+    [found] = malformed(make_plan([step], **changes))
+    assert reason in found
+
+
+def test_a_second_step_of_an_id_would_be_taken_for_the_first() -> None:
+    assert list(malformed(make_plan([MOVE, unload_step(1, UPPER)]))) == [
+        f"{MOVE.id}: a step of that id is already in the plan"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -66,6 +101,10 @@ def test_isolation_policies_say_where_a_namespace_may_go(policies: tuple[Isolati
     assert (isolated_from("shop/orders", B2, policies, ACTIVE) is None) == allowed
 
 
+def test_a_broker_id_without_a_port_fits_no_policy() -> None:
+    assert isolated_from("shop/orders", "pulsar-2", (), ACTIVE) == "pulsar-2 is not a broker id of the form host:port"
+
+
 @pytest.mark.parametrize(
     ("fresh", "overloads"),
     [(0.2, False), (0.54, False), (0.56, True), (None, False)],
@@ -97,6 +136,7 @@ def test_a_step_that_was_sent_without_effect_is_forecast_once() -> None:
 def test_relief_that_did_not_come_is_not_counted_on() -> None:
     relief = unload_step(1, source=B2, destination=B3, predicted=StepPrediction(brokers={B2: 0.1, B3: 0.4}))
     step = unload_step(2, predicted=StepPrediction(brokers={B1: 0.1, B2: 0.8}))
-    plan = make_plan([relief, step])
+    elsewhere = unload_step(3, UPPER, destination=B3, predicted=StepPrediction(brokers={B1: 0.05, B3: 0.45}))
+    plan = make_plan([relief, step, elsewhere])
     assert list(overload(plan, step, 0.1, {relief.id})) == []
     assert len(list(overload(plan, step, 0.1, ()))) == 1

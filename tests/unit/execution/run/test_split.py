@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pulsar_advisor.execution.cluster.cluster_port import Reply
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from unit.execution.actors import carried_out
 from unit.execution.doubles import NAMESPACE, FakeCluster, split_step
@@ -28,3 +29,14 @@ def test_a_split_that_does_not_stay_has_failed(ledger: Ledger, cluster: FakeClus
     cluster.whenever("after the call", lambda: cluster.later(30.0, undone))
     result = carried_out(ledger, cluster, split_step(), canary_hold_s=60.0)
     assert result.steps[0].detail == "the new boundaries showed, but did not stay"
+
+
+def test_a_split_that_shows_other_boundaries_has_failed(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.fails, cluster.replies = True, [Reply(412, "invalid")]
+    cluster.whenever("after the call", lambda: split_another(cluster))
+    [step] = carried_out(ledger, cluster, split_step()).steps
+    assert step.state == "failed"
+    assert step.detail == (
+        "the boundaries are 0x00000000, 0x40000000, 0x80000000, 0xffffffff, not what the split should give; "
+        "answer 412 invalid"
+    )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
+from pulsar_advisor.documents.apply_result import AppliedStep
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.model.errors import Refused
@@ -114,3 +116,44 @@ def test_a_call_that_got_no_answer_is_said_to_have_none(ledger: Ledger, cluster:
     cluster.replies, cluster.fails = [Reply(None, "connection refused")] * 3, True
     [step] = carried_out(ledger, cluster, unload_step()).steps
     assert step.detail.startswith("no answer: connection refused; the bundle is on")
+
+
+def resumed_after(
+    ledger: Ledger, cluster: FakeCluster, happens: Callable[[], object], **options: object
+) -> AppliedStep:
+    """What a second process makes of a call that never left the first one, after something has happened."""
+    plan = approved(ledger, make_plan([unload_step()]))
+    killed_at_work(ledger, cluster, plan, "before the call")
+    cluster.time.pass_s(181)
+    happens()
+    [step] = run(plan, ledger, cluster, resume=True, **options).steps  # type: ignore[arg-type]
+    return step
+
+
+def test_a_bundle_that_went_elsewhere_while_no_process_watched_is_a_failure(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    step = resumed_after(ledger, cluster, lambda: cluster.owners.update({BUNDLE: B3}))
+    assert (step.state, step.detail) == (
+        "failed",
+        f"the bundle is on {B3}, neither where it was nor where it should go",
+    )
+    assert cluster.writes == []
+
+
+def test_one_that_no_broker_owns_then_is_unresolved(ledger: Ledger, cluster: FakeCluster) -> None:
+    step = resumed_after(ledger, cluster, lambda: cluster.owners.pop(BUNDLE))
+    assert (step.state, step.detail) == ("unresolved", "no broker has taken the bundle over")
+    assert cluster.writes == []
+
+
+def test_a_call_without_effect_is_not_repeated_in_a_world_that_has_changed_since(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    """Nothing would consume the destination that it may have left on the leader."""
+    step = resumed_after(ledger, cluster, cluster.all_topics.clear, on_drift="skip")
+    assert (step.state, step.detail) == (
+        "unresolved",
+        "no topic of the bundle is loaded: nothing would bring it back",
+    )
+    assert cluster.writes == []

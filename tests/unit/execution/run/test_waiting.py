@@ -9,11 +9,13 @@ import pytest
 from pulsar_advisor.execution.apply import pause
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
-from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.errors import ClusterUnreachable, Refused
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
 from unit.execution.actors import ALICE, BRISK, approved, run
 from unit.execution.doubles import (
     B1,
+    B2,
+    B3,
     START_MS,
     UPPER,
     FakeCluster,
@@ -222,3 +224,37 @@ def test_there_must_be_something_to_pause(ledger: Ledger, cluster: FakeCluster) 
     run(plan, ledger, cluster)
     with pytest.raises(Refused, match="there is nothing to pause"):
         pause(ledger, plan, ALICE)
+
+
+def interrupted_in_hold(ledger: Ledger, cluster: FakeCluster) -> Plan:
+    """A plan whose run was interrupted right after its first call, before the step had held its time."""
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    run(plan, ledger, cluster, interruption=lambda: "ended by SIGTERM" if cluster.writes else None, pause_s=0.0)
+    return plan
+
+
+def test_a_first_step_that_does_not_stay_through_the_rest_of_its_hold_ends_the_resumed_run(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = interrupted_in_hold(ledger, cluster)
+    cluster.later(3.0, lambda: cluster.owners.update({MOVE.bundle_name: B3}))
+    result = run(plan, ledger, cluster, resume=True, pause_s=0.0)
+    assert f"step-001: the bundle reached {B2}, but did not stay: it is on {B3}" in result.sentence
+    assert len(cluster.writes) == 1
+
+
+def test_the_rest_of_a_hold_is_waited_for_though_the_owner_can_not_be_read(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = interrupted_in_hold(ledger, cluster)
+    original, reads = cluster.owned_bundles, []
+
+    def unreadable_at_first(broker: str) -> frozenset[str]:
+        reads.append(broker)
+        if len(reads) == 1:
+            raise ClusterUnreachable("connection refused")
+        return original(broker)
+
+    cluster.owned_bundles = unreadable_at_first  # type: ignore[method-assign]
+    assert run(plan, ledger, cluster, resume=True, pause_s=0.0).outcome == "done"
+    assert sent_s(ledger, plan) == [0, BRISK.canary_hold_s]
