@@ -133,6 +133,13 @@ def test_environment_variables_are_no_source(monkeypatch: pytest.MonkeyPatch, co
     assert options.admin.admin_urls[0] == "https://broker-1:8443"
 
 
+def test_a_profile_with_two_metadata_stores_is_refused(tmp_path: Path) -> None:
+    stores = 'zookeeper = { hosts = "zk1:2181" }\noxia = { url = "oxia://o:6648/broker" }'
+    (tmp_path / "config.toml").write_text(f"[profiles.p]\n{stores}\n")
+    with pytest.raises(UsageError, match="profile 'p': give either ZooKeeper or Oxia, not both"):
+        capture_options(profile=read_profiles(tmp_path / "config.toml")["p"])
+
+
 @pytest.mark.parametrize("line", ['admin = "http://broker:8080"', "admin = 3", 'zookeeper = "zk:2181"'])
 def test_what_is_no_table_in_a_profile_is_usage(tmp_path: Path, line: str) -> None:
     (tmp_path / "config.toml").write_text(f"[profiles.p]\n{line}\n")

@@ -179,6 +179,20 @@ def test_a_configuration_store_that_cannot_be_read_is_refused(given: dict[str, A
         capture_options(**given)
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"token_file": "f", "token_env": "OURS"}, "give one of token_file, token_env"),
+        ({"tls": True, "tls_key_file": "f"}, "tls_cert_file and tls_key_file must be given together"),
+        ({"tls_ca_file": "f"}, "certificates require tls = true"),
+        ({"token": "hunter2"}, "secrets are given by reference"),
+    ],
+)
+def test_a_connection_that_can_not_be_right_is_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        OxiaConnection(url="oxia://o:6648/broker", **fields)
+
+
 def test_a_metadata_store_is_given_as_the_brokers_have_it() -> None:
     oxia = capture_options(metadata_store="oxia://host:6648/broker").metadata_store
     zookeeper = capture_options(metadata_store="zk:host:2181/chroot").metadata_store

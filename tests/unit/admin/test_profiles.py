@@ -84,6 +84,11 @@ def test_an_unusable_config_file_is_named(tmp_path: Path, content: str | None, m
     assert str(file) in str(error.value)
 
 
+def test_a_config_file_in_a_home_that_is_not_known_is_usage() -> None:
+    with pytest.raises(UsageError, match=r"--config: there is no home directory for ~no-such-user/config\.toml"):
+        read_profiles(Path("~no-such-user/config.toml"))
+
+
 def test_a_user_without_a_home_has_no_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(_uid: int) -> None:
         raise KeyError

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import urllib3
 from pydantic import SecretStr, ValidationError
 from werkzeug import Request, Response
 
@@ -210,6 +211,40 @@ def test_a_write_that_can_not_have_arrived_goes_to_the_next_url(broker: HTTPServ
     broker.expect_request("/unload", method="PUT").respond_with_data(status=204)
     with AdminTransport(connection(f"http://127.0.0.1:{closed_port}", url(broker)), writes=True) as transport:
         assert transport.request("PUT", "/unload").status == 204
+
+
+def test_nor_can_one_whose_connection_was_never_made(broker: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    broker.expect_request("/unload", method="PUT").respond_with_data(status=204)
+    connect = urllib3.util.connection.create_connection
+
+    def behind_a_firewall(address: tuple[str, int], *arguments: Any, **options: Any) -> socket.socket:
+        if address[0] == "far.example":
+            raise TimeoutError
+        return connect(address, *arguments, **options)
+
+    monkeypatch.setattr("urllib3.util.connection.create_connection", behind_a_firewall)
+    with AdminTransport(connection("http://far.example:8080", url(broker)), writes=True) as transport:
+        assert transport.request("PUT", "/unload").status == 204
+    with (
+        AdminTransport(connection("http://far.example:8080"), writes=True) as transport,
+        pytest.raises(NoAnswer, match=r"no connection within [0-9.]+ s: check host, port and firewall") as far,
+    ):
+        transport.request("PUT", "/unload")
+    assert far.value.unsent
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"basic_user": "olive"}, "basic_user requires exactly one of basic_password_file, basic_password_env"),
+        ({"basic_password_env": "OURS"}, "basic_user requires exactly one of"),
+        ({"basic_user": "olive", "basic_password_env": "OURS", "basic_password_file": "f"}, "requires exactly one of"),
+        ({"tls_cert_file": "f"}, "tls_cert_file and tls_key_file must be given together"),
+    ],
+)
+def test_credentials_that_are_incomplete_are_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        AdminConnection(admin_urls=("https://broker:8443",), **fields)
 
 
 @pytest.mark.parametrize("method", ["PUT", "POST", "DELETE", "PATCH", "OPTIONS", "HEAD", "get"])

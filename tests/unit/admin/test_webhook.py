@@ -143,6 +143,27 @@ def test_a_name_is_resolved_once_and_what_was_checked_is_connected_to(
     assert request.headers["Host"] == f"hooks.example:{receiver.port}"
 
 
+def test_the_next_address_of_a_name_is_tried_if_one_refuses(
+    receiver: HTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receiver.expect_request("/").respond_with_data("")
+    places = [
+        (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, receiver.port)) for address in ("127.0.0.3", "127.0.0.1")
+    ]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_arguments, **_options: places)
+    Webhook(f"http://hooks.example:{receiver.port}/").send("ledger.head", MESSAGE)
+    assert len(receiver.log) == 1
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_arguments, **_options: places[:1])
+    with pytest.raises(NotDelivered, match="refused"):
+        Webhook(f"http://hooks.example:{receiver.port}/").send("ledger.head", MESSAGE)
+
+
+def test_a_ca_file_that_is_none_is_named(receiver: HTTPServer, tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("no certificate")
+    with pytest.raises(UsageError, match=r"ca\.pem can't be used as the CA file of a webhook: "):
+        Webhook(f"https://127.0.0.1:{receiver.port}/", tls_ca_file=tmp_path / "ca.pem").send("ledger.head", MESSAGE)
+
+
 def test_every_attempt_checks_again(receiver: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
     receiver.expect_request("/").respond_with_data("", status=503)
     asked = resolving(monkeypatch, "127.0.0.1", "169.254.169.254")
@@ -271,6 +292,12 @@ def test_a_key_that_can_not_be_used_is_refused_and_not_repeated(key: str, monkey
     with pytest.raises(UsageError, match="env:OUR_KEY does not hold a webhook's key: expected whsec_") as refused:
         Webhook("https://hooks.example/", "env:OUR_KEY")
     assert key == "whsec_" or key not in str(refused.value)
+
+
+def test_a_key_itself_is_refused_in_place_of_a_reference_and_not_repeated() -> None:
+    with pytest.raises(UsageError, match="secrets are given by reference: env:NAME or file:PATH") as error:
+        Webhook("http://127.0.0.1/", key=KEY).send("ledger.head", MESSAGE)
+    assert KEY not in str(error.value)
 
 
 def test_control_characters_of_the_cluster_are_escaped(receiver: HTTPServer) -> None:

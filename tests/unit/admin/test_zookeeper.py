@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss, NoAuthError
+from kazoo.handlers.threading import KazooTimeoutError
 from pydantic import ValidationError
 
 from pulsar_advisor.admin.metadata_store import PATHS_AT_A_TIME, MetadataReader, connected
@@ -115,6 +116,27 @@ def test_a_node_we_may_not_read_is_named(connection: ZooKeeperConnection, messag
 def test_a_connection_that_can_not_be_right_is_refused(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         ZooKeeperConnection(hosts="zk1:2181", **fields)
+
+
+def test_the_digest_of_the_user_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OURS", "hunter2\n")
+    client = ZooKeeperConnection(hosts="zk1:2181", digest_user="us", digest_password_env="OURS").client()
+    assert client.auth_data == {("digest", "us:hunter2")}
+
+
+@pytest.mark.parametrize(
+    ("tls", "advice"), [(False, "check hosts, port and firewall$"), (True, "firewall, that it is the secure port")]
+)
+def test_servers_that_are_out_of_reach_are_named(monkeypatch: pytest.MonkeyPatch, tls: bool, advice: str) -> None:
+    def unreachable(_client: KazooClient, timeout: float) -> None:
+        raise KazooTimeoutError
+
+    monkeypatch.setattr(KazooClient, "start", unreachable)
+    with (
+        pytest.raises(ClusterUnreachable, match=f"^ZooKeeper zk1:2281: no session within 15 s: .*{advice}"),
+        ZooKeeperConnection(hosts="zk1:2281", tls=tls).session(),
+    ):
+        pass
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
