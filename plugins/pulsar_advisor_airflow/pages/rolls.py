@@ -13,11 +13,9 @@ from fastapi.responses import RedirectResponse, Response
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.roll.conduct import announce, end, pause
+from pulsar_advisor.execution.roll.conduct import announce, end, pause, require_roll
 from pulsar_advisor.execution.roll.status import status_of
-from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.plans.goal import ROLL
-from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor_airflow.clusters import Cluster
 from pulsar_advisor_airflow.configuration import page_link
 from pulsar_advisor_airflow.pages.access import form_token, may_roll, readable, reported_by, rolled_by
@@ -90,11 +88,11 @@ def end_roll(
 
 @contextmanager
 def _roll(cluster: Cluster, digest: str) -> Iterator[tuple[Ledger, Plan]]:
-    """The ledger, and the plan of a roll of the cluster. Raises `UsageError` if none has this digest."""
+    """The ledger, and the plan of a roll of the cluster. Raises `UsageError`, and `Refused` as `require_roll` does."""
     with ledger_if_any() as ledger:
         plan = proposed_plan(ledger, cluster, digest)
-        if ledger is None or plan.shedder != ROLL:
-            raise UsageError(f"{digest_of(plan)} is not a roll but a plan to {plan.title}")
+        assert ledger is not None, "as it holds the plan"
+        require_roll(ledger, plan)
         yield ledger, plan
 
 

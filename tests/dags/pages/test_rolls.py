@@ -8,12 +8,16 @@ import pytest
 
 from dags.pages.conftest import LogIn, page_of_roll, token_in
 from pulsar_advisor.execution.cluster.cluster_port import Reply
+from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.pauses import plan_pause_requested
 from pulsar_advisor.execution.ledger.rolls import give_up, runs_of_roll
 from pulsar_advisor.execution.roll.conduct import Roll
+from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow.pages.access import _signer
-from unit.execution.doubles import B1, B2
+from unit.execution.actors import ALICE
+from unit.execution.doubles import B1, B2, make_plan, unload_step
 from unit.execution.roll.doubles import RestartedCluster, drained, go_on_after
 
 pytestmark = pytest.mark.airflow
@@ -126,6 +130,31 @@ def test_a_turn_is_steered_on_the_rolls_page_alone(server: LogIn, ledger: Ledger
         refused = client.post(f"{path}/{order}", data={"token": _signer().dumps([user, path])})
         assert refused.status_code == 409
         assert f"is a turn of the roll {roll.digest}" in refused.text
+
+
+def test_whoever_names_a_turn_or_another_plan_in_place_of_its_roll_is_not_taken_at_their_word(
+    server: LogIn, ledger: Ledger, roll: Roll
+) -> None:
+    assert isinstance(roll.cluster, RestartedCluster)
+    roll.cluster.restart(B1)
+    go_on_after(roll, B1)
+    turn = roll.look().turn
+    assert turn is not None
+    drain = make_plan([unload_step()], cluster="prod-eu")
+    propose(ledger, drain, ALICE)
+    client, of_cluster = server("olive"), page_of_roll(roll).rpartition("/")[0]
+    user, _ = _signer().loads(token_in(client.get(page_of_roll(roll)).text))
+    for digest, said in (
+        (turn.plan, f"{turn.plan} is a turn of the roll {roll.digest}: name the roll"),
+        (
+            digest_of(drain),
+            f"{digest_of(drain)} is not a roll ({drain.title}): pulsar_rebalance, triggered with its digest",
+        ),
+    ):
+        form = {"token": _signer().dumps([user, f"{of_cluster}/{digest}"])}
+        for answer in (client.get(f"{of_cluster}/{digest}"), client.post(f"{of_cluster}/{digest}/pause", data=form)):
+            assert (answer.status_code, said in answer.text) == (409, True)
+    assert plan_pause_requested(ledger, str(turn.plan)) is None
 
 
 @pytest.mark.parametrize("path", ["clusters/prod-us/rolls/{}", "clusters/prod-eu/rolls/sha256:0"])
