@@ -144,7 +144,7 @@ def effect_sentence(trial: Trial) -> str:
     """What a change of settings does, compared with today's settings."""
     score, today = trial.score, trial.today
     if score is None:
-        return f"its effect could not be simulated: {trial.error}"
+        return f"no result: {str(trial.error).removesuffix('.')}"  # after "effect" and "Simulated:"
     needs = [f"{key}=true" for key in trial.switched_off_by]
     named = [f"{key}={value.removeprefix(PACKAGE)}" for key, value in trial.change.items()]
     set_to = ["it"] if trial.is_proposed else named

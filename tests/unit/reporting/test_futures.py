@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.reporting.futures import cells, effect_sentence, futures, lines, name, own_sentence
 from pulsar_advisor.simulation.trials import Trial
@@ -143,6 +144,9 @@ def test_a_change_is_shown_beside_today() -> None:
     assert "(1 min) after 2 unloads, but may not settle, highest usage" in plain(effect_sentence(doubted))
     other_weights = replace(trial, score=score(first_usage_maximum_ratio=0.3))
     assert effect_sentence(other_weights).endswith("; usage counts differently with it")
+    not_compared = replace(trial, verdict=None)
+    assert effect_sentence(not_compared).endswith("; today's own strategies can't be simulated, so nothing is compared")
+    assert effect_sentence(Trial.failed({"a": "1"}, DataNotFit("Too little is fit."))) == "no result: Too little is fit"
     of_an_earlier_release = Trial(change={"a": "1"}, error=None, score=score())
     assert effect_sentence(of_an_earlier_release).startswith("with it, Pulsar's own balancer settles")
 

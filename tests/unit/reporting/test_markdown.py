@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from pulsar_advisor.lint.judge import LintFinding
+from pulsar_advisor.planning.proposals.fitness import Refusal
 from pulsar_advisor.reporting.markdown import code, render_markdown, text
+from pulsar_advisor.reporting.page import ReportPage
+from pulsar_advisor.reporting.upgrade import upgrade_section
+from pulsar_advisor.reporting.whats_next import WhatsNext
+from pulsar_advisor.simulation.foresight import CycleSeen
 from states import QUARTERS
+from unit.recommendation.test_upgrade import preview
 from unit.reporting.skewed import balanced_inputs, hostile_inputs, skewed_inputs
 
 
@@ -54,6 +63,65 @@ def test_sentences_hold_no_markup(value: str, escaped: str) -> None:
 @pytest.mark.parametrize(("value", "span"), [("a", "`a`"), ("a`b", "``a`b``"), ("`a", "`` `a ``"), ("a|b", "`a\\|b`")])
 def test_names_are_code_whatever_they_hold(value: str, span: str) -> None:
     assert code(value) == span
+
+
+def with_verdict(page: ReportPage, **changes: Any) -> ReportPage:
+    return replace(page, verdict=replace(page.verdict, **changes))
+
+
+CYCLES = (CycleSeen(0, 0, 0.9, 0.2), CycleSeen(2, 1200, 0.7, 0.1, splits=3))
+FINDING = LintFinding("rule", "warning", "a is 1", "a is at most 0", "It counts", "Set a to 0", {"a": "0"}, "code")
+LACKS = Refusal("ThresholdShedder", "shedder", "broker_usage", "no broker was read", "It lacks usage")
+UPGRADE = replace(upgrade_section(preview()), findings=("a is 1.",), pins=("a=1",))
+
+
+@pytest.mark.parametrize(
+    ("changed", "shown"),
+    [
+        (lambda p: with_verdict(p, goal="Only in part"), "**Only in part**"),
+        (lambda p: with_verdict(p, warnings=("It rises.",)), "* **Worse outcome:** It rises."),
+        (
+            lambda p: replace(p, refusals=(LACKS,)),
+            "## What could not be judged\n\n"
+            "* ThresholdShedder as shedder: `broker_usage` is missing (no broker was read).",
+        ),
+        (lambda p: replace(p, drift=("b1 left.",)), "## Drift since the last good snapshot\n\n* b1 left."),
+        (lambda p: replace(p, drift=()), "## Drift since the last good snapshot\n\n* Nothing changed."),
+        (
+            lambda p: replace(p, lint=(FINDING,), lint_effects={"rule": "better than today"}, settings=()),
+            "* **Warning:** a is 1. Remedy: Set a to 0. Simulated: better than today.\n\n"
+            "No what-if or dynamic value is in effect.",
+        ),
+        (
+            lambda p: replace(p, next=WhatsNext(("It settles.",), CYCLES)),
+            "* It settles.\n\n| cycle | unloads | splits | highest usage | standard deviation |\n"
+            "|---:|---:|---:|---:|---:|\n| now | 0 | 0 | 90.0% | 20.0% |\n| 2 | 1,200 | 3 | 70.0% | 10.0% |",
+        ),
+        (
+            lambda p: replace(p, upgrade=UPGRADE),
+            "What `lint` would find afterwards:\n\n* a is 1.\n\n"
+            "To keep today's values, add these lines to every broker's configuration before its restart:\n\n"
+            "```\na=1\n```",
+        ),
+    ],
+)
+def test_whatever_a_page_holds_a_ticket_shows(changed: Callable[[ReportPage], ReportPage], shown: str) -> None:
+    assert f"\n{shown}\n" in render_markdown(changed(skewed_inputs().page()))
+
+
+def test_a_page_of_an_earlier_release_has_no_options() -> None:
+    page = skewed_inputs().page()
+    assert page.options is not None
+    without = (None, replace(page.options, rows=()))
+    assert "## Options" in render_markdown(page)
+    assert not any("## Options" in render_markdown(replace(page, options=options)) for options in without)
+
+
+def test_a_ticket_says_how_many_strategies_it_leaves_out() -> None:
+    page = skewed_inputs().page()
+    [strategy] = page.answers.strategies[:1]
+    answers = replace(page.answers, strategies=(strategy,) * 30, strategies_total=30)
+    assert "\n24 of 30 strategies shown.\n" in render_markdown(replace(page, answers=answers))
 
 
 def test_brokers_without_traffic_have_no_empty_table() -> None:
