@@ -25,6 +25,7 @@ from pulsar_advisor.stages.recommend_shedder import recommend_shedder
 from pulsar_advisor.stages.seal import require_as_sealed, seal, sealing
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.plans import read_plan, write_plan
+from pulsar_advisor.storage.results import read_validation
 from pulsar_advisor.storage.root import PLANS, RESULT, Root
 from pulsar_advisor.tables.judged import resolved_request
 from unit.execution.doubles import FakeTime
@@ -192,11 +193,57 @@ def test_so_does_one_judge_a_plan_of_a_pruned_snapshot(root: Root, ledger: Ledge
     )
 
 
+def test_and_one_of_which_nothing_else_was_ever_sealed_nor_is_there(root: Root, ledger: Ledger) -> None:
+    [plan] = recommended(root, DRAIN)
+    url = f"sqlite:///{Path(root.url).parent}/other.sqlite"
+    seal(lambda: open_ledger(url), root, SNAPSHOT, "recommend")
+    for stage in ("raw", "tables", "validation"):
+        shutil.rmtree(Path(root.url) / stage)
+    with closing(open_ledger(url)) as other:
+        assert str(why_not_computed_here(root, other, plan)).endswith(
+            "manifest.json does not exist: run `capture` first"
+        )
+
+
 def test_and_one_of_another_release(root: Root, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     [plan] = recommended(root, DRAIN)
     monkeypatch.setattr("pulsar_advisor.execution.ledger.seals.RELEASE", "0.0.1")
     sealed(root, ledger, "recommend")
     assert str(why_not_computed_here(root, ledger, plan)).startswith("release 0.0.1 computed it, and this is ")
+
+
+def validated_anew(root: Root, ledger: Ledger, **changes: object) -> None:
+    """Somebody validated the snapshot again, with another result."""
+    result = read_validation(root, SNAPSHOT).model_copy(update=changes)
+    write_file(root.result_file(SNAPSHOT, "validate"), result.content())
+    sealed(root, ledger, "validate")
+
+
+def test_and_one_of_a_snapshot_that_was_validated_anew(root: Root, ledger: Ledger) -> None:
+    [plan] = recommended(root, DRAIN)
+    sealed(root, ledger, "recommend")
+    validated_anew(root, ledger, results=())
+    assert why_not_computed_here(root, ledger, plan) == (
+        f"its snapshot {SNAPSHOT} was captured or validated anew since"
+    )
+
+
+def test_a_plan_of_a_snapshot_that_must_not_be_used_is_refused(root: Root, ledger: Ledger) -> None:
+    [plan] = recommended(root, DRAIN)
+    sealed(root, ledger, "recommend")
+    validated_anew(root, ledger, success=False)
+    with pytest.raises(Refused, match=f"can't have been computed from its snapshot: snapshot {SNAPSHOT} did not pass"):
+        why_not_computed_here(root, ledger, plan)
+
+
+def test_one_with_limits_that_are_not_known_here_has_to_be_judged_by_a_person(root: Root, ledger: Ledger) -> None:
+    [plan] = recommended(root, DRAIN)
+    other = plan.model_copy(update={"limits": {**plan.limits, "max_sorrow": 1}})
+    listed([write_plan(root, other).digest], root)
+    sealed(root, ledger, "recommend")
+    assert why_not_computed_here(root, ledger, other) == (
+        "it can't be computed again: its limits max_sorrow are not known here"
+    )
 
 
 def test_a_result_that_was_there_before_its_stage_is_not_sealed(root: Root, ledger: Ledger) -> None:
