@@ -102,7 +102,7 @@ def _found(room: Room, target: float) -> _Found:
     choice = by_moves = _balanced(now.room, target)
     refused: dict[str, str] = {}
     for _ in range(_MOST_ROUNDS):
-        cuts = [] if choice.reached else _cuts(now, choice.after, refused)
+        cuts = [] if choice.reached else _cuts(now, choice.after, room.state, refused)
         if not cuts:
             break
         division = divided(now.room.state, cuts)
@@ -145,27 +145,28 @@ def _refusals(refused: Mapping[str, str]) -> list[str]:
     return [*sentences, *([f"{count(more, 'more bundle')} of busy brokers can't be split either."] * (more > 0))]
 
 
-def _cuts(now: _Divided, after: Room, refused: dict[str, str]) -> list[Split]:
+def _cuts(now: _Divided, after: Room, found: ClusterState, refused: dict[str, str]) -> list[Split]:
     """For each broker still above its ceiling after the moves, the largest bundle that can be cut, in two.
 
-    What can't be cut goes into `refused`, bundle -> why.
+    What can't be cut goes into `refused`, bundle -> why; what may never be a bundle is a part of one as it was `found`.
     """
     state = now.room.state
     counts = bundle_counts(state, after.settings)
     pieces = np.bincount(now.origin)
-    found = []
+    cuts = []
     usage = after.usage_of(np.arange(len(after.fit)))
     for broker in np.flatnonzero(after.fit & (usage > after.ceiling)).tolist():
         for bundle in movable(after, [broker])[:_MOST_TRIED]:
             is_whole = pieces[now.origin[bundle]] == 1
             cut = _cut(state, after.settings, bundle, counts, is_whole)
             if isinstance(cut, str):
-                refused.setdefault(state.bundle_name(bundle), cut)
+                part = "" if is_whole else f", a part of {found.bundle_name(int(now.origin[bundle]))},"
+                refused.setdefault(f"{state.bundle_name(bundle)}{part}", cut)
                 continue
             counts[state.bundles.namespace[bundle]] += 1
-            found.append(Split(bundle, SPECIFIED_POSITIONS, (cut,), "", near_tie=False))
+            cuts.append(Split(bundle, SPECIFIED_POSITIONS, (cut,), "", near_tie=False))
             break
-    return found
+    return cuts
 
 
 def _cut(

@@ -15,6 +15,7 @@ from pulsar_advisor.model.plans.plan import Step
 from pulsar_advisor.planning.advice.goal_sentence import goal_sentence
 from pulsar_advisor.planning.kinds import split
 from pulsar_advisor.planning.kinds.choosing import Choice
+from pulsar_advisor.planning.kinds.goal_outcome import goal_outcome
 from pulsar_advisor.planning.kinds.room import Room
 from states import WHOLE
 from unit.planning.kinds.clusters import MESSAGES, cluster, executable, host, planned
@@ -54,6 +55,20 @@ def test_a_bundle_too_large_for_any_broker_is_cut_and_a_part_of_it_moves() -> No
     assert "t/a-0 then has 2 of at most 128 bundles" in plan.decision.caveats[0]
     assert plan.decision.figures["clients_of_children"] == 5
     assert goal_sentence(plan).startswith("To split, cut 1 bundle and move 1 bundle to 1 broker: ")
+
+
+def test_a_target_that_is_missed_although_bundles_are_cut_is_said_and_what_stays_whole() -> None:
+    """Of the part that stays, neither half is a bundle: they are named as what they are."""
+    plan = planned(hot([18.0, 12.0, 10.0, 10.0, 10.0], b=[10.0], c=[10.0]), Goal("split", (), 0.28))
+    stays = "can't be split: it has 1 topic with load, and each part needs one."
+    assert plan.decision.caveats[1:] == (
+        "The busiest broker only gets to 38.0%, not to 28.0%.",
+        f"t/a-0/0xbb83e493_0xf3b8fa53, a part of t/a-0/{WHOLE}, {stays}",
+        f"t/a-0/0x438ba5ab_0x78073d66, a part of t/a-0/{WHOLE}, {stays}",
+        f"t/a-0/0xf3b8fa53_0xffffffff, a part of t/a-0/{WHOLE}, {stays}",
+    )
+    assert splits(plan.steps)[0].children[-1] == "0xbb83e493_0xffffffff"
+    assert goal_outcome(plan) == "in part"
 
 
 def test_every_child_has_topics_and_the_load_of_those() -> None:
