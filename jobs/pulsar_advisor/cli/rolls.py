@@ -31,7 +31,6 @@ from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.bounds import ratio, seconds
 from pulsar_advisor.model.errors import BalancerStillOff, Deviates
 from pulsar_advisor.model.plans.goal import ROLL, Goal
-from pulsar_advisor.model.text.some_of import count, some_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,11 +92,6 @@ def plan(*broker: Broker, spare: Spare = (), ceiling: Ceiling = None, making: Ma
     snapshot = root.resolve(making.snapshot)
     highest = None if ceiling is None else ratio(ceiling)
     order = run(root, snapshot, broker, spare, highest)
-    if order.at_rest:
-        log(
-            f"{some_of(order.at_rest)}: nothing to move, so the roll leaves them out; "
-            f"restart {count(len(order.at_rest), 'such broker')} before it begins"
-        )
     if order.why_none is None:  # else the plan says so
         if not making.json:
             say_lines(roll_lines(order))

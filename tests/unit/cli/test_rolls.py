@@ -47,9 +47,7 @@ def test_of_many_destinations_those_that_take_most_are_named() -> None:
     assert first == "  1. b → e 493, g 3, d 2 and 3 to 2 more"
 
 
-def test_the_plan_is_made_for_the_order_of_one_snapshot(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Any
-) -> None:
+def test_the_plan_is_made_for_the_order_of_one_snapshot(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     asked: list[tuple[Any, ...]] = []
     monkeypatch.setattr(Root, "resolve", lambda _root, _snapshot: "20261125T040000Z")
 
@@ -68,7 +66,6 @@ def test_the_plan_is_made_for_the_order_of_one_snapshot(
         ("20261125T040000Z", ("b", "a"), ("d",), 0.7),
         (Goal(ROLL, ("b", "a"), None, 0.7), "20261125T040000Z"),
     ]
-    assert "c: nothing to move" in capsys.readouterr().err
 
 
 def test_a_reader_of_json_is_told_to_balance_first_too(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.text.some_of import some_of
+from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.kinds.goal import brokers_in_order
 from pulsar_advisor.planning.kinds.restarting import Restart, turns_of
 from pulsar_advisor.planning.kinds.room import Room
@@ -31,6 +31,21 @@ class RollOrder:
     """Why not to begin yet, and what to do before; None if the brokers have room for one another."""
     why_none: str | None = None
     """Why no broker can be drained, in any order: then no plan can make these turns."""
+    unfit: tuple[str, ...] = ()
+    """Of all brokers, if none was named: those that can't have a turn now, as they are inactive or can't be judged."""
+
+    def left_out(self) -> Iterator[str]:
+        """Which brokers the roll doesn't restart though nobody said so, and what to do: a sentence each."""
+        if self.at_rest:
+            yield (
+                f"{some_of(self.at_rest)}: nothing to move, so the roll leaves them out; "
+                f"restart {count(len(self.at_rest), 'such broker')} before it begins"
+            )
+        if self.unfit:
+            yield (
+                f"{some_of(self.unfit)}: not active, or without figures fit for use, so the roll leaves them out and "
+                "they are not restarted: capture again, and make the plan anew"
+            )
 
 
 def roll_order(room: Room, leader: str | None, names: Sequence[str] = (), spare: Sequence[str] = ()) -> RollOrder:
@@ -64,6 +79,7 @@ def roll_order(room: Room, leader: str | None, names: Sequence[str] = (), spare:
         leader=leader if leader in order else None,
         balance_first=best.balance_first,
         why_none=why_no_destination(room.state, room.settings),
+        unfit=() if named else tuple(sorted({*ids} - fit)),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from pulsar_advisor.model.errors import UsageError
@@ -47,6 +48,23 @@ def test_a_broker_with_nothing_to_move_is_left_out_and_takes_bundles_first() -> 
     order = roll_order(room(cluster({**THREE, "d": []})), None)
     assert (D in order.brokers, order.at_rest) == (False, (D,))
     assert set(order.turns[0].onto) == {D}
+
+
+@pytest.mark.parametrize("field", ["complete", "available"])
+def test_a_broker_that_can_not_be_judged_is_not_left_out_in_silence(field: str) -> None:
+    state = cluster({**THREE, "d": []})
+    unlike_b = np.array([broker != B for broker in state.brokers.ids])
+    at_first = room(replace(state, brokers=replace(state.brokers, **{field: unlike_b})))  # type: ignore[arg-type]
+    order = roll_order(at_first, None)
+    assert (order.brokers, order.at_rest, order.unfit) == ((A, C), (D,), (B,))
+    assert list(order.left_out()) == [
+        f"{D}: nothing to move, so the roll leaves them out; restart 1 such broker before it begins",
+        f"{B}: not active, or without figures fit for use, so the roll leaves them out and they are not restarted: "
+        "capture again, and make the plan anew",
+    ]
+    assert list(roll_order(at_first, None, ["a", "c"]).left_out()) == [], "its order is the operator's own"
+    with pytest.raises(UsageError, match=f"{B} is not active, or its figures are not fit for use: capture again"):
+        roll_order(at_first, None, ["a", "b"])
 
 
 @pytest.mark.parametrize(
