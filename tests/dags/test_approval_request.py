@@ -9,7 +9,7 @@ from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, PlannedSetting
-from pulsar_advisor_airflow.approval_request import Before, lines, subject
+from pulsar_advisor_airflow.approval_request import STEPS_SHOWN, Before, lines, subject
 from pulsar_advisor_airflow.configuration import report_link
 from unit.execution.doubles import UPPER, make_plan, unload_step
 from unit.planning.kinds.clusters import cluster, planned
@@ -55,6 +55,16 @@ def test_who_approves_what_is_left_of_a_plan_is_shown_that_and_the_run_before() 
     assert "| 1 | step-002 |" in shown
     assert "step-001" not in shown
     assert "is sent first" not in shown
+
+
+def test_who_approves_a_plan_reads_how_many_steps_are_not_shown_and_how_many_not_sent() -> None:
+    steps = [unload_step(number, namespace=f"shop/{number}") for number in range(STEPS_SHOWN + 2)]
+    unowned = unload_step(99, UPPER, executable=False, not_executable_because="unowned")
+    shown = "\n".join(lines(make_plan([*steps, unowned]), ApplyThrottle(), 4, "alice", "/reports/x"))
+    assert "- 1 step of the plan can't be carried out and won't be sent\n" in shown
+    assert shown.count("| step-") == STEPS_SHOWN
+    assert "step-099" not in shown
+    assert shown.endswith("\n… and 2 more: see the report.")
 
 
 def test_who_approves_a_plan_is_shown_what_its_proposer_assumed() -> None:

@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.clusters import cluster, clusters, labelled
+from pulsar_advisor_airflow.ledger import approval_policy
 
 REPOSITORY = Path(__file__).parents[2]
 PARSE = """
@@ -87,6 +88,19 @@ def test_what_an_entry_leaves_out_the_configuration_says(registry: Registry, mon
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__APPROVAL_POLICY", "/etc/of-all.yaml")
     registry("schema: pulsar-advisor/clusters/1\nclusters: [{name: c, pulsar_conn_id: p}]")
     assert (cluster("c").schedule, cluster("c").approval_policy) == ("0 0 * * *", "/etc/of-all.yaml")
+
+
+@pytest.mark.parametrize(
+    ("written", "required"),
+    [("", True), ("separate_approver: false\n", True), ("require_authenticated: false\n", False)],
+)
+def test_approvers_must_be_authenticated_unless_the_policy_says_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str, required: bool
+) -> None:
+    assert approval_policy("demo").require_authenticated
+    (tmp_path / "policy.yaml").write_text(f"schema: pulsar-advisor/approval-policy/1\n{written}")
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__APPROVAL_POLICY", str(tmp_path / "policy.yaml"))
+    assert approval_policy("demo").require_authenticated is required
 
 
 def test_a_schedule_of_the_configuration_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

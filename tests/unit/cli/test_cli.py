@@ -356,6 +356,21 @@ def test_debug_shows_where_a_failure_came_from_and_changes_no_exit_code(
     assert err.splitlines()[-1].startswith("error: there is no snapshot")
 
 
+def test_a_failure_that_nobody_foresaw_is_one_line_unless_its_trace_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: Root) -> list[str]:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr(Root, "snapshots", broken)
+    words = ("snapshots", "list", "--root", str(tmp_path), "--cluster", "c")
+    line = "error: unexpected failure: ZeroDivisionError: division by zero. Run again with --debug and report it.\n"
+    assert ends(capsys, *words) == (1, line)
+    assert exit_code([*words, "--debug"]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("Traceback") and err.endswith(line)
+
+
 def test_an_interrupted_call_says_so_and_ends_with_130(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -203,6 +203,29 @@ def test_a_newer_release_beside_an_older_one_is_named() -> None:
     assert "4.0.8 at b1:8080; 4.2.4 at b2:8080; the rules of 4.0.8 are applied" in row.sentence
 
 
+@pytest.mark.parametrize(
+    ("found", "check", "says"),
+    [
+        (healthy(brokers=(), answers={}, leader=None), "cluster", "cluster 'prod' has no active broker"),
+        (healthy(asked=ASKED - {"namespaces"}), "surface.namespaces", "there is no tenant, so no namespace"),
+        (
+            healthy(answers=both(settings={**SETTINGS, "loadBalancerBrokerMaxTopics": "many"})),
+            "settings",
+            "loadBalancerBrokerMaxTopics='many', but Pulsar expects a whole number",
+        ),
+    ],
+)
+def test_a_cluster_of_which_nothing_can_be_judged_is_not_fit(found: Examination, check: str, says: str) -> None:
+    row = only(found)
+    assert (row.check, row.status, diagnose(found).exit_code) == (check, "problem", 3)
+    assert says in row.sentence
+
+
+def test_the_strategies_of_a_simple_cluster_are_not_judged_as_it_reads_none() -> None:
+    settings = {**SETTINGS, "loadBalancerLoadSheddingStrategy": "com.example.OwnShedder"}
+    assert not_ok(healthy(answers=both(load_manager="simple", settings=settings))) == []
+
+
 def test_a_release_without_recommendations_can_still_be_captured() -> None:
     found = healthy(answers=both(release="2.10.5"))
     assert (only(found).check, diagnose(found).fit) == ("release.known", True)

@@ -8,8 +8,9 @@ import pytest
 
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.planning.proposals.configured import Configured
 from pulsar_advisor.planning.proposals.limits import Limits
-from pulsar_advisor.planning.requests.request import Request, what_if
+from pulsar_advisor.planning.requests.request import CONFIGURED, Request, what_if
 from pulsar_advisor.shedding.registry import SHEDDERS
 
 
@@ -39,6 +40,14 @@ def test_an_executor_gets_the_same_request() -> None:
 def test_what_does_not_exist_is_refused_before_anything_is_read(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         Request(**wrong)
+
+
+def test_the_clusters_own_strategies_are_asked_for_by_name_if_they_are_modelled() -> None:
+    request = Request(shedder=CONFIGURED, placement=CONFIGURED)
+    own = Configured("ThresholdShedder", "LeastLongTermMessageRate")
+    assert request.resolved(own) == Request(*own)
+    with pytest.raises(UsageError, match="the cluster's own shedder, 'OwnShedder', is not modelled: name another, or"):
+        request.resolved(own._replace(shedder="OwnShedder"))
 
 
 def test_settings_are_pairs() -> None:

@@ -254,6 +254,19 @@ def test_what_brokers_publish_to_their_leader_is_worked_out_again_from_one_sampl
     assert (after.msg_throughput_ema == 1e6).all()
 
 
+def test_so_is_their_throughput_if_another_weight_of_the_past_is_asked_about() -> None:
+    published = PublishedLoad(np.full(5, 0.5), np.full(5, 1e6), np.full(40, -1))
+    state = replace(any_state(0, "extensible"), published_load=published)
+    own = resolve_settings("4.0.8").values
+    unchanged, after = (
+        with_what_if(state, own, own, {key}).published_load
+        for key in ("loadBalancerSheddingEnabled", "loadBalancerHistoryResourcePercentage")
+    )
+    assert unchanged is published
+    assert after is not None
+    assert np.isnan([*after.weighted_max_ema, *after.msg_throughput_ema]).all()
+
+
 def test_a_number_of_cards_that_is_not_known_is_said_to_be_assumed() -> None:
     own, known = (resolve_settings("4.0.8", texts).values for texts in ({}, {NIC_SPEED: "10"}))
     assert "one card each" in assumptions(own, {NIC_SPEED})[0]
