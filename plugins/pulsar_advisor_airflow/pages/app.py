@@ -14,14 +14,14 @@ from markupsafe import Markup
 
 from pulsar_advisor.execution.apply import abort, go_on, pause
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.plans import plan_record
+from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.ledger.rolls import roll_of_plan
 from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.model.bounds import DEFAULT_DAYS
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.errors import Refused, UsageError
-from pulsar_advisor.model.plans.plan import Plan, load_plan, short
+from pulsar_advisor.model.plans.plan import Plan, short
 from pulsar_advisor.reporting.figures import count, moment, percent
 from pulsar_advisor.reporting.fleet import render_fleet
 from pulsar_advisor.reporting.html import SCRIPT_SHA256
@@ -242,12 +242,9 @@ def _steer(
 ) -> RedirectResponse:
     with _ledger() as ledger:
         digest = run_of(ledger, cluster, number).digest
-        plan = plan_record(ledger, digest)
-        if plan is None:
-            raise UsageError(f"no plan {digest} was proposed for cluster '{cluster.name}'")
         if (roll := roll_of_plan(ledger, digest)) is not None:  # a roll, for which other people may have permission
             raise Refused(f"run {number} is a turn of the roll {roll}: pause, continue or end it on the roll's page")
-        order(ledger, load_plan(plan.document.encode()), person)
+        order(ledger, recorded_plan(ledger, digest), person)
     return RedirectResponse(page_link("clusters", cluster.name, "runs", str(number)), HTTPStatus.SEE_OTHER)
 
 

@@ -9,6 +9,8 @@ from pulsar_advisor.execution.consent.approval import propose, withdraw
 from pulsar_advisor.execution.ledger.approvals import record_refusal
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.plans import recorded_plan
+from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.plan import digest_of, load_plan
 from unit.execution.actors import ALICE, started
 from unit.execution.doubles import make_plan, unload_step
@@ -21,7 +23,12 @@ def test_a_plan_can_be_read_from_the_ledger_alone(ledger: Ledger, tmp_path: Path
     propose(ledger, PLAN, ALICE)
     with create_engine(f"sqlite:///{tmp_path}/ledger.sqlite").connect() as connection:
         document = connection.scalar(text("SELECT document FROM plans"))
-    assert load_plan(str(document).encode()) == PLAN
+    assert load_plan(str(document).encode()) == recorded_plan(ledger, DIGEST) == PLAN
+
+
+def test_a_plan_that_it_never_got_is_named(ledger: Ledger) -> None:
+    with pytest.raises(UsageError, match=f"the ledger has no plan {DIGEST}"):
+        recorded_plan(ledger, DIGEST)
 
 
 @pytest.mark.parametrize(
