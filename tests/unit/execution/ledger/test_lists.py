@@ -12,9 +12,11 @@ from pulsar_advisor.execution.ledger import lists
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plan_states import states_of
 from pulsar_advisor.execution.ledger.plan_summary import summary_values
+from pulsar_advisor.execution.ledger.tables import Verification, VerifiedBroker
+from pulsar_advisor.execution.ledger.verifications import record_verification
 from pulsar_advisor.model.plans.plan import Plan, digest_of, seal
 from unit.execution.actors import ALICE, approved, run
-from unit.execution.doubles import FakeCluster, make_plan, unload_step
+from unit.execution.doubles import B1, B2, B3, FakeCluster, make_plan, unload_step
 
 PLANS = [make_plan([unload_step()], seed=seed, snapshot=f"2026112{seed}T083000Z") for seed in range(4)]
 
@@ -63,6 +65,26 @@ def test_the_newest_run_of_each_cluster_is_found(proposed: Ledger, cluster: Fake
     run(approved(proposed, PLANS[1]), proposed, cluster)
     newest = lists.newest_runs(proposed)[PLANS[0].cluster]
     assert [newest.id] == [one.id for one in lists.runs_on(proposed, PLANS[0].cluster)]
+
+
+@pytest.mark.parametrize(
+    ("judged", "maximum", "imbalance"),
+    [(True, 0.6, 0.2), (False, None, None)],
+    ids=["judged", "from before the run ended"],
+)
+def test_the_usage_after_a_run_is_that_of_the_brokers_that_are_known_if_it_was_judged(
+    proposed: Ledger, cluster: FakeCluster, judged: bool, maximum: float | None, imbalance: float | None
+) -> None:
+    number = run(approved(proposed, PLANS[1]), proposed, cluster).run
+    seen = Verification(run_id=number, snapshot="S", at_ms=1, usage_judged=judged, as_predicted=True)
+    usages = {B1: 0.6, B2: 0.2, B3: None}
+    brokers = [
+        VerifiedBroker(broker=broker, actual_usage_ratio=usage, as_predicted=True) for broker, usage in usages.items()
+    ]
+    record_verification(proposed, seen, [], brokers)
+    [after] = lists.after_runs(proposed, PLANS[1].cluster, 5).values()
+    assert (after.run, after.maximum_ratio, after.imbalance_ratio) == (number, maximum, pytest.approx(imbalance))
+    assert list(lists.newest_after_run(proposed).values()) == [after]
 
 
 def test_plans_that_do_the_same_have_the_same_steps() -> None:
