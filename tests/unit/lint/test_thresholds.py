@@ -183,6 +183,21 @@ def test_too_few_top_bundles_are_named_with_the_number_that_suffices() -> None:
 
 
 @pytest.mark.parametrize(
+    ("rule", "usages", "of"),
+    [
+        (thresholds.imbalance_below_overload_is_seen, (95, 10), {"shedder": "OverloadShedder"}),
+        (thresholds.imbalance_below_overload_is_seen, (50, 45), {"shedder": "OverloadShedder"}),
+        (thresholds.uniform_minimum_is_reached, (50, 49), {"shedder": "UniformLoadShedder"}),
+        (thresholds.top_bundles_are_enough, (0, 0), {"load_manager": "extensible"}),
+    ],
+)
+def test_nothing_is_found_where_brokers_are_even_or_their_shedder_acts(
+    rule: Rule, usages: Sequence[float], of: dict[str, Any]
+) -> None:
+    assert rule.find(case(*usages, bundles=many_bundles(64), **of)) is None
+
+
+@pytest.mark.parametrize(
     ("of", "key"),
     [
         ({"shedder": "UniformLoadShedder"}, "maxUnloadBundleNumPerShedding"),
