@@ -31,7 +31,8 @@ def fleet_row(root: Root, days: int, report_at: Callable[[str, str], str]) -> Fl
     """A cluster, as far as its files can be read; `report_at` is the link to the report of a cluster and snapshot."""
     problems: list[str] = []
     folded: Sequence[HistoryDay] = ()
-    verdict, report = "never captured", None
+    verdict: str | None = None
+    report: str | None = None
     try:
         folded, unreadable = folded_days(root, days)
         problems += unreadable
@@ -40,6 +41,9 @@ def fleet_row(root: Root, days: int, report_at: Callable[[str, str], str]) -> Fl
             report = report_at(root.cluster, last.id) if last.has_report else None
     except (AdvisorError, OSError) as error:
         problems.append(str(error))
+        verdict = "not known"
+    if verdict is None:
+        verdict = "no snapshot is left" if folded else "never captured"
     same = [day for day in folded if day.cluster_name == folded[-1].cluster_name]
     known = {day.day: day.summary for day in same if day.summary is not None}
     if len(known) < len(same):

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import documents
+from pulsar_advisor.stages.export_history import run as export_days
 from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.index import fleet_row, run
 from pulsar_advisor.storage.files import write_file
@@ -48,6 +49,29 @@ def test_a_cluster_that_was_never_folded_is_on_the_page(tmp_path: Path) -> None:
     root = root_with_moves(tmp_path)
     assert run(root, 28) == str(root.path / "index.html")
     assert "no folded day" in (tmp_path / "index.html").read_text()
+
+
+def test_a_cluster_of_which_only_days_are_left_was_captured_all_the_same(tmp_path: Path) -> None:
+    """As after `snapshots prune`, and in a root that `history export` wrote."""
+    root = root_with_moves(tmp_path / "root")
+    assert fleet_row(Root(root.url, "other"), 28, "/{}/{}".format).verdict == "never captured"
+    fold(root, DAY)
+    list(export_days(root, str(tmp_path / "exported"), pseudonyms=False))
+    row = fleet_row(Root(str(tmp_path / "exported"), root.cluster), 28, "/{}/{}".format)
+    assert (row.snapshots, row.verdict, row.report) == (3, "no snapshot is left", None)
+
+
+def test_snapshots_that_can_not_be_listed_are_not_taken_for_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = root_with_moves(tmp_path)
+
+    def unreadable(*_: object) -> None:
+        raise OSError("Input/output error")
+
+    monkeypatch.setattr("pulsar_advisor.stages.index.newest", unreadable)
+    row = fleet_row(root, 28, "/{}/{}".format)
+    assert (row.verdict, row.problem) == ("not known", "Input/output error")
 
 
 def test_a_day_that_can_not_be_read_is_named_and_the_page_is_made(tmp_path: Path) -> None:
