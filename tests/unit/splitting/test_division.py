@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.bundle_range import contains, topic_hash
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, PublishedLoad
 from pulsar_advisor.splitting.division import divided
 from unit.splitting.busy_cluster import NAMES, busy, split
 
@@ -80,3 +81,12 @@ def test_no_unload_of_the_children_is_known() -> None:
     state = busy()
     state.bundles.last_unloaded_at_ms[:] = 5
     assert divided(state, [split(0x20000000)]).state.bundles.last_unloaded_at_ms.tolist() == [0, 0, 5]
+
+
+def test_no_child_is_among_the_top_bundles_that_were_published() -> None:
+    before = busy()
+    brokers, bundles = len(before.brokers), len(before.bundles)
+    published = PublishedLoad(np.full(brokers, 0.5), np.full(brokers, 1e6), np.arange(bundles))
+    after = divided(replace(before, published_load=published), [split(0x20000000)]).state.published_load
+    assert after is not None
+    assert after.top_position.tolist() == [NO_ROW, NO_ROW, *range(1, bundles)]
