@@ -106,8 +106,9 @@ class Roll:
 def announce(ledger: Ledger, plan: Plan, name: str, person: Person) -> None:
     """Record that a person, or their automation, says that a broker (as an operator names it) has been restarted.
 
-    The roll goes on once the cluster shows it. Raises `Refused` if it isn't that broker's turn, or it isn't drained.
+    The roll goes on once the cluster shows it. Raises `Refused` if it is no roll, or that broker isn't drained in it.
     """
+    require_roll(ledger, plan)
     seen = progress_of(ledger, plan)
     _require_not_over(seen.recorded, digest_of(plan))
     [broker] = brokers_in_order([name], (*seen.recorded.restarted, *seen.left), of="the roll")
@@ -184,9 +185,7 @@ def _has_nothing_left(roll: Roll, seen: Progress) -> bool:
 def end(ledger: Ledger, plan: Plan, person: Person, comment: str = "") -> Sequence[str]:
     """End a roll for good, with its runs and its approval; return what to check, see `left_open`.
 
-    `mind_the_balancer` restores the cluster's own balancer.
-
-    Raises `Refused` if it is over.
+    `mind_the_balancer` restores the cluster's own balancer. Raises `Refused` if the roll is over.
     """
     seen, digest = progress_of(ledger, plan), digest_of(plan)
     _require_not_over(seen.recorded, digest)

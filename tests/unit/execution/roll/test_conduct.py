@@ -793,7 +793,23 @@ def test_an_approval_that_is_withdrawn_at_the_last_moment_covers_no_further_turn
     assert [each.broker for each in roll.look().recorded.turns] == [B1]
 
 
-def test_nor_before_the_first_turn(roll: Roll, cluster: RestartedCluster) -> None:
+def test_a_restart_is_not_announced_to_a_turn_or_another_plan(
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster
+) -> None:
+    """As a DAG might that was given the digest of another plan."""
+    go_on(roll)
+    cluster.restart(B1)
+    go_on_after(roll, B1)
+    turn = roll.look().turn
+    assert turn is not None and turn.plan is not None
+    with pytest.raises(Refused, match=f"{turn.plan} is a turn of the roll {roll.digest}: name the roll"):
+        announce(ledger, recorded_plan(ledger, turn.plan), B2, OLIVE)
+    with pytest.raises(Refused, match="is not a roll"):
+        announce(ledger, approved(ledger, make_plan([unload_step()])), B2, OLIVE)
+    assert roll.look().recorded.announced is None
+
+
+def test_a_restart_before_the_first_turn_is_none(roll: Roll, cluster: RestartedCluster) -> None:
     cluster.restart(B1)
     with pytest.raises(Refused, match=f"{B1} was not drained: no turn is under way. If you restarted it before"):
         go_on_after(roll, B1)
