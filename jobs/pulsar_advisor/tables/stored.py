@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from pyarrow.fs import FSSpecHandler, PyFileSystem
+from pyarrow.fs import FSSpecHandler, LocalFileSystem, PyFileSystem
 from upath import UPath
 
 from pulsar_advisor.model.errors import StorageError
-from pulsar_advisor.storage.files import open_file
+from pulsar_advisor.storage.files import is_local, open_file
 
 LARGEST_BYTES: Final = 4 * 2**30
 """Limit for all decoded rows of a table; the columns of ten million topics take half of it."""
@@ -66,7 +66,9 @@ def stored_files(paths: Sequence[UPath]) -> ds.Dataset:
     Raises `StorageError`, naming the file, for one that isn't Parquet, has other columns than the first, or whose rows
     would take more than is left of `LARGEST_BYTES`.
     """
-    filesystem = PyFileSystem(FSSpecHandler(paths[0].fs))
+    # Arrow's threads close a file when its rows may have been returned already. If it is one of Python's, they need the
+    # interpreter for that, and abort a process that is just ending: exit code 134 (apache/arrow#45017).
+    filesystem = LocalFileSystem() if is_local(paths[0]) else PyFileSystem(FSSpecHandler(paths[0].fs))
     left = LARGEST_BYTES
     fragments: list[ds.ParquetFileFragment] = []
     for path in paths:

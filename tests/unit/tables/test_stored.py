@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.fs import LocalFileSystem
 from upath import UPath
 
 from pulsar_advisor.model.errors import StorageError
@@ -113,6 +114,11 @@ def test_files_that_are_too_large_together_are_refused(tmp_path: Path) -> None:
     paths = [write(tmp_path / f"part-{number}.parquet", rows) for number in range(2)]
     stored_files(paths[:1])
     refused(*paths, match="part-1.parquet: its 3,000 rows would take more than")
+
+
+def test_no_thread_of_arrow_needs_the_interpreter_to_close_a_local_file(tmp_path: Path) -> None:
+    path = write(tmp_path / "rows.parquet", pa.table({"namespace": ["t/n"]}))
+    assert isinstance(stored_files([path]).filesystem, LocalFileSystem)
 
 
 def test_texts_that_repeat_within_reason_are_a_table(tmp_path: Path) -> None:
