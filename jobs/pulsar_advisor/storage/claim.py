@@ -45,7 +45,7 @@ def claimed(root: Root, moment: datetime) -> Iterator[Lease]:
 
 @contextmanager
 def claimed_as(root: Root, snapshot: str) -> Iterator[Lease]:
-    """The folder of a snapshot from elsewhere. Raises `UsageError` if it is taken, even by a process just killed."""
+    """The folder of a snapshot from elsewhere. Raises `UsageError` if it is taken, or its writer was just killed."""
     lease = _claim(root, snapshot)
     if lease is None:
         folder, taken = root.folder("raw", snapshot), f"snapshot {snapshot} of cluster '{root.cluster}'"

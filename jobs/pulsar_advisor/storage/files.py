@@ -82,7 +82,7 @@ def write_chunks(path: UPath, chunks: Iterable[bytes]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if is_local(path) and path.exists() and not _may_be_replaced(path):
-            with path.open("wb") as file:
+            with path.open("ab") as file:  # the caller may have written to it
                 file.writelines(chunks)
         elif is_local(path):
             # Another process may be writing the same file: the last to finish replaces it whole. In two containers

@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from fcntl import LOCK_EX, flock
-from typing import TYPE_CHECKING, Final
+from fcntl import LOCK_EX, LOCK_NB, flock
+from typing import IO, TYPE_CHECKING, Final
 from uuid import uuid4
 
 import msgspec
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 LEASE: Final = "lease.json"
 RENEW_EVERY: Final = timedelta(minutes=1)
 EXPIRES_AFTER: Final = timedelta(minutes=15)
+_LOCK_WAIT_S: Final = 5.0
+_LOCK_POLL_S: Final = 0.05
 
 
 class Held(Refused):
@@ -215,11 +217,23 @@ def _take_away(path: UPath, content: bytes) -> None:
     """Remove the lease with this content, unless another process has replaced it.
 
     Of several who would, one at a time looks and removes, so that none removes the lease that the first then writes.
-    Where files can't be locked, that would be detected before a result is written.
+    Where it can't be locked, the removal of a living lease is detected before a result is written.
     """
     with ExitStack() as opened:
         if is_local(path):
             with suppress(OSError):
-                flock(opened.enter_context(path.open("r+b")), LOCK_EX)
+                _lock(opened.enter_context(path.open("r+b")))
         if path.read_bytes() == content:
             path.unlink()
+
+
+def _lock(file: IO[bytes]) -> None:
+    """Lock a file, as soon as nobody else has it locked. Raises `OSError` if it can't be, or not in time."""
+    until_s = time.monotonic() + _LOCK_WAIT_S
+    while True:
+        try:
+            return flock(file, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until_s:  # whoever has it may have been suspended
+                raise
+        time.sleep(_LOCK_POLL_S)

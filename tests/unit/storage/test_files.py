@@ -46,9 +46,10 @@ def test_a_pipe_or_a_device_is_written_to_and_stays_what_it_is(tmp_path: Path) -
 
 
 def test_a_name_of_an_open_file_such_as_dev_stdout_is_written_to(tmp_path: Path) -> None:
-    with (tmp_path / "redirected").open("wb") as opened:
+    (tmp_path / "redirected").write_bytes(b"earlier ")
+    with (tmp_path / "redirected").open("ab") as opened:
         write_file(UPath(f"/proc/self/fd/{opened.fileno()}"), b"content")
-    assert (tmp_path / "redirected").read_bytes() == b"content"
+    assert (tmp_path / "redirected").read_bytes() == b"earlier content"
 
 
 @pytest.mark.parametrize("target", ["pipe", "/dev/zero"])

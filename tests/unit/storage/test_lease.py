@@ -10,6 +10,7 @@ import threading
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 
 import pytest
@@ -201,6 +202,17 @@ def test_whoever_comes_too_late_to_take_over_leaves_the_new_writers_lease_in_its
     monkeypatch.setattr(os, "rename", lambda *_names: pytest.fail("the new writer would miss it"))
     with pytest.raises(Refused, match="by another process"), held(UPath(tmp_path), SNAPSHOT, WORK):
         pytest.fail("it was not held")
+
+
+def test_a_process_suspended_while_it_takes_over_delays_the_others_only(
+    tmp_path: Path, dead_process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leased(tmp_path, dead_process)
+    monkeypatch.setattr("pulsar_advisor.storage.lease._LOCK_WAIT_S", 0.0)
+    with (tmp_path / LEASE).open("rb") as suspended:
+        flock(suspended, LOCK_EX)
+        with held(UPath(tmp_path), SNAPSHOT, WORK):
+            assert json.loads((tmp_path / LEASE).read_text())["process"] == os.getpid()
 
 
 @pytest.mark.parametrize(
