@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
-from itertools import groupby, takewhile
+from itertools import groupby, islice, takewhile
 from typing import Final
 
 from pulsar_advisor.documents.history_day import FoldedSnapshot, FoldedTable, HistoryDay
@@ -95,7 +95,9 @@ def _fold(root: Root, day: str, address: str | None, *, anew: bool = False) -> H
         if before is not None and is_whole and is_as_before and follows in (before.follows, None) and not anew:
             return before
         if before is not None and before.columns > COLUMNS:
-            raise StorageError(f"day {day} was written by a newer release, and would lose what that added: use it")
+            raise StorageError(
+                f"day {day} was written by a newer release, and would lose what that added: use that release"
+            )
         _log.info("folding %s of day %s", count(len(seen), "snapshot"), day)
         earlier = None if follows is None else last_seen(root, follows, name)
         tables = fold(_moments(root, seen, manifests, before, is_whole), earlier, steps)
@@ -186,17 +188,20 @@ def _follows(root: Root, day: str, cluster_name: str) -> str | None:
 
 @contextmanager
 def _none_removed(root: Root, day: str) -> Iterator[None]:
-    """Within the block, an error says so if one of the day's snapshots was removed meanwhile."""
-    snapshots = list(_of_day(root, day))
+    """Within the block, an error says so if one of the snapshots that a day is made of was removed meanwhile."""
+    made_of = [*islice(root.newest_first(before=day), 1), *_of_day(root, day)]
+    snapshots = [snapshot for snapshot in made_of if root.is_written(snapshot, "normalize")]
     try:
         yield
+    except Refused:
+        raise
     except AdvisorError as error:
-        removed = [snapshot for snapshot in snapshots if not root.is_written(snapshot, "capture")]
+        removed = [snapshot for snapshot in snapshots if not root.is_written(snapshot, "normalize")]
         if not removed:
             raise
         raise StorageError(
-            f"snapshot {removed[0]} of cluster {root.cluster} was removed, as `snapshots prune` does, while day {day} "
-            "was being folded: fold the day again"
+            f"snapshot {removed[0]} of cluster {root.cluster}, or its tables, were removed, as `snapshots prune` does, "
+            f"while day {day} was being folded: fold the day again"
         ) from error
 
 

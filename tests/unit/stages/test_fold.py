@@ -1,6 +1,7 @@
 """Days of a root are folded from its tables, again with what came late, and never left in part."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -20,7 +21,7 @@ from pulsar_advisor.model.configuration.settings import resolve_settings, texts_
 from pulsar_advisor.model.errors import Refused, StorageError, UsageError
 from pulsar_advisor.stages.fold import fold_until
 from pulsar_advisor.stages.fold import run as fold
-from pulsar_advisor.stages.moments import normalized_moment
+from pulsar_advisor.stages.moments import last_seen, normalized_moment
 from pulsar_advisor.stages.trend import run as trend
 from pulsar_advisor.stages.verify_history import run as verify
 from pulsar_advisor.storage.files import write_file
@@ -178,9 +179,29 @@ def test_a_day_whose_snapshot_is_pruned_while_it_is_folded_is_to_be_folded_again
 
     with monkeypatch.context() as meanwhile:
         meanwhile.setattr("pulsar_advisor.stages.fold.normalized_moment", pruned_and_read)
-        with pytest.raises(StorageError, match=f"snapshot {MORNING} of cluster .* was removed.* fold the day again"):
+        with pytest.raises(StorageError, match=f"snapshot {MORNING} of cluster .* removed.* fold the day again"):
             fold(root, DAY)
     assert [one.id for one in fold(root, DAY).snapshots] == [NOON]
+
+
+@pytest.mark.parametrize(
+    ("gone", "read"),
+    [(MORNING, normalized_moment), ("20261120T230000Z", last_seen)],
+    ids=["of the day itself", "of the day before"],
+)
+def test_a_day_is_to_be_folded_again_too_if_only_tables_are_pruned_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: str, read: Callable[..., object]
+) -> None:
+    snapshot_of_one_bundle(tmp_path, "20261120T230000Z")
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
+
+    def pruned_and_read(root: Root, *what: object) -> object:
+        without_tables(root, gone)
+        return read(root, *what)
+
+    monkeypatch.setattr(f"pulsar_advisor.stages.fold.{read.__name__}", pruned_and_read)
+    with pytest.raises(StorageError, match=f"snapshot {gone} of cluster .* removed.* fold the day again"):
+        fold(root, DAY)
 
 
 def test_a_validation_that_came_later_is_taken_in(tmp_path: Path) -> None:
