@@ -86,7 +86,7 @@ def avg_shedder_places_too(case: Case) -> Violation | None:
 
 @rule(
     severity="warning",
-    source="UniformLoadShedder, AvgShedder (2.11.0 to 5.0.1); apache/pulsar#13915",
+    source="UniformLoadShedder (2.11.0 to 5.0.1), AvgShedder (3.0.7 to 5.0.1); apache/pulsar#13915",
     remedy="set maxUnloadPercentage to 0.5 or less",
     load_managers=("modular",),
     brokers=2,

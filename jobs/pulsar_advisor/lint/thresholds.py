@@ -162,7 +162,7 @@ def some_broker_has_room(case: Case) -> Violation | None:
 @rule(
     severity="warning",
     source="UniformLoadShedder (2.11.0 to 5.0.1); apache/pulsar#21905",
-    remedy="lower minUnloadMessage or minUnloadMessageThroughput, or raise maxUnloadPercentage",
+    remedy="lower minUnloadMessage or minUnloadMessageThroughput, or raise maxUnloadPercentage to 0.5 at most",
     shedder="UniformLoadShedder",
     brokers=2,
 )
@@ -202,7 +202,7 @@ def _apart(figures: np.ndarray) -> tuple[float, float]:
 @rule(
     severity="warning",
     source="AvgShedder (3.0.7 to 5.0.1)",
-    remedy="lower minUnloadMessage and minUnloadMessageThroughput, or raise maxUnloadPercentage",
+    remedy="lower minUnloadMessage and minUnloadMessageThroughput, or raise maxUnloadPercentage to 0.5 at most",
     shedder="AvgShedder",
     brokers=2,
 )

@@ -102,8 +102,8 @@ class BrokerTable:
 
 @dataclass(frozen=True)
 class Share:
-    """What a bundle or topic contributes to its broker; None: no number, and a share (ratio) also if the broker reports
-    nothing."""
+    """What a bundle or topic contributes to its broker. A figure that is no number is None; so is a share (ratio) of a
+    broker that reports nothing."""
 
     name: str
     bundle: str

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _LABEL: Final = re.compile(r" *(?:\S+ {2,})?")
 """The leading spaces of a line, and a first word set apart like a column."""
-_COMMAND: Final = re.compile(r"(?<!\S)(?:pulsar-advisor|export [A-Z_]+=|printf ').*")
+_COMMAND: Final = re.compile(r"(?<!\S)(?:pulsar-advisor |export [A-Z_]+=|printf ').*")
 
 
 def columns_of(console: Console) -> int | None:

@@ -20,6 +20,7 @@ from pulsar_advisor.reporting.wrapping import wrapped, wrapped_lines
         ("see what is `pulsar-advisor x`", "see what is\n  `pulsar-advisor x`"),
         ("one two three: pulsar-advisor x", "one two three:\n  pulsar-advisor x"),
         ("export PULSAR_ADVISOR_ROOT=/a B=c", "export PULSAR_ADVISOR_ROOT=/a B=c"),
+        ("it is pulsar-advisor/plan/5, as others are", "it is\n  pulsar-advisor/plan/5,\n  as others are"),
         ("a policy: printf '%s' 'a: b' >x", "a policy:\n  printf '%s' 'a: b' >x"),
     ],
 )

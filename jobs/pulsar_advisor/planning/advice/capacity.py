@@ -71,8 +71,8 @@ def uneven_sentence(
         return f"{is_above}: none of its bundles can be moved."
     if state.isolation_policies and not _have_room_elsewhere(state, settings, movable, busiest):
         return (
-            f"{is_above}: isolation policies leave its bundles no other broker with room. Only one more that they "
-            "allow helps."
+            f"{is_above}: isolation policies leave its bundles no other broker with room. Relieve one that they allow, "
+            "or allow another."
         )
     if why_no_destination(state, settings):  # so no goal can be planned for
         return f"{is_above}."

@@ -177,7 +177,7 @@ def _above_limits(state: ClusterState) -> Finding | None:
 def _unknown_network(state: ClusterState) -> Finding | None:
     """The brokers with traffic that report no network speed."""
     brokers = state.brokers
-    is_unknown = (brokers.limit[:, [BANDWIDTH_IN, BANDWIDTH_OUT]] <= 0).any(axis=1)
+    is_unknown = ~(brokers.limit[:, [BANDWIDTH_IN, BANDWIDTH_OUT]] > 0).all(axis=1)
     rows = np.flatnonzero(brokers.fit & is_unknown & (throughput_bytes_per_s(brokers.traffic) > 0)).tolist()
     if not rows:
         return None

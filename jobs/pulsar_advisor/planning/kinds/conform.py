@@ -38,7 +38,11 @@ def propose(goal: Goal, room: Room) -> Proposal:
         goal,
         after,
         [*answers, *spread, *stays],
-        {"against_isolation": len(answers), "against_anti_affinity": len(spread), "against_afterwards": len(again)},
+        {
+            "against_isolation": len(answers),
+            "against_anti_affinity": len(spread),
+            **({"against_afterwards": len(again)} if again else {}),
+        },
         [*shortfall(room, after, [*answers, *spread]), *_crowded_again(after, again)],
         why_nothing="no bundle on a broker that its policies forbid can move"
         if any_stays([*answers, *spread, *stays])
@@ -47,12 +51,12 @@ def propose(goal: Goal, room: Room) -> Proposal:
 
 
 def _crowded_again(room: Room, bundles: Sequence[int]) -> Iterator[str]:
-    """A sentence about bundles (rows) that a later move brought together with more of their group than need be."""
+    """A sentence about bundles (rows) that a later move brought together with more of their group than necessary."""
     if bundles:
         names = some_of([room.state.bundle_name(row) for row in bundles])
         yield (
             f"Other brokers may then have less of the anti-affinity group of {names}, as later moves change where it "
-            "is, and a plan moves a bundle once: `conform` again afterwards."
+            "is, and a plan moves a bundle once: `conform` again afterwards moves those that have room."
         )
 
 

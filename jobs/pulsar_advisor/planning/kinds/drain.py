@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+import numpy as np
+
 from pulsar_advisor.model.cluster.namespaces import SYSTEM_NAMESPACE
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.text.some_of import some_of
@@ -65,9 +67,10 @@ def _left_to_pulsar(room: Room, own: Sequence[int]) -> Iterator[str]:
     system = [row for row in own if room.state.namespace_of(row) == SYSTEM_NAMESPACE]
     felt = {row: share for row in system if (share := room.share_at_most(row)) > DEFAULT_RATIO}
     if felt:
+        most = np.bincount(room.owner[list(felt)], weights=list(felt.values())).max()
         yield (
             f"No step moves {some_of([room.state.bundle_name(row) for row in felt])}: Pulsar itself places that load "
-            f"when the broker stops, up to {sum(felt.values()):.0%} of a broker like it."
+            f"when its broker stops, up to {most:.0%} of a broker like it."
         )
 
 

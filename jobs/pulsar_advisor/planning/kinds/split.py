@@ -112,7 +112,7 @@ def _found(room: Room, target: float) -> _Found:
 
 
 def _why_no_split(room: Room, target: float, by_moves: float) -> str:
-    """Why no split helps within a target that moves don't reach either; the least target (%) where one does."""
+    """Why no split helps within a target that moves don't reach either; the least target (%) that splits reach."""
     least, most = floor(100 * target), min(ceil(round(100 * by_moves, 3)) - 1, floor(100 * float(room.ceiling.max())))
     if least >= most or not _reaches(room, most / 100):
         return f"no split gets the busiest broker below the {by_moves:.1%} that moves reach alone"
@@ -145,10 +145,10 @@ def _refusals(refused: Mapping[str, str]) -> list[str]:
     return [*sentences, *([f"{count(more, 'more bundle')} of busy brokers can't be split either."] * (more > 0))]
 
 
-def _cuts(now: _Divided, after: Room, found: ClusterState, refused: dict[str, str]) -> list[Split]:
+def _cuts(now: _Divided, after: Room, captured: ClusterState, refused: dict[str, str]) -> list[Split]:
     """For each broker still above its ceiling after the moves, the largest bundle that can be cut, in two.
 
-    What can't be cut goes into `refused`, bundle -> why; what may never be a bundle is a part of one as it was `found`.
+    What can't be cut goes into `refused`, bundle -> why; what may never be a bundle is a part of a `captured` one.
     """
     state = now.room.state
     counts = bundle_counts(state, after.settings)
@@ -160,7 +160,7 @@ def _cuts(now: _Divided, after: Room, found: ClusterState, refused: dict[str, st
             is_whole = pieces[now.origin[bundle]] == 1
             cut = _cut(state, after.settings, bundle, counts, is_whole)
             if isinstance(cut, str):
-                part = "" if is_whole else f", a part of {found.bundle_name(int(now.origin[bundle]))},"
+                part = "" if is_whole else f", a part of {captured.bundle_name(int(now.origin[bundle]))},"
                 refused.setdefault(f"{state.bundle_name(bundle)}{part}", cut)
                 continue
             counts[state.bundles.namespace[bundle]] += 1

@@ -35,7 +35,7 @@ class RollOrder:
     """Of all brokers, if none was named: those that can't have a turn now, as they are inactive or can't be judged."""
 
     def left_out(self) -> Iterator[str]:
-        """Which brokers the roll doesn't restart though nobody said so, and what to do: a sentence each."""
+        """Which brokers the roll doesn't restart, though it was to restart all, and what to do: a sentence each."""
         if self.at_rest:
             yield (
                 f"{some_of(self.at_rest)}: nothing to move, so the roll leaves them out; "

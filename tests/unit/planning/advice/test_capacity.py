@@ -54,7 +54,7 @@ def test_where_isolation_policies_leave_no_broker_with_room_no_goal_is_named(
 ) -> None:
     no_room = (
         "a:8080 is at 90.0% (CPU), above the overload threshold of 85%: isolation policies leave its bundles no other "
-        "broker with room. Only one more that they allow helps."
+        "broker with room. Relieve one that they allow, or allow another."
     )
     alone, two = (
         replace(state, isolation_policies=(IsolationPolicy("vip", ("t/hot",), brokers, (), 1, 80),))

@@ -55,11 +55,19 @@ def test_what_pulsar_itself_will_place_is_said_where_a_broker_will_feel_it() -> 
         return planned(cluster({"a": [size, 5], "b": [1], "c": [1]}, namespaces=names), DRAIN_A).decision.caveats
 
     assert caveats("pulsar/system", 40) == (
-        "No step moves pulsar/system/0x00000000_0x10000000: Pulsar itself places that load when the broker stops, up "
+        "No step moves pulsar/system/0x00000000_0x10000000: Pulsar itself places that load when its broker stops, up "
         "to 40% of a broker like it.",
     )
     assert caveats("pulsar/system", 2) == ()
     assert caveats("pulsar/a:8080", 40) == (), "heartbeats stop with their broker"
+
+
+def test_what_pulsar_itself_will_place_is_that_of_one_broker_after_the_other() -> None:
+    state = cluster(
+        {"a": [20], "b": [20], "c": [1]}, namespaces={"a": ["pulsar/system"], "b": ["pulsar/system"], "c": ["t/n"]}
+    )
+    caveat = planned(state, Goal("drain", ("a", "b"))).decision.caveats[0]
+    assert caveat.endswith("when its broker stops, up to 20% of a broker like it.")
 
 
 def test_the_fullest_brokers_first_where_the_least_used_ones_would_not_do() -> None:
