@@ -20,5 +20,5 @@ def measured(figure: Figure, value: float, cluster: str) -> None:
 
 
 def age_measured(snapshot: str, cluster: str) -> None:
-    """Set the age of a cluster's newest validated snapshot; 0 if the clock of the capturing machine is ahead."""
+    """Set the age of a cluster's newest snapshot with advice; 0 if the clock of the capturing machine is ahead."""
     measured("snapshot_age_s", max(0.0, (datetime.now(UTC) - snapshot_moment(snapshot)).total_seconds()), cluster)

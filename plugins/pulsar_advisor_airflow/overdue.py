@@ -17,21 +17,18 @@ _CLOCK_TOLERANCE: Final = timedelta(minutes=1)
 """How far behind Airflow's clock that of the capturing machine, which names the snapshot, may be."""
 
 
-def newest_validated(root: Root) -> str | None:
+def newest_advised(root: Root) -> str | None:
     """A cluster's newest snapshot that passed validation and was recommended on. Raises `AdvisorError`."""
     return next((row.id for row in newest(root, INDEXED) if row.verdict in ("act", "nothing")), None)
 
 
-def why_overdue(schedule: str | None, validated: str | None, now: datetime) -> str:
-    """Why somebody should look; empty if one of the last `MISSED` snapshots that were due led to advice.
-
-    `validated` is as `newest_validated` gives it.
-    """
+def why_overdue(schedule: str | None, advised: str | None, now: datetime) -> str:
+    """Why somebody should look; empty if one of the last `MISSED` snapshots that were due led to advice."""
     if schedule is None:
         return ""
     due = croniter(schedule, now.astimezone(UTC))
     since = [due.get_prev(datetime) for _ in range(MISSED)][-1]
-    if validated is not None and snapshot_moment(validated) >= since - _CLOCK_TOLERANCE:
+    if advised is not None and snapshot_moment(advised) >= since - _CLOCK_TOLERANCE:
         return ""
-    last = f"the last that did is {validated}" if validated else "none ever did"
+    last = f"the last that did is {advised}" if advised else "none ever did"
     return f"no snapshot since {since:%Y-%m-%d %H:%M} UTC led to advice, though {MISSED} were due: {last}"

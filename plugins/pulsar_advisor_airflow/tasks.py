@@ -356,10 +356,10 @@ def overdue_clusters() -> list[str]:
 
 
 def _is_overdue(cluster: Cluster, now: datetime) -> bool:
-    from pulsar_advisor_airflow.overdue import newest_validated, why_overdue
+    from pulsar_advisor_airflow.overdue import newest_advised, why_overdue
 
     with as_airflow_errors():
-        if (newest := newest_validated(_root(cluster.name))) is not None:
+        if (newest := newest_advised(_root(cluster.name))) is not None:
             age_measured(newest, cluster.name)
         sentence = why_overdue(cluster.schedule, newest, now)
     if sentence:
@@ -539,9 +539,9 @@ def _require_as_sealed(root: Root, snapshot: str, stage: str) -> None:
 
 def _is_newest(root: Root, snapshot: str) -> bool:
     """Whether metrics may show a snapshot: a form may name one older than the last that was recommended on."""
-    from pulsar_advisor_airflow.overdue import newest_validated
+    from pulsar_advisor_airflow.overdue import newest_advised
 
-    return snapshot >= (newest_validated(root) or "")
+    return snapshot >= (newest_advised(root) or "")
 
 
 def _root(cluster: str) -> Root:

@@ -91,12 +91,12 @@ def test_each_receiver_is_called_once_and_one_that_failed_again(
 def test_a_cluster_that_can_not_be_looked_at_keeps_no_other_from_it(
     stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch, registered: Callable[..., None], calls: list[str]
 ) -> None:
-    def newest_validated(root: Root) -> None:
+    def newest_advised(root: Root) -> None:
         if root.cluster == "unreadable":
             raise StorageError("this folder can't be read")
 
     registered("unreadable", "overdue")
-    monkeypatch.setattr("pulsar_advisor_airflow.overdue.newest_validated", newest_validated)
+    monkeypatch.setattr("pulsar_advisor_airflow.overdue.newest_advised", newest_advised)
     assert run_dag("pulsar_watch")[0] == "failed"
     call, failure = calls
     assert call.startswith("snapshot.overdue overdue no snapshot since")
