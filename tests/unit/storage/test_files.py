@@ -45,6 +45,12 @@ def test_a_pipe_or_a_device_is_written_to_and_stays_what_it_is(tmp_path: Path) -
     os.close(reader)
 
 
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
+    (tmp_path / "plan.sh").touch(mode=0o700)
+    write_file(UPath(tmp_path / "plan.sh"), b"content")
+    assert (tmp_path / "plan.sh").stat().st_mode & 0o777 == 0o700
+
+
 def test_a_name_of_an_open_file_such_as_dev_stdout_is_written_to(tmp_path: Path) -> None:
     (tmp_path / "redirected").write_bytes(b"earlier ")
     with (tmp_path / "redirected").open("ab") as opened:
