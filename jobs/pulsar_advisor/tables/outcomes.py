@@ -15,7 +15,7 @@ from pulsar_advisor.planning.proposals.proposal import Answers, Proposal
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.parquet import as_parquet
-from pulsar_advisor.tables.schemas import Column, Table
+from pulsar_advisor.tables.schemas import Column, Table, required
 from pulsar_advisor.tables.stored import ARROW, stored_files
 
 OUTCOMES: Final = Table(
@@ -23,40 +23,20 @@ OUTCOMES: Final = Table(
     "one answer of one strategy about one broker or bundle; a broker may have several about one bundle",
     (),
     (
-        Column("strategy", "string", "Pulsar's class that answers", nullable=False),
-        Column("role", "string", "as what: `shedder`, `load manager`, `placement` or `splitting`", nullable=False),
+        required("strategy", "string", "Pulsar's class that answers"),
+        required("role", "string", "as what: `shedder`, `load manager`, `placement` or `splitting`"),
         Column("shedder", "string", "shedder of the combination; null: the answer does not depend on it"),
         Column("placement", "string", "placement strategy of it; null: the answer does not depend on it"),
-        Column("subject", "string", "`broker` or `bundle`", nullable=False),
-        Column("object", "string", "broker id or full bundle name", nullable=False),
-        Column(
-            "about",
-            "string",
-            "for placement: the bundle for which the broker is a candidate, else empty",
-            nullable=False,
-        ),
-        Column("code", "string", "the answer", nullable=False),
-        Column("chosen", "boolean", "whether the strategy acts on it", nullable=False),
-        Column(
-            "left",
-            "double",
-            "left side of the deciding inequality; without a relation NaN, or a figure",
-            nullable=False,
-        ),
-        Column(
-            "relation",
-            "string",
-            "`<`, `<=`, `>`, `>=`, `==` or `!=`, as it held; empty: nothing was compared",
-            nullable=False,
-        ),
-        Column(
-            "right",
-            "double",
-            "right side of the deciding inequality; without a relation NaN, or a figure",
-            nullable=False,
-        ),
-        Column("sentence", "string", "the answer in words, with both numbers", nullable=False),
-        Column("near_tie", "boolean", "whether the inequality was decided by its last digits", nullable=False),
+        required("subject", "string", "`broker` or `bundle`"),
+        required("object", "string", "broker id or full bundle name"),
+        required("about", "string", "for placement: the bundle for which the broker is a candidate, else empty"),
+        required("code", "string", "the answer"),
+        required("chosen", "boolean", "whether the strategy acts on it"),
+        required("left", "double", "left side of the deciding inequality; without a relation NaN, or a figure"),
+        required("relation", "string", "`<`, `<=`, `>`, `>=`, `==` or `!=`, as it held; empty: nothing was compared"),
+        required("right", "double", "right side of the deciding inequality; without a relation NaN, or a figure"),
+        required("sentence", "string", "the answer in words, with both numbers"),
+        required("near_tie", "boolean", "whether the inequality was decided by its last digits"),
     ),
 )
 

@@ -69,7 +69,8 @@ _UNITS: Final = {
 }
 
 
-def _required(name: str, type_: str, comment: str) -> Column:
+def required(name: str, type_: str, comment: str) -> Column:
+    """A column that is never null."""
     return Column(name, type_, comment, nullable=False)
 
 
@@ -85,13 +86,13 @@ def _traffic(prefix: str, of: str) -> tuple[Column, ...]:
     )
 
 
-_VIEW = _required(
+_VIEW = required(
     "view",
     "string",
     "`fresh`: figures of the brokers' REST answers; `published`: of the reports in ZooKeeper (leader's view), "
     "which Extensible brokers don't write",
 )
-_KIND = _required("kind", "string", "`user`, `system` (`pulsar/system`), `heartbeat` or `sla_monitor`; by name")
+_KIND = required("kind", "string", "`user`, `system` (`pulsar/system`), `heartbeat` or `sla_monitor`; by name")
 
 BROKERS: Final = Table(
     "brokers",
@@ -99,18 +100,18 @@ BROKERS: Final = Table(
     ("view", "broker"),
     (
         _VIEW,
-        _required("broker", "string", "broker id, `host:port`; surface brokers, or whoever reported"),
+        required("broker", "string", "broker id, `host:port`; surface brokers, or whoever reported"),
         Column("web_service_url", "string", "surface brokers, else the report's `webServiceUrl`"),
         Column("reported_web_service_url", "string", "the report's `webServiceUrl`"),
         Column("version", "string", "surface brokers, else the report's `brokerVersionString`"),
         Column(
             "load_manager_class_name", "string", "report `loadManagerClassName` (3.0 and later), else runtime setting"
         ),
-        _required("is_leader", "boolean", "the manifest's `leader`: REST before ZooKeeper"),
-        _required("available", "boolean", "registered as active; surface brokers"),
-        _required("complete", "boolean", "false where the manifest names the broker as incomplete or it has no report"),
+        required("is_leader", "boolean", "the manifest's `leader`: REST before ZooKeeper"),
+        required("available", "boolean", "registered as active; surface brokers"),
+        required("complete", "boolean", "false where the manifest names the broker as incomplete or it has no report"),
         Column("failure_domain", "string", "surface failure_domains; null in none"),
-        _required("reported", "boolean", "whether this view has a load report of the broker"),
+        required("reported", "boolean", "whether this view has a load report of the broker"),
         Column(
             "report_source",
             "string",
@@ -164,13 +165,13 @@ BROKERS: Final = Table(
         Column("bundles", "bigint", "report `numBundles`; metrics: bundles the broker says it owns"),
         Column("producers", "bigint", "report `numProducers`"),
         Column("consumers", "bigint", "report `numConsumers`"),
-        _required("listed_bundles", "bigint", "bundles the report lists; metrics: ownedNamespaces"),
-        _required(
+        required("listed_bundles", "bigint", "bundles the report lists; metrics: ownedNamespaces"),
+        required(
             "bundles_with_figures",
             "bigint",
             "length of the report's `lastStats` (Modular), `bundleStats` (Simple); metrics: of the topic statistics",
         ),
-        _required("owned_bundles", "bigint", "bundles the broker owns at the end of the capture; see bundles.owner"),
+        required("owned_bundles", "bigint", "bundles the broker owns at the end of the capture; see bundles.owner"),
         Column("persistent_topics_enabled", "boolean", "report `persistentTopicsEnabled`"),
         Column("non_persistent_topics_enabled", "boolean", "report `nonPersistentTopicsEnabled`"),
         *_traffic("stored_short_term_", "sum over the broker's bundles of short-term averages, broker_time_averages"),
@@ -185,12 +186,12 @@ BUNDLES: Final = Table(
     ("view", "bundle"),
     (
         _VIEW,
-        _required("bundle", "string", "`tenant/namespace/0x........_0x........`"),
-        _required("namespace", "string", "everything before the last slash"),
-        _required("lower", "bigint", "lower bound of the hash range, inclusive"),
-        _required("upper", "bigint", "upper bound, exclusive but for 0xffffffff"),
+        required("bundle", "string", "`tenant/namespace/0x........_0x........`"),
+        required("namespace", "string", "everything before the last slash"),
+        required("lower", "bigint", "lower bound of the hash range, inclusive"),
+        required("upper", "bigint", "upper bound, exclusive but for 0xffffffff"),
         _KIND,
-        _required(
+        required(
             "in_boundaries",
             "boolean",
             "whether the range is one of the namespace's; that of a heartbeat or SLA namespace is the full one",
@@ -198,20 +199,20 @@ BUNDLES: Final = Table(
         Column("owner", "string", "broker id; `/namespace` nodes first, else ownedNamespaces; null: unowned"),
         Column("owner_source", "string", "`zookeeper` or `rest`; null: unowned"),
         Column("owner_in_zookeeper", "string", "broker id of the `/namespace` node, end pass"),
-        _required(
+        required(
             "claimed_by",
             "array<string>",
             "brokers that list the bundle in ownedNamespaces, sorted; end pass, without nodes each broker's last",
         ),
-        _required("is_active", "boolean", "false while the bundle is being unloaded: its owner's entry is disabled"),
-        _required("moved", "boolean", "owner changed between begin and end of the capture"),
-        _required(
+        required("is_active", "boolean", "false while the bundle is being unloaded: its owner's entry is disabled"),
+        required("moved", "boolean", "owner changed between begin and end of the capture"),
+        required(
             "listed",
             "boolean",
             "whether the owner's report lists the bundle: `bundles`, Simple `bundleStats`; metrics: always",
         ),
-        _required("reported", "boolean", "whether some broker's report has figures of it"),
-        _required("reported_by", "array<string>", "brokers whose reports have figures of it; sorted"),
+        required("reported", "boolean", "whether some broker's report has figures of it"),
+        required("reported_by", "array<string>", "brokers whose reports have figures of it; sorted"),
         Column("figures_broker", "string", "whose figures these are: the owner's, else the latest reporting broker's"),
         *_traffic("", "report"),
         Column("topics", "bigint", "loaded topics; report `topics`"),
@@ -226,10 +227,10 @@ BUNDLES: Final = Table(
         Column("channel_state", "string", "state in the Extensible manager's ownership channel: `Owned`, `Free`, …"),
         Column("channel_owner", "string", "broker id; who owns it by that channel, or is about to"),
         *_traffic("short_term_", "average over at most 10 samples of"),
-        _required("short_term_samples", "bigint", "samples in the short average"),
+        required("short_term_samples", "bigint", "samples in the short average"),
         *_traffic("long_term_", "average over at most 1000 samples of"),
-        _required("long_term_samples", "bigint", "samples in the long average"),
-        _required(
+        required("long_term_samples", "bigint", "samples in the long average"),
+        required(
             "averages_origin",
             "string",
             "`bundle_data`: the leader's node, at most two write intervals old, range still a boundary, brought up to "
@@ -237,13 +238,13 @@ BUNDLES: Final = Table(
             "averages of the snapshot before, and this one's figures as one more sample; `one_sample`: this snapshot's "
             "figures; `default`: Pulsar's figures for a bundle that no broker reported",
         ),
-        _required(
+        required(
             "averages_folded_samples",
             "bigint",
             "samples folded into the averages since the leader's node was written: one for each load report since, by "
             "any broker, as Pulsar does; `folded`: since the snapshot before. Without the unknown samples",
         ),
-        _required(
+        required(
             "averages_unknown_samples",
             "bigint",
             "further samples, of reports that later ones replaced before a snapshot showed them: folded with the mean "
@@ -271,17 +272,17 @@ TOPICS: Final = Table(
     "one topic that exists by name or is loaded: partitions, not parents; system topics included",
     ("topic",),
     (
-        _required("topic", "string", "complete name, `domain://tenant/namespace/local name`"),
-        _required("namespace", "string", "`tenant/namespace`"),
-        _required("domain", "string", "`persistent`, `non-persistent` or `segment`; of the complete name"),
-        _required("hash", "bigint", "CRC-32 of the UTF-8 bytes of the complete name, unsigned"),
+        required("topic", "string", "complete name, `domain://tenant/namespace/local name`"),
+        required("namespace", "string", "`tenant/namespace`"),
+        required("domain", "string", "`persistent`, `non-persistent` or `segment`; of the complete name"),
+        required("hash", "bigint", "CRC-32 of the UTF-8 bytes of the complete name, unsigned"),
         Column("lower", "bigint", "lower bound of the boundary range that holds the hash; null: no range does"),
         Column("upper", "bigint", "its upper bound"),
-        _required("named", "boolean", "whether lists of topics, partition counts or a scalable topic's layout name it"),
-        _required("loaded", "boolean", "whether some broker's topic statistics have it"),
+        required("named", "boolean", "whether lists of topics, partition counts or a scalable topic's layout name it"),
+        required("loaded", "boolean", "whether some broker's topic statistics have it"),
         Column("broker", "string", "whose statistics: the owner's if it has some; null: not loaded"),
         Column("reported_range", "string", "range under which the broker reported the topic"),
-        _required("reports", "bigint", "number of statistics of it, by broker and range"),
+        required("reports", "bigint", "number of statistics of it, by broker and range"),
         *_traffic("", "topic statistics (three decimals)"),
         Column("producers", "bigint", "topic statistics `producerCount`"),
         Column("storage_size_bytes", "bigint", "topic statistics `storageSize`"),
@@ -303,11 +304,11 @@ NAMESPACES: Final = Table(
     "one namespace; heartbeat and SLA namespaces only where a bundle of theirs was seen",
     ("namespace",),
     (
-        _required("namespace", "string", "`tenant/namespace`, or `tenant/cluster/namespace` up to 4.1"),
+        required("namespace", "string", "`tenant/namespace`, or `tenant/cluster/namespace` up to 4.1"),
         _KIND,
-        _required("listed", "boolean", "whether the admin API listed it"),
-        _required("deleted", "boolean", "policies `deleted`: being deleted, no bundle is in its boundaries"),
-        _required(
+        required("listed", "boolean", "whether the admin API listed it"),
+        required("deleted", "boolean", "policies `deleted`: being deleted, no bundle is in its boundaries"),
+        required(
             "migrated", "boolean", "policies or local policies `migrated`: its clients are sent to another cluster"
         ),
         Column("anti_affinity_group", "string", "local policies, else the admin API"),
@@ -317,7 +318,7 @@ NAMESPACES: Final = Table(
             "string",
             "`local_policies` (ZooKeeper), `policies` (REST) or `implied` (one full range)",
         ),
-        _required(
+        required(
             "boundaries_agree",
             "boolean",
             "false where ZooKeeper and REST gave different boundaries: a split in progress",
@@ -333,11 +334,11 @@ POLICIES: Final = Table(
     "one namespace isolation policy",
     ("name",),
     (
-        _required("position", "bigint", "Pulsar's order: the first match wins"),
-        _required("name", "string", "name of the policy"),
-        _required("namespaces", "array<string>", "regular expressions, matched against whole namespace names"),
-        _required("primary", "array<string>", "regular expressions, matched against whole host names without port"),
-        _required("secondary", "array<string>", "as primary"),
+        required("position", "bigint", "Pulsar's order: the first match wins"),
+        required("name", "string", "name of the policy"),
+        required("namespaces", "array<string>", "regular expressions, matched against whole namespace names"),
+        required("primary", "array<string>", "regular expressions, matched against whole host names without port"),
+        required("secondary", "array<string>", "as primary"),
         Column("policy_type", "string", "`auto_failover_policy.policy_type`"),
         Column("min_limit", "int", "brokers; `parameters.min_limit`"),
         Column("usage_threshold_percent", "int", "percent; `parameters.usage_threshold`"),
@@ -350,9 +351,9 @@ SETTINGS: Final = Table(
     "one configuration value",
     ("origin", "broker", "key"),
     (
-        _required("origin", "string", "`runtime` (of a broker) or `dynamic` (metadata store)"),
+        required("origin", "string", "`runtime` (of a broker) or `dynamic` (metadata store)"),
         Column("broker", "string", "broker id; null for dynamic values"),
-        _required("key", "string", "Pulsar's key name"),
+        required("key", "string", "Pulsar's key name"),
         Column("value", "string", "text from Pulsar; empty if Pulsar has null"),
     ),
 )
@@ -362,13 +363,13 @@ DOCUMENTS: Final = Table(
     "one raw file: where the rows of the other tables come from",
     ("path",),
     (
-        _required("path", "string", "relative to the raw snapshot's folder"),
-        _required("surface", "string", "what was read; see formats"),
+        required("path", "string", "relative to the raw snapshot's folder"),
+        required("surface", "string", "what was read; see formats"),
         Column("broker", "string", "broker id, where the file is one broker's"),
-        _required("bytes", "bigint", "size of the file, compressed"),
-        _required("sha256", "string", "of the file, verified before use"),
-        _required("rows", "bigint", "lines, as the manifest counts them; all were read"),
-        _required("unreadable_rows", "bigint", "lines that became rows of `problems`"),
+        required("bytes", "bigint", "size of the file, compressed"),
+        required("sha256", "string", "of the file, verified before use"),
+        required("rows", "bigint", "lines, as the manifest counts them; all were read"),
+        required("unreadable_rows", "bigint", "lines that became rows of `problems`"),
         Column("read_started_at_ms", "bigint", "when the first read of what it holds began"),
         Column("read_finished_at_ms", "bigint", "when the last of those reads ended"),
     ),
@@ -379,16 +380,16 @@ PROBLEMS: Final = Table(
     "something that was captured, or should have been, and is in no other table",
     (),
     (
-        _required(
+        required(
             "problem",
             "string",
             "`unreadable_line`, `bad_name`, `bad_boundaries`; from the manifest `failure`, `missing`, `not_available`: "
             "this release or load manager doesn't have it, so nothing is wrong",
         ),
-        _required("surface", "string", "what was read; see formats"),
+        required("surface", "string", "what was read; see formats"),
         Column("path", "string", "raw file, relative to the raw snapshot's folder"),
         Column("broker", "string", "broker id, where one is concerned"),
-        _required("detail", "string", "the line or value cut to 500 characters, or the reason"),
+        required("detail", "string", "the line or value cut to 500 characters, or the reason"),
     ),
 )
 
@@ -399,21 +400,21 @@ CHECKS: Final = Table(
     "one check; all snapshots together are the history of quality",
     ("check",),
     (
-        _required("check", "string", "`<table>.<code>`, see checks.md"),
-        _required("severity", "string", "`critical`, `warning` or `info`, as it counted in this snapshot"),
-        _required("success", "boolean", "false also where the check could not be evaluated"),
-        _required("failed_rows", "bigint", "rows that failed; 1 for a statement about a table as a whole"),
-        _required("evaluated", "boolean", "false where the check could not be evaluated"),
+        required("check", "string", "`<table>.<code>`, see checks.md"),
+        required("severity", "string", "`critical`, `warning` or `info`, as it counted in this snapshot"),
+        required("success", "boolean", "false also where the check could not be evaluated"),
+        required("failed_rows", "bigint", "rows that failed; 1 for a statement about a table as a whole"),
+        required("evaluated", "boolean", "false where the check could not be evaluated"),
     ),
 )
 """What `validate` writes: its result as a table."""
 
 
 _SIMULATION_KEY: Final = (
-    _required("shedder", "string", "Pulsar's class name"),
-    _required("placement", "string", "Pulsar's class name"),
-    _required("what_if", "string", "settings that differ from the cluster's, `KEY=VALUE`, separated by a blank"),
-    _required("seed", "bigint", "seed of the random choices, and of the moments at which brokers measure"),
+    required("shedder", "string", "Pulsar's class name"),
+    required("placement", "string", "Pulsar's class name"),
+    required("what_if", "string", "settings that differ from the cluster's, `KEY=VALUE`, separated by a blank"),
+    required("seed", "bigint", "seed of the random choices, and of the moments at which brokers measure"),
 )
 
 
@@ -441,11 +442,11 @@ SIMULATED_CYCLES: Final = Table(
     ("shedder", "placement", "what_if", "seed", "cycle"),
     (
         *_SIMULATION_KEY,
-        _required("cycle", "bigint", "from 1; 0 is the snapshot"),
-        _required("at_ms", "bigint", "epoch ms, in the cluster's time"),
-        _required("splits", "bigint", "bundles split in it"),
-        _required("unloads", "bigint", "bundles unloaded in it, children of these splits included"),
-        _required("moved_throughput_bytes_per_s", "double", "of these bundles"),
+        required("cycle", "bigint", "from 1; 0 is the snapshot"),
+        required("at_ms", "bigint", "epoch ms, in the cluster's time"),
+        required("splits", "bigint", "bundles split in it"),
+        required("unloads", "bigint", "bundles unloaded in it, children of these splits included"),
+        required("moved_throughput_bytes_per_s", "double", "of these bundles"),
         *_spreads(),
     ),
 )
@@ -456,11 +457,11 @@ SIMULATED_MOVES: Final = Table(
     ("shedder", "placement", "what_if", "seed", "cycle", "position"),
     (
         *_SIMULATION_KEY,
-        _required("cycle", "bigint", "from 1"),
-        _required("position", "bigint", "its place among the cycle's unloads, from 0"),
-        _required("bundle", "string", "`tenant/namespace/0x..._0x...`"),
-        _required("source", "string", "broker id"),
-        _required("destination", "string", "broker id; the source if the bundle came back to it"),
+        required("cycle", "bigint", "from 1"),
+        required("position", "bigint", "its place among the cycle's unloads, from 0"),
+        required("bundle", "string", "`tenant/namespace/0x..._0x...`"),
+        required("source", "string", "broker id"),
+        required("destination", "string", "broker id; the source if the bundle came back to it"),
         *_traffic("", "of the bundle,"),
     ),
 )
@@ -471,14 +472,14 @@ SIMULATED_SPLITS: Final = Table(
     ("shedder", "placement", "what_if", "seed", "cycle", "child"),
     (
         *_SIMULATION_KEY,
-        _required("cycle", "bigint", "from 1"),
-        _required("position", "bigint", "the place of the split among the cycle's, from 0"),
-        _required("bundle", "string", "the bundle that was split, `tenant/namespace/0x..._0x...`"),
-        _required("broker", "string", "id of the broker that had it"),
-        _required("algorithm", "string", "Pulsar's name of the split algorithm"),
-        _required("reason", "string", "why it was split: the limit that it exceeds"),
-        _required("child", "string", "`tenant/namespace/0x..._0x...`"),
-        _required("topics", "bigint", "loaded topics of the child"),
+        required("cycle", "bigint", "from 1"),
+        required("position", "bigint", "the place of the split among the cycle's, from 0"),
+        required("bundle", "string", "the bundle that was split, `tenant/namespace/0x..._0x...`"),
+        required("broker", "string", "id of the broker that had it"),
+        required("algorithm", "string", "Pulsar's name of the split algorithm"),
+        required("reason", "string", "why it was split: the limit that it exceeds"),
+        required("child", "string", "`tenant/namespace/0x..._0x...`"),
+        required("topics", "bigint", "loaded topics of the child"),
         *_traffic("", "of the child, by its topics,"),
     ),
 )
