@@ -190,8 +190,8 @@ def _deviations(
 def _existing(state: ClusterState) -> Booleans:
     """Per bundle, whether it exists: by its namespace's boundaries or, if none were read, as some broker owns it."""
     bundles = state.bundles
-    is_known = np.bincount(bundles.namespace[bundles.in_boundaries], minlength=len(state.namespaces)) > 0
-    existing: Booleans = bundles.in_boundaries | ((bundles.owner != NO_ROW) & ~is_known[bundles.namespace])
+    is_unread = state.bundle_counts[bundles.namespace] == 0
+    existing: Booleans = bundles.in_boundaries | ((bundles.owner != NO_ROW) & is_unread)
     return existing
 
 

@@ -27,7 +27,7 @@ def large_namespaces_have_bundles_for_all_brokers(case: Case) -> Violation | Non
     if not total:
         return None
     load = np.bincount(bundles.namespace, weights=case.bundle_throughput, minlength=len(names)) / total
-    bundle_counts, isolation = case.bundle_counts, isolation_of(case.state)
+    bundle_counts, isolation = case.state.bundle_counts, isolation_of(case.state)
     # Those of each policy, and of NO_POLICY, the last row.
     usable = np.vstack([isolation.primary, isolation.shared])[:, case.rows].sum(axis=1)[isolation.policy_of_namespace]
     divisible = np.bincount(bundles.namespace[bundles.topics >= LEAST_TOPICS], minlength=len(names)) > 0

@@ -15,7 +15,6 @@ from pulsar_advisor.model.cluster.cluster_state import (
     ClusterState,
     Floats,
     Indices,
-    Integers,
     LoadManagerKind,
     rate_per_s,
     throughput_bytes_per_s,
@@ -99,12 +98,6 @@ class Case:
         """Bytes/s of each bundle; 0 where unknown."""
         total = throughput_bytes_per_s(self.state.bundles.traffic)
         return np.where(self.state.bundles.reported & np.isfinite(total), total, 0.0)
-
-    @cached_property
-    def bundle_counts(self) -> Integers:
-        """Bundles of each namespace by its boundaries."""
-        bundles = self.state.bundles
-        return np.bincount(bundles.namespace[bundles.in_boundaries], minlength=len(self.state.namespaces))
 
     def share_of(self, bundles: Booleans) -> float:
         """Share of the cluster's throughput in these bundles, 0..1."""

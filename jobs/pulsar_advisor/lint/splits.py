@@ -73,7 +73,7 @@ def namespaces_have_room_for_splits(case: Case) -> Violation | None:
     At loadBalancerNamespaceMaximumBundles automatic splits end, and there is no way to merge bundles.
     """
     bundles, maximum = case.state.bundles, case.settings.load_balancer_namespace_maximum_bundles
-    counts = case.bundle_counts[bundles.namespace]
+    counts = case.state.bundle_counts[bundles.namespace]
     stuck = _above_limits(case) & (bundles.topics > 1) & (counts >= maximum)
     if not stuck.any():
         return None

@@ -51,9 +51,7 @@ def figures_of(state: ClusterState, rows: Indices, traffic: Floats) -> BundleFig
 
 def bundle_counts(state: ClusterState, settings: LoadBalancerSettings) -> Integers:
     """Bundles of each namespace by its boundaries; -1 if Pulsar can't count them: the namespace name is invalid."""
-    counts: Integers = np.bincount(
-        state.bundles.namespace[state.bundles.in_boundaries], minlength=len(state.namespaces)
-    ).astype(np.int64)
+    counts = state.bundle_counts.astype(np.int64)
     for row, name in enumerate(state.namespaces.names):
         if bundle_namespace(f"{name}/", settings) != name:
             counts[row] = -1

@@ -322,6 +322,11 @@ class ClusterState:
         return "topic_names" not in self.missing and self.namespaces.names[namespace] not in self.unlisted_namespaces
 
     @cached_property
+    def bundle_counts(self) -> Integers:
+        """Bundles of each namespace by its boundaries; 0 where none were read."""
+        return np.bincount(self.bundles.namespace[self.bundles.in_boundaries], minlength=len(self.namespaces))
+
+    @cached_property
     def holds_persistent(self) -> Booleans:
         """Per bundle, whether one of its topics, loaded or not, is known to be persistent."""
         return self._holds(~self.topics.is_non_persistent)
