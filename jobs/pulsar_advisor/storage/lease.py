@@ -228,7 +228,7 @@ def _take_away(path: UPath, content: bytes) -> None:
 
 
 def _lock(file: IO[bytes]) -> None:
-    """Lock a file, as soon as nobody else has it locked. Raises `OSError` if it can't be, or not in time."""
+    """Lock a file once it is free. Raises `OSError` if files can't be locked here, or it stays locked too long."""
     until_s = time.monotonic() + _LOCK_WAIT_S
     while True:
         try:

@@ -172,19 +172,24 @@ def test_a_step_of_a_wave_that_fails_does_not_end_the_others_in_flight(ledger: L
     assert "1 step failed, and the error budget is 0" in result.sentence
 
 
+def refuse_after(cluster: FakeCluster, calls: int) -> None:
+    """Have the cluster refuse the call that comes after these, and do nothing for it."""
+    original = cluster.send
+
+    def send(write: Unload | Split | Override) -> Reply:
+        if len(cluster.writes) == calls:
+            cluster.replies, cluster.fails = [Reply(409, "not active")], True
+        return original(write)
+
+    cluster.send = send  # type: ignore[method-assign]
+
+
 def test_a_step_in_flight_is_finished_and_no_other_is_begun_once_a_run_must_end(
     ledger: Ledger, wide: FakeCluster
 ) -> None:
     plan = approved(ledger, wide_plan())
     wide.lands_on = lambda unload: None if unload.bundle == LOWER and unload.namespace == NAMESPACE else B3
-    original = wide.send
-
-    def refuse_the_third(write: Unload | Split | Override) -> Reply:
-        if len(wide.writes) == 2:
-            wide.replies, wide.fails = [Reply(409, "not active")], True
-        return original(write)
-
-    wide.send = refuse_the_third  # type: ignore[method-assign]
+    refuse_after(wide, calls=2)
     result = run(plan, ledger, wide, in_flight=3, error_budget=0)
     assert states(ledger, plan) == ["failed", "failed", "confirmed", "pending"]
     assert "1 step failed, and the error budget is 0; the last: refused by the cluster: 409" in result.sentence
@@ -282,14 +287,7 @@ def test_the_children_of_a_split_that_did_not_happen_are_left_alone(ledger: Ledg
 
 def test_a_step_of_a_wave_is_not_sent_once_the_one_before_it_ends_the_run(ledger: Ledger, wide: FakeCluster) -> None:
     plan = approved(ledger, wide_plan())
-    original = wide.send
-
-    def refuse_the_second(write: Unload | Split | Override) -> Reply:
-        if len(wide.writes) == 1:
-            wide.replies, wide.fails = [Reply(409, "not active")], True
-        return original(write)
-
-    wide.send = refuse_the_second  # type: ignore[method-assign]
+    refuse_after(wide, calls=1)
     result = run(plan, ledger, wide, in_flight=3, error_budget=0)
     assert states(ledger, plan) == ["failed", "pending", "confirmed", "pending"]
     assert "1 step failed, and the error budget is 0; the last: refused by the cluster: 409" in result.sentence

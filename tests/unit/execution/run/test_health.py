@@ -113,7 +113,7 @@ def test_nor_is_a_call_repeated_after_that_time(
 def test_a_moved_bundle_that_no_broker_owns_for_a_moment_is_no_reason_to_stop(
     ledger: Ledger, cluster: FakeCluster
 ) -> None:
-    """Its broker may hand it over, or the namespace may have been deleted: nobody else moves bundles."""
+    """Its broker may hand it over, or the namespace may have been deleted: so it proves no other mover."""
     original = cluster.owned_bundles
 
     def unowned(broker: str) -> frozenset[str]:
