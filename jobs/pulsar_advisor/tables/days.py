@@ -21,7 +21,7 @@ from pulsar_advisor.storage.files import sha256_hex, sha256_of_file, write_file
 from pulsar_advisor.storage.history import day_if_any, day_path
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.parquet import as_parquet
-from pulsar_advisor.tables.stored import check_types, stored_files
+from pulsar_advisor.tables.stored import stored_files
 
 _AGAIN: Final = "fold the day again"
 _PARTS: Final = "import"
@@ -68,8 +68,7 @@ def _table(root: Root, day: HistoryDay, table: str, schema: pa.Schema) -> pa.Tab
     file = _file(root, day, table)
     if why := _difference(file, day.tables[table]):
         raise StorageError(f"{why}: {_AGAIN}")
-    files = stored_files([file])
-    check_types(files, {field.name: field.type for field in schema})
+    files = stored_files([file], {field.name: field.type for field in schema})
     try:
         rows = files.to_table(columns=schema.names)
     except (OSError, pa.ArrowException) as error:

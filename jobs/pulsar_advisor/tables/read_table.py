@@ -14,7 +14,7 @@ from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.storage.results import read_tables_result
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.schemas import TABLES, TOPICS
-from pulsar_advisor.tables.stored import ARROW, check_types, parquet_files, stored_files
+from pulsar_advisor.tables.stored import ARROW, parquet_files, stored_files
 
 _TABLES: Final = {table.name: table for table in TABLES}
 _ADDED_LATER: Final = frozenset(
@@ -63,11 +63,9 @@ def readable_files(root: Root, snapshot: str, table: str) -> ds.Dataset:
         paths = parquet_files(root.folder(f"tables/{table}", snapshot))
         if not paths:
             raise StorageError("it has no file")
-        files = stored_files(paths)
-        check_types(files, {column.name: ARROW[column.type] for column in _TABLES[table].columns})
+        return stored_files(paths, {column.name: ARROW[column.type] for column in _TABLES[table].columns})
     except (OSError, StorageError) as error:
         raise damaged_table(root, snapshot, table, str(error)) from error
-    return files
 
 
 def damaged_table(root: Root, snapshot: str, table: str, why: str) -> StorageError:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from pyarrow.fs import FSSpecHandler, LocalFileSystem, PyFileSystem
+from pyarrow.fs import LocalFileSystem
 from upath import UPath
 
 from pulsar_advisor.model.errors import StorageError
@@ -60,40 +60,45 @@ def parquet_files(folder: UPath) -> list[UPath]:
     )
 
 
-def stored_files(paths: Sequence[UPath]) -> ds.Dataset:
+def stored_files(paths: Sequence[UPath], types: Mapping[str, pa.DataType] | None = None) -> ds.Dataset:
     """Files, at least one, as a table of which nothing has been decoded yet.
 
-    Raises `StorageError`, naming the file, for one that isn't Parquet, has other columns than the first, or whose rows
-    would take more than is left of `LARGEST_BYTES`.
+    Raises `StorageError`, naming the file, for one that isn't Parquet, has other columns than the first or a column of
+    another type than `types` has for it, or whose rows would take more than is left of `LARGEST_BYTES`.
     """
-    # Arrow's threads close a file when its rows may have been returned already. If it is one of Python's, they need the
-    # interpreter for that, and abort a process that is just ending: exit code 134 (apache/arrow#45017).
-    filesystem = LocalFileSystem() if is_local(paths[0]) else PyFileSystem(FSSpecHandler(paths[0].fs))
     left = LARGEST_BYTES
     fragments: list[ds.ParquetFileFragment] = []
     for path in paths:
         try:
             _check_tail(path)
-            fragment = _FORMAT.make_fragment(path.path, filesystem=filesystem)
+            content = path.path if is_local(path) else _fetched(path)
+            fragment = _FORMAT.make_fragment(content, filesystem=LocalFileSystem())
             left -= _decoded_bytes(path, fragment.metadata, left)
         except (pa.ArrowException, OSError, OverflowError) as error:
             raise StorageError(f"{path} can't be read as Parquet: {error}") from error
         if fragments and not fragment.physical_schema.equals(fragments[0].physical_schema):
             raise StorageError(f"{path} has different columns from {paths[0].name} next to it")
         fragments.append(fragment)
-    return ds.FileSystemDataset(fragments, fragments[0].physical_schema, _FORMAT, filesystem)
+    columns = fragments[0].physical_schema
+    for field in columns:
+        if not field.type.equals(expected := (types or {}).get(field.name, field.type)):
+            raise StorageError(f"{paths[0]}: its column {field.name} is {field.type}, not {expected}")
+    return ds.FileSystemDataset(fragments, columns, _FORMAT, LocalFileSystem())
 
 
-def check_types(files: ds.Dataset, types: Mapping[str, pa.DataType]) -> None:
-    """Raise `StorageError` for a column of another type; columns that are absent or not named are ignored."""
-    for field in files.schema:
-        expected = types.get(field.name)
-        if expected is not None and not field.type.equals(expected):
-            raise StorageError(f"{files.files[0]}: its column {field.name} is {field.type}, not {expected}")
+def _fetched(path: UPath) -> pa.Buffer:
+    """An object of a store in Arrow's own memory. Raises `OSError`.
+
+    Arrow's threads close a file when its rows may have been returned already. If it is one of Python's, they need the
+    interpreter for that, and abort a process that is just ending: exit code 134 (apache/arrow#45017).
+    """
+    content = pa.BufferOutputStream()
+    content.write(path.read_bytes())
+    return content.getvalue()
 
 
 def _check_tail(path: UPath) -> None:
-    """The length of the footer, before anything allocates it."""
+    """The lengths of the file and of its footer, before anything allocates them."""
     with open_file(path) as file:
         size = file.seek(0, 2)
         file.seek(max(size - _TAIL_BYTES, 0))
@@ -101,6 +106,8 @@ def _check_tail(path: UPath) -> None:
     length = int.from_bytes(tail[:4], "little")
     if tail[4:] != _MAGIC or length > size:
         raise StorageError(f"{path} is not a Parquet file, or its end is missing")
+    if size > LARGEST_BYTES:
+        raise StorageError(f"{path} has {size:,} bytes: no snapshot has such a table")
     if length > LARGEST_FOOTER_BYTES:
         raise StorageError(f"{path} has a footer of {length:,} bytes, more than any table needs")
 

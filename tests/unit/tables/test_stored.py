@@ -9,7 +9,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow.fs import LocalFileSystem
 from upath import UPath
 
 from pulsar_advisor.model.errors import StorageError
@@ -116,9 +115,25 @@ def test_files_that_are_too_large_together_are_refused(tmp_path: Path) -> None:
     refused(*paths, match="part-1.parquet: its 3,000 rows would take more than")
 
 
-def test_no_thread_of_arrow_needs_the_interpreter_to_close_a_local_file(tmp_path: Path) -> None:
-    path = write(tmp_path / "rows.parquet", pa.table({"namespace": ["t/n"]}))
-    assert isinstance(stored_files([path]).filesystem, LocalFileSystem)
+@pytest.fixture(params=["", "memory://"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> UPath:
+    """A table of one row, on this machine or in an object store."""
+    written = write(tmp_path / "rows.parquet", pa.table({"namespace": ["t/n"]}))
+    path = UPath(f"{request.param}{written}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(written.read_bytes())
+    return path
+
+
+def test_no_thread_of_arrow_needs_the_interpreter_to_close_a_file(path: UPath) -> None:
+    files = stored_files([path])
+    assert [isinstance(fragment.open(), pa.PythonFile) for fragment in files.get_fragments()] == [False]
+    assert files.to_table()["namespace"].to_pylist() == ["t/n"]
+
+
+def test_a_column_of_another_type_is_named_with_its_file(path: UPath) -> None:
+    with pytest.raises(StorageError, match=r"rows\.parquet: its column namespace is string, not int64"):
+        stored_files([path], {"namespace": pa.int64(), "absent": pa.int64()})
 
 
 def test_texts_that_repeat_within_reason_are_a_table(tmp_path: Path) -> None:
