@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from cyclopts import App
 
+from pulsar_advisor.cli.jobs import run_requested
 from pulsar_advisor.cli.options import GoalOptions, RequestOptions
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.stages.recommend import run
-from pulsar_advisor.tables.job import run_job
 
 app = App(help_flags=[], version_flags=[])
 
@@ -24,11 +24,4 @@ def request(options: RequestOptions = RequestOptions(), goal_options: GoalOption
 
 
 if __name__ == "__main__":
-    command, bound, others, _ = app.parse_known_args(sys.argv[1:])
-    raise SystemExit(
-        run_job(
-            "recommend",
-            lambda spark, root, snapshot: run(lambda: spark, root, snapshot, command(*bound.args, **bound.kwargs)),
-            others,
-        )
-    )
+    raise SystemExit(run_requested("recommend", app, run, sys.argv[1:]))

@@ -4,10 +4,10 @@ import sys
 
 from cyclopts import App
 
+from pulsar_advisor.cli.jobs import run_requested
 from pulsar_advisor.cli.simulations import SimulationOptions
 from pulsar_advisor.simulation.request import SimulationRequest
 from pulsar_advisor.stages.simulate import run
-from pulsar_advisor.tables.job import run_job
 
 app = App(help_flags=[], version_flags=[])
 
@@ -19,11 +19,4 @@ def request(options: SimulationOptions = SimulationOptions()) -> SimulationReque
 
 
 if __name__ == "__main__":
-    command, bound, others, _ = app.parse_known_args(sys.argv[1:])
-    raise SystemExit(
-        run_job(
-            "simulate",
-            lambda spark, root, snapshot: run(lambda: spark, root, snapshot, command(*bound.args, **bound.kwargs)),
-            others,
-        )
-    )
+    raise SystemExit(run_requested("simulate", app, run, sys.argv[1:]))

@@ -368,10 +368,13 @@ class GoalOptions:
     """The only brokers that may take bundles, separated by commas; empty: every broker may."""
 
     def chosen(self) -> Goal | None:
-        """The goal these options make, if any. Raises `UsageError` for a percentage that is none."""
+        """The goal these options make, if any. Raises `UsageError` for a percentage that is none, and for other
+        options without a goal."""
         from pulsar_advisor.model.plans.goal import Goal
 
         if not self.goal:
+            if self != GoalOptions():
+                raise UsageError("--brokers, --to, --ceiling and --onto are about a goal: name it with --goal")
             return None
         brokers, onto = (
             tuple(name.strip() for name in names.split(",") if name.strip()) for names in (self.brokers, self.onto)
