@@ -43,6 +43,8 @@ _PLAIN: Final = "/ ~:@!$&'()*+,;="
 """What a URL may show of a path as it is; `?` would begin its options, and `%` a character's number."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_RELATIVE_FILE = re.compile(r"file:(?!///|/(?!/))")
+"""A URL of a file without an absolute path: the part after two slashes is a host, not a folder."""
 _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -54,10 +56,12 @@ class Root:
     cluster: str
 
     def __post_init__(self) -> None:
-        """Refuse a cluster name unfit for a path, and a URL that is empty, has a password or can't be opened."""
+        """Refuse a name unfit for a path, and a URL that is empty, relative, has a password or can't be opened."""
         if not self.url:
             raise UsageError("the root's name is empty: give a path or an object-store URL")
         require_no_password(self.url)
+        if _RELATIVE_FILE.match(self.url):
+            raise UsageError(f"root '{self.url}' is no absolute path: give file:///PATH, or the path alone")
         if not _CLUSTER.fullmatch(self.cluster):
             raise UsageError(
                 f"cluster name '{self.cluster}' can't be part of a path: use letters, digits, dot, dash, underscore"

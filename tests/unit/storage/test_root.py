@@ -73,6 +73,17 @@ def test_a_root_with_a_password_is_refused_without_showing_it(url: str) -> None:
     assert "s3cr" not in str(refused.value)
 
 
+@pytest.mark.parametrize("url", ["file://advisor", "file://localhost/advisor", "file:advisor"])
+def test_a_files_url_is_not_looked_up_in_the_working_folder(url: str) -> None:
+    with pytest.raises(UsageError, match=r"is no absolute path: give file:///PATH"):
+        Root(url, "c")
+
+
+@pytest.mark.parametrize("url", ["file:///advisor", "file:/advisor", "/advisor"])
+def test_a_files_url_is_its_path(url: str) -> None:
+    assert Root(url, "c").ledger_url == "sqlite:////advisor/ledger.sqlite"
+
+
 def test_a_snapshot_of_another_cluster_is_not_found(tmp_path: Path) -> None:
     take_snapshot(Root(str(tmp_path), "one"), "20261121T083000Z")
     with pytest.raises(UsageError, match=r"no cluster 'two' under .*; there are: one"):
