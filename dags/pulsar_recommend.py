@@ -42,7 +42,7 @@ SNAPSHOT = Param(
 UPGRADE_TO = Param(
     None,
     type=["null", "string"],
-    pattern=r"^\d+\.\d+\.\d+$",
+    pattern=r"^\d+\.\d+\.\d+(-\S+)?$",
     title="Preview an upgrade of Pulsar to",
     description="A release, such as 5.0.1: the report says what becomes of the balancer. Empty: no preview",
 )

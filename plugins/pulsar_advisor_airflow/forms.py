@@ -31,7 +31,7 @@ from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.kinds.goal import check_goal
 from pulsar_advisor.planning.kinds.registry import KINDS
 from pulsar_advisor.planning.proposals.configured import CONFIGURED
-from pulsar_advisor.planning.requests.request import ALL
+from pulsar_advisor.planning.requests.request import ALL, Request, what_if
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor_airflow.failures import as_airflow_errors
 
@@ -152,13 +152,10 @@ GOAL = {
         title="Goal",
         section="What to recommend",
     ),
-    "goal_brokers": Param(
-        [],
-        type=["null", "array"],
-        items={"type": "string"},
-        title="Brokers of the goal",
-        description="One per line: broker id, or the beginning of its host name up to a dot",
-        section="What to recommend",
+    "goal_brokers": _names_param(
+        "Brokers of the goal",
+        "One per line: broker id, or the beginning of its host name up to a dot",
+        "What to recommend",
     ),
     "goal_onto": _names_param(
         "Only onto these brokers",
@@ -169,7 +166,7 @@ GOAL = {
         "Usage to reach (%)", "For relieve, fill, balance and split. Empty: by the mean of all brokers"
     ),
     "goal_ceiling_percent": _percent_param(
-        "Maximum usage of destinations (%)", "For a goal. Empty: the overload threshold"
+        "Maximum usage of destinations (%)", "For drain, relieve and conform. Empty: the overload threshold"
     ),
 }
 
@@ -177,8 +174,8 @@ GOAL_ARGUMENTS = (
     "--goal={{ params.goal or '' }}",
     "--brokers={{ (params.goal_brokers or []) | join(',') }}",
     "{{ '--onto=' ~ params.goal_onto | join(',') if params.goal_onto else '' }}",
-    "--to={{ params.goal_to_percent or '' }}",
-    "--ceiling={{ params.goal_ceiling_percent or '' }}",
+    "--to={{ '%d' % params.goal_to_percent if params.goal_to_percent else '' }}",
+    "--ceiling={{ '%d' % params.goal_ceiling_percent if params.goal_ceiling_percent else '' }}",
 )
 """The same for the command line of the job `recommend`."""
 
@@ -216,8 +213,8 @@ LIMITS = {
 }
 
 LIMIT_ARGUMENTS = (
-    "--max-unloads={{ params.max_unloads }}",
-    "--max-splits={{ params.max_splits }}",
+    "--max-unloads={{ params.max_unloads | int }}",  # a call over the REST API may say 10.0
+    "--max-splits={{ params.max_splits | int }}",
     *(
         f"{{{{ '' if params.{name} is none else '--{name.replace('_', '-')}=%d' % params.{name} }}}}"
         for name in ("max_per_source", "max_topics", "max_megabytes_per_s")
@@ -340,12 +337,19 @@ ROLL = {
 ROLL_ARGUMENTS = (
     "--brokers={{ (params.brokers or []) | join(',') }}",
     "--spare={{ (params.spare or []) | join(',') }}",
-    "--ceiling={{ params.ceiling_percent or '' }}",
+    "--ceiling={{ '%d' % params.ceiling_percent if params.ceiling_percent else '' }}",
 )
 """The same for the command line of the job `roll`."""
 
 _FIELDS: Final = {**REBALANCE, **ROLL}
 _OF_STRATEGIES: Final = ("shedder", "placement", "splits", "unload_children", "max_splits")
+_NOT_OF: Final = {
+    "fill": ("goal_onto", "goal_ceiling_percent"),
+    "balance": ("goal_ceiling_percent",),
+    "split": ("goal_ceiling_percent",),
+    "conform": ("goal_onto",),
+}
+"""Fields about a goal that the verb of a plan kind has no option for."""
 _DEFAULTS: Final = {name: field.value for name, field in _FIELDS.items()}
 """A copy, because Airflow writes the submitted values into the fields."""
 
@@ -360,12 +364,14 @@ def require_no_contradiction(params: Mapping[str, object]) -> None:
         _require_untouched(params, GOAL, "no goal is chosen")
     elif kind := params.get("goal"):
         _require_untouched(params, _OF_STRATEGIES, f"{kind} uses no strategy")
-        if kind == "fill":
-            _require_untouched(params, ["goal_onto"], "fill names the brokers that bundles go to")
+        _require_untouched(params, _NOT_OF.get(str(kind), ()), f"{kind} takes none, as in a shell")
         brokers = cast("list[str] | None", params["goal_brokers"]) or ()
         percent = cast("float | None", params["goal_to_percent"])
         with as_airflow_errors():  # rather than after a capture
             check_goal(Goal(str(kind), tuple(brokers), percent and percent / 100, None))
+    if not params["digest"] and params.get("what_if"):
+        with as_airflow_errors():
+            Request(what_if=what_if(cast("list[str]", params["what_if"])))
 
 
 def _require_untouched(params: Mapping[str, object], fields: Iterable[str], because: str) -> None:

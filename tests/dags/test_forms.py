@@ -6,9 +6,20 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
+from jinja2 import Environment
 
 from pulsar_advisor.model.bounds import EXPIRES, MAX_UNLOADS, PAUSE_BETWEEN
-from pulsar_advisor_airflow.forms import HOUR_S, LIMITS, REBALANCE, ROLL, number_param, require_no_contradiction
+from pulsar_advisor_airflow.forms import (
+    FORM_MACROS,
+    GOAL_ARGUMENTS,
+    HOUR_S,
+    LIMIT_ARGUMENTS,
+    LIMITS,
+    REBALANCE,
+    ROLL,
+    number_param,
+    require_no_contradiction,
+)
 
 pytestmark = pytest.mark.airflow
 
@@ -33,6 +44,25 @@ def test_what_the_command_line_refuses_the_form_refuses(value: int) -> None:
         number_param(value, PAUSE_BETWEEN, "Pause", "Limits").resolve()
 
 
+@pytest.mark.parametrize("name", ["", " ", "broker-1,broker-2"])
+def test_a_line_that_names_no_single_broker_is_refused_before_a_capture(name: str) -> None:
+    with pytest.raises(ValueError, match="does not match"):
+        REBALANCE["goal_brokers"].resolve([name])
+
+
+def test_a_whole_number_with_a_point_reaches_the_job_as_one() -> None:
+    """JSON's 10.0 is an integer to a form's schema, and no whole number to a command line."""
+    form = {name: field.value for name, field in REBALANCE.items()}
+    numbers = {"max_unloads": 10.0, "max_splits": 2.0, "goal_to_percent": 60.0, "goal_ceiling_percent": 70.0}
+    environment = Environment()
+    environment.globals |= FORM_MACROS
+    words = [
+        environment.from_string(argument).render(params=form | numbers)
+        for argument in (*LIMIT_ARGUMENTS, *GOAL_ARGUMENTS)
+    ]
+    assert {"--max-unloads=10", "--max-splits=2", "--to=60", "--ceiling=70"} <= set(words)
+
+
 @pytest.mark.parametrize("names", [["olive "], ["olive", ""]])
 def test_an_approver_that_nobody_is_called_is_refused(names: list[str]) -> None:
     """Airflow's form keeps spaces and empty lines; no answer would be accepted."""
@@ -51,6 +81,9 @@ def test_an_approver_that_nobody_is_called_is_refused(names: list[str]) -> None:
             "no goal is chosen, so leave these fields as they were: 'Maximum usage of dest",
         ),
         (REBALANCE, {"goal": "fill", "goal_onto": ["broker-2"]}, "'Only onto these brokers'"),
+        (REBALANCE, {"goal": "conform", "goal_onto": ["broker-2"]}, "'Only onto these brokers'"),
+        (REBALANCE, {"goal": "balance", "goal_ceiling_percent": 70}, "balance takes none, .*'Maximum usage of dest"),
+        (REBALANCE, {"what_if": ["loadBalancerX=1"]}, "'loadBalancerX' is not a setting"),
         (REBALANCE, {"goal": "conform", "shedder": "OverloadShedder"}, "conform uses no strategy, .*'Shedder'"),
         (REBALANCE, {"goal": "split", "max_splits": 3}, "'Maximum number of splits'"),
         (REBALANCE, {"goal": "drain"}, "drain is about at least one broker"),
