@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pulsar_advisor.admin.home import expanded
+from pulsar_advisor.admin.home import expanded, with_home
 from pulsar_advisor.model.errors import UsageError
 
 DEFAULT_CONFIG: Final = Path("~/.config/pulsar-advisor/config.toml")
@@ -71,8 +71,8 @@ def _profile(file: Path, name: str, fields: Fields) -> Profile:
     root = place.pop("root")
     connection = {key: value for key, value in fields.items() if key not in _PLACE}
     try:
-        root = str(expanded(Path(root))) if root is not None and root.startswith("~") else root
-    except ValueError as error:
+        root = None if root is None else with_home(root)
+    except UsageError as error:
         raise UsageError(f"{file}: profiles.{name}.root: {error}") from error
     return Profile(name, root, **place, connection=connection)
 

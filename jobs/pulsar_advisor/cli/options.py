@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
 
 from cyclopts import Parameter, Token
 
+from pulsar_advisor.admin.home import with_home
 from pulsar_advisor.admin.profiles import DEFAULT_CONFIG, Profile, choose_profile, read_profiles
 from pulsar_advisor.model.bounds import ratio, seconds
 from pulsar_advisor.model.errors import UsageError
@@ -93,26 +94,28 @@ class Place:
             root, cluster = (named.root, named.cluster) if named else (None, None)
         else:
             named, root, cluster = None, None, None
-        root = self.root or root or os.environ.get(ROOT_VARIABLE)
-        cluster = self.cluster or cluster or os.environ.get(CLUSTER_VARIABLE)
+        # An option that is given and empty, as by a variable that isn't set, must not choose another cluster.
+        root = (root or os.environ.get(ROOT_VARIABLE) or None) if self.root is None else self.root
+        cluster = (cluster or os.environ.get(CLUSTER_VARIABLE) or None) if self.cluster is None else self.cluster
         profile = named or choose_profile(profiles, None, cluster)
         if profile is not None:
-            root, cluster = root or profile.root, cluster or profile.cluster or profile.name
-        return root, cluster, profile
+            root = profile.root if root is None else root
+            cluster = (profile.cluster or profile.name) if cluster is None else cluster
+        return None if root is None else with_home(root), cluster, profile
 
     def open_if_named(self) -> Root | None:
         """The root of the cluster; None if nothing names it."""
         root, cluster, _ = self.found()
-        return Root(root, cluster) if root and cluster else None
+        return None if root is None or cluster is None else Root(root, cluster)
 
     def open(self) -> Root:
         """The root of the cluster. Raises `UsageError` if nothing names it."""
         root, cluster, _ = self.found()
-        if root and cluster:
+        if root is not None and cluster is not None:
             return Root(root, cluster)
         missing = {"--root": (root, ROOT_VARIABLE), "--cluster": (cluster, CLUSTER_VARIABLE)}
-        options = [option for option, (value, _) in missing.items() if not value]
-        variables = [variable for value, variable in missing.values() if not value]
+        options = [option for option, (value, _) in missing.items() if value is None]
+        variables = [variable for value, variable in missing.values() if value is None]
         profiles = ", ".join(sorted(read_profiles(self.config)))
         raise UsageError(
             f"which cluster, and where? Give {' and '.join(options)}, set {' and '.join(variables)}, or "
@@ -134,8 +137,8 @@ class LedgerPlace:
         from pulsar_advisor.execution.ledger.address import shown_in_process_list
 
         _, _, profile = place.found()
-        address = self.ledger or (profile.ledger if profile else None)
-        return shown_in_process_list(address) if address else None
+        address = ((profile.ledger or None) if profile else None) if self.ledger is None else self.ledger
+        return None if address is None else shown_in_process_list(address)
 
     def existing(self, place: Place) -> str | None:
         """As `given`. Raises `UsageError` if `--ledger` names one that isn't there; a profile may name one to come."""
@@ -297,7 +300,7 @@ class PlanOptions:
         return self._request(goal=goal, splits=False)
 
     def _request(self, max_splits: int | None = None, **others: Any) -> Request:
-        from pulsar_advisor.execution.person import system_user
+        from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.planning.proposals.limits import Limits
         from pulsar_advisor.planning.requests.request import Request, what_if
 
@@ -316,7 +319,7 @@ class PlanOptions:
             what_if=what_if(self.set),
             view=self.view,
             history=self.history,
-            proposer=self.as_ or system_user(),
+            proposer=person_on_command_line(self.as_).name,
             **others,
         )
 

@@ -237,7 +237,7 @@ def apply(
         from pulsar_advisor.execution.cluster.probe import PublishProbe
         from pulsar_advisor.execution.ledger.held_run import is_held
         from pulsar_advisor.execution.ledger.runs import run_by_id
-        from pulsar_advisor.execution.person import person_on_command_line, system_user
+        from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.execution.run.options import ApplyOptions
         from pulsar_advisor.execution.telemetry import LOGGER
         from pulsar_advisor.model.plans.plan import short
@@ -248,7 +248,7 @@ def apply(
             end = end_run if abort else pause_run
             is_reached = connection.is_given or place.profile is not None
             try:
-                runs = end(book, document, person_on_command_line(as_ or system_user()))
+                runs = end(book, document, person_on_command_line(as_))
             finally:  # a run that has ended may have left the balancer off too
                 is_off = _mind_the_guard(document, book, reach if is_reached else None)
             if json:

@@ -135,12 +135,12 @@ def continue_(
     with reach.opened(plan) as (document, root, book), head_kept(book, heads.keepers(reach.place)):
         from pulsar_advisor.cli.signals import deferred_signals
         from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
-        from pulsar_advisor.execution.person import person_on_command_line, system_user
+        from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.execution.roll.conduct import announce, go_on
         from pulsar_advisor.execution.roll.status import status_of
         from pulsar_advisor.model.plans.plan import digest_of
 
-        person = person_on_command_line(as_ or system_user())
+        person = person_on_command_line(as_)
         with (
             deferred_signals() as interruption,
             reach.roll(document, root, book, master, interruption) as roll,

@@ -271,7 +271,7 @@ def _end(recommendation: Recommendation, *, detailed_exitcode: bool) -> None:
 def _recommend(
     spark: Callable[[], SparkSession | None], snapshot: str, request: Request, place: Place, ledger: LedgerPlace
 ) -> Recommendation:
-    from pulsar_advisor.execution.person import person_on_command_line, system_user
+    from pulsar_advisor.execution.person import person_on_command_line
     from pulsar_advisor.stages.propose import run as propose_plans
     from pulsar_advisor.stages.recommend import check
     from pulsar_advisor.stages.recommend import run as compute
@@ -285,7 +285,7 @@ def _recommend(
         return document
     ledger.seal(place, snapshot, "recommend")
     with closing(ledger.open(place)) as book:
-        propose_plans(root, document, book, person_on_command_line(document.proposer or system_user()))
+        propose_plans(root, document, book, person_on_command_line(document.proposer))
     return document
 
 

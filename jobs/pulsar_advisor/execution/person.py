@@ -148,6 +148,10 @@ def system_user() -> str:
         return f"uid {os.getuid()}"
 
 
-def person_on_command_line(name: str) -> Person:
-    """A typed name, which no system vouches for; records the user of the machine with it. Raises `UsageError`."""
-    return Person(name, UNAUTHENTICATED + system_user())
+def person_on_command_line(name: str | None) -> Person:
+    """A typed name, which no system vouches for, or without one that of the user of the machine, who is recorded too.
+
+    Raises `UsageError`, also for a name that is given and empty, as by a variable that isn't set.
+    """
+    user = system_user()
+    return Person(user if name is None else name, UNAUTHENTICATED + user)

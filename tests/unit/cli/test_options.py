@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_advisor.cli.options import CLUSTER_VARIABLE, ROOT_VARIABLE, Connection, LedgerPlace, Place
+from pulsar_advisor.cli.options import (
+    CLUSTER_VARIABLE,
+    ROOT_VARIABLE,
+    Connection,
+    HeadsPlaces,
+    LedgerPlace,
+    Place,
+    PolicyFile,
+    RequestOptions,
+)
 from pulsar_advisor.model.errors import UsageError
 
 CONFIG = """
@@ -68,6 +77,34 @@ def test_another_address_never_gets_the_credentials_of_a_profile_nobody_named(co
     assert options.required_admin.token_env is None
     options = Connection(admin_url=("http://elsewhere:8080",)).options(Place(profile="production"))
     assert options.required_admin.token_env == "PROD_TOKEN"
+
+
+@pytest.mark.parametrize("empty", [{"root": ""}, {"root": "r", "cluster": ""}])
+def test_an_option_that_is_given_and_empty_leads_to_no_other_cluster(config: Path, empty: dict[str, str]) -> None:
+    """As `--cluster "$CLUSTER"` is without the variable."""
+    with pytest.raises(UsageError, match=r"the root's name is empty|cluster name '' can't be part of a path"):
+        Place(**empty).open()
+
+
+def test_a_ledger_that_is_given_and_empty_is_no_other_ledger(config: Path) -> None:
+    with pytest.raises(UsageError, match="is not a ledger URL"):
+        LedgerPlace(ledger="").url(Place())
+
+
+def test_a_proposer_who_is_given_and_empty_is_refused_before_anything_is_made() -> None:
+    with pytest.raises(UsageError, match="give your name"):
+        RequestOptions(as_="").request()
+
+
+def test_a_home_that_no_shell_expands_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ann")
+    monkeypatch.setenv(ROOT_VARIABLE, "~/of/a/variable")
+    assert opened(Place(cluster="c")) == ("/home/ann/of/a/variable", "c")
+    assert opened(Place(root="~/advisor", cluster="c")) == ("/home/ann/advisor", "c")
+    [folder] = HeadsPlaces(heads="~/heads").keepers(Place())
+    assert str(folder) == "/home/ann/heads"
+    with pytest.raises(UsageError, match=r"can't read the approval policy /home/ann/policy\.yaml"):
+        PolicyFile(policy=Path("~/policy.yaml")).read()
 
 
 def test_a_profile_that_is_named_wins_over_a_variable_for_another_cluster(

@@ -22,6 +22,7 @@ from pydantic import (
     model_validator,
 )
 
+from pulsar_advisor.admin.home import with_home
 from pulsar_advisor.admin.strict_yaml import NOT_YAML, StrictLoader
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import ROLL
@@ -194,6 +195,7 @@ class ApprovalPolicy(_Part):
 
 def read_policy(path: Path) -> ApprovalPolicy:
     """Read the policy in a YAML file. Raises `UsageError` with the position if it is invalid."""
+    path = Path(with_home(str(path)))
     try:
         document = yaml.load(path.read_bytes(), Loader=StrictLoader)
     except OSError as error:

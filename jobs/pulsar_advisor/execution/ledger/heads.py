@@ -14,6 +14,7 @@ from typing import Final
 
 from upath import UPath
 
+from pulsar_advisor.admin.home import with_home
 from pulsar_advisor.admin.webhook import Webhook
 from pulsar_advisor.documents.ledger_head import LedgerHead
 from pulsar_advisor.execution.ledger.chain import ChainHead
@@ -55,7 +56,7 @@ def _keeper_of(place: str, webhook: Webhook | None) -> Keeper:
         return Webhook(place)
     require_no_password(place)
     try:
-        return UPath(place.removeprefix(_LOCAL))
+        return UPath(with_home(place.removeprefix(_LOCAL)))
     except (ImportError, ValueError) as error:
         raise UsageError(f"'{place}' can't keep heads of the ledger: {error}") from error
 
