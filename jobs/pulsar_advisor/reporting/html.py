@@ -58,6 +58,7 @@ def render_html(page: ReportPage) -> str:
         FINDINGS_TITLE=FINDINGS_TITLE.replace("`", ""),
         PINS_TITLE=PINS_TITLE,
         charted=charted,
+        listed_steps={view.step.id for view in (*page.unloads.shown, *page.splits.shown)},
         tenants_total=tenants,
         shared_suffix=shared_suffix([row.id for row in charted.rows]),
     )

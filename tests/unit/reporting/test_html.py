@@ -54,6 +54,16 @@ def test_the_headline_is_the_verdict(inputs: Inputs, reading: Reading) -> None:
     assert inputs.page().verdict.headline.replace("\u00a0", " ") in reading.text
 
 
+def test_a_step_that_the_page_leaves_out_is_named_without_a_link() -> None:
+    page = huge_inputs(brokers=60, bundles_per_broker=40).page()
+    reading = read(render_html(page))
+    targets = {f"#{attributes['id']}" for _, attributes in reading.elements if "id" in attributes}
+    links = {attributes["href"] for _, attributes in reading.elements if "href" in attributes}
+    assert page.unloads.total > 200
+    assert links <= targets
+    assert "step-201" in reading.text
+
+
 def test_every_broker_has_the_plans_usage_before_and_after(inputs: Inputs, reading: Reading) -> None:
     predicted = inputs.plans[0].predicted
     for broker in BROKERS:
