@@ -37,6 +37,7 @@ SCRIPT_SHA256: Final = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest(
 def render_html(page: ReportPage) -> str:
     """The page as HTML text, deterministic for a given page."""
     charted = cut_for_readers(page).brokers
+    all_count = all(row.available and row.complete for row in page.brokers.rows)
     tenants = len(page.tenants)
     page = cut_for_readers(page, _BROKERS_LISTED)
     template = _environment().get_template("report.html")
@@ -58,6 +59,7 @@ def render_html(page: ReportPage) -> str:
         FINDINGS_TITLE=FINDINGS_TITLE.replace("`", ""),
         PINS_TITLE=PINS_TITLE,
         charted=charted,
+        spread_over="all brokers" if all_count else "registered brokers with complete figures",
         listed_steps={view.step.id for view in (*page.unloads.shown, *page.splits.shown)},
         tenants_total=tenants,
         shared_suffix=shared_suffix([row.id for row in charted.rows]),

@@ -54,6 +54,16 @@ def test_the_headline_is_the_verdict(inputs: Inputs, reading: Reading) -> None:
     assert inputs.page().verdict.headline.replace("\u00a0", " ") in reading.text
 
 
+def test_the_spread_says_that_it_leaves_out_brokers_that_were_set_aside(inputs: Inputs, reading: Reading) -> None:
+    complete = inputs.state.brokers.complete.copy()
+    complete[0] = False
+    state = replace(inputs.state, brokers=replace(inputs.state.brokers, complete=complete))
+    assert "Usage of all brokers" in reading.text
+    assert "Usage of registered brokers with complete figures" in read(
+        render_html(replace(inputs, state=state).page())
+    ).text
+
+
 def test_a_step_that_the_page_leaves_out_is_named_without_a_link() -> None:
     page = huge_inputs(brokers=60, bundles_per_broker=40).page()
     reading = read(render_html(page))
