@@ -104,7 +104,6 @@ def tradeoff_chart(options: Options, width: int) -> str:
     Plans on the front are dark, joined, and labelled as in the table of plans. Plans that make the busiest broker
     busier are only in the table: one could be several times as high as all others.
     """
-    now = _now(options)
     points = [
         {
             "disturbed": one.disturbed,
@@ -112,8 +111,7 @@ def tradeoff_chart(options: Options, width: int) -> str:
             "labels": _labels_at(options, one),
             "front": one.on_front,
         }
-        for one in options.tradeoffs
-        if one.maximum_ratio <= now
+        for one in _drawn(options)
     ]
     x = {
         "field": "disturbed",
@@ -155,6 +153,11 @@ def _now(options: Options) -> float:
     return next(one.maximum_ratio for one in options.tradeoffs if one.name == NOTHING)
 
 
+def _drawn(options: Options) -> list[Tradeoff]:
+    """The plans that don't make the busiest broker busier, and doing nothing."""
+    return [one for one in options.tradeoffs if one.maximum_ratio <= _now(options)]
+
+
 def _labels_at(options: Options, place: Tradeoff) -> str:
     """The labels of all plans at one place of the chart, as in the table."""
     at = (place.disturbed, place.maximum_ratio)
@@ -182,12 +185,14 @@ def tradeoff_text(options: Options) -> str:
     best = min(options.tradeoffs, key=lambda one: one.maximum_ratio)
     lowest = options.lowest_maximum_ratio
     name = best.name[0].upper() + best.name[1:]
+    drawn = len(_drawn(options))
+    busier = len(options.tradeoffs) - drawn
     return plain(
-        f"Chart of {len(options.tradeoffs)} choices by the topics and clients they disturb and the usage of the "
+        f"Chart of {count(drawn, 'choice')} by the topics and clients they disturb and the usage of the "
         f"busiest broker. Without a plan it is at {percent(_now(options))}. {name} reaches the lowest, "
         f"{percent(best.maximum_ratio)}, and disturbs {best.disturbed:,}."
         + (f" Moving whole bundles can't get below {percent(lowest)}." if lowest is not None else "")
-        + " The table below has every figure."
+        + f" The table below has every figure{f', also of {busier} that would make it busier' * bool(busier)}."
     )
 
 

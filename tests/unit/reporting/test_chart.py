@@ -58,6 +58,15 @@ def test_a_plan_that_makes_the_busiest_broker_busier_does_not_flatten_the_others
     assert tradeoff_chart(replace(options, tradeoffs=(*options.tradeoffs, worse)), 400) == tradeoff_chart(options, 400)
 
 
+def test_the_words_count_the_choices_that_the_chart_of_disruption_shows() -> None:
+    options = skewed_inputs().page().options
+    assert options is not None
+    worse = replace(options.tradeoffs[-1], maximum_ratio=4.2, on_front=False)
+    words = tradeoff_text(replace(options, tradeoffs=(*options.tradeoffs, worse)))
+    assert words.startswith("Chart of 3\N{NO-BREAK SPACE}choices ")
+    assert words.endswith("every figure, also of 1 that would make it busier.")
+
+
 def test_the_drawing_refers_to_nothing_outside() -> None:
     assert "http" not in usage_chart(skewed_inputs().page().brokers, 400, 200)
 

@@ -59,9 +59,10 @@ def test_the_spread_says_that_it_leaves_out_brokers_that_were_set_aside(inputs: 
     complete[0] = False
     state = replace(inputs.state, brokers=replace(inputs.state.brokers, complete=complete))
     assert "Usage of all brokers" in reading.text
-    assert "Usage of registered brokers with complete figures" in read(
-        render_html(replace(inputs, state=state).page())
-    ).text
+    assert (
+        "Usage of registered brokers with complete figures"
+        in read(render_html(replace(inputs, state=state).page())).text
+    )
 
 
 def test_a_step_that_the_page_leaves_out_is_named_without_a_link() -> None:
@@ -140,7 +141,7 @@ def test_a_split_is_shown_apart_with_its_children(inputs: Inputs, reading: Readi
 def test_the_chart_is_described_in_words(reading: Reading) -> None:
     described = [attributes["aria-label"] for _, attributes in reading.elements if attributes.get("role") == "img"]
     tradeoff, words = described
-    assert "Chart of 3 choices by the topics and clients they disturb" in tradeoff
+    assert "Chart of 3\N{NO-BREAK SPACE}choices by the topics and clients they disturb" in tradeoff
     assert f"Highest before: {BROKERS[0]} at 91.0%" in words
 
 
