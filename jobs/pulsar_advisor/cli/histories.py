@@ -118,7 +118,7 @@ def diff(earlier: str, later: str = LATEST, /, *, place: Place = Place(), json: 
     later
         The same, or 'latest'.
     """
-    from pulsar_advisor.history.difference import difference_lines
+    from pulsar_advisor.cli.rendering import difference_lines
     from pulsar_advisor.history.events import UNKNOWN
     from pulsar_advisor.model.text.reader import reader
     from pulsar_advisor.stages.diff import run as compare

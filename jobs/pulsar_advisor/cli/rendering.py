@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from pulsar_advisor.model.text.some_of import NAMED, count, points, some_of
-from pulsar_advisor.reporting.figures import percent
+from pulsar_advisor.reporting.figures import percent, throughput
 
 if TYPE_CHECKING:
     from pulsar_advisor.documents.apply_result import ApplyResult
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pulsar_advisor.documents.verify_result import VerifyResult
     from pulsar_advisor.execution.ledger.plan_states import PlanState
     from pulsar_advisor.execution.throttle import ApplyThrottle
+    from pulsar_advisor.history.difference import Difference, Growth
+    from pulsar_advisor.history.events import Event
     from pulsar_advisor.lint.judge import FindingWithEffect
     from pulsar_advisor.model.plans.plan import Plan
     from pulsar_advisor.planning.kinds.restarting import Restart
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from pulsar_advisor.planning.questions.scale import Scale
 
 STEPS_SHOWN: Final = 20
+DIFFERENCES_SHOWN: Final = 10
+"""Maximum per kind."""
 
 
 def plan_lines(plan: Plan, throttle: ApplyThrottle) -> Iterator[str]:
@@ -295,3 +299,54 @@ def check_lines(result: Validation) -> Iterator[str]:
 def not_evaluated(failed: Iterable[CheckResult]) -> Counter[tuple[str, str]]:
     """Table and error -> number of the table's checks that the error prevented."""
     return Counter((check.check.partition(".")[0], check.error) for check in failed if check.error is not None)
+
+
+def difference_lines(found: Difference, of: str) -> list[str]:
+    """The difference for a reader; `of` names the cluster. What reads the same before and after isn't listed."""
+    from pulsar_advisor.history.events import UNKNOWN
+    from pulsar_advisor.history.policies import KINDS
+    from pulsar_advisor.history.trend import moves_text
+
+    moves = [event for event in found.events if event.kind == "move"]
+    lines = [f"{of}: {found.earlier} to {found.later}"]
+    lines += _some("namespaces, by traffic", _grown(found.namespaces, throughput))
+    lines += _some("brokers, by usage", _grown(found.brokers, percent))
+    lines.append(f"  moves {moves_text(len(moves), Counter(event.cause or UNKNOWN for event in moves))}")
+    lines += _some("", [f"{one.subject}: {one.before} -> {one.after} ({_why(one)})" for one in moves])
+    settings = [event for event in found.events if event.kind == "setting"]
+    lines += _some("settings", [f"{one.subject}: {one.before} -> {one.after}" for one in settings])
+    policies = [event for event in found.events if event.kind in KINDS]
+    lines += _some("policies", [f"{one.kind} {one.subject}: {one.before} -> {one.after}" for one in policies])
+    others = [event for event in found.events if event.kind not in ("move", "setting", *KINDS)]
+    lines += _some("also", [_other(one) for one in others])
+    return lines
+
+
+def _why(move: Event) -> str:
+    """The cause of a move, in the words in which all of them are counted."""
+    from pulsar_advisor.history.events import UNKNOWN
+    from pulsar_advisor.history.trend import IN_WORDS
+
+    cause = move.cause or UNKNOWN
+    return IN_WORDS.get(cause, cause)
+
+
+def _some(title: str, lines: Sequence[str]) -> list[str]:
+    head = [f"  {title}"] if title and lines else []
+    left = (
+        [f"    and {count(len(lines) - DIFFERENCES_SHOWN, 'other')}: see --json"]
+        if len(lines) > DIFFERENCES_SHOWN
+        else []
+    )
+    return [*head, *(f"    {line}" for line in lines[:DIFFERENCES_SHOWN]), *left]
+
+
+def _grown(found: Iterable[Growth], text: Callable[[float], str]) -> list[str]:
+    shown = ((one.of, text(one.before), text(one.after)) for one in found)
+    return [f"{of}: {before} -> {after}" for of, before, after in shown if before != after]
+
+
+def _other(event: Event) -> str:
+    if event.kind == "leader":  # its subject isn't a name
+        return f"leader: {event.before} -> {event.after}"
+    return f"{event.kind.replace('_', ' ')} {event.subject}"

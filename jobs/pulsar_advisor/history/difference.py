@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +13,6 @@ import pyarrow.compute as pc
 from pulsar_advisor.history.columns import TRAFFIC, UNFIT
 from pulsar_advisor.history.events import UNKNOWN, Event, events_between
 from pulsar_advisor.history.moment import Moment
-from pulsar_advisor.history.policies import KINDS
-from pulsar_advisor.history.trend import IN_WORDS, moves_text
-from pulsar_advisor.model.text.some_of import count
-
-SHOWN: Final = 10
-"""Maximum per kind in the lines for people."""
 
 
 @dataclass(frozen=True)
@@ -60,45 +53,6 @@ def difference(earlier: Moment, later: Moment, causes: Mapping[str, str]) -> Dif
             for event in found
         ],
     )
-
-
-def difference_lines(found: Difference, of: str) -> list[str]:
-    """The difference for a reader; `of` names the cluster."""
-    moves = [event for event in found.events if event.kind == "move"]
-    lines = [f"{of}: {found.earlier} to {found.later}"]
-    lines += _some("namespaces, by traffic", [_grown(one, 1e6, "MB/s") for one in found.namespaces])
-    lines += _some("brokers, by usage", [_grown(one, 0.01, "%") for one in found.brokers])
-    lines.append(f"  moves {moves_text(len(moves), Counter(event.cause or UNKNOWN for event in moves))}")
-    lines += _some("", [f"{one.subject}: {one.before} -> {one.after} ({_why(one)})" for one in moves])
-    settings = [event for event in found.events if event.kind == "setting"]
-    lines += _some("settings", [f"{one.subject}: {one.before} -> {one.after}" for one in settings])
-    policies = [event for event in found.events if event.kind in KINDS]
-    lines += _some("policies", [f"{one.kind} {one.subject}: {one.before} -> {one.after}" for one in policies])
-    others = [event for event in found.events if event.kind not in ("move", "setting", *KINDS)]
-    lines += _some("also", [_other(one) for one in others])
-    return lines
-
-
-def _why(move: Event) -> str:
-    """The cause of a move, in the words in which all of them are counted."""
-    cause = move.cause or UNKNOWN
-    return IN_WORDS.get(cause, cause)
-
-
-def _some(title: str, lines: Sequence[str]) -> list[str]:
-    head = [f"  {title}"] if title and lines else []
-    left = [f"    and {count(len(lines) - SHOWN, 'other')}: see --json"] if len(lines) > SHOWN else []
-    return [*head, *(f"    {line}" for line in lines[:SHOWN]), *left]
-
-
-def _grown(one: Growth, unit: float, name: str) -> str:
-    return f"{one.of}: {one.before / unit:,.2f} -> {one.after / unit:,.2f} {name}"
-
-
-def _other(event: Event) -> str:
-    if event.kind == "leader":  # its subject isn't a name
-        return f"leader: {event.before} -> {event.after}"
-    return f"{event.kind.replace('_', ' ')} {event.subject}"
 
 
 def _growths(before: Mapping[str, float], after: Mapping[str, float]) -> list[Growth]:

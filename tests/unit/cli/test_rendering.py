@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pulsar_advisor.cli.rendering import explanation_lines, verify_lines
+from moments import FIRST, SECOND, THIRD, moment
+from pulsar_advisor.cli.rendering import difference_lines, explanation_lines, verify_lines
 from pulsar_advisor.documents.explanation import ExplanationOfSnapshot
 from pulsar_advisor.documents.verify_result import UsageCheck, VerifyResult
+from pulsar_advisor.history.difference import Difference, Growth, difference
+from pulsar_advisor.history.events import OWN
+from pulsar_advisor.model.text.plain_text import NO_BREAK
 from pulsar_advisor.planning.plans.own_balancer import ACTS_ALIKE
 
+A, B = "a:8080", "b:8080"
 EXPLANATION = ExplanationOfSnapshot(
     shedder="ThresholdShedder",
     placement="LeastLongTermMessageRate",
@@ -75,3 +80,50 @@ def test_verify_calls_no_unknown_usage_as_predicted_and_ends_with_every_deviatio
         "as predicted b-4 45.0%, predicted 50.0%",
         "DEVIATES     b-3 is not a broker of the snapshot, predicted: 50.0%",
     ]
+
+
+def test_a_move_has_the_cause_that_the_days_between_know() -> None:
+    before, after = moment(1, {FIRST: A, SECOND: A}), moment(2, {FIRST: B, SECOND: B})
+    lines = difference_lines(difference(before, after, {FIRST: "plan:c8b31b82"}), "prod")
+    assert "  moves 2: 1 by 1 plan, 1 unexplained" in lines
+    assert f"    {FIRST}: {A} -> {B} (plan:c8b31b82)" in lines
+    assert f"    {SECOND}: {A} -> {B} (unknown)" in lines
+
+
+def test_a_move_by_the_leader_is_called_so_where_moves_are_counted_and_where_they_are_listed() -> None:
+    before, after = moment(1, {FIRST: A}), moment(2, {FIRST: B})
+    lines = difference_lines(difference(before, after, {FIRST: OWN}), "prod")
+    assert "  moves 1: 1 by the leader" in lines
+    assert f"    {FIRST}: {A} -> {B} (by the leader)" in lines
+
+
+def test_a_changed_setting_is_shown_with_both_values() -> None:
+    before, after = (moment(1, {THIRD: A}, settings={"minUnloadMessage": value}) for value in ("1000", "10"))
+    assert "    minUnloadMessage: 1000 -> 10" in difference_lines(difference(before, after, {}), "prod")
+
+
+def test_a_changed_policy_is_shown_with_both_values() -> None:
+    us, eu = (moment(1, {THIRD: A}, policies=[("replication", "t/n", value)]) for value in ("us", "eu"))
+    assert "    replication t/n: us -> eu" in difference_lines(difference(us, eu, {}), "prod")
+
+
+def test_another_leader_is_named_beside_what_else_happened() -> None:
+    before, after = replace(moment(1, {FIRST: A}), leader=A), moment(2, {FIRST: A}, usage={B: 0.5})
+    lines = difference_lines(difference(before, after, {}), "prod")
+    assert lines[lines.index("  also") + 1 :] == ["    broker lost a:8080", f"    leader: {A} -> {B}"]
+
+
+def test_people_see_ten_of_a_kind() -> None:
+    names = [f"t/n{place}/0x00000000_0xffffffff" for place in range(12)]
+    found = difference(moment(1, dict.fromkeys(names, A)), moment(2, dict.fromkeys(names, B)), {})
+    assert "    and 2 others: see --json" in difference_lines(found, "prod")
+
+
+def test_small_traffic_has_its_unit_and_what_reads_the_same_is_not_listed() -> None:
+    namespaces = (Growth("t/small", 1000.0, 4000.0), Growth("t/same", 1e9, 1e9 + 1))
+    found = Difference("1", "2", namespaces, (Growth(A, 0.5, 0.625), Growth(B, 0.5, 0.5001)), ())
+    text = "\n".join(difference_lines(found, "prod")).replace(NO_BREAK, " ")
+    assert "    t/small: 1.00 kB/s -> 4.00 kB/s\n" in text
+    assert f"    {A}: 50.0% -> 62.5%\n" in text
+    assert "t/same" not in text
+    assert B not in text

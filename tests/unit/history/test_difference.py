@@ -1,14 +1,12 @@
 """Two snapshots differ in who carries what, what moved and why, and which settings changed."""
 
-from dataclasses import replace
 from math import nan
 
-from moments import FIRST, SECOND, THIRD, moment, with_set_aside
+from moments import FIRST, SECOND, moment, with_set_aside
 from published import faults
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.history.columns import UNFIT
-from pulsar_advisor.history.difference import Growth, difference, difference_lines
-from pulsar_advisor.history.events import OWN
+from pulsar_advisor.history.difference import Growth, difference
 
 A, B = "a:8080", "b:8080"
 
@@ -49,43 +47,6 @@ def test_what_validation_set_aside_has_neither_grown_nor_fallen() -> None:
     absurd.flags[0] = UNFIT
     found = difference(before, absurd, {})
     assert (found.namespaces, found.brokers) == ([], [])
-
-
-def test_a_move_has_the_cause_that_the_days_between_know() -> None:
-    before, after = moment(1, {FIRST: A, SECOND: A}), moment(2, {FIRST: B, SECOND: B})
-    lines = difference_lines(difference(before, after, {FIRST: "plan:c8b31b82"}), "prod")
-    assert "  moves 2: 1 by 1 plan, 1 unexplained" in lines
-    assert f"    {FIRST}: {A} -> {B} (plan:c8b31b82)" in lines
-    assert f"    {SECOND}: {A} -> {B} (unknown)" in lines
-
-
-def test_a_move_by_the_leader_is_called_so_where_moves_are_counted_and_where_they_are_listed() -> None:
-    before, after = moment(1, {FIRST: A}), moment(2, {FIRST: B})
-    lines = difference_lines(difference(before, after, {FIRST: OWN}), "prod")
-    assert "  moves 1: 1 by the leader" in lines
-    assert f"    {FIRST}: {A} -> {B} (by the leader)" in lines
-
-
-def test_a_changed_setting_is_shown_with_both_values() -> None:
-    before, after = (moment(1, {THIRD: A}, settings={"minUnloadMessage": value}) for value in ("1000", "10"))
-    assert "    minUnloadMessage: 1000 -> 10" in difference_lines(difference(before, after, {}), "prod")
-
-
-def test_a_changed_policy_is_shown_with_both_values() -> None:
-    us, eu = (moment(1, {THIRD: A}, policies=[("replication", "t/n", value)]) for value in ("us", "eu"))
-    assert "    replication t/n: us -> eu" in difference_lines(difference(us, eu, {}), "prod")
-
-
-def test_another_leader_is_named_beside_what_else_happened() -> None:
-    before, after = replace(moment(1, {FIRST: A}), leader=A), moment(2, {FIRST: A}, usage={B: 0.5})
-    lines = difference_lines(difference(before, after, {}), "prod")
-    assert lines[lines.index("  also") + 1 :] == ["    broker lost a:8080", f"    leader: {A} -> {B}"]
-
-
-def test_people_see_ten_of_a_kind() -> None:
-    names = [f"t/n{place}/0x00000000_0xffffffff" for place in range(12)]
-    found = difference(moment(1, dict.fromkeys(names, A)), moment(2, dict.fromkeys(names, B)), {})
-    assert "    and 2 others: see --json" in difference_lines(found, "prod")
 
 
 def test_a_difference_keeps_to_its_schema() -> None:
