@@ -21,8 +21,21 @@ def packed(room: Room, bundles: Sequence[int]) -> tuple[list[Answer], Room]:
     """The answers about these bundles (rows), packed in this order, and the room that they leave.
 
     Each goes to the broker that is used least with it. If some then find no room, each goes to the fullest broker that
-    has room for it, and the better of the two answers counts.
+    has room for it, and the better of the two answers counts. If the moves of others left some no allowed broker, as
+    those of their anti-affinity group may, these are tried first.
     """
+    found = _filled(room, bundles)
+    crowded = [
+        answer.bundle
+        for answer in found[0]
+        if answer.outcome is BundleOutcome.NOT_ALLOWED and len(room.allowed(answer.bundle))
+    ]
+    if not crowded:
+        return found
+    return min(found, _filled(room, [*crowded, *(row for row in bundles if row not in crowded)]), key=_staying)
+
+
+def _filled(room: Room, bundles: Sequence[int]) -> tuple[list[Answer], Room]:
     tried = []
     for fullest in (False, True):
         left = room.copy()
@@ -30,7 +43,12 @@ def packed(room: Room, bundles: Sequence[int]) -> tuple[list[Answer], Room]:
         tried.append((answers, left))
         if not _without_room(answers):
             break
-    return min(tried, key=lambda one: len(_without_room(one[0])))
+    return min(tried, key=_staying)
+
+
+def _staying(tried: tuple[Sequence[Answer], Room]) -> int:
+    """How many bundles don't move."""
+    return sum(answer.outcome is not BundleOutcome.MOVES for answer in tried[0])
 
 
 def shortfall(before: Room, after: Room, answers: Sequence[Answer]) -> Iterator[str]:
@@ -63,7 +81,7 @@ def _what_helps(room: Room, answers: Sequence[Answer], left: Sequence[int]) -> s
     helps = []
     lowest = round(float(room.ceiling.max()) * _PERCENT) + 1
     for percent in range(lowest, overloaded + 1):
-        if not _without_room(packed(room.up_to(percent / _PERCENT), bundles)[0]):
+        if not _staying(packed(room.up_to(percent / _PERCENT), bundles)):
             helps.append(f"all would fit with a ceiling of {percent}%")
             break
     more, largest = _brokers_needed(room, left), max(left, key=room.share_at_most)

@@ -102,6 +102,25 @@ def test_what_is_missing_is_the_most_that_a_bundle_may_need() -> None:
     assert "up to 70% of a broker like theirs is missing; t/a-0/0x00000000_0xffffffff alone needs up to 70%" in caveat
 
 
+def test_what_the_moves_of_its_group_would_leave_nowhere_goes_first() -> None:
+    """The larger one may go to `a`, where its namespace is already, or to `c`; the other one only to `c`."""
+    state = cluster(
+        {"a": [21], "b": [11], "c": [], "d": [17]},
+        namespaces={"a": ["t/x"], "b": ["t/y"], "c": [], "d": ["t/x"]},
+        groups={"t/x": "g", "t/y": "g"},
+    )
+    plan = planned(state, Goal("drain", ("b", "d")))
+    assert moved(plan) == {"t/y": "c", "t/x": "a"}
+    assert plan.decision.caveats == ()
+
+
+def test_no_ceiling_makes_room_for_what_is_forbidden_everywhere() -> None:
+    policy = IsolationPolicy("p", ("t/a-1",), ("a",), (), 1, 100)
+    state = cluster({"a": [19, 40], "b": [25]}, policies=[policy])
+    caveat = planned(state, Goal("drain", ("a",), ceiling_ratio=0.4)).decision.caveats[0]
+    assert caveat.endswith("is missing; 1 more broker like theirs would take them.")
+
+
 def test_every_brokers_own_limit_counts() -> None:
     plan = planned(cluster({"a": [40], "b": [0], "c": [50]}, limits={"b": 45.0, "c": 400.0}), DRAIN_A)
     assert moved(plan) == {"t/a-0": "c"}
