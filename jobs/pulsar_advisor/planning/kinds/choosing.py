@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -11,13 +11,15 @@ import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Floats, Indices, Integers
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.planning.kinds.answers import Answer, movable, moved_to
+from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, movable, moved_to
 from pulsar_advisor.planning.kinds.room import Room
 from pulsar_advisor.shedding.fewest_moves import (
     BEYOND_ALL_BOUNDS_PPM,
+    EXACT_PAIRS,
     PPM,
     Balancing,
     Moves,
+    counting_bound,
     few_moves,
     fewest_moves,
     ppm_per_unit,
@@ -29,6 +31,9 @@ _FINENESS_PPM: Final = 5_000
 
 _EXACT_PAIRS: Final = 200
 """Most pairs of bundle and destination for which a less busy destination is worth several exact searches."""
+
+_MOST_ROUNDS: Final = 20
+"""How often what anti-affinity forbade is tried again after other moves."""
 
 _ROUNDING_PPM: Final = 10
 """Kept free below a ceiling: the sums of whole numbers and those of the forecast may differ by this."""
@@ -91,19 +96,71 @@ def why_stays(room: Room, bundles: Sequence[int], broker: int, target_ratio: flo
 def choose(room: Room, bundles: Sequence[int], within_ratio: Floats, cost: Integers) -> Choice:
     """The cheapest moves of these bundles (rows) after which no broker is above its usage in `within_ratio`.
 
-    A broker above its usage that has none of these bundles counts as within it, and takes nothing. `cost` is that of
-    each bundle, above 0.
+    If none are found, those after which the busiest of the brokers that stay above it ends low. A broker above its
+    usage that has none of these bundles counts as within it, and takes nothing. `cost` is that of each bundle, above 0.
     """
-    problem = _problem(room, bundles, within_ratio, cost)
-    moves = _lowest(problem, fewest_moves(problem))
-    destination = _without_needless(problem, moves)
+    choice = _chosen(room, bundles, within_ratio, cost)
+    for _ in range(_MOST_ROUNDS if _in_groups(room, bundles) else 0):
+        moved = _moved(choice.answers)
+        left = [position for position, row in enumerate(bundles) if row not in moved]
+        if choice.reached or not left:
+            break
+        again = _chosen(choice.after, [bundles[position] for position in left], within_ratio, cost[left])
+        choice = replace(again, answers=moved | again.answers, cost=choice.cost + again.cost, least=choice.least)
+        if not _moved(again.answers):
+            break
+    return choice
+
+
+def _moved(answers: Mapping[int, Answer]) -> dict[int, Answer]:
+    """The answers about the bundles that have moved."""
+    return {row: answer for row, answer in answers.items() if answer.outcome is BundleOutcome.MOVES}
+
+
+def _chosen(room: Room, bundles: Sequence[int], within_ratio: Floats, cost: Integers) -> Choice:
+    """The same, where each bundle may go only where it may before any moves."""
+    at_first = _problem(room, bundles, within_ratio, cost)
+    proven = fewest_moves(at_first)
+    problem, moves = (at_first, proven) if proven.reached else _nearest(at_first, proven)
+    destination = _without_needless(problem, _lowest(problem, moves))
     after, answers = room.copy(), {}
     going = {row: int(to) for row, to in zip(bundles, destination, strict=True) if to != NO_ROW}
     for bundle in sorted(going, key=lambda row: (-room.share(row), row)):
         # After the moves before it, anti-affinity or the number of topics may forbid a destination.
         answers[bundle] = moved_to(after, bundle, going[bundle])
-    total = int(problem.cost[destination != NO_ROW].sum())
-    return Choice(after, answers, moves.reached, total, moves.least)
+    moved = _moved(answers)
+    total = sum(int(each) for row, each in zip(bundles, cost, strict=True) if row in moved)
+    least = counting_bound(at_first) if _in_groups(room, bundles) else proven.least
+    return Choice(after, answers, proven.reached and len(moved) == len(going), total, least)
+
+
+def _in_groups(room: Room, bundles: Sequence[int]) -> bool:
+    """Whether any of these bundles (rows) is in an anti-affinity group, so that moves change where others may go."""
+    state = room.state
+    return bool(state.namespaces.in_groups[state.bundles.namespace[list(bundles)]].any())
+
+
+def _nearest(problem: Balancing, moves: Moves) -> tuple[Balancing, Moves]:
+    """Where the moves that were found don't reach the ceilings: the lowest ceilings of the brokers that stay above
+    theirs that a search reaches, and its moves. No broker ends above where the moves that were found leave it.
+    """
+    after = problem.load_after(moves.destination).max(axis=1)
+    stays = after > problem.ceiling
+    pairs = len(problem.source) * np.count_nonzero(problem.receives)
+    nearest = problem, moves
+    if pairs > EXACT_PAIRS:
+        return nearest
+    search = fewest_moves if pairs <= _EXACT_PAIRS else few_moves
+    low, high = int(problem.ceiling[stays].min(initial=0)), int(after[stays].max(initial=0))
+    while high - low > _FINENESS_PPM:
+        level = (low + high) // 2
+        raised = replace(problem, ceiling=np.where(stays, np.clip(level, problem.ceiling, after), problem.ceiling))
+        found = search(raised)
+        if found.reached:
+            nearest, high = (raised, found), level
+        else:
+            low = level
+    return nearest
 
 
 def _problem(room: Room, bundles: Sequence[int], within_ratio: Floats, cost: Integers) -> Balancing:

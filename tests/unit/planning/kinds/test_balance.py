@@ -29,6 +29,26 @@ def test_without_a_target_a_tenth_above_the_mean_is_enough() -> None:
     assert even.decision.why_nothing == "every broker is within 33.0%"
 
 
+def test_out_of_reach_the_busiest_broker_still_ends_low() -> None:
+    """There is room for 43: the largest bundle that fits would take it from three that relieve more."""
+    plan = planned(cluster({"a": [55, 37, 12, 13, 15], "b": [41]}), Goal("balance", (), 0.84))
+    assert set(moved(plan)) == {"t/a-2", "t/a-3", "t/a-4"}
+    assert plan.decision.caveats[0].startswith("The busiest broker only gets to 92.0%, not to 84.0%")
+
+
+def test_what_a_move_allows_to_another_one_of_its_group_moves_too() -> None:
+    """`t/y` may go to `c` once `a`, too, has a namespace of the group."""
+    state = cluster(
+        {"a": [24], "b": [49, 28, 24, 5], "c": [37]},
+        namespaces={"a": ["t/n"], "b": ["t/o", "t/x", "t/y", "t/x"], "c": ["t/y"]},
+        groups={"t/x": "g", "t/y": "g"},
+    )
+    plan = planned(state, Goal("balance", (), 0.651))
+    assert moved(plan) == {"t/x": "a", "t/y": "c"}
+    assert plan.decision.caveats == ()
+    assert plan.decision.figures["moves_bound"] == 1
+
+
 def test_what_stays_whatever_moves_is_why_a_target_is_missed() -> None:
     names = {"a": ["pulsar/system", "t/n"], "b": ["t/n"]}
     state = cluster({"a": [60, 10], "b": [5]}, namespaces=names)

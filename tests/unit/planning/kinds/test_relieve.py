@@ -44,6 +44,27 @@ def test_among_moves_with_the_same_clients_the_busiest_broker_ends_lowest() -> N
     assert moved(planned(state, Goal("relieve", ("a",), 0.65))) == {"t/a-1": "c"}
 
 
+def test_out_of_reach_the_broker_still_falls_as_low_as_moves_bring_it() -> None:
+    """Only one bundle finds room: not the one that disturbs nobody and helps little."""
+    state = cluster({"a": [80, 11, 20], "b": [61]}, clients={"a": [100, 0, 4], "b": [1]})
+    plan = planned(state, Goal("relieve", ("a",), 0.84))
+    assert moved(plan) == {"t/a-2": "b"}
+    assert plan.decision.caveats[0].startswith("a:8080 only falls to 91.0%, not to 84.0%")
+
+
+def test_moves_that_forbid_one_another_are_no_proof_that_the_target_is_reached() -> None:
+    names = {"a": [], "b": ["t/n", "t/x", "t/y", "t/m"], "c": ["t/o"]}
+    state = cluster(
+        {"a": [], "b": [40, 18, 18, 4], "c": [50]},
+        clients={"a": [], "b": [100, 1, 1, 90], "c": [1]},
+        namespaces=names,
+        groups={"t/x": "g", "t/y": "g"},
+    )
+    plan = planned(state, Goal("relieve", ("b",), 0.5))
+    assert plan.decision.caveats[0].startswith("b:8080 only falls to 58.0%, not to 50.0%")
+    assert "clients_gap" not in plan.decision.figures
+
+
 def test_no_other_broker_is_brought_above_the_target() -> None:
     state = cluster({"a": [60, 10, 10, 10], "b": [34], "c": [18]}, clients={"a": [1, 9, 9, 9], "b": [1], "c": [1]})
     plan = planned(state, Goal("relieve", ("a",), 0.6))
