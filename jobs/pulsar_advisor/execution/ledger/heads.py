@@ -56,9 +56,11 @@ def _keeper_of(place: str, webhook: Webhook | None) -> Keeper:
         return Webhook(place)
     require_no_password(place)
     try:
-        return UPath(with_home(place.removeprefix(_LOCAL)))
+        folder = UPath(with_home(place.removeprefix(_LOCAL)))
+        folder.fs  # noqa: B018 - a path opens its store late, whose package may be missing
     except (ImportError, ValueError) as error:
         raise UsageError(f"'{place}' can't keep heads of the ledger: {error}") from error
+    return folder
 
 
 def keep(head: ChainHead, keepers: Sequence[Keeper]) -> list[str]:

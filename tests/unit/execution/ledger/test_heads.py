@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
@@ -41,6 +42,12 @@ def test_every_head_is_an_object_of_its_own_that_an_audit_finds(ledger: Ledger, 
     assert kept(keepers) == heads
     result = audit(ledger, kept(keepers))
     assert (result.findings, result.compared) == ((), f"compared with 2 heads kept elsewhere, the newest {heads[-1]}")
+
+
+def test_an_object_store_whose_package_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    with pytest.raises(UsageError, match="'s3://bucket/heads' can't keep heads of the ledger: Install s3fs"):
+        keepers_of("s3://bucket/heads")
 
 
 def test_a_head_that_is_kept_is_never_written_again(ledger: Ledger, tmp_path: Path) -> None:
