@@ -112,7 +112,7 @@ class CaptureOptions(BaseModel):
     @classmethod
     def _plain_service_url(cls, url: str | None) -> str | None:
         if url is not None and not _SERVICE_URL.fullmatch(url):
-            raise ValueError(f"'{url}' is not a service URL; expected the form pulsar://broker:6650")
+            raise ValueError("not a service URL; expected the form pulsar://broker:6650")
         return url
 
 
@@ -204,7 +204,7 @@ def _store_of(url: str) -> tuple[str, str]:
     if url.startswith("oxia:"):
         return "oxia", url
     why = "Pulsar 5 has no etcd, and it can't be read here" if url.startswith("etcd:") else "not a metadata store"
-    raise UsageError(f"'{url}': {why}; expected zk:host:2181[,host:2181][/chroot] or oxia://host:6648/namespace")
+    raise UsageError(f"metadata store: {why}; expected zk:host:2181[,host:2181][/chroot] or oxia://host:6648/namespace")
 
 
 _CREDENTIALS: Final = frozenset(

@@ -94,6 +94,7 @@ def test_a_secret_in_the_config_file_is_refused_without_being_shown(config: Path
     "fields",
     [
         {"admin_urls": ["http://ops:s3cret@broker:8080"]},
+        {"admin_urls": ["http://broker:8080?token=s3cret"]},
         {"admin_urls": ["http://broker:8080"], "token": "s3cret"},
         {"admin_urls": ["http://broker:8080"], "oauth2": {"issuer_url": "https://i.example", "key": "s3cret"}},
     ],
@@ -102,6 +103,15 @@ def test_no_stack_trace_shows_a_secret_that_was_refused(fields: dict[str, object
     with pytest.raises(UsageError) as refused:
         capture_options(admin=fields)
     assert "s3cret" not in "".join(traceback.format_exception(refused.value))
+
+
+@pytest.mark.parametrize(
+    "place", [{"service_url": "pulsar://ops:s3cret@b:6650"}, {"metadata_store": "https://ops:s3cret@b"}]
+)
+def test_a_password_in_another_address_is_not_repeated(place: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="expected") as refused:
+        capture_options(admin={"admin_urls": ["http://b:8080"]}, **place)
+    assert "s3cret" not in str(refused.value)
 
 
 def test_a_single_admin_url_without_brackets_is_answered_with_its_form() -> None:

@@ -16,6 +16,7 @@ from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.documents.validation import Validation
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.model.text.folder_address import require_no_password
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.results import read_document
 from pulsar_advisor.storage.root import Root
@@ -66,7 +67,9 @@ def test_a_root_that_is_a_file_is_named(tmp_path: Path) -> None:
         Root(str(tmp_path / "file"), "c").snapshots()
 
 
-@pytest.mark.parametrize("url", ["ftp://ops:s3cret@host/root", "s3://KEY:s3cr@et@bucket", "sftp://:s3cret@host"])
+@pytest.mark.parametrize(
+    "url", ["ftp://ops:s3cret@host/root", "s3://KEY:s3cr@et@bucket", "s3://KEY:a/s3cret@bucket", "sftp://:s3cret@host"]
+)
 def test_a_root_with_a_password_is_refused_without_showing_it(url: str) -> None:
     with pytest.raises(UsageError, match="the address of a root or folder holds a password") as refused:
         Root(url, "c")
@@ -82,6 +85,11 @@ def test_a_files_url_is_not_looked_up_in_the_working_folder(url: str) -> None:
 @pytest.mark.parametrize("url", ["file:///advisor", "file:/advisor", "/advisor"])
 def test_a_files_url_is_its_path(url: str) -> None:
     assert Root(url, "c").ledger_url == "sqlite:////advisor/ledger.sqlite"
+
+
+@pytest.mark.parametrize("url", ["hdfs://host:8020/a@b", "hdfs://[::1]:8020/a@b", "abfs://folder@account/a:b"])
+def test_an_at_sign_after_a_port_is_part_of_a_path(url: str) -> None:
+    require_no_password(url)
 
 
 def test_a_snapshot_of_another_cluster_is_not_found(tmp_path: Path) -> None:

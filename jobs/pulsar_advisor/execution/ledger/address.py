@@ -24,6 +24,8 @@ def ledger_url(address: str) -> URL:
     except (ArgumentError, ValueError):  # their texts contain parts of the URL, maybe the password
         shown = f"what {kind}:{place} holds" if kind in ("env", "file") else "what was given"
         raise UsageError(f"{shown} is not a ledger URL; {_FORMS}") from None
+    if "@" in (url.host or ""):
+        raise UsageError("the ledger's user or password contains an @: write it as %40")  # the rest passes for the host
     if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
         raise UsageError(f"ledger {without_secrets(url)} names no file, so nothing would be kept; {_FORMS}")
     return url

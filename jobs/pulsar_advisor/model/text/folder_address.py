@@ -7,7 +7,8 @@ from typing import Final
 
 from pulsar_advisor.model.errors import UsageError
 
-_PASSWORD: Final = re.compile(r"://[^/]*:[^/]*@")
+_PASSWORD: Final = re.compile(r"://[^/\[]*:(?!\d{1,5}/)[^@]*@")
+"""Keys of object stores contain slashes; a port, or an IPv6 address, may come before a path that contains an @."""
 
 
 def require_no_password(url: str) -> None:

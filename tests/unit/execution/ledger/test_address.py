@@ -50,6 +50,7 @@ def test_an_address_with_a_password_is_no_option(address: str) -> None:
         "hunter2",
         "postgresql//advisor:hunter2@db",
         "postgresql://advisor:p@db:hunter2/x",
+        "postgresql://advisor:p@hunter2@127.0.0.1:1/x",
         "nosuch://advisor:hunter2@db/x?password=hunter2",
         "nosuch://db/x?password=hunter2",
         "sqlite:////proc/no/f?key=hunter2",
