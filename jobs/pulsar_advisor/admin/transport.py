@@ -46,6 +46,8 @@ LARGEST_ANSWER_BYTES: Final = 16 << 20
 LARGEST_ERROR_BYTES: Final = 1 << 20
 """Decompressed, for an error response: a reason, or the page of some web server."""
 
+_SHORTEST_SECRET: Final = 8
+"""Characters; what is shorter may stand anywhere in an error, and protects nothing."""
 _REDIRECTS: Final = frozenset({307, 308})
 """Redirects by brokers, which keep method and body."""
 _REDIRECTS_OF_PROXIES: Final = frozenset({301, 302, 303})
@@ -377,7 +379,7 @@ class AdminTransport:
         connection = self.connection
         silence_s = connection.read_timeout_s if method == "GET" else connection.write_timeout_s
         headers = {} if method == "GET" else {"Content-Type": "application/json"}
-        authorization = _Authorization(self.authorization())
+        authorization = self.authorization()
         asked_at_s = time.time()
         try:
             with self._session.request(
@@ -386,7 +388,7 @@ class AdminTransport:
                 params=params,
                 data=None if body is None else json.dumps(body),
                 headers=headers,
-                auth=authorization,
+                auth=_Authorization(authorization),
                 timeout=(connection.connect_timeout_s, silence_s),
                 allow_redirects=False,
                 stream=True,
@@ -396,6 +398,8 @@ class AdminTransport:
                 clock = clock_difference(response.headers.get("Date", ""), asked_at_s, time.time())
                 limit_bytes = limit_bytes if status in _SUCCESS else min(limit_bytes, LARGEST_ERROR_BYTES)
                 content = read_body(response, address.without_query, limit_bytes, self._arrive)
+                if status not in _SUCCESS:
+                    content = _without_credentials(content, authorization)
                 return Answer(status, address.without_query, content, clock), location
         except AdvisorError:
             raise
@@ -451,6 +455,12 @@ class _Authorization(AuthBase):
         if self._value is not None:
             request.headers["Authorization"] = self._value
         return request
+
+
+def _without_credentials(content: bytearray, authorization: str | None) -> bytearray:
+    """An error without the credentials it answers: some proxies repeat a request's headers, and errors are shown."""
+    secret = (authorization or "").partition(" ")[2].rstrip("=")
+    return content.replace(secret.encode(), b"***") if len(secret) >= _SHORTEST_SECRET else content
 
 
 class _AnyHostName(HTTPAdapter):

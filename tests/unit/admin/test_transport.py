@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import json
 import os
+import re
 import socket
 import ssl
 import threading
@@ -301,6 +302,23 @@ def test_error_answers_are_distinguished(
         transport.require(transport.get(PATH), 200)
     assert error.value.status == status
     assert "abc.def" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "credentials",
+    [{"token": SecretStr("planted-secret")}, {"basic_user": "ops", "basic_password": SecretStr("planted-secret")}],
+    ids=["token", "basic"],
+)
+def test_an_error_that_repeats_the_credentials_is_shown_without_them(
+    broker: HTTPServer, credentials: dict[str, Any]
+) -> None:
+    def repeated(request: Request) -> Response:
+        return Response(f"bad gateway for {request.headers['Authorization']}", status=400)
+
+    broker.expect_request(PATH).respond_with_handler(repeated)
+    with AdminTransport(connection(url(broker), **credentials)) as transport, pytest.raises(ErrorAnswer) as error:
+        transport.require(transport.get(PATH), 200)
+    assert re.search(r"400 \(bad gateway for (Bearer|Basic) \*\*\*=*\)$", str(error.value))
 
 
 def test_without_credentials_a_401_says_to_give_some(broker: HTTPServer) -> None:
