@@ -212,6 +212,13 @@ def test_names_and_reasons_are_never_commands(scene: Scene, form: Form) -> None:
     assert scene.cluster.writes == []
 
 
+def test_a_name_of_the_cluster_is_part_of_a_path_and_no_pattern_of_curls(scene: Scene) -> None:
+    scene.cluster.name = "c{a,b}[1-2]?d#e f"
+    identity = Identity(cluster_name=scene.cluster.name, broker_ids=tuple(scene.brokers))
+    done = scene.run(make_plan([scene.unload()], identity=identity), "curl")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_as_json_it_is_the_calls_and_what_to_expect_of_them(scene: Scene) -> None:
     document = json.loads(exported(scene.plan(scene.unload(), scene.split()), "json"))
     (unload,), (split,) = document["unloads"], document["splits_and_after"]

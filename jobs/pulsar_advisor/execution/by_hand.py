@@ -101,7 +101,8 @@ def _script(plan: Plan, form: Literal["pulsar-admin", "curl"]) -> Iterator[str]:
     yield "#!/usr/bin/env bash"
     yield from (f"# {_one_line(line)}" for line in _head(plan, len(unloads), splits))
     yield "set -u"
-    yield f"CLUSTER={shlex.quote(plan.identity.cluster_name)}"
+    cluster = plan.identity.cluster_name
+    yield f"CLUSTER={shlex.quote(escaped(cluster) if form == 'curl' else cluster)}"
     yield f"BROKERS=({shlex.join(plan.identity.broker_ids)})"
     yield f"STEPS={shlex.quote(''.join(f' {step.id}' for step in plan.executable_steps) + ' ')}"
     yield f"TAKEN_AT={int(snapshot_moment(observed_at(plan)).timestamp())}  # {observed_at(plan)}"

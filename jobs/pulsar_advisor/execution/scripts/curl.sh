@@ -22,7 +22,7 @@ call() { # METHOD PATH [BODY]: print the answer; redirects are followed to broke
   local url=$ADMIN$2 answer code body=()
   if [ $# -gt 2 ]; then body=(-H 'Content-Type: application/json' --data-binary "$3"); fi
   for _ in 1 2 3 4 5; do
-    answer=$(curl -sS --max-time 90 -X "$1" -H @<(headers) ${body[@]+"${body[@]}"} \
+    answer=$(curl -sS --globoff --path-as-is --max-time 90 -X "$1" -H @<(headers) ${body[@]+"${body[@]}"} \
       -w '\n%{http_code} %{redirect_url}' "$url") || return 1
     code=${answer##*$'\n'}
     case $code in
