@@ -108,7 +108,7 @@ def as_airflow_errors() -> Iterator[None]:
 
         raise AirflowException(str(refused_by_storage(error))) from error
     except AdvisorError as error:
-        said = plain(str(error), keep="\n")  # it goes into logs and messages
+        said = str(error)
         if isinstance(error, ClusterUnreachable):
             raise ClusterDidNotAnswer(said) from error
         kind = AirflowException if error.exit_code == UNEXPECTED else AirflowFailException

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from pulsar_advisor.model.text.plain_text import plain
+
 
 class AdvisorError(Exception):
     """A failure explained to the user in one line. Subclasses differ in what the user can do about it."""
 
     exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str = "") -> None:
+        # Names in it come from clusters and files. A stack trace shows it too, as in Airflow's log.
+        super().__init__(plain(message))
 
 
 class UsageError(AdvisorError):
