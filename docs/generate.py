@@ -15,21 +15,24 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+# First: pydantic keeps the docstrings of fields only in the types that are made after it.
+from documents import DOCUMENTS, json_schema
+
+# isort: split
 import mdformat
 import packages
+from checks_page import checks_page
+from lint_page import lint_page
 from msgspec import Struct
 from settings import table_of_weights, tables_of_settings
+from tables_page import tables_page
 
-from documents import DOCUMENTS, json_schema
 from pulsar_advisor.capture.documents import BundleData, LoadReport, LocalPolicies, Policies
 from pulsar_advisor.history.columns import DAY_TABLES
-from pulsar_advisor.lint.document import lint_page
 from pulsar_advisor.model.strategy.entry import Strategy
 from pulsar_advisor.placement.registry import PLACEMENTS
-from pulsar_advisor.quality.document import checks_page
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor.splitting.registry import SPLIT_ALGORITHMS, SPLIT_DECIDERS
-from pulsar_advisor.tables.document import tables_page
 from pulsar_advisor.tables.raw import SURFACES
 from pulsar_advisor_airflow.provider import get_provider_info
 

@@ -6,31 +6,21 @@ and secondary if only a secondary expression does. Secondaries are added while f
 `min_limit` (the usage threshold is never read). A namespace without a policy gets the shared brokers: those that are
 primary in no policy and accept its kind of topics.
 
-Expressions are Java's (`model.java.expressions`). One that can't be applied here matches nothing and is reported.
+Expressions are Java's (`model.java.expressions`). One that can't be applied here matches nothing; a check reports it.
 Unchanged from 2.11 to 5.0. Source: Pulsar `SimpleResourceAllocationPolicies`, `NamespaceIsolationPolicyImpl`,
 `MinAvailablePolicy`, `LoadManagerShared.applyNamespacePolicies`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.cluster_state import Booleans, ClusterState, Indices, IsolationPolicy
+from pulsar_advisor.model.cluster.cluster_state import Booleans, ClusterState, Indices
 from pulsar_advisor.model.java.expressions import matched
 
 NO_POLICY = -1
-
-
-@dataclass(frozen=True)
-class UnusableExpression:
-    """A regular expression of a policy that can't be applied here and therefore matches nothing."""
-
-    policy: str
-    expression: str
-    why: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,31 +39,23 @@ class Isolation:
     """Per broker, whether it is primary in no policy."""
     has_host: Booleans
     """Per broker, whether its id has a port to remove."""
-    unusable: tuple[UnusableExpression, ...]
 
 
 def isolation_of(state: ClusterState) -> Isolation:
     """The policies of a cluster state, in the order of its policies."""
-    unusable: dict[UnusableExpression, None] = {}
     hosts = [broker_host(broker) for broker in state.brokers.ids]
     has_host = np.array([host is not None for host in hosts], dtype=np.bool_)
     texts = [host or "" for host in hosts]
     policies = state.isolation_policies
 
-    def matches(policy: IsolationPolicy, expressions: Iterable[str], names: Sequence[str]) -> Booleans:
-        found = matched(expressions, names)
-        for expression, why in found.unusable.items():
-            unusable[UnusableExpression(policy.name, expression, why)] = None
-        return found.matches
-
     policy_of_namespace = np.full(len(state.namespaces), NO_POLICY, dtype=np.int32)
     primary = np.zeros((len(policies), len(hosts)), dtype=np.bool_)
     secondary = np.zeros_like(primary)
     for row, policy in enumerate(policies):
-        applies = matches(policy, policy.namespaces, state.namespaces.names)
+        applies = matched(policy.namespaces, state.namespaces.names).matches
         policy_of_namespace[applies & (policy_of_namespace == NO_POLICY)] = row
-        primary[row] = has_host & matches(policy, policy.primary, texts)
-        secondary[row] = has_host & matches(policy, policy.secondary, texts) & ~primary[row]
+        primary[row] = has_host & matched(policy.primary, texts).matches
+        secondary[row] = has_host & matched(policy.secondary, texts).matches & ~primary[row]
     return Isolation(
         policy_of_namespace=policy_of_namespace,
         min_limit=tuple(policy.min_limit for policy in policies),
@@ -81,7 +63,6 @@ def isolation_of(state: ClusterState) -> Isolation:
         secondary=secondary,
         shared=np.asarray(~primary.any(axis=0)),
         has_host=has_host,
-        unusable=tuple(unusable),
     )
 
 
