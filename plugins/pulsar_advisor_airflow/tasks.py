@@ -7,10 +7,9 @@ product but 1 becomes a failure without retry.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
-from hashlib import sha256
 from itertools import chain
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final
@@ -31,7 +30,6 @@ from pulsar_advisor_airflow.metrics import age_measured, measured
 
 if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger.ledger import Ledger
-    from pulsar_advisor.model.plans.plan import Step
     from pulsar_advisor.storage.plans import PlanReference
     from pulsar_advisor.storage.root import Root
     from pulsar_advisor_airflow.clusters import Cluster
@@ -120,7 +118,7 @@ def upgrade(cluster: str, snapshot: str, to: str | None) -> str | None:
         return upgrade_section(run(_root(cluster), snapshot, UpgradeRequest(to))).headline
 
 
-def advised_plan(cluster: str, snapshot: str, *, roll: bool = False) -> dict[str, str] | None:
+def advised_plan(cluster: str, snapshot: str, *, roll: bool = False) -> dict[str, str]:
     """The plan that `recommend` made, or the advised one of several; skips downstream tasks if there is none.
 
     Fails if a roll was requested but there is none: no broker would be restarted.
@@ -145,6 +143,7 @@ def new_advice(cluster: str, snapshot: str) -> dict[str, str]:
     interfere.
     """
     from pulsar_advisor.model.text.plain_text import plain
+    from pulsar_advisor.planning.advice.compare import steps_sha256
     from pulsar_advisor.storage.plans import advised_plan
     from pulsar_advisor_airflow.configuration import report_link, with_host
     from pulsar_advisor_airflow.notifiers import CHANGES, TOLD
@@ -152,7 +151,7 @@ def new_advice(cluster: str, snapshot: str) -> dict[str, str]:
     root, context = _root(cluster), get_current_context()
     with as_airflow_errors():
         plan, sentence = advised_plan(root, snapshot)
-        changes = _changes(plan.load(root).steps if plan else ())
+        changes = steps_sha256(plan.load(root).steps if plan else ())
     if context["asset_state_store"].get(TOLD) == changes:
         raise AirflowSkipException("the advice is the same as last reported")
     context["ti"].xcom_push(CHANGES, changes)
@@ -163,14 +162,6 @@ def new_advice(cluster: str, snapshot: str) -> dict[str, str]:
         "digest": plan.digest if plan else "",
         "report": with_host(report_link(cluster, snapshot)),
     }
-
-
-def _changes(steps: Iterable[Step]) -> str:
-    """A digest of what these steps move and split, and how."""
-    changes = sorted(
-        (step.action, step.namespace, step.bundle, step.destination or "", *step.boundaries) for step in steps
-    )
-    return sha256(repr(changes).encode()).hexdigest()
 
 
 def plan_by_digest(cluster: str, digest: str, *, roll: bool = False) -> dict[str, str]:

@@ -148,7 +148,7 @@ def score(plan: Plan, state: ClusterState, *, file: str, digest: str) -> Score:
         producers=sum(producers for producers, _ in clients),
         consumers=sum(consumers for _, consumers in clients),
         confidence=min((step.confidence for step in executable), key=CONFIDENCES.index, default=None),
-        steps_sha256=_sha256(executable) if executable else None,
+        steps_sha256=steps_sha256(executable) if executable else None,
     )
 
 
@@ -182,7 +182,8 @@ def clients_of(plan: Plan, state: ClusterState) -> Mapping[str, tuple[int, int]]
     return found
 
 
-def _sha256(steps: Iterable[Step]) -> str:
+def steps_sha256(steps: Iterable[Step]) -> str:
+    """Hash of what steps move and split, and how, whatever made them."""
     done = sorted(
         (step.action, step.namespace, step.bundle, step.destination or "", *step.boundaries) for step in steps
     )
