@@ -91,7 +91,7 @@ def run_checks(
 def _refuse_if_unreadable(tables: SnapshotFrames, message: str) -> None:
     unreadable = _UNREADABLE.search(message)
     if unreadable is not None:
-        raise tables.damaged(unreadable["snapshot"], unreadable["table"], "its rows can't be read")
+        raise tables.unreadable(unreadable["snapshot"], unreadable["table"])
 
 
 def parameters_of(settings: SettingsInputs) -> dict[str, int]:

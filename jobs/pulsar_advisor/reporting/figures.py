@@ -53,10 +53,8 @@ def count(number: int, noun: str) -> str:
     return some_of.count(number, noun).replace(" ", NO_BREAK, 1)
 
 
-def change(before: float | None, after: float | None) -> str:
+def change(before: float, after: float) -> str:
     """The change of a usage: `falls from 71.2% to 55.0%`."""
-    if before is None or after is None:
-        return "can't be predicted"
     first, last = percent(before), percent(after)
     if first == last:
         return f"stays at {first}"

@@ -315,9 +315,9 @@ def notes(found: Iterable[Future]) -> Iterator[str]:
         yield "~ covers the likely base loads only"
 
 
-def lines(found: Sequence[Future], width: int = 80) -> Iterator[str]:
+def lines(found: Sequence[Future]) -> Iterator[str]:
     """The table as text."""
-    heading, shown = table(found, width)
+    heading, shown = table(found, width=80)
     yield heading
     for one in shown:
         yield one.name

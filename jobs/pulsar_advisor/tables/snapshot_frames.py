@@ -51,10 +51,10 @@ class SnapshotFrames:
             self._read[name] = in_few_partitions(read_parquet(session, schema, folder))
         return self._read[name]
 
-    def rows(self, name: str, view: View | None = None, columns: list[str] | None = None) -> pa.Table:
+    def rows(self, name: str, view: View | None = None) -> pa.Table:
         """A small table in memory, as `read_table`."""
-        return read_table(self._root, self._snapshot, name, view, columns)
+        return read_table(self._root, self._snapshot, name, view)
 
-    def damaged(self, snapshot: str, name: str, why: str) -> StorageError:
-        """The error for a table of the cluster that turned out to be damaged."""
-        return damaged_table(self._root, snapshot, name, why)
+    def unreadable(self, snapshot: str, name: str) -> StorageError:
+        """The error for a table of the cluster that turned out to have rows that can't be read."""
+        return damaged_table(self._root, snapshot, name, "its rows can't be read")

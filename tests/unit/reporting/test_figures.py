@@ -39,10 +39,9 @@ def test_a_missing_ratio_is_unknown() -> None:
         (0.55, 0.71, "rises from 55.0% to 71.0%"),
         (0.712, 0.709, "falls from 71.2% to 70.9%"),
         (0.7121, 0.7119, "stays at 71.2%"),
-        (None, 0.5, "can't be predicted"),
     ],
 )
-def test_a_change_takes_the_digits_it_needs(before: float | None, after: float, text: str) -> None:
+def test_a_change_takes_the_digits_it_needs(before: float, after: float, text: str) -> None:
     assert change(before, after).replace("\u00a0", " ") == text
 
 

@@ -159,12 +159,10 @@ def restore_what_was_left(
             give_up(ledger, roll)
 
 
-def leave_as_it_is(ledger: Ledger, cluster_name: str, decided_by: Person) -> Sequence[SwitchedOff]:
-    """Record that a person wants the settings that runs left off to stay off; return them."""
-    left = left_off(ledger, cluster_name)
-    for switch in left:
+def leave_as_it_is(ledger: Ledger, cluster_name: str, decided_by: Person) -> None:
+    """Record that a person wants the settings that runs left off to stay off."""
+    for switch in left_off(ledger, cluster_name):
         record_switched_back(ledger, switch, f"left as it is, by {decided_by}")
-    return left
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -90,13 +90,12 @@ def bundle_namespace(bundle: str, settings: LoadBalancerSettings) -> str:
     return namespace if _is_namespace(namespace, settings) else bundle
 
 
-def require_namespace(namespace: str, settings: LoadBalancerSettings) -> str:
-    """The same text; raises `DataNotFit` where the release would reject it as a namespace."""
+def require_namespace(namespace: str, settings: LoadBalancerSettings) -> None:
+    """Raise `DataNotFit` where the release would reject the text as a namespace."""
     if not _is_namespace(namespace, settings):
         raise DataNotFit(
             f"'{namespace}' is not a namespace of this release; expected <tenant>/<namespace>. Capture again"
         )
-    return namespace
 
 
 def _is_namespace(text: str, settings: LoadBalancerSettings) -> bool:

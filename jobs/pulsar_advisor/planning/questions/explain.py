@@ -191,16 +191,12 @@ def explain(
         name=subject.name,
         acts=bool(_moved(subject, proposal.moves)),
         sentence=_sentence(state, subject, proposal),
-        capacity=_capacity(state, settings),
+        capacity=only_more_brokers(usage_ratios(state.brokers, settings)[state.brokers.available], settings),
         acts_in_cycle=proposal.acts_in_cycle,
         chain=links,
         flips=flips,
         tried=tuple(sorted(keys)),
     )
-
-
-def _capacity(state: ClusterState, settings: LoadBalancerSettings) -> str | None:
-    return only_more_brokers(usage_ratios(state.brokers, settings)[state.brokers.available], settings)
 
 
 def _keys(request: Request, settings: LoadBalancerSettings, placed: bool) -> frozenset[str]:
