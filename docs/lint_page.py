@@ -6,7 +6,8 @@ from itertools import groupby
 from typing import Final
 
 from pulsar_advisor.lint.registry import RULES
-from pulsar_advisor.lint.rule import EVERY_MANAGER, Rule
+from pulsar_advisor.lint.rule import Rule
+from pulsar_advisor.model.configuration.kinds import EVERY_MANAGER
 
 _HEAD: Final = """# Lint: settings that can't work here
 

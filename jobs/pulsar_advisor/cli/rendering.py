@@ -59,7 +59,7 @@ def plan_lines(plan: Plan, throttle: ApplyThrottle) -> Iterator[str]:
     yield f"digest: {digest_of(plan)}"
 
 
-def plan_table(states: Iterable[PlanState], *, each: bool = False) -> Iterator[str]:
+def plan_table(states: Iterable[PlanState], *, each: bool) -> Iterator[str]:
     """One line per plan: short digest, state, predicted effect. Plans that do the same share one, unless `each`."""
     from pulsar_advisor.model.plans.plan import SHORT, short
 

@@ -19,6 +19,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
     rate_per_s,
     throughput_bytes_per_s,
 )
+from pulsar_advisor.model.configuration.kinds import EVERY_MANAGER
 from pulsar_advisor.model.configuration.settings import (
     LoadBalancerSettings,
     ResolvedSettings,
@@ -31,7 +32,6 @@ from pulsar_advisor.planning.proposals.configured import Configured, configured_
 
 MIB: Final = 1 << 20
 
-EVERY_MANAGER: Final[tuple[LoadManagerKind, ...]] = ("modular", "simple", "extensible")
 
 Severity = Literal["warning", "info"]
 """`warning` if balance suffers or will; `info` if a setting is merely without effect."""

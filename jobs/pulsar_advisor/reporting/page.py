@@ -160,13 +160,13 @@ def build_page(
     *,
     root_url: str,
     tool_version: str,
-    ledger_head: str | None = None,
-    carried_out: str = "",
+    ledger_head: str | None,
+    carried_out: str,
     drift: tuple[str, ...] | None = None,
-    lint: Sequence[LintFinding] = (),
+    lint: Sequence[LintFinding],
     takes_s: TakesS | None = None,
     upgrade: UpgradePreview | None = None,
-    dag: str | None = None,
+    dag: str | None,
 ) -> ReportPage:
     """The report of a recommendation (documents as in `docs/formats.md`).
 

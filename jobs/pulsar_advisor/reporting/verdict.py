@@ -80,8 +80,8 @@ def verdict_of(
     recommendation: Recommendation,
     trust: Trust,
     root_url: str,
-    dag: str | None = None,
-    carried_out: str = "",
+    dag: str | None,
+    carried_out: str,
 ) -> Verdict:
     """The verdict on a recommendation; `reference` is the plan whose wording is used if none is advised.
 

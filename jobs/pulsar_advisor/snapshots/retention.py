@@ -152,7 +152,7 @@ def _before(now: datetime, age_s: int) -> str:
     return snapshot_id(now - timedelta(seconds=age_s))
 
 
-def referred_to(document: str | bytes, *, only_to_carry_out: bool = False) -> tuple[str, ...]:
+def referred_to(document: str | bytes, *, only_to_carry_out: bool) -> tuple[str, ...]:
     """The snapshots that a plan of any version was made from and that its strategies learnt from.
 
     None for a plan without executable steps, if only executable plans count. Raises `ValueError` if it isn't a plan.

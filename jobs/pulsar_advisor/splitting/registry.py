@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
+from pulsar_advisor.model.configuration.kinds import EVERY_MANAGER
 from pulsar_advisor.model.strategy.entry import Strategy, find
 from pulsar_advisor.model.strategy.interface import Reading
 
@@ -16,35 +17,33 @@ if TYPE_CHECKING:
     from pulsar_advisor.splitting.bundle_split_option import BundleSplitOption
 from pulsar_advisor.model.strategy.memory import SplitMemory
 
-_EVERY_MANAGER: Final = ("modular", "simple", "extensible")
-
 SPLIT_ALGORITHMS: Final = (
     Strategy(
         name="range_equally_divide",
         module="pulsar_advisor.splitting.range_equally_divide",
         summary="In the middle of the bundle's range (Pulsar's default).",
-        load_managers=_EVERY_MANAGER,
+        load_managers=EVERY_MANAGER,
         first_release="2.6",
     ),
     Strategy(
         name="topic_count_equally_divide",
         module="pulsar_advisor.splitting.topic_count_equally_divide",
         summary="So that each side has half of the topics.",
-        load_managers=_EVERY_MANAGER,
+        load_managers=EVERY_MANAGER,
         first_release="2.6",
     ),
     Strategy(
         name="specified_positions_divide",
         module="pulsar_advisor.splitting.specified_positions_divide",
         summary="At given positions.",
-        load_managers=_EVERY_MANAGER,
+        load_managers=EVERY_MANAGER,
         first_release="2.11",
     ),
     Strategy(
         name="flow_or_qps_equally_divide",
         module="pulsar_advisor.splitting.flow_or_qps_equally_divide",
         summary="A child per filled quota of message rate or throughput.",
-        load_managers=_EVERY_MANAGER,
+        load_managers=EVERY_MANAGER,
         first_release="3.0",
     ),
 )

@@ -58,7 +58,7 @@ _CHANGED_UNTIL: Final = "changed_until_ms"
 on the spot: its changes are those since it last wrote one (`lastUpdate`), up to the read."""
 
 
-def load_reports(raw: RawTables, earlier_brokers: DataFrame, without_topics: Sequence[str] = ()) -> DataFrame:
+def load_reports(raw: RawTables, earlier_brokers: DataFrame, without_topics: Sequence[str]) -> DataFrame:
     """(view, broker, report): one report each.
 
     `report` has the fields of `OF_BROKER`, listed, gains, losses, changed_until_ms and stats. `earlier_brokers`:

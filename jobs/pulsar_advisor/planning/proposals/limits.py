@@ -190,7 +190,7 @@ def _ids(state: ClusterState, *rows: int) -> tuple[str, ...]:
     return tuple(state.brokers.ids[row] for row in rows if row >= 0)
 
 
-def left_out_clause(left_out: Counter[str], proposed: int, noun: str, whose: str = "") -> str:
+def left_out_clause(left_out: Counter[str], proposed: int, noun: str, whose: str) -> str:
     """`the limits leave out 3 of 4 unloads: 3 by --max-unloads 1`; `whose` goes before the number of all proposed."""
     some = left_out.total() < proposed
     which = f"{left_out.total()} of {whose}{count(proposed, noun)}" if some else _all_of(proposed, noun)
