@@ -27,10 +27,17 @@ def _sample() -> set[Corruption]:
     covers = {one: {one.load_manager, _REVIEWED[key_of(one)].verdict} for one in _KNOWN}
     sample, missing = set[Corruption](), set[str]().union(*covers.values())
     while missing:
-        best = max(_KNOWN, key=lambda one: len(covers[one] & missing))
+        best = max(
+            _KNOWN, key=lambda one: (len(covers[one] & missing), one.load_manager not in missing and _no_tables(one))
+        )
         sample.add(best)
         missing -= covers[best]
     return sample
+
+
+def _no_tables(corruption: Corruption) -> bool:
+    """Whether the capture is refused; what is refused later, `test_brokers_in_migration_stop_the_line` shows."""
+    return _REVIEWED[key_of(corruption)].by.startswith("capture: ")
 
 
 _SAMPLE = _sample()
