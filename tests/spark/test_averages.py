@@ -1,5 +1,6 @@
 """The leader's averages: its stored nodes, brought up to the load reports that brokers have written since."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -47,19 +48,23 @@ def tables(spark: SparkSession, folder: Path, *snapshots: RawSnapshot) -> dict[s
     for raw in snapshots:
         snapshot = raw.write(root)
         normalize(spark, root, snapshot)
+    return row_of(root, snapshot)
+
+
+def row_of(root: Root, snapshot: str, bundle: str = BUSY) -> dict[str, Any]:
     rows = read_table(root, snapshot, "bundles", "published")
-    (row,) = rows.filter(pc.field("bundle") == BUSY).to_pylist()
+    (row,) = rows.filter(pc.field("bundle") == bundle).to_pylist()
     found: dict[str, Any] = row
     return found
 
 
-def stored(raw: RawSnapshot, term: str) -> float:
-    node = next(line["document"] for line in raw.lines["bundle_data"] if line["bundle"] == BUSY)
+def stored(raw: RawSnapshot, term: str, bundle: str = BUSY) -> float:
+    node = next(line["document"] for line in raw.lines["bundle_data"] if line["bundle"] == bundle)
     return float(node[term]["msgRateIn"])
 
 
-def reported(raw: RawSnapshot) -> float:
-    return float(raw.broker_report(HOT, "zookeeper")["lastStats"][BUSY]["msgRateIn"])
+def reported(raw: RawSnapshot, bundle: str = BUSY) -> float:
+    return float(raw.broker_report(HOT, "zookeeper")["lastStats"][bundle]["msgRateIn"])
 
 
 def after(figure: float, maximum: int, *samples: float) -> float:
@@ -132,9 +137,36 @@ def test_a_report_older_than_the_node_is_in_it_already(spark: SparkSession, tmp_
     assert row["short_term_msg_rate_in_per_s"] == stored(raw, "shortTermData")
 
 
-def test_figures_that_a_later_report_replaced_are_taken_to_be_its_own(spark: SparkSession, tmp_path: Path) -> None:
+@dataclass(frozen=True)
+class Replaced:
+    """A snapshot whose busy broker wrote its newest report after those of the others."""
+
+    raw: RawSnapshot
+    root: Root
+    snapshot: str
+
+    def row(self, bundle: str = BUSY) -> dict[str, Any]:
+        return row_of(self.root, self.snapshot, bundle)
+
+
+IMPOSSIBLE = {"shop/orders/0x00000000_0x20000000": (-10, 0), "shop/orders/0x40000000_0x60000000": (2**63 - 1, 10)}
+"""Two more bundles of the first broker: the number of samples that the leader stored of each, and the nearest."""
+
+
+@pytest.fixture(scope="module")
+def replaced(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Replaced:
     raw = cluster(hot=50, warm=200, cold=100)
-    row = tables(spark, tmp_path, raw)
+    for line in raw.lines["bundle_data"]:
+        if line["bundle"] in IMPOSSIBLE:
+            line["document"]["shortTermData"]["numSamples"] = IMPOSSIBLE[line["bundle"]][0]
+    root = Root(str(tmp_path_factory.mktemp("replaced")), "test")
+    snapshot = raw.write(root)
+    normalize(spark, root, snapshot)
+    return Replaced(raw, root, snapshot)
+
+
+def test_figures_that_a_later_report_replaced_are_taken_to_be_its_own(replaced: Replaced) -> None:
+    row, raw = replaced.row(), replaced.raw
     assert (row["averages_folded_samples"], row["averages_unknown_samples"]) == (1, 2)
     expected = after(stored(raw, "shortTermData"), 10, *(3 * [reported(raw)]))
     assert row["short_term_msg_rate_in_per_s"] == pytest.approx(expected, rel=1e-12)
@@ -212,16 +244,12 @@ def test_a_node_without_its_number_of_samples_counts_as_full(spark: SparkSession
     assert row["short_term_msg_rate_in_per_s"] == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize(("number", "maximum"), [(-10, 1), (2**63 - 1, 10)], ids=["none", "full"])
-def test_a_number_of_samples_that_can_not_be_counts_as_the_nearest(
-    number: int, maximum: int, spark: SparkSession, tmp_path: Path
-) -> None:
-    raw = cluster(hot=200, warm=310, cold=310)
-    for line in raw.lines["bundle_data"]:
-        line["document"]["shortTermData"]["numSamples"] = number
-    row = tables(spark, tmp_path, raw)
-    assert row["short_term_samples"] == maximum
-    expected = after(stored(raw, "shortTermData"), maximum, reported(raw))
+@pytest.mark.parametrize("bundle", IMPOSSIBLE, ids=["none", "full"])
+def test_a_number_of_samples_that_can_not_be_counts_as_the_nearest(bundle: str, replaced: Replaced) -> None:
+    _, nearest = IMPOSSIBLE[bundle]
+    row, raw = replaced.row(bundle), replaced.raw
+    assert row["short_term_samples"] == min(nearest + 3, 10)
+    expected = after(stored(raw, "shortTermData", bundle), max(nearest, 1), *(3 * [reported(raw, bundle)]))
     assert row["short_term_msg_rate_in_per_s"] == pytest.approx(expected, rel=1e-12)
 
 
