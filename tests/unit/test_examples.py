@@ -55,6 +55,7 @@ CHECK = "The example of a check holds."
 REPORT = f"""
 from pulsar_advisor.planning.plans.propose import propose
 from pulsar_advisor.planning.requests.request import Request
+from pulsar_advisor.reporting.forms import rendered
 from pulsar_advisor.reporting.markdown import render_markdown
 from unit.reporting.skewed import Inputs, make_plan, recommendation_of, skewed_settings, skewed_state, validation_of
 
@@ -63,7 +64,30 @@ request = Request(shedder="{NAME}", placement="RoundRobinBrokerSelector", splits
 ((_, proposal),) = propose(request, state, settings.values)
 plan = make_plan(state, settings, moves=proposal.moves, shedder="{NAME}", why_nothing=proposal.why_nothing)
 inputs = Inputs(state, recommendation_of((plan,)), (plan,), validation_of(), [], plan.settings)
-print(render_markdown(inputs.page()))
+print(render_markdown(inputs.page()), *rendered(inputs.page(), "headline"))
+"""
+FORMS = """
+from pulsar_advisor_airflow.forms import ALL, GOAL, strategy_params
+
+print(strategy_params(ALL, ALL)["shedder"].schema["enum"], GOAL["goal"].schema["enum"])
+"""
+RECOMMEND = "recommend --root root --cluster c --shedder"
+COMMANDS = (
+    f"{RECOMMEND} MostTopics",
+    f"{RECOMMEND} {NAME}",
+    "hold --help",
+    "report --format pdf",
+    "validate --explain settings.example_holds",
+)
+ANSWER = """
+import sys
+
+sys.stderr = sys.stdout
+from pulsar_advisor.cli import exit_code
+
+for command in sys.argv[1:]:
+    print(chr(0) + command)
+    exit_code(command.split())
 """
 
 
@@ -129,24 +153,40 @@ def python(clone: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_command_line_offers_it(clone: Path) -> None:
-    main = "from pulsar_advisor.cli import main; main()"
-    words = ("recommend", "--root", str(clone / "root"), "--cluster", "c", "--shedder")
-    wrong, right = (python(clone, "-c", main, *words, name) for name in ("MostTopics", NAME))
-    assert f"the nearest is '{NAME}'" in wrong.stderr
-    assert NAME not in right.stderr
+@pytest.fixture(scope="module")
+def answers(clone: Path) -> dict[str, str]:
+    """What the command line says to each of `COMMANDS`."""
+    said = python(clone, "-c", ANSWER, *COMMANDS)
+    assert said.returncode == 0, said.stderr
+    return dict(part.split("\n", 1) for part in said.stdout.split("\0")[1:])
 
 
-def test_the_form_of_the_dags_offers_it(clone: Path) -> None:
-    code = "from pulsar_advisor_airflow.forms import *; print(strategy_params(ALL, ALL)['shedder'].schema['enum'])"
-    answer = python(clone, "-c", code)
-    assert NAME in answer.stdout, answer.stderr
+@pytest.fixture(scope="module")
+def forms(clone: Path) -> str:
+    """What the form of the DAGs offers."""
+    return python(clone, "-c", FORMS).stdout
 
 
-def test_a_report_shows_what_it_would_do_and_why(clone: Path) -> None:
+@pytest.fixture(scope="module")
+def report(clone: Path) -> str:
+    """A report, and its headline."""
     answer = python(clone, "-c", REPORT)
-    assert NAME in answer.stdout, answer.stderr
-    assert "topics are above mean plus threshold" in answer.stdout
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout
+
+
+def test_the_command_line_offers_it(answers: dict[str, str]) -> None:
+    assert f"the nearest is '{NAME}'" in answers[f"{RECOMMEND} MostTopics"]
+    assert NAME not in answers[f"{RECOMMEND} {NAME}"]
+
+
+def test_the_form_of_the_dags_offers_it(forms: str) -> None:
+    assert NAME in forms
+
+
+def test_a_report_shows_what_it_would_do_and_why(report: str) -> None:
+    assert NAME in report
+    assert "topics are above mean plus threshold" in report
 
 
 @pytest.fixture(scope="module")
@@ -191,34 +231,28 @@ def test_the_tests_for_all_shedders_find_it_and_pass(clone: Path) -> None:
         assert f"{test} PASSED" in answer.stdout
 
 
-def test_a_plan_kind_makes_plans_and_is_a_verb_and_a_goal_of_the_form(clone: Path) -> None:
+def test_a_plan_kind_makes_plans_and_is_a_verb_and_a_goal_of_the_form(
+    clone: Path, answers: dict[str, str], forms: str
+) -> None:
     code = """
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor_airflow.forms import GOAL
 from unit.planning.kinds.clusters import cluster, planned
 
 print(planned(cluster({"a": [10], "b": [20]}), Goal("hold")).decision.why_nothing)
-print(GOAL["goal"].schema["enum"])
 """
     answer = python(clone, "-c", code)
-    assert answer.returncode == 0, answer.stderr
-    assert "all is to stay" in answer.stdout
-    assert "'hold'" in answer.stdout
-    helped = python(clone, "-c", "from pulsar_advisor.cli import main; main()", "hold", "--help")
-    assert "Make a plan that leaves every bundle where it is." in helped.stdout
+    assert "all is to stay" in answer.stdout, answer.stderr
+    assert "Make a plan that leaves every bundle where it is." in answers["hold --help"]
+    assert "'hold'" in forms
 
 
-def test_a_form_of_the_report_is_offered_and_rendered(clone: Path) -> None:
-    refused = python(clone, "-c", "from pulsar_advisor.cli import main; main()", "report", "--format", "pdf")
-    assert '"headline"' in refused.stderr
-    code = REPORT.replace("print(render_markdown(inputs.page()))", "print(*rendered(inputs.page(), 'headline'))")
-    answer = python(clone, "-c", f"from pulsar_advisor.reporting.forms import rendered\n{code}")
-    assert " at 2" in answer.stdout, answer.stderr
+def test_a_form_of_the_report_is_offered_and_rendered(answers: dict[str, str], report: str) -> None:
+    assert '"headline"' in answers["report --format pdf"]
+    assert " at 2" in report.splitlines()[-1], report
 
 
-def test_a_check_is_in_the_catalogue_and_in_the_documentation(clone: Path, documented: tuple[str, Path]) -> None:
-    shown = python(
-        clone, "-c", "from pulsar_advisor.cli import main; main()", "validate", "--explain", "settings.example_holds"
-    )
-    assert CHECK in shown.stdout, shown.stderr
+def test_a_check_is_in_the_catalogue_and_in_the_documentation(
+    answers: dict[str, str], documented: tuple[str, Path]
+) -> None:
+    assert CHECK in answers["validate --explain settings.example_holds"]
     assert CHECK in (documented[1] / "checks.md").read_text()
