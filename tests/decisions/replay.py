@@ -133,8 +133,10 @@ def replay(recording: Recording, spark: SparkSession, folder: Path) -> Replay:
         normalize(spark, together, snapshot.write(together))
     alone = []
     for number, cycle in enumerate(recording.decisions):
-        root = Root(str(folder), f"alone-{number}")
-        normalize(spark, root, recording.snapshots[cycle.before].write(root))
+        root = together
+        if cycle.before != min(recording.snapshots):  # the first one goes on from none there, too
+            root = Root(str(folder), f"alone-{number}")
+            normalize(spark, root, recording.snapshots[cycle.before].write(root))
         alone.append(_verdict(recording, cycle, root, history=0))
     later = recording.cycles[LEAST_HISTORY:]
     verdicts = [_verdict(recording, cycle, together, history=HISTORY) for cycle in later]

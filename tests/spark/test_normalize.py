@@ -133,9 +133,15 @@ def test_all_topics_are_there_loaded_or_not(clean: Normalized, state: ClusterSta
     assert "topic_names" not in state.missing
 
 
+UNREAD_LAYOUT = "topic://shop/orders/unread"
+
+
 @pytest.fixture(scope="module")
 def scalable(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Normalized, list[Segment]]:
-    """Topics of every depth: some have one segment, others were split and merged until segments have one key hash."""
+    """Topics of every depth: some have one segment, others were split and merged until segments have one key hash.
+
+    Beside them one whose layout was not read.
+    """
     chance = random.Random(11)
     names = [f"topic://shop/{('orders', 'payments')[number % 2]}/clicks-{number}" for number in range(40)]
     segments = [one for number, name in enumerate(names) for one in scalable_topic(name, number, chance)]
@@ -143,7 +149,9 @@ def scalable(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> t
     while deep[-2:][0].end > deep[-2:][0].start:
         deep = split(deep, deep[-2:][0])
     segments += deep
-    raw = skewed_modular_cluster(version="5.0.1", segments=segments)
+    without_layout = scalable_topic(UNREAD_LAYOUT, 1, chance)
+    raw = skewed_modular_cluster(version="5.0.1", segments=[*segments, *without_layout])
+    raw.lines["segments"] = [line for line in raw.lines["segments"] if line["scalableTopic"] != UNREAD_LAYOUT]
     return Normalized(spark, tmp_path_factory.mktemp("scalable"), raw), segments
 
 
@@ -166,7 +174,8 @@ def test_segments_have_their_own_domain_and_lineage_loaded_or_not(
     scalable: tuple[Normalized, list[Segment]],
 ) -> None:
     normalized, segments = scalable
-    rows = {row["topic"]: row for row in normalized.rows("topics", domain="segment")}
+    of_segments = normalized.rows("topics", domain="segment")
+    rows = {row["topic"]: row for row in of_segments if row["scalable_topic"] != UNREAD_LAYOUT}
     assert rows.keys() == {segment.name for segment in segments}
     for segment in segments:
         row = rows[segment.name]
@@ -175,12 +184,9 @@ def test_segments_have_their_own_domain_and_lineage_loaded_or_not(
         assert (tuple(row["segment_parents"]), tuple(row["segment_children"])) == (segment.parents, segment.children)
 
 
-def test_a_segment_that_is_loaded_and_in_no_layout_is_not_lost(spark: SparkSession, tmp_path: Path) -> None:
-    segments = scalable_topic("topic://shop/orders/clicks", 1, random.Random(0))
-    raw = skewed_modular_cluster(version="5.0.1", segments=segments)
-    del raw.lines["segments"]
-    rows = Normalized(spark, tmp_path, raw).rows("topics", domain="segment")
-    assert [row["scalable_topic"] for row in rows] == ["topic://shop/orders/clicks"] * 2
+def test_a_segment_that_is_loaded_and_in_no_layout_is_not_lost(scalable: tuple[Normalized, list[Segment]]) -> None:
+    rows = scalable[0].rows("topics", domain="segment", scalable_topic=UNREAD_LAYOUT)
+    assert len(rows) == 2
     assert {(row["loaded"], row["named"], row["segment_state"]) for row in rows} == {(True, False, None)}
 
 

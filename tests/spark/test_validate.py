@@ -16,7 +16,7 @@ from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.documents.validation import CheckResult, Validation
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.quality import validate as validate_module
-from pulsar_advisor.quality.checks import checks
+from pulsar_advisor.quality.checks import checks, suites
 from pulsar_advisor.quality.facts.facts import facts
 from pulsar_advisor.stages import validate as stage
 from pulsar_advisor.stages.normalize import run as normalize
@@ -233,6 +233,9 @@ def test_a_check_that_cannot_be_evaluated_is_critical_and_says_why(
         return {**made, "namespaces": lambda: made["namespaces"]().drop("undeclared_ranges")}
 
     monkeypatch.setattr(validate_module, "facts", without_a_fact)
+    only = {"namespaces": suites()["namespaces"]}
+    monkeypatch.setattr(validate_module, "suites", lambda: only)
+    monkeypatch.setattr(validate_module, "_LONGEST", ())
     result = validated_again(spark, root, snapshot)
     (unknown,) = (one for one in result.results if one.error)
     assert (unknown.check, unknown.severity, unknown.success) == (
