@@ -20,7 +20,6 @@ import msgspec
 import requests
 import urllib3
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
-from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase
 from tenacity import RetryCallState, Retrying, retry_if_exception, retry_if_result, stop_after_attempt
 from tenacity.wait import wait_random_exponential
@@ -30,6 +29,7 @@ from pulsar_advisor.admin.clock import ClockDifference, clock_difference
 from pulsar_advisor.admin.oauth2 import AccessToken, ClientCredentials
 from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.secret import Given, Secret, secret_line
+from pulsar_advisor.admin.timely_adapter import TimelyAdapter
 from pulsar_advisor.admin.tls_files import require_tls_files
 from pulsar_advisor.admin.user_path import UserPath
 from pulsar_advisor.admin.web_address import WebAddress, broker_host
@@ -87,7 +87,7 @@ class AdminConnection(BaseModel):
     tls_verify_hostname: bool = True
     connect_timeout_s: float = Field(default=5.0, gt=0)
     read_timeout_s: float = Field(default=30.0, gt=0)
-    """Longest silence allowed while a broker answers a GET."""
+    """Longest silence allowed while a broker answers a GET, and the time within which the answer has to begin."""
     write_timeout_s: float = Field(default=75.0, gt=0)
     """The same for other methods: an unload may take `namespaceBundleUnloadingTimeoutMs`, 60 s by default."""
 
@@ -463,7 +463,7 @@ def _without_credentials(content: bytearray, authorization: str | None) -> bytea
     return content.replace(secret.encode(), b"***") if len(secret) >= _SHORTEST_SECRET else content
 
 
-class _AnyHostName(HTTPAdapter):
+class _AnyHostName(TimelyAdapter):
     """Checks the certificate chain but not the host name in it."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
@@ -481,9 +481,9 @@ def _session(connection: AdminConnection) -> requests.Session:
     session.verify = str(connection.tls_ca_file) if connection.tls_ca_file else True
     if connection.tls_cert_file and connection.tls_key_file:
         session.cert = (str(connection.tls_cert_file), str(connection.tls_key_file))
-    adapter = HTTPAdapter if connection.tls_verify_hostname else _AnyHostName
+    adapter = TimelyAdapter if connection.tls_verify_hostname else _AnyHostName
     session.mount("https://", adapter(pool_connections=64, pool_maxsize=16))
-    session.mount("http://", HTTPAdapter(pool_connections=64, pool_maxsize=16))
+    session.mount("http://", TimelyAdapter(pool_connections=64, pool_maxsize=16))
     return session
 
 

@@ -178,6 +178,25 @@ def test_a_document_that_drips_without_end_is_given_up(
         ended.set()
 
 
+@pytest.mark.parametrize(
+    ("begin", "piece"), [(b"HTTP/1.1 200 OK\r\nX-Slow: ", b"x"), (b"", b"HTTP/1.1 100 Continue\r\n\r\n")]
+)
+def test_an_answer_that_never_gets_to_its_document_is_given_up(begin: bytes, piece: bytes) -> None:
+    ended = threading.Event()
+
+    def drip(connection: socket.socket) -> None:
+        connection.recv(65536)
+        connection.sendall(begin)
+        with contextlib.suppress(OSError):
+            while not ended.wait(0.02):
+                connection.sendall(piece)
+
+    with raw_server(drip) as address, AdminTransport(connection(address, read_timeout_s=0.2)) as transport:
+        with pytest.raises(NoAnswer, match="no complete response within"):
+            transport.get(PATH)
+        ended.set()
+
+
 def test_a_get_is_sent_three_times_at_most(broker: HTTPServer) -> None:
     broker.expect_request(PATH).respond_with_json({"reason": "closing"}, status=503)
     with AdminTransport(connection(url(broker))) as transport:
