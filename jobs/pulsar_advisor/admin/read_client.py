@@ -20,7 +20,7 @@ import msgspec
 from pulsar_advisor.admin.clock import ClockDifference
 from pulsar_advisor.admin.request_budget import NotAsked
 from pulsar_advisor.admin.transport import LARGEST_ANSWER_BYTES, AdminTransport, Answer, Parameters
-from pulsar_advisor.admin.web_address import broker_at
+from pulsar_advisor.admin.web_address import WebAddress, broker_at, broker_host
 from pulsar_advisor.model.errors import ClusterUnreachable
 
 T = TypeVar("T")
@@ -192,7 +192,7 @@ class ReadClient:
 
     def version_and_clock(self, broker: str) -> tuple[str, ClockDifference | None]:
         """Release of a broker, and the offset of its clock from ours, if the response has a `Date`."""
-        answer = self._get("/admin/v2/brokers/version", broker)
+        answer = self._own_answer("/admin/v2/brokers/version", broker)
         release = answer.text.strip().strip('"')
         if not is_release(release):
             raise UnreadableAnswer(answer.url, "expected a release such as 4.0.8", answer.body)
@@ -268,7 +268,12 @@ class ReadClient:
     def anti_affinity_group(self, namespace: str) -> str | None:
         """Anti-affinity group of a namespace, None if it has none."""
         answer = self._get(f"/admin/v2/namespaces/{escaped(namespace)}/antiAffinity", accepted=(200, 204))
-        return answer.text.strip().strip('"') or None
+        if answer.status == 204:
+            return None
+        group = answer.text.strip().strip('"')
+        if not group or group[0] in "<{[":
+            raise UnreadableAnswer(answer.url, "expected a name, not a page or a document", answer.body)
+        return group
 
     def isolation_policies(self, cluster_name: str) -> Document:
         """Namespace isolation policies by name, in the order Pulsar matches them. Super-user."""
@@ -323,8 +328,18 @@ class ReadClient:
         params: Parameters | None = None,
         limit_bytes: int = LARGEST_ANSWER_BYTES,
     ) -> Document:
-        answer = self._get(path, broker, params, limit_bytes=limit_bytes)
+        if broker is not None:
+            answer = self._own_answer(path, broker, limit_bytes)
+        else:
+            answer = self._get(path, None, params, limit_bytes=limit_bytes)
         return Document(answer.url, answer.body)
+
+    def _own_answer(self, path: str, broker: str, limit_bytes: int = LARGEST_ANSWER_BYTES) -> Answer:
+        """What a broker says of itself; one that a redirect led to would say it of another."""
+        answer = self._get(path, broker, limit_bytes=limit_bytes)
+        if WebAddress.parse(answer.url).host != broker_host(broker):
+            raise UnreadableAnswer(answer.url, f"redirected from {broker}, whose own answer is needed", answer.body)
+        return answer
 
     def _document_if_any(self, path: str, limit_bytes: int = LARGEST_ANSWER_BYTES) -> Document | None:
         """The document; None if Pulsar says that there is none."""

@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from pulsar_advisor.admin.metadata_store import StoreConnection
 from pulsar_advisor.admin.oxia import OxiaConnection
 from pulsar_advisor.admin.read_client import (
@@ -16,6 +18,7 @@ from pulsar_advisor.admin.read_client import (
     ReadClient,
     decode,
     decode_once,
+    unreadable,
 )
 from pulsar_advisor.capture.documents import (
     ISOLATION_POLICIES,
@@ -157,7 +160,10 @@ def _load(session: Session, facts: BrokerFacts) -> list[BrokerRead]:
             session.journal.lack("load_reports", "under the Extensible load manager, whose load is in broker_metrics")
             read_metrics(broker)
             return
-        report = decode_once(client.load_report(broker), LOAD_REPORT)
+        document = client.load_report(broker)
+        report = decode_once(document, LOAD_REPORT)
+        if report.cpu is UNSET and report.systemResourceUsage is UNSET:
+            raise unreadable(document, ValueError("no usage in it"))
         report_type = report.loadReportType or None
         if (kind := load_manager_kind(report_type, facts.load_manager_classes.get(broker))) is not None:
             facts.load_managers[broker] = kind

@@ -156,6 +156,29 @@ def test_an_anti_affinity_group_is_bare_text(broker: HTTPServer, client: ReadCli
     assert client.anti_affinity_group("public/default") == "zoo"
 
 
+class RedirectedToAnother(AdminTransport):
+    """Whichever broker is asked, another one answers."""
+
+    def get(self, path: str, **_options: object) -> Answer:
+        return Answer(200, f"http://broker-2:8080{path}", b"{}")
+
+
+@pytest.mark.parametrize(
+    "method", ["load_report", "broker_metrics", "broker_topics", "version", "runtime_configuration"]
+)
+def test_what_another_broker_says_of_itself_is_not_taken_for_the_one_asked(method: str) -> None:
+    transport = RedirectedToAnother(AdminConnection(admin_urls=("http://broker-1:8080",)))
+    with pytest.raises(UnreadableAnswer, match="redirected from broker-1:8080"):
+        getattr(ReadClient(transport), method)("broker-1:8080")
+
+
+@pytest.mark.parametrize("text", ["<html>Please log in</html>", '{"reason": "busy"}', "[]", ""])
+def test_a_page_or_a_document_is_no_anti_affinity_group(broker: HTTPServer, client: ReadClient, text: str) -> None:
+    broker.expect_request("/admin/v2/namespaces/public/default/antiAffinity").respond_with_data(text)
+    with pytest.raises(UnreadableAnswer, match="expected a name"):
+        client.anti_affinity_group("public/default")
+
+
 def test_system_topics_are_listed_too(broker: HTTPServer, client: ReadClient) -> None:
     topics = ["persistent://public/default/__change_events"]
     listing = broker.expect_request("/admin/v2/persistent/public/default", query_string={"includeSystemTopic": "true"})

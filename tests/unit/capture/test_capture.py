@@ -152,6 +152,14 @@ def test_a_broker_that_is_down_costs_its_part_only(cluster: FakeCluster, root: R
     assert len(lines_of(root, snapshot, "load_reports")) == 1
 
 
+def test_a_load_report_without_usage_is_none(cluster: FakeCluster, root: Root) -> None:
+    cluster.second.answers("/broker-stats/load-report", {})
+    snapshot = capture(cluster.options(), root)
+    (failure,) = manifest_of(root, snapshot)["failures"]
+    assert (failure["surface"], failure["broker"]) == ("load_reports", cluster.second.id)
+    assert [line["broker"] for line in lines_of(root, snapshot, "load_reports")] == [cluster.first.id]
+
+
 def test_a_document_that_cannot_be_decoded_costs_its_broker_only(cluster: FakeCluster, root: Root) -> None:
     cluster.first.answers("/broker-stats/topics", {"retail/orders": {"0x0_0x1": {"persistent": {TOPIC: SECRET}}}})
     snapshot = capture(cluster.options(), root)
