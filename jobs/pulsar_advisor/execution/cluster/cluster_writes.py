@@ -23,6 +23,7 @@ from pulsar_advisor.admin.read_client import (
     decode,
     escaped,
     topic_path,
+    unreadable,
 )
 from pulsar_advisor.admin.transport import AdminTransport, ErrorAnswer
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
@@ -163,12 +164,17 @@ class AdminCluster:
     def boundaries(self, namespace: str) -> tuple[str, ...]:
         """Current boundaries; empty if the namespace doesn't exist or is being deleted."""
         try:
-            policies = decode(self._read.policies(namespace), _POLICIES)
+            document = self._read.policies(namespace)
         except ErrorAnswer as error:
             if error.is_absence:
                 return ()
             raise
-        return () if policies.deleted or policies.bundles is None else tuple(policies.bundles.boundaries)
+        policies = decode(document, _POLICIES)
+        if policies.deleted:
+            return ()
+        if policies.bundles is None:  # brokers always say them: a document of something else proves no absence
+            raise unreadable(document, ValueError("no bundles in it"))
+        return tuple(policies.bundles.boundaries)
 
     def loaded_topics(self, broker: str, namespace: str, bundle: str) -> tuple[str, ...]:
         """Topics of a bundle in a broker's topic statistics."""

@@ -287,6 +287,15 @@ def test_boundaries_are_empty_where_there_is_no_namespace(
     assert cluster.boundaries(NAMESPACE) == expected
 
 
+@pytest.mark.parametrize("document", [{}, {"reason": "busy"}])
+def test_a_document_without_boundaries_proves_no_absence(
+    httpserver: HTTPServer, cluster: AdminCluster, document: object
+) -> None:
+    httpserver.expect_request(f"/admin/v2/namespaces/{NAMESPACE}").respond_with_json(document)
+    with pytest.raises(ClusterUnreachable, match="no bundles in it"):
+        cluster.boundaries(NAMESPACE)
+
+
 def test_topics_of_a_bundle_are_told_by_their_hash(httpserver: HTTPServer, cluster: AdminCluster) -> None:
     names = [f"persistent://{NAMESPACE}/{name}" for name in "abcdef"]
     httpserver.expect_request(f"/admin/v2/persistent/{NAMESPACE}").respond_with_json(names)
