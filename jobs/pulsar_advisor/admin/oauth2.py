@@ -22,6 +22,7 @@ from tenacity.wait import wait_random_exponential
 
 from pulsar_advisor.admin.body import TooLarge, read_body
 from pulsar_advisor.admin.secret import Given, Secret, secret_source, secret_text
+from pulsar_advisor.admin.time_limit import TimelyAdapter
 from pulsar_advisor.admin.user_path import UserPath
 from pulsar_advisor.admin.web_address import WebAddress
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
@@ -108,6 +109,8 @@ class AccessToken:
         self._session.trust_env = False
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         self._session.headers["User-Agent"] = user_agent
+        for scheme in ("https://", "http://"):
+            self._session.mount(scheme, TimelyAdapter())
         self._session.verify = str(credentials.tls_ca_file) if credentials.tls_ca_file else True
         self._clock = clock
         self._lock = threading.Lock()

@@ -29,7 +29,7 @@ from pulsar_advisor.admin.clock import ClockDifference, clock_difference
 from pulsar_advisor.admin.oauth2 import AccessToken, ClientCredentials
 from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.secret import Given, Secret, secret_line
-from pulsar_advisor.admin.timely_adapter import TimelyAdapter
+from pulsar_advisor.admin.time_limit import TimelyAdapter
 from pulsar_advisor.admin.tls_files import require_tls_files
 from pulsar_advisor.admin.user_path import UserPath
 from pulsar_advisor.admin.web_address import WebAddress, broker_host

@@ -15,7 +15,6 @@ import hmac
 import re
 import socket
 import ssl
-import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -31,6 +30,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
 from pulsar_advisor.admin.secret import secret_at
+from pulsar_advisor.admin.time_limit import ended_after
 from pulsar_advisor.admin.web_address import WebAddress
 from pulsar_advisor.model.errors import AdvisorError, UsageError
 from pulsar_advisor.model.plans.canonical_json import canonical_json
@@ -174,7 +174,7 @@ def _post(address: WebAddress, headers: Mapping[str, str], body: bytes, tls_ca_f
         if address.scheme == "https":
             context = _trusting(tls_ca_file)
             sock = context.wrap_socket(plain_socket, server_hostname=address.host.strip("[]"))
-        with sock, _ended_at(deadline, sock):
+        with sock, ended_after(deadline - time.monotonic(), sock):
             connection = HTTPConnection(address.host)
             connection.sock, connection.auto_open = sock, 0
             connection.request("POST", address.target or "/", body, headers)
@@ -233,20 +233,3 @@ def _trusting(tls_ca_file: Path | None) -> ssl.SSLContext:
         raise UsageError(
             f"{tls_ca_file} can't be used as the CA file of a webhook: {error.strerror or error}"
         ) from error
-
-
-@contextmanager
-def _ended_at(deadline: float, sock: socket.socket) -> Iterator[None]:
-    """Shuts the connection down at the deadline: the socket's own time limit would apply to each piece of an answer."""
-
-    def end() -> None:
-        with suppress(OSError):  # it is closed already
-            socket.socket.shutdown(sock, socket.SHUT_RDWR)
-
-    timer = threading.Timer(max(deadline - time.monotonic(), 0.0), end)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()

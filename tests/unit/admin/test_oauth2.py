@@ -12,10 +12,11 @@ import pytest
 from pydantic import ValidationError
 from werkzeug import Request, Response
 
-from pulsar_advisor.admin.oauth2 import AccessToken, ClientCredentials
+from pulsar_advisor.admin import oauth2
+from pulsar_advisor.admin.oauth2 import AccessToken, ClientCredentials, NoToken
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
-from web_server import HTTPServer
+from web_server import HTTPServer, endless_heads
 
 DISCOVERY = "/realm/.well-known/openid-configuration"
 SECRET = "hunter2"
@@ -130,6 +131,13 @@ def test_calls_carry_the_token(issuer: Issuer, key_file: Path) -> None:
             assert [transport.get("/x").status for _ in range(3)] == [200, 200, 200]
     assert connection.has_credentials
     assert len(issuer.forms) == 1
+
+
+def test_an_issuer_whose_answer_never_begins_is_given_up(key_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oauth2, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(oauth2, "ATTEMPTS", 1)
+    with endless_heads() as address, pytest.raises(NoToken, match="no response"):
+        AccessToken(ClientCredentials(issuer_url=address, key_file=key_file), "us/1").authorization()
 
 
 def test_an_overloaded_issuer_is_asked_again(issuer: Issuer, key_file: Path) -> None:

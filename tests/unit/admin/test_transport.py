@@ -10,7 +10,7 @@ import re
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from harness.certificates import Certificates, make_certificates
 from pulsar_advisor.admin.body import TooLarge
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer, ErrorAnswer, NoAnswer
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused, UsageError
-from web_server import HTTPServer
+from web_server import HTTPServer, endless_heads, raw_server
 
 PATH = "/admin/v2/clusters"
 UNAUTHORIZED_PAGE = "<html><body><h2>HTTP ERROR 401 Authentication required</h2></body></html>"
@@ -49,25 +49,6 @@ def closed_port() -> Iterator[int]:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]
-
-
-@contextmanager
-def raw_server(behaviour: Callable[[socket.socket], object]) -> Iterator[str]:
-    """A socket server that calls `behaviour` with every connection it accepts; its address."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            while True:
-                try:
-                    connection, _ = listener.accept()
-                except OSError:
-                    return
-                with connection:
-                    behaviour(connection)
-
-        threading.Thread(target=serve, daemon=True).start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        listener.shutdown(socket.SHUT_RDWR)
 
 
 def connection(*urls: str, **options: Any) -> AdminConnection:
@@ -178,23 +159,13 @@ def test_a_document_that_drips_without_end_is_given_up(
         ended.set()
 
 
-@pytest.mark.parametrize(
-    ("begin", "piece"), [(b"HTTP/1.1 200 OK\r\nX-Slow: ", b"x"), (b"", b"HTTP/1.1 100 Continue\r\n\r\n")]
-)
-def test_an_answer_that_never_gets_to_its_document_is_given_up(begin: bytes, piece: bytes) -> None:
-    ended = threading.Event()
-
-    def drip(connection: socket.socket) -> None:
-        connection.recv(65536)
-        connection.sendall(begin)
-        with contextlib.suppress(OSError):
-            while not ended.wait(0.02):
-                connection.sendall(piece)
-
-    with raw_server(drip) as address, AdminTransport(connection(address, read_timeout_s=0.2)) as transport:
-        with pytest.raises(NoAnswer, match="no complete response within"):
-            transport.get(PATH)
-        ended.set()
+def test_an_answer_that_never_gets_to_its_document_is_given_up() -> None:
+    with (
+        endless_heads() as address,
+        AdminTransport(connection(address, read_timeout_s=0.2)) as transport,
+        pytest.raises(NoAnswer, match="no complete response within"),
+    ):
+        transport.get(PATH)
 
 
 def test_a_get_is_sent_three_times_at_most(broker: HTTPServer) -> None:

@@ -67,6 +67,7 @@ def test_http_is_spoken_by_the_transport_to_an_oauth2_issuer_and_to_a_webhook_al
         "admin/transport.py",
         "admin/oauth2.py",
         "admin/body.py",
+        "admin/time_limit.py",
         "admin/webhook.py",
     }
 

@@ -1,10 +1,11 @@
-"""Gives up an answer whose head never ends: the time-outs of the libraries start anew with every byte of it."""
+"""Time limits of a whole answer's head: those of the libraries start anew with every byte of it."""
 
 from __future__ import annotations
 
 import socket
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from requests.adapters import HTTPAdapter
@@ -13,31 +14,39 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.response import HTTPResponse
 
 
+@contextmanager
+def ended_after(seconds: float, sock: socket.socket) -> Iterator[threading.Event]:
+    """Shuts a connection down if the block takes longer; the event says whether that happened."""
+    is_ended = threading.Event()
+
+    def end() -> None:
+        is_ended.set()
+        with suppress(OSError):  # it is closed already
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)
+
+    timer = threading.Timer(max(seconds, 0.0), end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield is_ended
+    finally:
+        timer.cancel()
+
+
 class _Connection(HTTPConnection):
-    """A connection on which the head of a response has to be complete within the time allowed for silence.
+    """A connection on which the head of an answer has to be complete within the time allowed for silence.
 
     Otherwise a server that sends a byte of it now and then, or `100 Continue` for ever, would never be given up.
     """
 
     def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as urllib3's own
         assert self.timeout is not None  # every call has one
-        is_late, sock = threading.Event(), self.sock
-
-        def end() -> None:
-            is_late.set()
-            with suppress(OSError, ValueError):  # it has just been closed
-                sock.shutdown(socket.SHUT_RDWR)
-
-        timer = threading.Timer(self.timeout, end)
-        timer.daemon = True
-        timer.start()
-        try:
-            response = super().getresponse()
-        except Exception:
-            if not is_late.is_set():
-                raise
-        finally:
-            timer.cancel()
+        with ended_after(self.timeout, self.sock) as is_late:
+            try:
+                response = super().getresponse()
+            except Exception:
+                if not is_late.is_set():
+                    raise
         if is_late.is_set():  # a head that ends early would pass for a whole one
             raise TimeoutError
         return response
@@ -59,5 +68,6 @@ class TimelyAdapter(HTTPAdapter):
     """Sends over such connections. Raises `requests.ReadTimeout` for a head that isn't complete in time."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        """Called by the adapter for itself."""
         super().init_poolmanager(*args, **kwargs)
         self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}

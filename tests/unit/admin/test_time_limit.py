@@ -1,0 +1,31 @@
+"""A head that arrives piece by piece is given up in time, however often a piece comes."""
+
+from __future__ import annotations
+
+import pytest
+import requests
+
+from pulsar_advisor.admin.time_limit import TimelyAdapter
+from web_server import HTTPServer, endless_heads
+
+
+@pytest.fixture
+def session() -> requests.Session:
+    session = requests.Session()
+    session.trust_env = False
+    session.mount("http://", TimelyAdapter())
+    return session
+
+
+@pytest.mark.parametrize(
+    ("begin", "piece"), [(b"HTTP/1.1 200 OK\r\nX-Slow: ", b"x"), (b"", b"HTTP/1.1 100 Continue\r\n\r\n")]
+)
+def test_a_head_without_end_is_given_up(begin: bytes, piece: bytes, session: requests.Session) -> None:
+    with endless_heads(begin, piece) as address, pytest.raises(requests.ReadTimeout):
+        session.get(address, timeout=0.2)
+
+
+def test_a_whole_head_in_time_is_an_answer(session: requests.Session) -> None:
+    with HTTPServer(host="127.0.0.1", port=0) as server:
+        server.expect_request("/").respond_with_data("here")
+        assert session.get(server.url_for("/"), timeout=5).text == "here"
