@@ -46,6 +46,8 @@ _OF_MANIFEST: Final = (
     *("identity", "load_manager", "load_managers", "pulsar_version", "pulsar_versions"),
     *("leader", "leader_unloads", "incomplete_brokers", "moved_bundles"),
 )
+_WHEN_READ: Final = "readAt"
+"""Differs from capture to capture, whatever is corrupt."""
 _IN_ORDER: Final = ("isolation_policies.jsonl.zst",)
 """The files whose lines' order means something; others are written by several threads."""
 
@@ -228,7 +230,8 @@ def _read_of(path: str) -> DataType:
 def _as_read(value: Any, read: DataType) -> Any:
     """The part of a value that the tables read; null and absent are one."""
     if isinstance(read, StructType) and isinstance(value, dict):
-        parts = {field.name: _as_read(value.get(field.name), field.dataType) for field in read}
+        fields = [field for field in read if field.name != _WHEN_READ]
+        parts = {field.name: _as_read(value.get(field.name), field.dataType) for field in fields}
         return {name: part for name, part in parts.items() if part is not None}
     if isinstance(read, MapType) and isinstance(value, dict):
         return {name: _as_read(part, read.valueType) for name, part in value.items()}

@@ -268,12 +268,10 @@ class ReadClient:
     def anti_affinity_group(self, namespace: str) -> str | None:
         """Anti-affinity group of a namespace, None if it has none."""
         answer = self._get(f"/admin/v2/namespaces/{escaped(namespace)}/antiAffinity", accepted=(200, 204))
-        if answer.status == 204:
-            return None
         group = answer.text.strip().strip('"')
-        if not group or group[0] in "<{[":
+        if group.startswith(("<", "{", "[")):
             raise UnreadableAnswer(answer.url, "expected a name, not a page or a document", answer.body)
-        return group
+        return group or None
 
     def isolation_policies(self, cluster_name: str) -> Document:
         """Namespace isolation policies by name, in the order Pulsar matches them. Super-user."""
