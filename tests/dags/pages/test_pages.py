@@ -119,6 +119,17 @@ def test_a_line_of_failed_checks_says_in_words_what_it_shows(server: LogIn, root
         assert 'aria-label="failed checks, last 1\u00a0snapshot: most 1, newest 1"' in page
 
 
+def test_checks_that_nothing_ran_are_not_said_to_have_passed(server: LogIn, root: Root) -> None:
+    def said() -> str:
+        return server("vic").get("/pulsar-advisor/clusters/prod-eu").text.partition("Failed checks</figcaption>")[2]
+
+    result = root.folder("validation", SNAPSHOT) / RESULT
+    result.unlink()
+    assert said().startswith("no snapshot was validated")
+    write_file(result, documents.validation().content())
+    assert said().startswith("none")
+
+
 def test_a_plan_has_its_steps_who_approved_it_its_runs_and_its_events(
     server: LogIn, root: Root, plan: Plan, held: HeldRun
 ) -> None:
@@ -770,4 +781,15 @@ def test_steps_are_listed_as_they_are_sent(server: LogIn, root: Root, ledger: Le
     assert re.findall(r'data-label="order">(\w+)</td>\n<td class="nowrap">([^<]+)', page) == [
         ("1", "step-002"),
         ("2", "step-001"),
+    ]
+
+
+def test_a_step_that_is_not_sent_has_no_confidence_as_in_the_report(server: LogIn, root: Root, ledger: Ledger) -> None:
+    kept_back = unload_step(2, UPPER).model_copy(update={"executable": False, "not_executable_because": "isolated"})
+    plan = make_plan([unload_step(1), kept_back]).model_copy(update={"cluster": "prod-eu"})
+    propose(ledger, plan, ALICE)
+    page = server("vic").get(f"/pulsar-advisor/clusters/prod-eu/plans/{digest_of(plan)}").text
+    assert re.findall(r'data-label="confidence">(.+)</td>', page) == [
+        plan.steps[0].confidence,
+        '<span class="warn">not executable</span>',
     ]
