@@ -144,11 +144,16 @@ def option(name: str) -> str:
 
     value: str = conf.get(SECTION, name, fallback=OPTIONS[name]["default"])
     if name in _RELATIVE and _RELATIVE[name].match(value):
-        raise UsageError(
-            f"[{SECTION}] {name} is '{value}', which each Airflow process looks up in its own working folder: make "
-            "the path absolute"
-        )
+        raise different_by_process(name, value)
     return value
+
+
+def different_by_process(name: str, place: str) -> UsageError:
+    """The error about an option that names a relative path."""
+    return UsageError(
+        f"[{SECTION}] {name} is '{place}', which each Airflow process looks up in its own working folder: make the "
+        "path absolute"
+    )
 
 
 def one_spark_task() -> bool:

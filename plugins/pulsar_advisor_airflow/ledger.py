@@ -63,11 +63,18 @@ def sealing(root: Root, snapshot: str, *stages: str) -> AbstractContextManager[N
 
 
 def head_keepers() -> tuple[Keeper, ...]:
-    """Where heads of the ledger are kept. Raises `UsageError` for an invalid place."""
-    from pulsar_advisor.execution.ledger.heads import keepers_of
-    from pulsar_advisor_airflow.configuration import webhook
+    """Where heads of the ledger are kept. Raises `UsageError` for an invalid place, or one that differs by process."""
+    from upath import UPath
 
-    return keepers_of(option("heads"), webhook())
+    from pulsar_advisor.execution.ledger.heads import keepers_of
+    from pulsar_advisor.storage.files import is_local
+    from pulsar_advisor_airflow.configuration import different_by_process, webhook
+
+    keepers = keepers_of(option("heads"), webhook())
+    for place in keepers:
+        if isinstance(place, UPath) and is_local(place) and not place.is_absolute():
+            raise different_by_process("heads", str(place))
+    return keepers
 
 
 def keep_head(ledger: Ledger) -> None:

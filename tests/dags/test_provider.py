@@ -24,6 +24,7 @@ from pulsar_advisor_airflow.hooks.pulsar_metadata_store import (
     PulsarOxiaHook,
     PulsarZooKeeperHook,
 )
+from pulsar_advisor_airflow.ledger import head_keepers
 from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
 from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
 from pulsar_advisor_airflow.operators.roll import PulsarRollOperator
@@ -93,6 +94,12 @@ def test_a_place_that_is_another_one_for_each_process_is_refused(
     monkeypatch.setenv(f"AIRFLOW__PULSAR_ADVISOR__{name.upper()}", value)
     with pytest.raises(UsageError, match=rf"\[pulsar_advisor\] {name} is '{value}', .*: make the path absolute"):
         option(name)
+
+
+def test_a_folder_of_heads_that_is_another_one_for_each_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__HEADS", "log, /srv/heads, memory://audit/heads, ledger/heads")
+    with pytest.raises(UsageError, match=r"\[pulsar_advisor\] heads is 'ledger/heads', .*: make the path absolute"):
+        head_keepers()
 
 
 @pytest.mark.parametrize("stage", ["normalize", "validate", "snapshot", "recommend"])

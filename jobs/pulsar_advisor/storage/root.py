@@ -43,7 +43,7 @@ _PLAIN: Final = "/ ~:@!$&'()*+,;="
 """What a URL may show of a path as it is; `?` would begin its options, and `%` a character's number."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_RELATIVE_FILE = re.compile(r"file:(?!///|/(?!/))")
+RELATIVE_FILE = re.compile(r"file:(?!///|/(?!/))")
 """A URL of a file without an absolute path: the part after two slashes is a host, not a folder."""
 _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -60,7 +60,7 @@ class Root:
         if not self.url:
             raise UsageError("the root's name is empty: give a path or an object-store URL")
         require_no_password(self.url)
-        if _RELATIVE_FILE.match(self.url):
+        if RELATIVE_FILE.match(self.url):
             raise UsageError(f"root '{self.url}' is no absolute path: give file:///PATH, or the path alone")
         if not _CLUSTER.fullmatch(self.cluster):
             raise UsageError(

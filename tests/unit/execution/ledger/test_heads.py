@@ -140,6 +140,7 @@ def test_a_head_goes_to_a_webhook_and_one_that_can_not_be_reached_keeps_no_other
         ("HTTPS://hooks.example/s3cret", "not a webhook address"),
         ("sftp://ops:s3cret@host/heads", "holds a password"),
         ("gopher://x", "'gopher://x' can't keep"),
+        ("file://heads", "no absolute path"),
     ],
 )
 def test_a_place_that_is_none_is_refused_and_no_webhooks_path_is_shown(text: str, says: str) -> None:
