@@ -23,6 +23,7 @@ from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
 from pulsar_advisor.model.bounds import DEFAULT_DAYS
 from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
 from pulsar_advisor.model.plans.canonical_json import Json
+from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor_airflow.assets import announce, audited_ledger, snapshot_validated
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.failures import as_airflow_errors, logged, root_at, was_ever_cleared
@@ -53,7 +54,7 @@ def require_trusted_snapshot(cluster: str, snapshot: str) -> str:
         result = read_validation(root, snapshot)
         is_newest = _is_newest(root, snapshot)
     if not result.success:
-        raise AirflowFailException(f"snapshot {snapshot} must not be used; {result.stopped_by}")
+        raise AirflowFailException(plain(f"snapshot {snapshot} must not be used; {result.stopped_by}"))
     if is_newest:
         measured("failed_checks", sum(not check.success for check in result.results), cluster)
         age_measured(snapshot, cluster)
@@ -83,7 +84,7 @@ def lint(cluster: str, snapshot: str) -> list[Json]:
     with as_airflow_errors():
         findings, too_little = run(_root(cluster), snapshot)
     if too_little:
-        log.warning("%s", too_little)
+        logged(log.warning)(too_little)
     return [as_json(finding) for finding in findings]
 
 
@@ -131,7 +132,7 @@ def advised_plan(cluster: str, snapshot: str, *, roll: bool = False) -> dict[str
         chosen, reason = plans.advised_plan(root, snapshot)
     if chosen is None:
         kind = AirflowFailException if roll else AirflowSkipException
-        raise kind(f"nothing to approve: {reason}")
+        raise kind(plain(f"nothing to approve: {reason}"))
     return asdict(chosen)
 
 
@@ -142,7 +143,6 @@ def new_advice(cluster: str, snapshot: str) -> dict[str, str]:
     people were notified of in the state store of the task's only asset, an inlet, so other clusters' advice doesn't
     interfere.
     """
-    from pulsar_advisor.model.text.plain_text import plain
     from pulsar_advisor.planning.advice.compare import steps_sha256
     from pulsar_advisor.storage.plans import advised_plan
     from pulsar_advisor_airflow.configuration import report_link, with_host
@@ -283,7 +283,7 @@ def verify(cluster: str, plan: Mapping[str, str], snapshot: str) -> Json:
     announce(get_current_context(), cluster=cluster, digest=result.digest, run=result.run, snapshot=result.snapshot)
     if result.deviations:
         raise AirflowFailException(
-            f"the cluster is not as predicted: {'; '.join(result.deviations)}; to undo the run, trigger "
+            f"the cluster is not as predicted: {plain('; '.join(result.deviations))}; to undo the run, trigger "
             f"pulsar_rebalance with digest {result.digest} and Undo ticked"
         )
     return {name: getattr(result, name) for name in ("digest", "run", "snapshot", "as_predicted", "ledger_head")}
@@ -436,7 +436,7 @@ def audit_ledger() -> str:
         result = audit(ledger, [*([ChainHead.parse(known_head)] if known_head else []), *kept(keepers)])
         log.info(result.compared)
     if result.findings:
-        raise AirflowFailException(f"the ledger is not as it was written: {'; '.join(result.findings)}")
+        raise AirflowFailException(plain(f"the ledger is not as it was written: {'; '.join(result.findings)}"))
     known.set(_HEAD, result.head)
     if failures := keep(ChainHead.parse(result.head), keepers):
         raise AirflowException("; ".join(failures))
@@ -481,7 +481,7 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
             connection = PulsarAdminHook(registered.pulsar_conn_id).options()
             restore_what_was_left(name, ledger, connection.required_admin, logged(log.warning))
             if still := left_off(ledger, name):
-                raise AirflowException("; ".join(warning(switch, name) for switch in still))
+                raise AirflowException(plain("; ".join(warning(switch, name) for switch in still)))
 
 
 def _never_began() -> bool:

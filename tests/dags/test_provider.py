@@ -11,10 +11,13 @@ from typing import Any
 import airflow
 import jsonschema
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+import documents
 from pulsar_advisor.admin.oxia import OxiaConnection
 from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor_airflow.configuration import OPTIONS, job, option, report_link
 from pulsar_advisor_airflow.failures import as_airflow_errors, logged
 from pulsar_advisor_airflow.hooks.pulsar_admin import ADMIN_FIELDS, OAUTH2, OAUTH2_FIELDS, PulsarAdminHook
@@ -29,6 +32,7 @@ from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
 from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
 from pulsar_advisor_airflow.operators.roll import PulsarRollOperator
 from pulsar_advisor_airflow.provider import get_provider_info
+from pulsar_advisor_airflow.tasks import advised_plan, require_trusted_snapshot
 
 AIRFLOW = Path(airflow.__path__[0])
 
@@ -287,6 +291,19 @@ def test_a_tasks_log_shows_escapes_for_what_would_hide_in_a_name() -> None:
     lines: list[str] = []
     logged(lines.append)("step-001\x1b[2J\n\u202e: confirmed")
     assert lines == ["step-001\\x1b[2J\\n\\u202e: confirmed"]
+
+
+def test_a_failed_task_says_names_from_files_as_plain_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__ROOT", str(tmp_path))
+    root, snapshot = Root(str(tmp_path), "prod-eu"), "20261120T083000Z"
+    check = documents.check(success=False, severity="critical", title="x\nerror: \x1b[2J")
+    write_file(root.folder("validation", snapshot) / RESULT, documents.validation(check, success=False).content())
+    with pytest.raises(AirflowFailException, match=r"x\\nerror: \\x1b\[2J"):
+        require_trusted_snapshot("prod-eu", snapshot)
+    advice = documents.recommendation(sentence="x\nerror: \x1b[2J")
+    write_file(root.folder("plans", snapshot) / "recommendation.json", advice.content())
+    with pytest.raises(AirflowSkipException, match=r"x\\nerror: \\x1b\[2J"):
+        advised_plan("prod-eu", snapshot)
 
 
 def test_the_missing_connection_to_a_metadata_store_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

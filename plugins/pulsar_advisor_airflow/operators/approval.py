@@ -18,8 +18,9 @@ from pulsar_advisor.execution.ledger.rolls import recorded_roll, runs_of_roll
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import ROLL
+from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.planning.plans.consent import ConsentName, needed_consents
-from pulsar_advisor_airflow.failures import as_airflow_errors, given_plan, is_retried, root_at
+from pulsar_advisor_airflow.failures import as_airflow_errors, given_plan, is_retried, logged, root_at
 from pulsar_advisor_airflow.ledger import AUTHENTICATED_BY, approval_policy, opened_ledger
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink
 from pulsar_advisor_airflow.notifiers import Call
@@ -128,7 +129,8 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             plan = self._load()
             if not plan.executable_steps:
                 reasons = "; ".join(dict.fromkeys(step.not_executable_because or "" for step in plan.steps))
-                nothing = f"nothing to approve, since no step can be carried out: {reasons or 'the plan has none'}"
+                why = plain(reasons) or "the plan has none"
+                nothing = f"nothing to approve, since no step can be carried out: {why}"
                 record_refusal(ledger, digest, nothing)
                 raise AirflowSkipException(nothing)
             approver = self._approver_in(context, ledger, plan)
@@ -141,7 +143,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
                 not_computed_here = why_not_computed_here(root, ledger, plan)
             why_a_person = "" if approver else self._approve_automatically(ledger, plan, throttle, not_computed_here)
             if approver is not None or why_a_person is None:
-                self.log.info("%s: approved by %s in this DAG run", digest, approver or "the policy")
+                logged(self.log.info)(f"{digest}: approved by {approver or 'the policy'} in this DAG run")
                 return None
             proposer = context["dag_run"].triggering_user_name or "An unknown user"
             with self._refusals_recorded(ledger):
@@ -219,14 +221,14 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
                     return answered
             forgotten = f"{responder} approved it without ticking: {', '.join(unticked)}"
             record_refusal(ledger, shown["digest"], forgotten)
-        self.log.warning("%s; asking again", forgotten)
+        logged(self.log.warning)(f"{forgotten}; asking again")
         return self.execute(context)  # defers the task again; Airflow warns because it didn't make this call itself
 
     def _rejected(self, context: Context, answer: str, event: Mapping[str, Any]) -> Any:
         """Fail, or skip what is downstream."""
         context["ti"].xcom_push(key="answer", value=f"rejected: {answer}")
         if self.fail_on_reject:
-            raise AirflowFailException(f"rejected: {answer}")
+            raise AirflowFailException(plain(f"rejected: {answer}"))
         return super().execute_complete(context, {**event, "params_input": {}})
 
     def _ask_for(self, plan: Plan) -> None:
