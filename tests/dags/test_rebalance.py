@@ -79,7 +79,7 @@ def test_an_approved_plan_is_recommended_carried_out_and_verified(
     assert (state, tasks["verify"], tasks["plan_by_digest"]) == ("success", "success", "skipped")
     assert stages.cluster.writes == [Unload(NAMESPACE, LOWER, B2)]
     [approval] = approvals_of_plan(stages.ledger(), digest_of(stages.plan))
-    assert (approval.approver, approval.source) == ("olive", "airflow")
+    assert (approval.approver, approval.source, approval.comment) == ("olive", "airflow", "")
     [proposal] = proposals_of_plan(stages.ledger(), digest_of(stages.plan))
     assert (proposal.proposer, proposal.source) == ("dag_test", "airflow")
     assert len(list((tmp_path / "heads").iterdir())) == 1

@@ -209,7 +209,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             self._ask_for(plan)
             given = event["params_input"] or {}
             # Only a requested and answered field is a consent.
-            form = {name: given.get(name, untouched) for name, untouched in self.params.items()}
+            form = {name: given.get(name, self.params[name]) for name in self.params}
             answered = super().execute_complete(context, {**event, "params_input": form})
             with self._refusals_recorded(ledger):
                 approver = _another_person(responder, context["dag_run"].triggering_user_name)
