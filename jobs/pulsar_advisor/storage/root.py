@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
 from pulsar_advisor.model.errors import StorageError, UsageError
-from pulsar_advisor.model.text.folder_address import require_no_password
+from pulsar_advisor.model.text.folder_address import require_absolute, require_no_password
 from pulsar_advisor.model.text.nearest import nearest
 from pulsar_advisor.model.text.reader import reader
 
@@ -43,8 +43,6 @@ _PLAIN: Final = "/ ~:@!$&'()*+,;="
 """What a URL may show of a path as it is; `?` would begin its options, and `%` a character's number."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-RELATIVE_FILE = re.compile(r"file:(?!///|/(?!/))")
-"""A URL of a file without an absolute path: the part after two slashes is a host, not a folder."""
 _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -60,8 +58,7 @@ class Root:
         if not self.url:
             raise UsageError("the root's name is empty: give a path or an object-store URL")
         require_no_password(self.url)
-        if RELATIVE_FILE.match(self.url):
-            raise UsageError(f"root '{self.url}' is no absolute path: give file:///PATH, or the path alone")
+        require_absolute(self.url)
         if not _CLUSTER.fullmatch(self.cluster):
             raise UsageError(
                 f"cluster name '{self.cluster}' can't be part of a path: use letters, digits, dot, dash, underscore"

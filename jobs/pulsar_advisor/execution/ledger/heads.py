@@ -19,9 +19,8 @@ from pulsar_advisor.admin.webhook import Webhook
 from pulsar_advisor.documents.ledger_head import LedgerHead
 from pulsar_advisor.execution.ledger.chain import ChainHead
 from pulsar_advisor.model.errors import AdvisorError, StorageError, UsageError
-from pulsar_advisor.model.text.folder_address import require_no_password
+from pulsar_advisor.model.text.folder_address import require_absolute, require_no_password
 from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.storage.root import RELATIVE_FILE
 
 LOG: Final = "log"
 WEBHOOK: Final = "webhook"
@@ -56,8 +55,7 @@ def _keeper_of(place: str, webhook: Webhook | None) -> Keeper:
     if place.lower().startswith(_ADDRESS) and not place.startswith(_LOCAL):
         return Webhook(place)
     require_no_password(place)
-    if RELATIVE_FILE.match(place):
-        raise UsageError(f"'{place}' is no absolute path: give file:///PATH, or the path alone")
+    require_absolute(place)
     try:
         folder = UPath(with_home(place.removeprefix(_LOCAL)))
         folder.fs  # noqa: B018 - a path opens its store late, whose package may be missing

@@ -1,4 +1,4 @@
-"""The address of a folder. Messages, logs and reports show it, so it must not hold a password."""
+"""The address of a folder: it means the same in every process, and has no password, as messages and reports show it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pulsar_advisor.model.errors import UsageError
 
 _PASSWORD: Final = re.compile(r"://[^/\[]*:(?!\d{1,5}/)[^@]*@")
 """Keys of object stores contain slashes; a port, or an IPv6 address, may come before a path that contains an @."""
+_RELATIVE_FILE: Final = re.compile(r"file:(?!///|/(?!/))")
+"""A URL of a file without an absolute path: the part after two slashes is a host, not a folder."""
 
 
 def require_no_password(url: str) -> None:
@@ -18,3 +20,9 @@ def require_no_password(url: str) -> None:
             f"the address of a root or folder holds a password: {url.partition(':')[0]}://…; leave it out, and have "
             "the storage's own package find it, in its variables or files"
         )
+
+
+def require_absolute(url: str) -> None:
+    """Raise `UsageError` for a file's URL that would be looked up in the working folder."""
+    if _RELATIVE_FILE.match(url):
+        raise UsageError(f"'{url}' is no absolute path: give file:///PATH, or the path alone")
