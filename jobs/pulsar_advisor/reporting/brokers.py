@@ -99,6 +99,13 @@ class BrokerTable:
         """The rows of which usage is known, before and after."""
         return [row for row in self.rows if row.before_ratio is not None and row.after_ratio is not None]
 
+    @property
+    def busiest(self) -> tuple[BrokerRow, ...]:
+        """The row of the busiest broker before, and of the busiest after; none if no usage is known."""
+        if not (known := self.charted):
+            return ()
+        return max(known, key=lambda row: row.before_ratio or 0.0), max(known, key=lambda row: row.after_ratio or 0.0)
+
 
 @dataclass(frozen=True)
 class Share:

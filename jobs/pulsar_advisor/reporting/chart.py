@@ -218,12 +218,10 @@ def shared_suffix(broker_ids: list[str]) -> str:
 
 def text_alternative(table: BrokerTable) -> str:
     """The chart's content, in words."""
-    known = table.charted
-    busiest = max(known, key=lambda row: row.before_ratio or 0.0)
-    later = max(known, key=lambda row: row.after_ratio or 0.0)
+    busiest, later = table.busiest
     lines = ", ".join(f"{line.label} at {percent(line.ratio)}" for line in table.thresholds)
     return plain(
-        f"Bar chart of usage before and after, {count(len(known), 'broker')}. Highest before: {busiest.id} at "
+        f"Bar chart of usage before and after, {count(len(table.charted), 'broker')}. Highest before: {busiest.id} at "
         f"{percent(busiest.before_ratio)}. Highest after: {later.id} at {percent(later.after_ratio)}."
         + (f" Thresholds: {lines}." if lines else "")
         + " The table below has every figure."

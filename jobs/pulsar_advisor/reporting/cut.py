@@ -23,13 +23,16 @@ Row = TypeVar("Row")
 def cut_for_readers(page: ReportPage, brokers: int = BROKERS_SHOWN) -> ReportPage:
     """The page as HTML and Markdown show it, with this many brokers.
 
-    Brokers that the plan touches take precedence over the hottest ones, and its source brokers over other hot ones.
+    The busiest before and after are always among them. Brokers that the plan touches take precedence over the hottest
+    ones, and its source brokers over other hot ones.
     """
+    busiest = {row.id for row in page.brokers.busiest}
+    rows = _first(page.brokers.rows, brokers, lambda row: 2 * (row.id in busiest) + row.touched)
     sources = {view.step.source for steps in (page.unloads, page.splits) for view in steps.shown}
     trust = page.trust
     return replace(
         page,
-        brokers=replace(page.brokers, rows=_first(page.brokers.rows, brokers, lambda row: row.touched)),
+        brokers=replace(page.brokers, rows=rows),
         hot=_first(page.hot, HOT_BROKERS_SHOWN, lambda hot: hot.broker.id in sources),
         tenants=page.tenants[:TENANTS_SHOWN],
         unloads=_steps(page.unloads),
@@ -44,9 +47,9 @@ def cut_for_readers(page: ReportPage, brokers: int = BROKERS_SHOWN) -> ReportPag
     )
 
 
-def _first(rows: Sequence[Row], number: int, preferred: Callable[[Row], bool]) -> tuple[Row, ...]:
-    """At most this many rows, preferred ones first, in their original order."""
-    chosen = sorted(range(len(rows)), key=lambda i: (not preferred(rows[i]), i))[:number]
+def _first(rows: Sequence[Row], number: int, preference: Callable[[Row], int]) -> tuple[Row, ...]:
+    """At most this many rows, those of the highest preference first, in their original order."""
+    chosen = sorted(range(len(rows)), key=lambda i: (-preference(rows[i]), i))[:number]
     return tuple(rows[i] for i in sorted(chosen))
 
 

@@ -34,6 +34,17 @@ def test_of_many_brokers_the_touched_and_the_hottest_are_kept() -> None:
     assert sources <= {hot.broker.id for hot in page.hot}
 
 
+def test_the_busiest_broker_is_kept_before_those_that_the_plan_touches() -> None:
+    page = skewed_inputs().page()
+    row = page.brokers.rows[0]
+    busiest = replace(row, id="busiest", before_ratio=0.9, after_ratio=0.9, bundles_after=row.bundles_before)
+    touched = [replace(row, id=f"b{i}", before_ratio=0.5, after_ratio=0.4) for i in range(BROKERS_SHOWN)]
+    later = replace(row, id="later", before_ratio=0.3, after_ratio=0.95)
+    brokers = replace(page.brokers, rows=(busiest, *touched, later), total=BROKERS_SHOWN + 2)
+    rows = cut_for_readers(replace(page, brokers=brokers)).brokers.rows
+    assert (rows[0].id, rows[-1].id, len(rows)) == ("busiest", "later", BROKERS_SHOWN)
+
+
 def test_steps_are_cut_and_counted(many_steps: ReportPage) -> None:
     unloads = cut_for_readers(many_steps).unloads
     assert (len(unloads.shown), unloads.total) == (STEPS_SHOWN, 500)
