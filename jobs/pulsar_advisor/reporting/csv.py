@@ -65,7 +65,7 @@ def csv_lines(page: ReportPage) -> Iterator[str]:
             " ".join(step.boundaries),
             str(step.executable).lower(),
             step.not_executable_because,
-            step.confidence,
+            step.confidence if step.executable else None,
             step.expect.msg_rate_per_s,
             step.expect.throughput_bytes_per_s,
             step.expect.topics,

@@ -45,10 +45,10 @@ def test_every_step_has_its_line_however_many_there_are() -> None:
     assert len(list(csv_lines(replace(page, unloads=many)))) == 1 + 500 + page.splits.total
 
 
-def test_a_step_that_can_not_be_carried_out_has_no_effect() -> None:
+def test_a_step_that_can_not_be_carried_out_has_no_effect_and_no_confidence() -> None:
     rows = list(csv.DictReader(io.StringIO("".join(csv_lines(skewed_inputs().page())))))
     left_out = next(row for row in rows if row["executable"] == "false")
-    assert {text for column, text in left_out.items() if column.endswith("_ratio")} == {""}
+    assert {text for column, text in left_out.items() if column.endswith(("_ratio", "confidence"))} == {""}
 
 
 def test_a_split_that_comes_before_unloads_has_its_line_before_theirs() -> None:
