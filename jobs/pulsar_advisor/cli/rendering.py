@@ -192,10 +192,8 @@ def roll_lines(order: RollOrder) -> Iterator[str]:
         yield f"     {_turn_of(turn)}"
     moves = sum(turn.bundles for turn in order.turns)
     takes = round(sum(DEFAULT_THROTTLE.takes_s(turn.bundles) for turn in order.turns) / 60)
-    yield (
-        f"{count(moves, 'move')}, about {count(takes, 'minute')} at the pace that is approved by default, and "
-        f"{count(len(order.turns), 'restart')}"
-    )
+    pace = f", about {count(takes, 'minute')} at the pace that is approved by default," if moves else ""
+    yield f"{count(moves, 'move')}{pace} and {count(len(order.turns), 'restart')}"
 
 
 def _destinations(onto: Mapping[str, int]) -> str:
@@ -221,9 +219,9 @@ def roll_status_lines(status: RollStatus) -> Iterator[str]:
         moved = f", {count(turn.moved, 'bundle')} moved" if turn.moved else ""
         yield f"{number:>3}. {turn.broker} {turn.state}{moved}"
     if status.ended is None:
-        minutes = count(round(status.moves_take_s / 60), "minute")
+        takes = f" (about {count(round(status.moves_take_s / 60), 'minute')})" if status.moves_left else ""
         restarts = sum(turn.state != "restarted" for turn in status.turns)
-        left = f"{count(status.moves_left, 'move')} (about {minutes}) and {count(restarts, 'restart')} left"
+        left = f"{count(status.moves_left, 'move')}{takes} and {count(restarts, 'restart')} left"
         yield f"{count(status.moves, 'move')} so far, {left}"
         if status.balancer_off:
             yield f"off until the roll ends: {' and '.join(status.balancer_off)}"

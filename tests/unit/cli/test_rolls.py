@@ -41,6 +41,11 @@ def test_each_turn_says_what_moves_where_and_the_whole_how_long_it_takes() -> No
     ]
 
 
+def test_turns_that_move_nothing_take_no_time() -> None:
+    *_, last = roll_lines(replace(ORDER, turns=(replace(FIRST, bundles=0, onto={}, will_move_again=0, stay=2),)))
+    assert last == "0 moves and 1 restart"
+
+
 def test_of_many_destinations_those_that_take_most_are_named() -> None:
     scattered = replace(FIRST, onto={"c": 1, "d": 2, "e": 493, "f": 2, "g": 3})
     first, *_ = roll_lines(replace(ORDER, turns=(scattered,)))

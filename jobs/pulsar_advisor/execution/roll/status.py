@@ -44,8 +44,12 @@ def status_of(ledger: Ledger, roll: Plan) -> RollStatus:
 
 
 def _moves_take_s(throttle: ApplyThrottle, turns: int, moves: int) -> float:
-    """How long the moves take that are left in this turn and the turns to come, each as a run of its own."""
-    return turns * throttle.takes_s(1) + max(0, moves - turns) * throttle.pause_s
+    """How long the moves take that are left in this turn and the turns to come, each as a run of its own.
+
+    A turn that moves nothing takes no time.
+    """
+    runs = min(turns, moves)
+    return runs * throttle.takes_s(1) + (moves - runs) * throttle.pause_s
 
 
 def waits_for(ledger: Ledger, roll: Plan) -> str | None:

@@ -27,6 +27,14 @@ def test_before_it_begins_it_says_what_there_is_to_do(ledger: Ledger, cluster: F
     assert status.sentence == f"next: pulsar-advisor roll continue {short(digest_of(plan))}"
 
 
+def test_turns_that_move_nothing_take_no_time(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved_roll(ledger, cluster)
+    nothing = plan.decision.model_copy(update={"figures": {**plan.decision.figures, "moves_in_all": 0}})
+    status = status_of(ledger, plan.model_copy(update={"decision": nothing}))
+    assert (status.moves_left, status.moves_take_s) == (0, 0.0)
+    assert "0 moves so far, 0 moves and 3 restarts left" in list(roll_status_lines(status))
+
+
 def test_every_turn_shows_what_is_done_and_left(roll: Roll, ledger: Ledger, cluster: RestartedCluster) -> None:
     go_on(roll)
     drained = status_of(ledger, roll.plan)
