@@ -184,7 +184,7 @@ def slope_text(slope: Slope | None) -> str:
     """A slope for a reader."""
     if slope is None:
         return f"no slope yet: it takes {FEWEST_DAYS} days with fit snapshots in half the usual hours or more"
-    points = (f"{100 * one:+.2f}" for one in (slope.per_day, slope.lowest, slope.highest))
+    points = (f"{round(100 * one, 2) + 0.0:+.2f}" for one in (slope.per_day, slope.lowest, slope.highest))
     return "{} points/day (90 %: {} to {})".format(*points)
 
 
@@ -200,4 +200,4 @@ def moves_text(moves: int, causes: Mapping[str, int]) -> str:
 
 
 def _minutes(ms: int) -> str:
-    return f"{round(ms / 60_000)} min"
+    return f"{round(ms / 60_000):,} min"

@@ -1,6 +1,7 @@
 """What a row for each snapshot says about weeks."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +10,18 @@ import pytest
 from published import faults
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.history.columns import EVENTS, INDEX
-from pulsar_advisor.history.trend import FEWEST_DAYS, HOUR_MS, HOURS, Trend, slope_of, trend_lines, trend_of
+from pulsar_advisor.history.trend import (
+    FEWEST_DAYS,
+    HOUR_MS,
+    HOURS,
+    Slope,
+    Trend,
+    slope_of,
+    slope_text,
+    trend_lines,
+    trend_of,
+)
+from pulsar_advisor.recommendation.endings import minutes
 
 DAY_MS = HOURS * HOUR_MS
 
@@ -133,3 +145,12 @@ def test_moves_are_counted_by_who_made_them() -> None:
 @pytest.mark.parametrize("days", [1, 28])
 def test_a_trend_keeps_to_its_schema(days: int) -> None:
     assert not faults(as_json(trend_of_index(index(days, 0.1), "own")))
+
+
+def test_a_slope_that_reads_as_zero_has_no_sign_of_a_loss() -> None:
+    assert slope_text(Slope(-1e-5, -1e-4, 0.0)) == "+0.00 points/day (90 %: -0.01 to +0.00)"
+
+
+def test_a_gap_of_days_is_in_minutes_as_in_simulations() -> None:
+    [first, *_] = trend_lines(replace(trend_of_index(index(1, 0.0)), longest_gap_ms=9 * DAY_MS), "c", 1)
+    assert first.endswith(f"(longest gap {minutes(9 * 24 * 60)})")
