@@ -127,7 +127,8 @@ def _head(plan: Plan, unloads: int, splits: list[Step]) -> Iterator[str]:
     cuts = sum(step.action == "split" for step in splits)
     calls = f"{count(unloads + len(splits) - cuts, 'unload')}, {count(cuts, 'split')}"
     yield f"{plan.title}, cluster {plan.identity.cluster_name}, from the figures of {observed_at(plan)}"
-    yield f"{digest_of(plan)}: {calls}; predicted: the highest usage goes from {before} to {after}"
+    change = f"stays at {before}" if before == after else f"goes from {before} to {after}"
+    yield f"{digest_of(plan)}: {calls}; predicted: the highest usage {change}"
     yield from (f"Mind: {line}" for line in _to_mind(plan))
     yield ""
     yield "bash FILE             all unloads in turn, with a check before and after each"

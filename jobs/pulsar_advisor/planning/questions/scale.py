@@ -336,7 +336,8 @@ MEASURE: Final = "An earlier snapshot under another load, or moving one bundle, 
 
 
 def _range(size: Size) -> str:
-    return f"{size.lowest_ratio:.1%} to {size.highest_ratio:.1%}"
+    low, high = f"{size.lowest_ratio:.1%}", f"{size.highest_ratio:.1%}"
+    return low if low == high else f"{low} to {high}"
 
 
 def _brokers_in_all(now: Size, needed: Sequence[tuple[Machine, int | None]]) -> str | None:

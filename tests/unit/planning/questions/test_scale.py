@@ -132,6 +132,7 @@ def test_nothing_is_enough_by_figures_that_are_doubted() -> None:
     assert (doubted(0.4).verdict, doubted(0.4).confidence) == ("unknown", "low")
     assert doubted(0.4).sentence.startswith(
         "Whether 3 brokers are enough for 40% isn't known: validation doubts what is known of a:8080, by which the "
+        "busiest would be at 10.0%, divided evenly."
     )
     assert (doubted(0.05).verdict, doubted(0.05).confidence) == ("under", "low")
     assert doubted(0.05).sentence.startswith("If what is known of a:8080 is right, which validation doubts, 3 brokers")
