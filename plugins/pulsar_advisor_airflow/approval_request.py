@@ -111,7 +111,8 @@ def _of_a_roll(brokers: Sequence[str], most: object) -> Iterator[str]:
     yield f"- **one approval for the whole roll**: {', '.join(map(code, brokers))}, in this order, the leader last"
     yield (
         "- before each later turn the leader is looked up again, and the plan made anew from fresh figures: it must "
-        f"keep to these brokers, limits and consents, and move no bundle more than {text(str(most))} times in all"
+        "keep to these brokers, limits and consents, and move no bundle more than "
+        f"{text(str(most))} {'time' if most == 1 else 'times'} in all"
     )
     yield (
         "- a drained broker waits until somebody restarts it and confirms that; the next turn begins once it is "

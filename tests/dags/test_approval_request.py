@@ -79,6 +79,13 @@ def test_who_approves_a_plan_is_shown_for_how_long() -> None:
     )
 
 
+@pytest.mark.parametrize(("most", "times"), [(1, "1 time"), (2, "2 times")])
+def test_who_approves_a_roll_reads_how_often_a_bundle_may_move(most: int, times: str) -> None:
+    decision = plan().decision.model_copy(update={"figures": {"moves_of_a_bundle": most}})
+    roll = plan().model_copy(update={"shedder": ROLL, "goal": Goal(ROLL, ("a",)), "decision": decision})
+    assert f"move no bundle more than {times} in all\n" in "\n".join(lines(roll, ApplyThrottle(), 24, "al", "/r"))
+
+
 def test_who_approves_a_roll_is_told_that_a_later_turn_leaves_bundles_behind() -> None:
     policy = IsolationPolicy("vip", ("t/b-0",), ("b",), (), 1, 100)
     roll = planned(cluster({"a": [10], "b": [10], "c": [10]}, policies=[policy]), Goal(ROLL, ("a", "b")))

@@ -113,19 +113,24 @@ class ApplyThrottle:
         )
         verb = "is" if self.in_flight == 1 else "are"
         yield f"at most {count(self.in_flight, 'step')} {verb} in flight"
-        yield f"at most {self.per_source} of them leave the same broker"
-        yield f"at most {self.per_destination} of them go to the same broker"
-        yield f"at most {self.per_namespace} of them are of the same namespace"
+        yield f"at most {_of_them(self.per_source, 'leaves', 'leave')} the same broker"
+        yield f"at most {_of_them(self.per_destination, 'goes', 'go')} to the same broker"
+        yield f"at most {_of_them(self.per_namespace, 'is', 'are')} of the same namespace"
         yield (
             "no limit on topics per minute"
             if self.topics_per_minute is None
-            else f"at most {self.topics_per_minute:,} topics are unloaded per minute"
+            else f"at most {count(self.topics_per_minute, 'topic')} per minute "
+            f"{'is' if self.topics_per_minute == 1 else 'are'} unloaded"
         )
         yield "the cluster's own balancer is " + ("switched off during the run" if self.guard else "left as it is")
 
     def as_json(self) -> str:
         """The limits by name, as stored in the ledger."""
         return json.dumps(asdict(self), sort_keys=True)
+
+
+def _of_them(number: int, one_does: str, several_do: str) -> str:
+    return f"{number} of them {one_does if number == 1 else several_do}"
 
 
 DEFAULT_THROTTLE: Final = ApplyThrottle()

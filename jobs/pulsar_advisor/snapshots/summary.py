@@ -26,7 +26,7 @@ def summary_lines(found: SnapshotSummary) -> Iterator[str]:
     sources = " and ".join(["admin REST"] * found.admin_rest + ["the metadata store"] * found.zookeeper)
     yield f"captured     in {found.duration_ms / 1000:.1f} s ({skew}) from {sources}; {found.bytes:,} bytes"
     for surface, rows in sorted(found.surfaces.items()):
-        yield f"  {surface:<22} {rows:>12,} lines"
+        yield f"  {surface:<22} {rows:>12,} {'line' if rows == 1 else 'lines'}"
     for label, entries in (("missing", found.missing), ("unreadable", found.failures)):
         yield f"{label:<12} {len(entries) or 'nothing'}"
         yield from (f"  {entry}" for entry in entries[:_LINES_SHOWN])

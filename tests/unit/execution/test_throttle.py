@@ -88,6 +88,16 @@ def test_every_limit_is_said_to_the_approver() -> None:
     assert all(text in sentences for text in ("1h", "5 s", "30 s", "2 failed", "is left out", "4 steps", "500"))
 
 
+def test_one_of_each_is_said_in_the_singular() -> None:
+    sentences = list(ApplyThrottle(per_source=1, per_destination=1, per_namespace=1, topics_per_minute=1).sentences())
+    assert sentences[6:10] == [
+        "at most 1 of them leaves the same broker",
+        "at most 1 of them goes to the same broker",
+        "at most 1 of them is of the same namespace",
+        "at most 1 topic per minute is unloaded",
+    ]
+
+
 @pytest.mark.parametrize(("age_s", "text"), [(90 * 86_400, "90d"), (5_400, "90m"), (0, "0s")])
 def test_an_age_is_said_as_one_gives_it(age_s: int, text: str) -> None:
     assert (

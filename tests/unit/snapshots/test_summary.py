@@ -22,6 +22,8 @@ def test_a_recorded_snapshot_is_told_from_its_manifest(root: Root, recorded: str
     assert found.surfaces["topic_stats"] == 46  # of three files, one a broker
     assert found.surfaces["resource_quotas"] == 0  # asked for, and there are none
     assert "  topic_stats                      46 lines" in list(summary_lines(found))
+    one = found.model_copy(update={"surfaces": {"topic_stats": 1}})
+    assert "  topic_stats                       1 line" in list(summary_lines(one))
 
 
 @pytest.mark.parametrize(

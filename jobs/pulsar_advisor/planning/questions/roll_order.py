@@ -59,7 +59,8 @@ def roll_order(room: Room, leader: str | None, names: Sequence[str] = (), spare:
     if both := sorted({*named} & {*kept}):
         raise UsageError(f"{some_of(both)} can't be restarted and spare at once: omit one of the two")
     if unfit := sorted({*named, *kept} - fit):
-        raise UsageError(f"{some_of(unfit)} is not active, or its figures are not fit for use: capture again")
+        are, their = ("is", "its") if len(unfit) == 1 else ("are", "their")
+        raise UsageError(f"{some_of(unfit)} {are} not active, or {their} figures are not fit for use: capture again")
     others = [broker for broker in sorted(fit) if broker not in named] if named else kept
     last = room.rows_of([leader])[0] if leader is not None and leader in fit.difference(others) else None
     best = restart_order(room, room.rows_of(others), last)

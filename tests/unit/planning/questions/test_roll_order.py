@@ -65,6 +65,10 @@ def test_a_broker_that_can_not_be_judged_is_not_left_out_in_silence(field: str) 
     assert list(roll_order(at_first, None, ["a", "c"]).left_out()) == [], "its order is the operator's own"
     with pytest.raises(UsageError, match=f"{B} is not active, or its figures are not fit for use: capture again"):
         roll_order(at_first, None, ["a", "b"])
+    unlike_c = np.array([broker == A for broker in state.brokers.ids])
+    both = room(replace(state, brokers=replace(state.brokers, **{field: unlike_c})))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=f"{B}, {C} are not active, or their figures are not fit for use"):
+        roll_order(both, None, ["b", "c"])
 
 
 @pytest.mark.parametrize(
