@@ -71,7 +71,18 @@ def last_request() -> Any:
         return session.scalars(select(HITLDetail).order_by(HITLDetail.created_at.desc())).first()
 
 
-def test_an_approved_plan_is_recommended_carried_out_and_verified(
+def handed_on() -> dict[tuple[str, str], str]:
+    """What the tasks of the newest run handed on, by task and key."""
+    from airflow.models.xcom import XComModel
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    with create_session() as session:
+        rows = session.scalars(select(XComModel).order_by(XComModel.dag_run_id)).all()
+        return {(row.task_id, row.key): str(row.value) for row in rows if row.dag_run_id == rows[-1].dag_run_id}
+
+
+def test_an_approved_plan_is_carried_out_and_verified_by_tasks_that_hand_on_ids_and_nothing_of_the_cluster(
     stages: Stages, run_dag: RunDag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__HEADS", f"{tmp_path}/heads")
@@ -83,6 +94,9 @@ def test_an_approved_plan_is_recommended_carried_out_and_verified(
     [proposal] = proposals_of_plan(stages.ledger(), digest_of(stages.plan))
     assert (proposal.proposer, proposal.source) == ("dag_test", "airflow")
     assert len(list((tmp_path / "heads").iterdir())) == 1
+    values = handed_on()
+    assert {("apply", "return_value"), ("verify", "return_value")} <= values.keys()
+    assert [key for key, value in values.items() if NAMESPACE in value or B1 in value] == []
 
 
 @pytest.mark.full
@@ -104,20 +118,6 @@ def test_the_gate_and_apply_link_to_report_plan_and_ledger(stages: Stages, run_d
     assert stages.plan.snapshot in shown["fresh.recommend", "_link_ReportLink"]
 
 
-def test_tasks_hand_on_ids_and_digests_and_nothing_of_the_cluster(stages: Stages, run_dag: RunDag) -> None:
-    from airflow.models.xcom import XComModel
-    from airflow.utils.session import create_session
-    from sqlalchemy import select
-
-    run_dag("pulsar_rebalance", FAST, Answer("Approve"))
-    with create_session() as session:
-        rows = session.scalars(select(XComModel).order_by(XComModel.dag_run_id)).all()
-        last = rows[-1].dag_run_id
-        handed_on = {(row.task_id, row.key): str(row.value) for row in rows if row.dag_run_id == last}
-    assert {("apply", "return_value"), ("verify", "return_value")} <= handed_on.keys()
-    assert [key for key, value in handed_on.items() if NAMESPACE in value or B1 in value] == []
-
-
 def test_the_form_reaches_the_stages(stages: Stages, run_dag: RunDag) -> None:
     conf = {"shedder": "OverloadShedder", "splits": False, "view": "published", "max_unloads": 3, **FAST}
     run_dag("pulsar_rebalance", conf, Answer("Reject"))
@@ -129,13 +129,6 @@ def test_the_form_reaches_the_stages(stages: Stages, run_dag: RunDag) -> None:
         f"recommend {arguments} --max-unloads=3 --max-splits=2 --goal= --brokers= --to= --ceiling=",
         "report",
     ]
-
-
-def test_a_goal_reaches_the_job(stages: Stages, run_dag: RunDag) -> None:
-    conf = {"goal": "relieve", "goal_brokers": ["broker-1"], "goal_to_percent": 60, **FAST}
-    run_dag("pulsar_rebalance", conf, Answer("Reject"))
-    [recommended] = [called for called in stages.calls if called.startswith("recommend")]
-    assert recommended.endswith("--goal=relieve --brokers=broker-1 --to=60 --ceiling=")
 
 
 def test_an_empty_list_in_the_form_is_none(stages: Stages, run_dag: RunDag) -> None:
@@ -156,37 +149,32 @@ def test_a_form_that_contradicts_itself_fails_before_anything_is_captured(
     assert stages.calls == []
 
 
-def test_limits_reach_recommend(stages: Stages, run_dag: RunDag) -> None:
+def test_a_goal_limits_what_if_settings_and_the_history_reach_recommend_one_argument_each(
+    stages: Stages, run_dag: RunDag
+) -> None:
+    settings = ["loadBalancerBrokerThresholdShedderPercentage=5", "defaultNamespaceBundleSplitAlgorithm=x --root=/tmp"]
     limits = {
         "max_per_source": 2,
         "max_megabytes_per_s": 50,
         "exclude_namespace": ["shop/orders", "logs"],
         "first_broker": ["broker-1"],
     }
-    goal = {"goal": "drain", "goal_brokers": ["broker-1"], "goal_onto": ["broker-2"]}
-    run_dag("pulsar_rebalance", {**limits, **goal, **FAST}, Answer("Reject"))
+    goal = {"goal": "relieve", "goal_brokers": ["broker-1"], "goal_onto": ["broker-2"], "goal_to_percent": 60}
+    run_dag("pulsar_rebalance", {**limits, **goal, "what_if": settings, "history": 0, **FAST}, Answer("Reject"))
     [recommended] = [call for call in stages.arguments if call[0] == "recommend"]
-    assert [
-        word
-        for word in recommended
-        if word.startswith(("--max-per", "--max-top", "--max-mega", "--ex", "--first", "--onto"))
-    ] == [
+    names = ("--goal", "--brokers", "--to", "--max-per", "--max-top", "--max-mega", "--ex", "--first", "--onto")
+    assert [word for word in recommended if word.startswith((*names, "--set", "--history"))] == [
+        *(f"--set={setting}" for setting in settings),
+        "--history=0",
         "--max-per-source=2",
         "--max-megabytes-per-s=50",
         "--exclude-namespace=shop/orders",
         "--exclude-namespace=logs",
         "--first-broker=broker-1",
+        "--goal=relieve",
+        "--brokers=broker-1",
         "--onto=broker-2",
-    ]
-
-
-def test_what_if_settings_and_the_history_reach_recommend_one_argument_each(stages: Stages, run_dag: RunDag) -> None:
-    settings = ["loadBalancerBrokerThresholdShedderPercentage=5", "loadBalancerSheddingEnabled=true --root=/tmp"]
-    run_dag("pulsar_rebalance", {"what_if": settings, "history": 0, **FAST}, Answer("Reject"))
-    [recommended] = [call for call in stages.arguments if call[0] == "recommend"]
-    assert [word for word in recommended if word.startswith(("--set", "--history"))] == [
-        *(f"--set={setting}" for setting in settings),
-        "--history=0",
+        "--to=60",
     ]
 
 
