@@ -29,7 +29,7 @@ def test_the_trend_names_who_moved_bundles(shown: tuple[str, Path]) -> None:
 
 
 def test_the_difference_shows_that_the_busiest_broker_was_relieved(shown: tuple[str, Path]) -> None:
-    assert "127.0.0.1:19941: 93.79 -> 63.49 %" in shown[0]
+    assert "127.0.0.1:19941: 93.8% -> 63.5%" in shown[0]
     assert "moves 8: 8 by the leader" in shown[0]
 
 
