@@ -29,7 +29,7 @@ from pulsar_advisor.shedding.minimal_move_shedder import TARGET_OF_MEAN
 _FINENESS_PPM: Final = 5_000
 """Differences of a destination's usage that are not worth another search: half a point."""
 
-_EXACT_PAIRS: Final = 200
+_FEW_PAIRS: Final = 200
 """Most pairs of bundle and destination for which a less busy destination is worth several exact searches."""
 
 _MOST_ROUNDS: Final = 20
@@ -150,7 +150,7 @@ def _nearest(problem: Balancing, moves: Moves) -> tuple[Balancing, Moves]:
     nearest = problem, moves
     if pairs > EXACT_PAIRS:
         return nearest
-    search = fewest_moves if pairs <= _EXACT_PAIRS else few_moves
+    search = fewest_moves if pairs <= _FEW_PAIRS else few_moves
     low, high = int(problem.ceiling[stays].min(initial=0)), int(after[stays].max(initial=0))
     while high - low > _FINENESS_PPM:
         level = (low + high) // 2
@@ -208,7 +208,7 @@ def _lowest(problem: Balancing, moves: Moves) -> Moves:
 
     best = moves
     pairs = len(problem.source) * np.count_nonzero(problem.receives)
-    searches = (few_moves, partial(fewest_moves, enough=moves.cost)) if pairs <= _EXACT_PAIRS else (few_moves,)
+    searches = (few_moves, partial(fewest_moves, enough=moves.cost)) if pairs <= _FEW_PAIRS else (few_moves,)
     for search in searches:
         low, step = int(before[problem.receives].min(initial=PPM)), _FINENESS_PPM
         while (reached := highest(best)) - low > _FINENESS_PPM:
