@@ -71,6 +71,14 @@ YourName = Annotated[str, Parameter(name="--as", help="Your name, for the ledger
 Comment = Annotated[str, Parameter(help="Why.")]
 
 
+def _chosen(given: str | None, *others: str | None) -> str | None:
+    """What is given, else the first of the others that isn't empty.
+
+    What is given and empty, as by a variable that isn't set, must not choose another cluster or ledger.
+    """
+    return next(filter(None, others), None) if given is None else given
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Place:
@@ -94,13 +102,11 @@ class Place:
             root, cluster = (named.root, named.cluster) if named else (None, None)
         else:
             named, root, cluster = None, None, None
-        # An option that is given and empty, as by a variable that isn't set, must not choose another cluster.
-        root = (root or os.environ.get(ROOT_VARIABLE) or None) if self.root is None else self.root
-        cluster = (cluster or os.environ.get(CLUSTER_VARIABLE) or None) if self.cluster is None else self.cluster
+        root = _chosen(self.root, root, os.environ.get(ROOT_VARIABLE))
+        cluster = _chosen(self.cluster, cluster, os.environ.get(CLUSTER_VARIABLE))
         profile = named or choose_profile(profiles, None, cluster)
         if profile is not None:
-            root = profile.root if root is None else root
-            cluster = (profile.cluster or profile.name) if cluster is None else cluster
+            root, cluster = _chosen(root, profile.root), _chosen(cluster, profile.cluster, profile.name)
         return None if root is None else with_home(root), cluster, profile
 
     def open_if_named(self) -> Root | None:
@@ -137,7 +143,7 @@ class LedgerPlace:
         from pulsar_advisor.execution.ledger.address import shown_in_process_list
 
         _, _, profile = place.found()
-        address = ((profile.ledger or None) if profile else None) if self.ledger is None else self.ledger
+        address = _chosen(self.ledger, profile.ledger if profile else None)
         return None if address is None else shown_in_process_list(address)
 
     def existing(self, place: Place) -> str | None:
