@@ -24,7 +24,7 @@ from pulsar_advisor.capture.progress import CaptureProgress
 from pulsar_advisor.capture.publications import Heard, Listener, Wait, write_heard
 from pulsar_advisor.capture.raw_files import SnapshotFiles, Write
 from pulsar_advisor.capture.segments import miss_unlisted_segments, read_segments
-from pulsar_advisor.capture.session import Identity, Session, identify, identify_in
+from pulsar_advisor.capture.session import Identity, Session, identify, identify_in, some_active
 from pulsar_advisor.capture.stored_surfaces import (
     miss_store,
     miss_what_brokers_tell,
@@ -351,7 +351,8 @@ def _write_brokers(session: Session, metadata: MetadataReader | None, facts: Bro
     registered: set[str] = set(session.brokers)
     with session.journal.attempt("brokers"):
         if session.transport is not None:
-            registered = set(session.client("brokers").active_brokers(session.cluster_name))
+            found = session.client("brokers").active_brokers(session.cluster_name)
+            registered = set(some_active(found, session.cluster_name))
         elif metadata is not None:
             registered = set(metadata.active_brokers())
     for broker in registered - set(session.brokers):

@@ -44,7 +44,7 @@ def identify(client: ReadClient) -> Identity:
     except UnreadableAnswer as error:
         raise ClusterUnreachable(f"{error}: check that this is the admin URL of a Pulsar broker") from error
     class_name = configuration.get("loadManagerClassName", "")
-    return Identity(cluster_name, _some(brokers, cluster_name), client.leader(), class_name)
+    return Identity(cluster_name, some_active(brokers, cluster_name), client.leader(), class_name)
 
 
 def _active_brokers(client: ReadClient, cluster_name: str) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ def identify_in(metadata: MetadataReader) -> Identity:
     if not names:
         advice = "give --admin-url too, or --configuration-metadata-store"
         raise UsageError(f"{metadata.kind} does not identify the cluster's name: {advice}")
-    brokers = _some(tuple(metadata.active_brokers()), names[0])
+    brokers = some_active(tuple(metadata.active_brokers()), names[0])
     try:
         leaders = [decode(node.document, LEADER).broker_id for node in metadata.leaders()]
     except UnreadableAnswer:
@@ -76,7 +76,8 @@ def identify_in(metadata: MetadataReader) -> Identity:
     return Identity(names[0], brokers, next(iter(leaders), None))
 
 
-def _some(brokers: tuple[str, ...], cluster_name: str) -> tuple[str, ...]:
+def some_active(brokers: tuple[str, ...], cluster_name: str) -> tuple[str, ...]:
+    """The active brokers themselves. Raises `ClusterUnreachable` if there is none: whoever answers is one."""
     if not brokers:
         raise ClusterUnreachable(f"cluster '{cluster_name}' has no active broker: try again once one is registered")
     return brokers

@@ -256,6 +256,15 @@ def in_turn(*documents: Any) -> Callable[[Request], Response]:
     return lambda _: Response(json.dumps(next(answers)))
 
 
+def test_brokers_are_not_gone_where_a_later_list_names_none(cluster: FakeCluster, root: Root) -> None:
+    lists = in_turn([cluster.first.id, cluster.second.id], [])
+    for broker in (cluster.first, cluster.second):
+        broker.answers_by("/brokers/fake", lists)
+    snapshot = capture(cluster.options(), root)
+    assert ("brokers", None) in missing(manifest_of(root, snapshot))
+    assert {line["available"] for line in lines_of(root, snapshot, "brokers")} == {True}
+
+
 @pytest.fixture
 def settled(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     """A cluster whose reports cover their own bundles only, and whose statistics are updated at once."""
