@@ -192,7 +192,7 @@ class ReadClient:
 
     def version_and_clock(self, broker: str) -> tuple[str, ClockDifference | None]:
         """Release of a broker, and the offset of its clock from ours, if the response has a `Date`."""
-        answer = self._own_answer("/admin/v2/brokers/version", broker)
+        answer = _own(self._get("/admin/v2/brokers/version", broker), broker)
         release = answer.text.strip().strip('"')
         if not is_release(release):
             raise UnreadableAnswer(answer.url, "expected a release such as 4.0.8", answer.body)
@@ -326,18 +326,10 @@ class ReadClient:
         params: Parameters | None = None,
         limit_bytes: int = LARGEST_ANSWER_BYTES,
     ) -> Document:
+        answer = self._get(path, broker, params, limit_bytes=limit_bytes)
         if broker is not None:
-            answer = self._own_answer(path, broker, limit_bytes)
-        else:
-            answer = self._get(path, None, params, limit_bytes=limit_bytes)
+            _own(answer, broker)
         return Document(answer.url, answer.body)
-
-    def _own_answer(self, path: str, broker: str, limit_bytes: int = LARGEST_ANSWER_BYTES) -> Answer:
-        """What a broker says of itself; one that a redirect led to would say it of another."""
-        answer = self._get(path, broker, limit_bytes=limit_bytes)
-        if WebAddress.parse(answer.url).host != broker_host(broker):
-            raise UnreadableAnswer(answer.url, f"redirected from {broker}, whose own answer is needed", answer.body)
-        return answer
 
     def _document_if_any(self, path: str, limit_bytes: int = LARGEST_ANSWER_BYTES) -> Document | None:
         """The document; None if Pulsar says that there is none."""
@@ -363,6 +355,13 @@ class ReadClient:
             raise
         observe(answer.status, len(answer.body))
         return self._require(answer, *accepted)
+
+
+def _own(answer: Answer, broker: str) -> Answer:
+    """What a broker says of itself; one that a redirect led to would say it of another."""
+    if WebAddress.parse(answer.url).host != broker_host(broker):
+        raise UnreadableAnswer(answer.url, f"redirected from {broker}, whose own answer is needed", answer.body)
+    return answer
 
 
 def is_release(text: str) -> bool:

@@ -47,7 +47,7 @@ LARGEST_ERROR_BYTES: Final = 1 << 20
 """Decompressed, for an error response: a reason, or the page of some web server."""
 
 _SHORTEST_SECRET: Final = 8
-"""Characters; what is shorter may stand anywhere in an error, and protects nothing."""
+"""Characters; a shorter one may occur in any error by chance, and protects nothing."""
 _REDIRECTS: Final = frozenset({307, 308})
 """Redirects by brokers, which keep method and body."""
 _REDIRECTS_OF_PROXIES: Final = frozenset({301, 302, 303})

@@ -234,13 +234,13 @@ def roll_status_lines(status: RollStatus) -> Iterator[str]:
 
 def scale_lines(found: Scale) -> Iterator[str]:
     """What the load needs, the sizes around it, and what a division into bundles adds to that."""
+    from pulsar_advisor.planning.questions.scale import usage_range
+
     yield f"{found.sentence} (verdict: {found.verdict}, confidence: {found.confidence})"
     for size in found.sizes:
         which = f"{size.change:+d} with {size.machine}" if size.change and len(found.machines) > 1 else ""
         mark = which if size.change else "now"
-        low, high = f"{size.lowest_ratio:.1%}", f"{size.highest_ratio:.1%}"
-        usage = low if low == high else f"{low} to {high}"
-        yield f"{count(size.brokers, 'broker'):>15}: {usage:<17} busiest, divided evenly  {mark}".rstrip()
+        yield f"{count(size.brokers, 'broker'):>15}: {usage_range(size):<17} busiest, divided evenly  {mark}".rstrip()
     if found.base_ratio > 0:
         yield f"up to {found.base_ratio:.0%} of the CPU usage may not follow messages"
     if found.largest_bundle_ratio > 0:

@@ -55,6 +55,11 @@ class BrokerRow:
         return tuple(mark for mark, holds in marks.items() if holds)
 
     @property
+    def counts(self) -> bool:
+        """Whether the broker counts in the spread of usage."""
+        return self.available and self.complete
+
+    @property
     def touched(self) -> bool:
         """Whether the plan changes this broker."""
         return (self.before_ratio, self.bundles_before) != (self.after_ratio, self.bundles_after)
@@ -217,7 +222,7 @@ def broker_table(
     rows: tuple[BrokerRow, ...], plan: Plan | None, thresholds: tuple[Threshold, ...], *, is_advised: bool
 ) -> BrokerTable:
     """The table of the page; as in a plan's own figures, the spread ignores brokers that were set aside."""
-    counted = [row for row in rows if row.available and row.complete]
+    counted = [row for row in rows if row.counts]
     return BrokerTable(
         rows=rows,
         total=len(rows),

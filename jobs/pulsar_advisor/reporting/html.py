@@ -37,7 +37,7 @@ SCRIPT_SHA256: Final = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest(
 def render_html(page: ReportPage) -> str:
     """The page as HTML text, deterministic for a given page."""
     charted = cut_for_readers(page).brokers
-    all_count = all(row.available and row.complete for row in page.brokers.rows)
+    all_count = all(row.counts for row in page.brokers.rows)
     tenants = len(page.tenants)
     page = cut_for_readers(page, _BROKERS_LISTED)
     template = _environment().get_template("report.html")

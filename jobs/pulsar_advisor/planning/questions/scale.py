@@ -305,7 +305,7 @@ def _sentence(
             return f"{brokers} {is_are} enough for {wanted}; one less would leave no room for a failure."
         return (
             f"{brokers} {is_are} enough for {wanted}. Whether {first.brokers} would be isn't known: "
-            f"{_range(first)} each, the more the more CPU follows messages. {MEASURE}"
+            f"{usage_range(first)} each, the more the more CPU follows messages. {MEASURE}"
         )
     if verdict == "under":
         needed = _brokers_in_all(now, [(machine, machine.needed) for machine in machines])
@@ -323,11 +323,11 @@ def _sentence(
     if doubtful:
         return (
             f"{is_open}: validation doubts what is known of {some_of(doubtful)}, by which the busiest would be at "
-            f"{_range(now)}, divided evenly. `validate` says why."
+            f"{usage_range(now)}, divided evenly. `validate` says why."
         )
     return (
-        f"{is_open}: divided evenly, the busiest would be at {_range(now)}, the less the more CPU follows messages. "
-        f"{MEASURE}"
+        f"{is_open}: divided evenly, the busiest would be at {usage_range(now)}, the less the more CPU follows "
+        f"messages. {MEASURE}"
     )
 
 
@@ -335,7 +335,8 @@ MEASURE: Final = "An earlier snapshot under another load, or moving one bundle, 
 """What decides between the two ends of the model."""
 
 
-def _range(size: Size) -> str:
+def usage_range(size: Size) -> str:
+    """The usage of the busiest broker, divided evenly, from the lower end of the model to the higher."""
     low, high = f"{size.lowest_ratio:.1%}", f"{size.highest_ratio:.1%}"
     return low if low == high else f"{low} to {high}"
 

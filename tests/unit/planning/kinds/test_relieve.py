@@ -45,7 +45,7 @@ def test_among_moves_with_the_same_clients_the_busiest_broker_ends_lowest() -> N
 
 
 def test_out_of_reach_the_broker_still_falls_as_low_as_moves_bring_it() -> None:
-    """Only one bundle finds room: not the one that disturbs nobody and helps little."""
+    """There is room for one bundle only: the one without clients would help less."""
     state = cluster({"a": [80, 11, 20], "b": [61]}, clients={"a": [100, 0, 4], "b": [1]})
     plan = planned(state, Goal("relieve", ("a",), 0.84))
     assert moved(plan) == {"t/a-2": "b"}
