@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
 from typing import Any, Final
@@ -178,7 +178,18 @@ def _post(address: WebAddress, headers: Mapping[str, str], body: bytes, tls_ca_f
             connection = HTTPConnection(address.host)
             connection.sock, connection.auto_open = sock, 0
             connection.request("POST", address.target or "/", body, headers)
-            return connection.getresponse().status
+            return _status(sock)
+
+
+def _status(sock: socket.socket) -> int:
+    """What the status line of an answer says, also if the connection breaks after it: the message has arrived."""
+    with HTTPResponse(sock, method="POST") as answer:
+        try:
+            answer.begin()
+        except (OSError, HTTPException):
+            if not str(answer.status).isdigit():  # the status line wasn't read
+                raise
+        return answer.status
 
 
 def _allowed_places(address: WebAddress) -> list[_Place]:

@@ -8,6 +8,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -252,6 +253,22 @@ def test_a_receiver_that_never_ends_its_answer_is_left(
             done.set()
             server.shutdown(socket.SHUT_RDWR)
             thread.join()
+
+
+def test_a_connection_that_breaks_after_the_status_line_is_a_delivery() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def reset() -> None:
+            connection, _ = server.accept()
+            with connection:
+                while not connection.recv(65536, socket.MSG_PEEK).endswith(b"}"):
+                    pass
+                connection.sendall(b"HTTP/1.1 200 OK\r\nX-Cut: ")  # closing with a request unread resets
+
+        with ThreadPoolExecutor() as threads:
+            answered = threads.submit(reset)
+            Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/").send("ledger.head", MESSAGE)
+            answered.result()
 
 
 @pytest.mark.parametrize("answer", [b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 2\xff0 OK\r\n\r\n", b"", b"\x00" * 70_000])
