@@ -17,7 +17,7 @@ LOCK := $(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-ha
 PAGES := $(filter-out docs/checks.md docs/lint.md docs/tables.md,$(wildcard *.md docs/*.md docs/*/*.md))
 HARNESS := PYTHONPATH=tests $(BIN)/python -m harness
 
-.PHONY: help setup demo demo-history test test-full fuzz docs docs-site lint format lock wheel sbom audit bench bench-simulate bench-grid bench-engine bench-capture bench-tables bench-checks bench-ledger bench-pages bench-scheduler bench-run up pin secrets spark-server cluster-up cluster-down cluster-load parity record-demo record-decisions record-permissions replay-decisions simulate-decisions clean
+.PHONY: help setup demo demo-history test test-slow test-full fuzz docs docs-site lint format lock wheel sbom audit bench bench-simulate bench-grid bench-engine bench-capture bench-tables bench-checks bench-ledger bench-pages bench-scheduler bench-run up pin secrets spark-server cluster-up cluster-down cluster-load parity record-demo record-decisions record-permissions replay-decisions simulate-decisions clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-18s\033[0m %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -77,6 +77,9 @@ demo-history: setup ## Fold recorded snapshots of three clusters, and show their
 
 test: setup ## Run the tests, sampled: under 15 minutes on two cores
 	@$(BIN)/python tests/run_levels.py
+
+test-slow: setup ## Run the slower tests that CI runs after those of make test
+	@$(BIN)/python tests/run_levels.py --slow
 
 test-full: setup ## Run every test of every level, and fuzz for a minute
 	@$(BIN)/python tests/run_levels.py --full

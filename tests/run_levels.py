@@ -1,10 +1,11 @@
 """Run the test levels, keep going after a failing one, and end with one line of totals.
 
-    python tests/run_levels.py [--full] [LEVEL ...]
+    python tests/run_levels.py [--slow | --full] [LEVEL ...]
 
-A level is a folder of tests/. Without --full the tests marked `full` are left out, and several levels run at once, the
-output of each in one piece. A level without tests, or one whose tests were all skipped, is reported as SKIPPED with the
-reason; the exit code is 0 if tests ran and none failed.
+A level is a folder of tests/. Without an option the tests marked `slow` or `full` are left out, with --slow only those
+marked `slow` run; in both cases several levels run at once, the output of each in one piece. A level without tests, or
+one whose tests were all skipped, is reported as SKIPPED with the reason; the exit code is 0 if tests ran and none
+failed.
 """
 
 from __future__ import annotations
@@ -51,6 +52,9 @@ ROOM_IN_MEMORY = 4 << 30
 
 LIVE_LEVELS = frozenset({"live", "e2e"})
 """Levels that need real brokers; PULSAR_ADVISOR_REQUIRE_LIVE=1 makes it a failure when all their tests are skipped."""
+
+QUICK, SLOW, ALL = "not slow and not full", "slow and not full", ""
+"""Which tests run: those that there is time for after each change, the further ones of each landing, or every one."""
 
 EXIT_NO_TESTS_COLLECTED = 5
 
@@ -99,7 +103,7 @@ def read_junit(report: Path) -> tuple[int, int, int, tuple[str, ...]]:
 
 
 def run_level(
-    level: str, tests: Path, *, full: bool, environment: Mapping[str, str], output: IO[str] | None = None
+    level: str, tests: Path, *, which: str, environment: Mapping[str, str], output: IO[str] | None = None
 ) -> Outcome:
     """Run one level's folder with pytest; `output`: where it writes if others run beside it, else to the terminal."""
     folder = tests / level
@@ -113,7 +117,7 @@ def run_level(
         command = ["nice"] if level in COMPUTING_LEVELS else []
         command += [sys.executable, "-m", "pytest", str(folder), f"--junitxml={report}"]
         # Without --full the generated examples are the same in every run; with it each run looks for new ones.
-        command += [] if full else ["-m", "not full", "--hypothesis-profile=ci"]
+        command += ["-m", which, "--hypothesis-profile=ci"] if which else []
         parallel = PARALLEL_LEVELS - SLOW_TO_START if output else PARALLEL_LEVELS
         command += ["-n", "auto", "--dist", "worksteal"] if level in parallel else []
         # Without bytecode files, each process would compile pytest's plugins, and the tests, anew.
@@ -124,7 +128,7 @@ def run_level(
         ).returncode
         passed, failed, skipped, reasons = read_junit(report) if report.exists() else (0, 0, 0, ())
     if code == EXIT_NO_TESTS_COLLECTED:
-        reasons = ("no tests selected: all are marked full",)
+        reasons = (f"no tests selected: {which}",)
     elif code != 0 and failed == 0:
         failed, reasons = 1, (f"pytest ended with exit code {code}", *reasons)
     elif skipped and not passed and level in LIVE_LEVELS and environment.get("PULSAR_ADVISOR_REQUIRE_LIVE") == "1":
@@ -156,7 +160,10 @@ def main(arguments: Sequence[str], tests: Path = Path(__file__).parent) -> int:
     """Run the levels asked for (all by default), print the summary, and return the exit code."""
     parser = argparse.ArgumentParser(description="Run the test levels and end with one line of totals.")
     parser.add_argument("levels", nargs="*", metavar="LEVEL", help=f"any of: {', '.join(LEVELS)} (default: all)")
-    parser.add_argument("--full", action="store_true", help="also run the tests marked full")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--slow", dest="which", action="store_const", const=SLOW, help="run the tests marked slow")
+    chosen.add_argument("--full", dest="which", action="store_const", const=ALL, help="run every test")
+    parser.set_defaults(which=QUICK)
     options = parser.parse_args(arguments)
     if unknown := [level for level in options.levels if level not in LEVELS]:
         parser.error(f"no such level: {', '.join(unknown)} (there are: {', '.join(LEVELS)})")
@@ -165,9 +172,9 @@ def main(arguments: Sequence[str], tests: Path = Path(__file__).parent) -> int:
     interrupted: list[int] = []
     previous = signal.signal(signal.SIGINT, lambda number, _frame: interrupted.append(number))
     asked = options.levels or LEVELS
-    run = partial(run_level, tests=tests, full=options.full, environment=os.environ)
+    run = partial(run_level, tests=tests, which=options.which, environment=os.environ)
     try:
-        if options.full or len(asked) == 1:
+        if options.which == ALL or len(asked) == 1:
             outcomes = [run(level) for level in asked if not interrupted]
         else:
             outcomes = run_at_once(run, asked, interrupted)

@@ -204,6 +204,7 @@ def test_each_cluster_has_its_dags_and_its_asset(registry: Registry) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_task_builds_only_the_dag_it_runs(registry: Registry) -> None:
     registry(TWO)
     lines = parsed(dag="pulsar_snapshot__prod-us")

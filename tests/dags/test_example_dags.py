@@ -29,6 +29,7 @@ def test_each_example_is_a_dag_that_says_what_it_does() -> None:
     assert all(dag.doc_md for dag in bag.dags.values())
 
 
+@pytest.mark.slow
 def test_whoever_restarts_a_broker_says_so_to_its_roll(stages: Stages, run_dag: RunDag) -> None:
     roll = drained(stages.ledger(), "prod-eu")
     waiting = {"cluster": "prod-eu", "digest": roll.digest, "broker": B1}

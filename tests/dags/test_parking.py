@@ -107,6 +107,7 @@ def test_a_user_who_stops_the_waiting_task_stops_the_run(
     )
 
 
+@pytest.mark.slow
 def test_an_apply_that_was_parked_through_its_hold_is_carried_out_once(
     stages: Stages, run_dag: RunDag, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

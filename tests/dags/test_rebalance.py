@@ -131,6 +131,7 @@ def test_the_form_reaches_the_stages(stages: Stages, run_dag: RunDag) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_an_empty_list_in_the_form_is_none(stages: Stages, run_dag: RunDag) -> None:
     lists = ("what_if", "goal_brokers", "goal_onto", "exclude_namespace", "first_broker", "approvers")
     run_dag("pulsar_rebalance", {**dict.fromkeys(lists), **FAST}, Answer("Reject"))
@@ -215,6 +216,7 @@ def test_a_run_whose_balancer_can_not_be_restored_is_verified_and_fails_the_dag_
     assert [tasks[name] for name in ("apply", "verify", "restore_guard")] == ["success", "success", "failed"]
 
 
+@pytest.mark.slow
 def test_a_plan_that_was_carried_out_is_undone_after_an_approval_of_its_own(stages: Stages, run_dag: RunDag) -> None:
     conf = {"digest": stages.write_plan(), **FAST}
     run_dag("pulsar_rebalance", conf, Answer("Approve"))
@@ -249,6 +251,7 @@ def test_the_offer_to_undo_is_declined_by_default(half_done: Stages, run_dag: Ru
     assert len(half_done.cluster.writes) == 1
 
 
+@pytest.mark.slow
 def test_an_offer_is_made_too_once_tasks_of_the_dag_run_were_cleared(
     half_done: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -368,6 +371,7 @@ def test_an_unknown_digest_fails_without_asking_anybody(stages: Stages, run_dag:
     assert (state, tasks["plan_by_digest"], tasks["approve"]) == ("failed", "failed", "upstream_failed")
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     ("answer", "said"),
     [(Answer("Reject"), "by olive"), (Answer("Reject", person=None), "no answer in time")],
@@ -383,6 +387,7 @@ def test_without_a_yes_nothing_is_written(stages: Stages, run_dag: RunDag, answe
     assert (rejection.kind, rejection.detail.partition(" (airflow, ")[0]) == ("rejected", said)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     "answer",
     [
@@ -415,6 +420,7 @@ def unsure(stages: Stages) -> Stages:
     return stages
 
 
+@pytest.mark.slow
 def test_who_forgets_a_tick_is_asked_again_and_what_was_missing_is_recorded(unsure: Stages, run_dag: RunDag) -> None:
     state, tasks = run_dag("pulsar_rebalance", FAST, Answer("Approve", form=NOT_TICKED, again=TICKED))
     assert (state, tasks["approve"], len(unsure.cluster.writes)) == ("success", "success", 1)
@@ -430,6 +436,7 @@ def test_without_the_tick_nothing_is_written(unsure: Stages, run_dag: RunDag) ->
     assert (state, tasks["approve"], unsure.cluster.writes) == ("failed", "failed", [])
 
 
+@pytest.mark.slow
 def test_only_needed_consents_are_asked_for_and_others_are_none(stages: Stages, run_dag: RunDag) -> None:
     form = {"allow_splits": True, "accept_worse": True, "accept_low_confidence": True, "comment": "go"}
     run_dag("pulsar_rebalance", FAST, Answer("Approve", form=form))
@@ -454,6 +461,7 @@ def lose_the_gate(
     monkeypatch.setattr(PlanApprovalOperator, "execute_complete", lost)
 
 
+@pytest.mark.slow
 def test_a_gate_that_airflow_took_for_lost_after_the_answer_does_not_ask_again(
     stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:

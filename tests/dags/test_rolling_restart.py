@@ -124,6 +124,7 @@ def test_a_brokers_name_does_not_control_the_terminal_that_shows_the_triggerers_
     assert r"the roll waits: b\x1b[2J:8080 is drained" in "".join(capsys.readouterr())
 
 
+@pytest.mark.slow
 def test_a_roll_that_somebody_ends_fails_and_has_its_balancer_back(
     stages: Stages, run_dag: RunDag, cluster: RestartedCluster
 ) -> None:
@@ -159,6 +160,7 @@ def test_a_roll_whose_task_failed_is_given_up_and_has_its_balancer_back(
     assert "proposes 0 unloads and 0 splits" in body
 
 
+@pytest.mark.slow
 def test_somebody_is_called_once_if_a_broker_does_not_come_back(
     stages: Stages, run_dag: RunDag, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch, calls: list[str]
 ) -> None:

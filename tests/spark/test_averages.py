@@ -185,6 +185,7 @@ def earlier(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return folder
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("of_an_earlier_release", [False, True], ids=["of this release", "of an earlier release"])
 def test_an_earlier_snapshot_knows_the_figures_that_were_replaced(
     spark: SparkSession, tmp_path: Path, earlier: Path, of_an_earlier_release: bool

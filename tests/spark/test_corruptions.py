@@ -60,6 +60,7 @@ def test_none_passes_and_changes_the_advice() -> None:
     assert verdicts[PASSED] == 0
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     "corruption",
     [pytest.param(one, id=one.name, marks=[] if one in _SAMPLE else [pytest.mark.full]) for one in _KNOWN],

@@ -75,6 +75,7 @@ def test_the_first_recorded_decisions_are_predicted(spark: SparkSession, tmp_pat
     assert share.inside >= LEAST[SAMPLED].inside
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_first_answer_about_a_broker_above_its_limit_names_what_leaves_it(
     spark: SparkSession, tmp_path: Path

@@ -1,7 +1,6 @@
 """Every way we know in which figures lie, and the check that names it; what no check can see is in docs/blind-spots.md.
 
-The corruptions of a round are judged together. Those of the real Modular capture are the sample; the others run in full
-only.
+The corruptions of a round are judged together. Those of the real Modular capture are slow; the others run in full only.
 """
 
 from collections.abc import Callable, Mapping
@@ -71,13 +70,13 @@ def judge(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Judg
     return round_
 
 
-def _sampled(round_: str) -> list[pytest.MarkDecorator]:
-    return [] if round_ == RECORDED else [pytest.mark.full]
+def _mark(round_: str) -> pytest.MarkDecorator:
+    return pytest.mark.slow if round_ == RECORDED else pytest.mark.full
 
 
 @pytest.mark.parametrize(
     "corruption",
-    [pytest.param(one, id=one.name, marks=_sampled(one.round)) for one in CORRUPTIONS if one.round != UNSEEN],
+    [pytest.param(one, id=one.name, marks=_mark(one.round)) for one in CORRUPTIONS if one.round != UNSEEN],
 )
 def test_a_corruption_is_caught(corruption: Corruption, judge: Judge) -> None:
     judged = judge(corruption.round)
@@ -90,7 +89,7 @@ def test_a_corruption_is_caught(corruption: Corruption, judge: Judge) -> None:
     assert missed == [], f"{victim}; failing: {sorted(judged.failing)}"
 
 
-@pytest.mark.parametrize("round_", [pytest.param(one, marks=_sampled(one)) for one in ROUNDS])
+@pytest.mark.parametrize("round_", [pytest.param(one, marks=_mark(one)) for one in ROUNDS])
 def test_no_check_fails_without_a_corruption(round_: str, judge: Judge) -> None:
     explained = {check for one in CORRUPTIONS if one.round == round_ for check in (*one.caught_by, *one.also)}
     assert judge(round_).failing.keys() == explained

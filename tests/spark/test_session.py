@@ -70,6 +70,7 @@ def test_jobs_are_called_by_their_work_while_they_are_named(spark: SparkSession)
     assert name_of_last_job().startswith("localCheckpoint")
 
 
+@pytest.mark.slow
 def test_under_spark_submit_a_local_master_has_the_same_settings_but_for_what_was_told(tmp_path: Path) -> None:
     job = tmp_path / "job.py"
     asked = ["spark.driver.bindAddress", "spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions"]
@@ -104,6 +105,7 @@ def test_javas_slow_compiler_is_for_large_raw_files_and_queries_are_compiled_for
     assert done.stdout.split() == [str(quick), compiled], done.stderr
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("when", ["rows are computed", "nothing is"])
 def test_the_end_of_java_is_said_and_no_file_is_blamed(when: str) -> None:
     script = (

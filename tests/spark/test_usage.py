@@ -14,6 +14,7 @@ RECORDED = Path(__file__).parents[1] / "data" / "usage"
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     ["unequal-machines-4.0.8-modular", pytest.param("unequal-machines-drain-4.0.8-modular", marks=pytest.mark.full)],

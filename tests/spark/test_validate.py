@@ -197,6 +197,7 @@ def test_totals_without_any_bundle_do_not_add_up(spark: SparkSession, tmp_path: 
     assert totals == dict.fromkeys(("brokers.counts_add_up", *(f"brokers.{rate}_adds_up" for rate in rates)), (FIRST,))
 
 
+@pytest.mark.slow
 def test_brokers_in_migration_stop_the_line(spark: SparkSession, tmp_path: Path) -> None:
     raw = skewed_modular_cluster()
     extensible = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
@@ -206,6 +207,7 @@ def test_brokers_in_migration_stop_the_line(spark: SparkSession, tmp_path: Path)
     assert not result.success
 
 
+@pytest.mark.slow
 def test_in_a_large_snapshot_small_tables_have_another_session_and_the_same_results(
     spark: SparkSession, damaged: tuple[Root, str, Result]
 ) -> None:

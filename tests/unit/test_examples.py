@@ -200,6 +200,7 @@ def documented(clone: Path) -> tuple[str, Path]:
     return stale.stderr, clone / "docs"
 
 
+@pytest.mark.slow
 def test_the_tables_of_the_documentation_get_a_row(documented: tuple[str, Path]) -> None:
     stale, docs = documented
     assert "strategies/README.md" in stale
@@ -213,6 +214,7 @@ def test_the_schema_of_an_earlier_version_of_a_document_is_removed(documented: t
     assert not (docs / "schemas" / "plan-4.json").exists()
 
 
+@pytest.mark.slow
 def test_the_tests_for_all_shedders_find_it_and_pass(clone: Path) -> None:
     of_all = [
         str(file)

@@ -102,6 +102,7 @@ def test_a_lock_holds_what_its_source_asks_for(lock: str) -> None:
     assert wanted <= versions(lock).keys()
 
 
+@pytest.mark.slow
 def test_foreign_executors_get_all_that_the_core_imports() -> None:
     core = REPOSITORY / "jobs" / "pulsar_advisor"
     modules: set[str] = set()
@@ -136,6 +137,7 @@ import pulsar_advisor.stages.simulate_combination
 """
 
 
+@pytest.mark.slow
 def test_foreign_executors_can_import_the_tasks_of_strategies() -> None:
     there = [*versions("requirements-executor.txt"), "pulsar-rebalance-advisor", "pyspark", "py4j"]
     ended = subprocess.run([sys.executable, "-c", ON_AN_EXECUTOR, *there], capture_output=True, text=True, check=False)
@@ -164,6 +166,7 @@ def wheel_files(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     return set(zipfile.ZipFile(wheel).namelist())
 
 
+@pytest.mark.slow
 def test_the_wheel_ships_a_new_expectation_suite_without_being_told(wheel_files: set[str]) -> None:
     assert "pulsar_advisor/quality/suites/one_more.json" in wheel_files
 

@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 import run_levels
 
+pytestmark = pytest.mark.slow
+
 PASSING = "def test_holds(): pass\n"
 FAILING = "def test_breaks(): assert 1 == 2\n"
 SKIPPING = "import pytest\n\ndef test_needs_brokers(): pytest.skip('no brokers here')\n"
-FULL_ONLY = "import pytest\n\n@pytest.mark.full\ndef test_long(): pass\n"
+MARKED = """\
+import pytest
+
+def test_quick(): pass
+
+@pytest.mark.slow
+def test_slow(): assert 1 == 2
+
+@pytest.mark.full
+def test_long(): pass
+"""
+SAMPLED = """\
+import pytest
+
+@pytest.mark.sampled(every=3)
+@pytest.mark.parametrize("case", range(5))
+def test_cases(case): pass
+"""
 TEARDOWN_FAILING = """\
 import pytest
 
@@ -29,7 +49,9 @@ def tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("PULSAR_ADVISOR_REQUIRE_LIVE", raising=False)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # loading all of them takes a second each time
     options = "-p no:cacheprovider -p _hypothesis_pytestplugin"
-    (tmp_path / "pytest.ini").write_text(f"[pytest]\nmarkers = full: long\naddopts = {options}\n")
+    (tmp_path / "pytest.ini").write_text(
+        f"[pytest]\nmarkers =\n slow: long\n full: longer\n sampled: some\naddopts = {options}\n"
+    )
     return tmp_path
 
 
@@ -86,11 +108,25 @@ def test_skipped_live_tests_fail_where_brokers_are_required(
     assert "live         FAILED" in capfd.readouterr().out
 
 
-@pytest.mark.parametrize(("options", "last"), [([], "0 passed"), (["--full"], "1 passed")])
-def test_tests_marked_full_run_only_on_demand(
+@pytest.mark.parametrize(
+    ("options", "last"), [([], "1 passed, 0"), (["--slow"], "0 passed, 1"), (["--full"], "2 passed, 1")]
+)
+def test_tests_marked_slow_or_full_run_only_on_demand(
     tests: Path, capfd: pytest.CaptureFixture[str], options: list[str], last: str
 ) -> None:
-    add(tests, "parity", FULL_ONLY)
+    add(tests, "parity", MARKED)
+
+    run_levels.main([*options, "parity"], tests)
+
+    assert capfd.readouterr().out.splitlines()[-1].startswith(last)
+
+
+@pytest.mark.parametrize(("options", "last"), [([], "2 passed"), (["--slow"], "3 passed")])
+def test_of_a_sampled_test_each_nth_case_is_not_slow(
+    tests: Path, capfd: pytest.CaptureFixture[str], options: list[str], last: str
+) -> None:
+    shutil.copy(Path(run_levels.__file__).with_name("conftest.py"), tests)
+    add(tests, "parity", SAMPLED)
 
     run_levels.main([*options, "parity"], tests)
 

@@ -21,6 +21,8 @@ from scenarios.scenario import FOLDER, Scenario, all_scenarios
 SCENARIOS = {one.name: one for one in all_scenarios()}
 SLOW = frozenset({"explanations_can_be_read"})
 """Properties that ask for hundreds of plans."""
+SAMPLED = 3
+"""Each how many scenarios one isn't slow: what is asked of a scenario is planned once for all properties."""
 
 
 def _expected_failures() -> dict[tuple[str, str], str]:
@@ -41,9 +43,9 @@ EXPECTED_FAILURES = _expected_failures()
 
 
 def _cases() -> Iterator[Any]:
-    for name, cluster in SCENARIOS.items():
+    for place, (name, cluster) in enumerate(SCENARIOS.items()):
         for what in (*PROPERTIES, *(one.ask for one in cluster.expect)):
-            marks = [pytest.mark.full] if what in SLOW else []
+            marks = [pytest.mark.full] if what in SLOW else [pytest.mark.slow] if place % SAMPLED else []
             if part := EXPECTED_FAILURES.pop((name, what), None):
                 marks.append(pytest.mark.xfail(reason=f"not met yet by {part}", strict=True))
             yield pytest.param(name, what, marks=marks, id=f"{name}: {what}")

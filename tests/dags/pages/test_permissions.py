@@ -62,6 +62,7 @@ def runs(root: Root, ledger: Ledger, plan: Plan) -> dict[str, HeldRun]:
     return {"prod-eu": started(ledger, plan), "prod-us": started(ledger, of_us)}
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(("user", "cluster"), TABLE)
 def test_each_user_may_do_on_each_cluster_what_the_table_says(
     server: LogIn, runs: dict[str, HeldRun], user: str, cluster: str
@@ -90,6 +91,7 @@ def test_each_user_may_do_on_each_cluster_what_the_table_says(
         assert sent.status_code == may.steer
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(("user", "cluster"), TABLE)
 def test_each_user_may_do_with_each_clusters_roll_what_the_table_says(
     server: LogIn, root: Root, ledger: Ledger, user: str, cluster: str

@@ -135,6 +135,7 @@ def test_a_long_result_that_does_not_fit_on_the_disk_is_not_blamed_on_the_root(
     assert capsys.readouterr().err.startswith("error: can't read or write the output or a file of the root: No space")
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     ("command", "closed", "code"),
     [
@@ -150,6 +151,7 @@ def test_a_stream_that_the_caller_closed_is_no_failure(command: str, closed: str
     assert subprocess.run(["bash", "-c", line, sys.executable, call, str(tmp_path)], check=False).returncode == code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
 def test_a_completion_that_is_written_to_a_file_leaves_the_shells_own_files(
     shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

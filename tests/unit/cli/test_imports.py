@@ -32,6 +32,7 @@ sys.exit(", ".join(name for name in without.split() if name in sys.modules) or 0
 """
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     "words",
     [
@@ -52,6 +53,7 @@ def test_a_ledger_of_this_release_is_opened_without_what_would_migrate_it(tmp_pa
     assert loaded(["plans"], ["sqlalchemy", "alembic"], tmp_path) == ["sqlalchemy"]
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     "words",
     [

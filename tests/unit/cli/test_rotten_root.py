@@ -73,6 +73,7 @@ def run(
     return code, said.out + said.err
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("how", ["half", "a folder"])
 @pytest.mark.parametrize("file", FILES)
 def test_a_file_that_can_not_be_read_is_named_and_nothing_else_is_lost(

@@ -100,6 +100,7 @@ def test_every_moment_of_a_run_stands_in_the_events(ledger: Ledger, cluster: Fak
     ]
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [

@@ -95,6 +95,7 @@ def test_days_of_one_snapshot_each_have_a_slope() -> None:
     assert slope.per_day == pytest.approx(0.01)
 
 
+@pytest.mark.slow
 def test_the_slope_of_a_year_takes_little_memory() -> None:
     days = np.arange(400)
     tracemalloc.start()

@@ -79,6 +79,7 @@ def manager_of(ask: Ask, strategy: Strategy) -> str:
     return "modular" if ask is cut else strategy.load_managers[0]
 
 
+@pytest.mark.sampled(every=4)
 @every_strategy
 def test_what_a_strategy_does_not_say_it_reads_does_not_change_its_answer(ask: Ask, strategy: Strategy) -> None:
     settings = settings_for(ask, strategy)
@@ -88,6 +89,7 @@ def test_what_a_strategy_does_not_say_it_reads_does_not_change_its_answer(ask: A
         assert ask(strategy, changed(state, others, seed + 100), settings) == ask(strategy, state, settings)
 
 
+@pytest.mark.sampled(every=4)
 @every_strategy
 def test_everything_a_strategy_says_it_reads_can_change_its_answer(ask: Ask, strategy: Strategy) -> None:
     settings = settings_for(ask, strategy)

@@ -23,6 +23,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {path.stem: path.read_text() for path in Path(folder).glob("*.html")}
 
 
+@pytest.mark.slow
 def test_every_suite_has_a_page(pages: dict[str, str]) -> None:
     assert pages.keys() == suites().keys()
 

@@ -23,6 +23,7 @@ def test_a_postponed_module_is_imported_when_something_uses_it(
     assert import_module("colorsys") is not postponed
 
 
+@pytest.mark.slow
 def test_great_expectations_comes_without_sparks_machine_learning_which_others_can_import() -> None:
     program = (
         "import pulsar_advisor.quality.library\n"

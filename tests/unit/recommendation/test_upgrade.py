@@ -90,6 +90,7 @@ def test_that_fewer_seeds_were_simulated_is_said(monkeypatch: pytest.MonkeyPatch
     assert "Simulated with 1 seed in place of 5, as the cluster has 13 bundles." in found.notes
 
 
+@pytest.mark.slow
 def test_with_the_lines_the_new_release_does_what_the_old_one_did() -> None:
     found = preview()
     assert found.pinned is not None

@@ -221,6 +221,7 @@ def test_drift_has_its_section_only_where_there_is_something_to_compare_with(inp
     assert "Nothing changed." in read(render_html(replace(page, drift=()))).text
 
 
+@pytest.mark.slow
 def test_a_thousand_brokers_and_a_hundred_thousand_bundles_stay_readable() -> None:
     html = render_html(huge_inputs().page())
     reading = read(html)

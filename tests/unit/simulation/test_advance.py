@@ -37,6 +37,7 @@ def reports_of(load_manager: LoadManagerKind, what_if: Mapping[str, str], seed: 
     return found
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("load_manager", ["modular", "extensible", "simple"])
 @pytest.mark.parametrize(
     "what_if",

@@ -74,6 +74,7 @@ def listed(digests: list[str], root: Root) -> None:
     write_file(root.result_file(SNAPSHOT, "recommend"), document.content())
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     "request_of_plans",
     [

@@ -449,6 +449,7 @@ def test_a_sealed_day_is_not_as_written_unless_its_ledger_says_so(tmp_path: Path
     assert verify(root, central) == (1, [])
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("written_before", range(len(DAY_TABLES) + 1))
 def test_a_fold_that_dies_at_any_write_leaves_the_day_of_before_whole_and_sealed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written_before: int

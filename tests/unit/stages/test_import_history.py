@@ -398,6 +398,7 @@ def test_a_day_that_was_imported_until_its_last_minutes_goes_on(root: Root, serv
     assert imported(root, server, one, step_s=7 * 60)[0].snapshots[-1].id == f"{YESTERDAY}T235500Z"
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize("questions", [3, 12, 18, 26])
 def test_an_import_that_was_killed_goes_on_to_the_same_bytes(
     root: Root, server: HTTPServer, tmp_path: Path, questions: int, monkeypatch: pytest.MonkeyPatch

@@ -224,6 +224,7 @@ def unseen(cluster: RestartedCluster) -> None:
     cluster.shows_the_leaders_view = False
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [
@@ -571,6 +572,7 @@ def figures(plan: Plan, **changes: object) -> Plan:
 WORSE = forecast({B1: 0.8, B2: 0.9, B3: 0.3})
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [

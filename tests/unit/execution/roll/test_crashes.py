@@ -128,11 +128,13 @@ def instants() -> int:
     return survive()
 
 
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("part", range(SAMPLED))
 def test_a_process_that_dies_once(part: int) -> None:
     survive(1 + part * instants() // SAMPLED)
 
 
+@pytest.mark.slow
 def test_processes_that_die_again_and_again() -> None:
     survive(*[instants() // 9] * 12)
 

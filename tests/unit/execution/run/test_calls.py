@@ -100,6 +100,7 @@ def test_an_approval_withdrawn_while_a_step_waits_for_its_topics_stops_its_call(
     assert len(cluster.writes) == 1
 
 
+@pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("step", [MOVE, unload_step(destination=None), CUT])
 @pytest.mark.parametrize("status", [408, 502, 504])
 def test_a_proxy_that_loses_patience_does_not_end_the_brokers_work(
