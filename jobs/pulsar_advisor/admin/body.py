@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final
 
 import requests
 
+from pulsar_advisor.admin.time_limit import ended_after
 from pulsar_advisor.model.errors import ClusterUnreachable
 
 BODY_TIMEOUT_S: Final = 600.0
@@ -25,34 +24,24 @@ def read_body(
     response: requests.Response, address: str, limit_bytes: int, arrive: Callable[[int], None] | None = None
 ) -> bytearray:
     """The whole body, decompressed; `arrive` gets the size of each piece. Raises `TooLarge` and requests' errors."""
-    is_late = threading.Event()
-
-    def end() -> None:
-        is_late.set()
-        with suppress(OSError, RuntimeError, ValueError):  # it was just read to its end
-            response.raw.shutdown()  # a piece may take any time, too: only silence has a limit within it
-
     body = bytearray()
-    timer = threading.Timer(BODY_TIMEOUT_S, end)
-    timer.daemon = True
-    timer.start()
-    try:
-        for chunk in response.iter_content(_CHUNK_BYTES):
-            body += chunk
-            if len(body) > limit_bytes:
-                raise TooLarge(
-                    f"{address}: the answer ({response.status_code}) is larger than {limit_bytes:,} bytes: not read to "
-                    "its end; is this a broker?"
-                )
-            if arrive is not None:
-                arrive(len(chunk))
-            if is_late.is_set():
-                break
-    except Exception:
-        if not is_late.is_set():
-            raise
-    finally:
-        timer.cancel()
+    # A piece may take any time, too: only silence has a limit within it.
+    with ended_after(BODY_TIMEOUT_S, response.raw.shutdown) as is_late:
+        try:
+            for chunk in response.iter_content(_CHUNK_BYTES):
+                body += chunk
+                if len(body) > limit_bytes:
+                    raise TooLarge(
+                        f"{address}: the answer ({response.status_code}) is larger than {limit_bytes:,} bytes: not "
+                        "read to its end; is this a broker?"
+                    )
+                if arrive is not None:
+                    arrive(len(chunk))
+                if is_late.is_set():
+                    break
+        except Exception:
+            if not is_late.is_set():
+                raise
     if is_late.is_set():
         raise requests.ReadTimeout(f"document incomplete after {BODY_TIMEOUT_S:.0f} s", response=response)
     return body

@@ -1,11 +1,12 @@
-"""Time limits of a whole answer's head: those of the libraries start anew with every byte of it."""
+"""Time limits of a whole exchange: those of the libraries start anew with every byte of it."""
 
 from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from requests.adapters import HTTPAdapter
@@ -15,14 +16,14 @@ from urllib3.response import HTTPResponse
 
 
 @contextmanager
-def ended_after(seconds: float, sock: socket.socket) -> Iterator[threading.Event]:
-    """Shuts a connection down if the block takes longer; the event says whether that happened."""
+def ended_after(seconds: float, shut_down: Callable[[], object]) -> Iterator[threading.Event]:
+    """Shuts a connection down if the block takes longer, and never after it; the event says whether that happened."""
     is_ended = threading.Event()
 
     def end() -> None:
         is_ended.set()
-        with suppress(OSError):  # it is closed already
-            socket.socket.shutdown(sock, socket.SHUT_RDWR)
+        with suppress(OSError, RuntimeError, ValueError):  # it is closed already, or was read to its end
+            shut_down()
 
     timer = threading.Timer(max(seconds, 0.0), end)
     timer.daemon = True
@@ -31,6 +32,12 @@ def ended_after(seconds: float, sock: socket.socket) -> Iterator[threading.Event
         yield is_ended
     finally:
         timer.cancel()
+        timer.join()  # it may have begun, and the connection may be in use again at once
+
+
+def shut_down(sock: socket.socket) -> None:
+    """Ends a connection in both directions, that of TLS too without a word to the other side. Raises `OSError`."""
+    socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
 class _Connection(HTTPConnection):
@@ -41,7 +48,7 @@ class _Connection(HTTPConnection):
 
     def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as urllib3's own
         assert self.timeout is not None  # every call has one
-        with ended_after(self.timeout, self.sock) as is_late:
+        with ended_after(self.timeout, partial(shut_down, self.sock)) as is_late:
             try:
                 response = super().getresponse()
             except Exception:

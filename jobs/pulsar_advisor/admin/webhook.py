@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
@@ -30,7 +31,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
 from pulsar_advisor.admin.secret import secret_at
-from pulsar_advisor.admin.time_limit import ended_after
+from pulsar_advisor.admin.time_limit import ended_after, shut_down
 from pulsar_advisor.admin.web_address import WebAddress
 from pulsar_advisor.model.errors import AdvisorError, UsageError
 from pulsar_advisor.model.plans.canonical_json import canonical_json
@@ -174,7 +175,7 @@ def _post(address: WebAddress, headers: Mapping[str, str], body: bytes, tls_ca_f
         if address.scheme == "https":
             context = _trusting(tls_ca_file)
             sock = context.wrap_socket(plain_socket, server_hostname=address.host.strip("[]"))
-        with sock, ended_after(deadline - time.monotonic(), sock):
+        with sock, ended_after(deadline - time.monotonic(), partial(shut_down, sock)):
             connection = HTTPConnection(address.host)
             connection.sock, connection.auto_open = sock, 0
             connection.request("POST", address.target or "/", body, headers)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from threading import Event
+
 import pytest
 import requests
 
-from pulsar_advisor.admin.time_limit import TimelyAdapter
+from pulsar_advisor.admin.time_limit import TimelyAdapter, ended_after
 from web_server import HTTPServer, endless_heads
 
 
@@ -29,3 +31,17 @@ def test_a_whole_head_in_time_is_an_answer(session: requests.Session) -> None:
     with HTTPServer(host="127.0.0.1", port=0) as server:
         server.expect_request("/").respond_with_data("here")
         assert session.get(server.url_for("/"), timeout=5).text == "here"
+
+
+def test_a_limit_that_is_up_as_its_block_ends_shuts_nothing_down_after_it() -> None:
+    begun, left = Event(), Event()
+    was_left: list[bool] = []
+
+    def shut_down() -> None:
+        begun.set()
+        was_left.append(left.wait(0.1))
+
+    with ended_after(0, shut_down):
+        assert begun.wait(10)
+    left.set()
+    assert was_left == [False]

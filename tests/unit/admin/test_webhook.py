@@ -7,10 +7,10 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ from harness.certificates import make_certificates
 from pulsar_advisor.admin import webhook as under_test
 from pulsar_advisor.admin.webhook import ATTEMPTS, NotDelivered, Webhook, signature
 from pulsar_advisor.model.errors import UsageError
-from web_server import HTTPServer
+from web_server import HTTPServer, endless_heads, raw_server
 
 KEY = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 MESSAGE = {"cluster": "prod", "event": 7}
@@ -219,72 +219,59 @@ def test_a_message_that_arrives_at_the_second_attempt_is_delivered(receiver: HTT
     assert len(receiver.log) == 2
 
 
-@pytest.mark.parametrize(
-    ("drips", "outcome"),
-    [
-        (b"", pytest.raises(NotDelivered, match="no answer")),
-        (b"HTTP/1.1 200", pytest.raises(NotDelivered, match="no answer")),
-        (b"HTTP/1.1 200 OK\r\nX-Slow: ", nullcontext()),  # the status line decides
-    ],
-)
-def test_a_receiver_that_never_ends_its_answer_is_left(
-    drips: bytes, outcome: AbstractContextManager[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("begin", [b"", b"HTTP/1.1 20"])
+def test_a_receiver_that_never_ends_its_status_line_is_left(begin: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(under_test, "TIMEOUT_S", 0.3)
     monkeypatch.setattr(under_test, "ATTEMPTS", 1)
-    done = threading.Event()
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    piece = begin and b"x"
+    with endless_heads(begin, piece) as address, pytest.raises(NotDelivered, match="no answer"):
+        Webhook(f"{address}/").send("ledger.head", MESSAGE)
 
-        def drip() -> None:
-            with suppress(OSError):
-                connection, _ = server.accept()
-                with connection:
-                    connection.sendall(drips)
-                    while drips and not done.wait(0.05):
-                        connection.sendall(b"x")
-                    done.wait()
 
-        thread = threading.Thread(target=drip, daemon=True)
-        thread.start()
+def begin_an_answer(connection: socket.socket) -> None:
+    """Read the whole message, and send a status line and half a field."""
+    while (seen := connection.recv(65536, socket.MSG_PEEK)) and not seen.endswith(b"}"):
+        pass
+    connection.sendall(b"HTTP/1.1 200 OK\r\nX-Cut: ")
+
+
+def test_a_time_limit_that_is_up_after_the_status_line_makes_it_a_delivery(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: SimpleQueue[Callable[[], object]] = SimpleQueue()
+
+    @contextmanager
+    def ended_after(_seconds: float, shut_down: Callable[[], object]) -> Iterator[None]:
+        limits.put(shut_down)
+        yield
+
+    def answer(connection: socket.socket) -> None:
+        begin_an_answer(connection)
+        limits.get()()
+        is_over.wait()
+
+    monkeypatch.setattr(under_test, "ended_after", ended_after)
+    is_over = threading.Event()
+    with raw_server(answer) as address:
         try:
-            with outcome:
-                Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/").send("ledger.head", MESSAGE)
+            Webhook(f"{address}/").send("ledger.head", MESSAGE)
         finally:
-            done.set()
-            server.shutdown(socket.SHUT_RDWR)
-            thread.join()
+            is_over.set()
 
 
 def test_a_connection_that_breaks_after_the_status_line_is_a_delivery() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def reset() -> None:
-            connection, _ = server.accept()
-            with connection:
-                while not connection.recv(65536, socket.MSG_PEEK).endswith(b"}"):
-                    pass
-                connection.sendall(b"HTTP/1.1 200 OK\r\nX-Cut: ")  # closing with a request unread resets
-
-        with ThreadPoolExecutor() as threads:
-            answered = threads.submit(reset)
-            Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/").send("ledger.head", MESSAGE)
-            answered.result()
+    # Closing with a message unread resets the connection.
+    with raw_server(begin_an_answer) as address:
+        Webhook(f"{address}/").send("ledger.head", MESSAGE)
 
 
 @pytest.mark.parametrize("answer", [b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 2\xff0 OK\r\n\r\n", b"", b"\x00" * 70_000])
 def test_what_is_no_http_is_no_delivery(answer: bytes) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    def serve(connection: socket.socket) -> None:
+        with suppress(OSError):
+            connection.recv(65536)
+            connection.sendall(answer)
 
-        def serve() -> None:
-            for _ in range(ATTEMPTS):
-                connection, _ = server.accept()
-                with connection, suppress(OSError):
-                    connection.recv(65536)
-                    connection.sendall(answer)
-
-        threading.Thread(target=serve, daemon=True).start()
-        with pytest.raises(NotDelivered, match="no answer"):
-            Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/").send("ledger.head", MESSAGE)
+    with raw_server(serve) as address, pytest.raises(NotDelivered, match="no answer"):
+        Webhook(f"{address}/").send("ledger.head", MESSAGE)
 
 
 def test_only_scheme_and_host_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
