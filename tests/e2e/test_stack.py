@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -17,6 +16,7 @@ import requests
 
 from harness.airflow_api import Api, logged_in, wait_for
 from harness.errors import LiveClusterUnavailable
+from harness.ports import free_ports
 from stack.engine import CommandFailed, Engine, NoEngine, running_engine
 from stack.images import IMAGES, REPOSITORY, build_images
 
@@ -131,15 +131,6 @@ class Stack:
         return {bundle for bundle, owner in owners.items() if owner == broker and not bundle.startswith("pulsar/")}
 
 
-def free_ports() -> Iterator[str]:
-    listeners = [socket.socket() for _ in PORTS]
-    for listener in listeners:
-        listener.bind(("127.0.0.1", 0))
-    for listener in listeners:
-        yield str(listener.getsockname()[1])
-        listener.close()
-
-
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """All profiles, up, from a folder with nothing but what the compose file names."""
@@ -149,7 +140,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     shutil.copytree(REPOSITORY / "docs" / "compose", folder / "docs" / "compose")
     shutil.copytree(REPOSITORY / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__", "data"))
     subprocess.run(["make", "secrets"], cwd=folder, check=True, capture_output=True)
-    project = {"COMPOSE_PROJECT_NAME": "pulsar-advisor-test", **dict(zip(PORTS, free_ports(), strict=True))}
+    project = {"COMPOSE_PROJECT_NAME": "pulsar-advisor-test", **dict(zip(PORTS, map(str, free_ports()), strict=False))}
     with ExitStack() as running:
         try:
             engine = running.enter_context(running_engine())

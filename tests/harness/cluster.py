@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import socket
 import subprocess
@@ -25,15 +24,13 @@ from harness.artifacts import DEFAULT_RELEASE, class_path
 from harness.certificates import Certificates, make_certificates
 from harness.configuration import CLUSTER_NAME, READER_ROLE, SUPER_USER_ROLE, LoadManager
 from harness.errors import ClusterDidNotStart, LiveClusterUnavailable
+from harness.ports import free_ports
 from harness.tokens import signed_token
 
 START_LIMIT_S = 600
 STOP_LIMIT_S = 30
 POLL_INTERVAL_S = 0.2
 LOG_TAIL_LINES = 15
-
-# Below the kernel's ephemeral range (from 32768), so that no outgoing connection takes a port between choice and use.
-_PORTS = range(15000, 32000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +236,7 @@ class LiveCluster:
         self._class_path = class_path(self.options.release)
         deadline = time.monotonic() + START_LIMIT_S
         self._log4j.write_text(configuration.LOG4J, encoding="utf-8")
-        ports = _free_ports()
+        ports = free_ports()
         addresses = [
             _Addresses(host, *(next(ports) for _ in range(4))) for host in _loopback_addresses(self.options.brokers)
         ]
@@ -417,17 +414,6 @@ def _loopback_addresses(count: int) -> Iterator[str]:
             except OSError:
                 address = "127.0.0.1"
         yield address
-
-
-def _free_ports() -> Iterator[int]:
-    """Distinct ports that are free on every address now, in random order, so that clusters can start side by side."""
-    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("", port))
-            except OSError:
-                continue
-        yield port
 
 
 def _accepts(port: int) -> bool:

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import random
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from ipaddress import ip_address
 
 import psutil
 
+# Below the kernel's ephemeral range (from 32768), so that no outgoing connection takes a port between choice and use.
+_PORTS = range(15000, 32000)
+
+
+def free_ports() -> Iterator[int]:
+    """Distinct ports that are free on every address now, in random order, so that servers can start side by side."""
+    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("", port))
+            except OSError:
+                continue
+        yield port
+
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that is free now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-    return port
+    """One of them."""
+    return next(free_ports())
 
 
 def listened_on_beyond_loopback(pids: Iterable[int]) -> set[str]:

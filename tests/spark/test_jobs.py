@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from harness.ports import free_port
 from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.schemas import CHECKS, TABLES
 from snapshots import skewed_modular_cluster
@@ -60,8 +61,7 @@ def test_a_connect_server_writes_what_an_application_writes(connect_server: str,
 @pytest.fixture
 def connect_server() -> Iterator[str]:
     """The address of a Spark Connect server on loopback."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, str(JOBS / "connect_server.py"), str(port)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
