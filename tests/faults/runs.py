@@ -19,7 +19,7 @@ from typing import Final
 from pydantic import SecretStr
 
 from faults.cluster import Change, Cluster
-from faults.server import Faults, FaultServer
+from faults.server import LONGEST_SILENCE_S, Faults, FaultServer
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
@@ -38,8 +38,6 @@ from unit.execution.actors import approved, options_of
 from unit.execution.doubles import FakeTime, forecast, make_plan, split_step, unload_step
 
 TOKEN: Final = "the-token-of-a-super-user"
-PATIENCE_S: Final = 0.3
-"""Real seconds: long enough for a busy machine, as nothing but a silent broker is to be taken for one."""
 LOOK_S: Final = 5.0
 """Simulated seconds: what the cluster does by itself within them before a call can be later than the look before it."""
 SHEDDING, _ = GUARDED
@@ -84,9 +82,9 @@ def seeded_run(
         admin_urls=tuple(f"{server.scheme}://{broker}" for broker in cluster.brokers),
         token=SecretStr(TOKEN),
         tls_ca_file=authority,
-        connect_timeout_s=1,
-        read_timeout_s=PATIENCE_S,
-        write_timeout_s=PATIENCE_S,
+        connect_timeout_s=LONGEST_SILENCE_S,
+        read_timeout_s=LONGEST_SILENCE_S,
+        write_timeout_s=LONGEST_SILENCE_S,
     )
     with closing(open_ledger(f"sqlite:///{folder}/ledger.sqlite", time.now_ms)) as ledger:
         approved(ledger, plan)

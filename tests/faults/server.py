@@ -10,16 +10,18 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Final
+from unittest.mock import patch
 from urllib.parse import parse_qsl, urlencode
 
 from faults.cluster import Answer, Call, Cluster
 
 HOSTS: Final = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
 FOREIGN_HOST: Final = "127.0.0.9"
-LONGEST_SILENCE_S: Final = 5.0
-"""A silent broker is silent until its client hangs up, or so long."""
+LONGEST_SILENCE_S: Final = 60.0
+"""How long a silent broker, or a client of a broker that doesn't mean to be silent, waits for the other."""
 CALL_TAKES_S: Final = 0.02
 """How much time of the world passes with every call."""
 
@@ -67,6 +69,41 @@ class Faults:
         kind = self.random.choice(kinds)
         self.seen.append(f"{call.method} {kind}")
         return kind
+
+
+class _Limits:
+    """The time limits of calls, which are up as soon as a broker is silent on purpose, and not on a busy machine."""
+
+    def __init__(self) -> None:
+        self._ends: dict[object, Callable[[], None]] = {}
+        """By the address of the client's socket."""
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def ended_after(self, _seconds: float, shut_down: partial[None]) -> Iterator[threading.Event]:
+        """In place of the function of this name."""
+        is_ended, address = threading.Event(), shut_down.args[0].getsockname()
+
+        def end() -> None:
+            is_ended.set()
+            shut_down()
+
+        with self._changed:
+            self._ends[address] = end
+            self._changed.notify_all()
+        try:
+            yield is_ended
+        finally:
+            with self._changed:
+                del self._ends[address]
+
+    def end(self, address: object) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: address in self._ends, LONGEST_SILENCE_S)
+            self._ends[address]()
+
+
+_LIMITS: Final = _Limits()
 
 
 @dataclass
@@ -118,8 +155,7 @@ class FaultServer:
             elif answer is None and fault != "silent before":
                 answer = _written(self.cluster.answer(call), self.scheme, path)
         if fault in ("silent before", "silent after"):
-            connection.settimeout(LONGEST_SILENCE_S)
-            connection.recv(1)
+            _LIMITS.end(connection.getpeername())
         if answer is None or fault in ("lost after", "silent after", "late"):
             return False
         return _send(connection, answer, fault)
@@ -171,6 +207,7 @@ def _send(connection: socket.socket, answer: tuple[int, Mapping[str, str], bytes
 def fault_server(contexts: tuple[ssl.SSLContext, ssl.SSLContext] | None = None) -> Iterator[FaultServer]:
     """Brokers that listen until the block ends; `contexts` (a trusted certificate, one of another host): with TLS."""
     with ExitStack() as stack:
+        stack.enter_context(patch("pulsar_advisor.admin.time_limit.ended_after", _LIMITS.ended_after))
         listeners = [stack.enter_context(socket.create_server((host, 0))) for host in (*HOSTS, FOREIGN_HOST)]
         *brokers, stranger = [f"{host}:{listener.getsockname()[1]}" for host, listener in _named(listeners)]
         server = FaultServer(tuple(brokers), stranger, "http" if contexts is None else "https")
