@@ -56,7 +56,7 @@ class Scene:
 
     def apply(self, *options: str, event_at: tuple[int | str, int] = (0, 0)) -> subprocess.CompletedProcess[str]:
         command = self.command(*options, event_at=event_at)
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
     def start(
         self, *where: str, options: tuple[str, ...] = (), event_at: tuple[int | str, int] = (0, 0)
@@ -80,7 +80,7 @@ class Scene:
         return run.state, run.sentence, steps, cluster.owners, boundaries, sorted(cluster.effects)
 
 
-def until(happened: Callable[[], object], limit_s: float = 60) -> None:
+def until(happened: Callable[[], object], limit_s: float = 240) -> None:
     """Wait for something that another process does."""
     deadline_s = time.monotonic() + limit_s
     while not happened():

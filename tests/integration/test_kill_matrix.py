@@ -46,7 +46,7 @@ def test_a_run_that_gets_sigterm_finishes_its_step_and_can_be_resumed(new_ledger
         process = asked.start()
         until(lambda: asked.cluster.writes)
         process.send_signal(signal.SIGTERM)
-        said, _ = process.communicate(timeout=120)
+        said, _ = process.communicate(timeout=240)
         assert (process.returncode, len(asked.cluster.writes)) == (5, 1)
         assert "1 of 2 steps confirmed: ended by SIGTERM" in said
         assert asked.apply("--resume").returncode == 0

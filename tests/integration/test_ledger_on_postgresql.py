@@ -106,11 +106,12 @@ def test_its_clock_is_the_servers_whatever_the_hosts_say(postgresql_url: str, mo
 def test_a_holder_that_is_suspended_in_the_middle_of_a_write_does_not_keep_others_out(
     postgresql_url: str, time: FakeTime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    open_ledger(postgresql_url).close()  # its tables are made under the true limit: on a busy machine that takes long
-    monkeypatch.setattr(opening, "ABANDONED_MS", 500)
     suspended, other = (open_ledger(postgresql_url, time.now_ms) for _ in range(2))
     held = started(suspended, PLAN)
     time.pass_s(181)
+    # All else is done under the true limit: on a busy machine it takes long.
+    monkeypatch.setattr(opening, "ABANDONED_MS", 2000)
+    suspended.close()  # it opens its next connection under this one
     with pytest.raises(StorageError, match="can't be used"), held.writing():
         take_over(other, runs_of_plan(other, digest_of(PLAN))[0], approvals_of_plan(other, digest_of(PLAN))[0])
     assert runs_of_plan(other, digest_of(PLAN))[0].lease == 2

@@ -74,10 +74,10 @@ def test_the_second_of_two_is_kept_out(
             at_work = both.start(*first)
             until(lambda: both.cluster.writes)
             intruder = both.start(*second, options=("--resume",))
-            _, said = intruder.communicate(timeout=120)
+            _, said = intruder.communicate(timeout=240)
             assert (intruder.returncode, at_work.poll()) == (4, None), said
             assert "is still held by process" in said
-        _, said = at_work.communicate(timeout=120)
+        _, said = at_work.communicate(timeout=240)
         assert at_work.returncode == 0, said
         assert_as_undisturbed(both)
 
@@ -99,7 +99,7 @@ def test_a_process_that_was_suspended_past_its_lease_does_nothing_more(new_ledge
                 ended = both.apply("--resume")
             assert ended.returncode == 0, f"suspended at instant {instant}: {ended.stderr}"
             suspended.send_signal(signal.SIGCONT)
-            _, said = suspended.communicate(timeout=120)
+            _, said = suspended.communicate(timeout=240)
             assert suspended.returncode in (0, 4, 5), said
             assert_as_undisturbed(both)
 

@@ -9,6 +9,7 @@ import sys
 INTERRUPTED_WHILE_LOADING = """
 import signal, sys
 from pulsar_advisor.__main__ import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # as in a shell, also where the tests run in the background
 
 class Interrupts:
     def find_spec(self, name, *_):

@@ -157,7 +157,7 @@ from threading import Event
 
 def test_both_run_at_once():
     {mine}.touch()
-    assert any({other}.exists() or Event().wait(0.05) for _ in range(1200))
+    assert any({other}.exists() or Event().wait(0.05) for _ in range(4800))
 """
 
 

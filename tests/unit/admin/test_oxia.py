@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from harness.certificates import make_certificates
 from pulsar_advisor.admin.metadata_store import MetadataReader, connected
 from pulsar_advisor.admin.options import capture_options
 from pulsar_advisor.admin.oxia import OxiaConnection
+from pulsar_advisor.admin.oxia_store import OxiaStore
 from pulsar_advisor.admin.request_budget import NotAsked, RequestBudget
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
@@ -31,7 +31,7 @@ RECORDS = with_parents(
 
 
 def connection(oxia: FakeOxia, **more: object) -> OxiaConnection:
-    return OxiaConnection.model_validate({"url": f"oxia://{oxia.address}/{NAMESPACE}", "timeout_s": 5, **more})
+    return OxiaConnection.model_validate({"url": f"oxia://{oxia.address}/{NAMESPACE}", **more})
 
 
 @pytest.fixture(scope="module")
@@ -212,9 +212,19 @@ def test_what_is_no_metadata_store_is_refused(given: dict[str, str], message: st
         capture_options(**given)
 
 
-def test_a_listing_does_not_run_out_of_time_while_it_waits_to_be_used(oxia: FakeOxia) -> None:
-    with connection(oxia, timeout_s=0.3).session() as store:
+def test_a_listing_does_not_run_out_of_time_while_it_waits_to_be_used(
+    oxia: FakeOxia, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[Any] = []
+    ask = OxiaStore._ask
+
+    def noted(store: OxiaStore, *arguments: Any) -> Any:
+        calls.append(ask(store, *arguments))
+        return calls[-1]
+
+    with connection(oxia).session() as store:
+        monkeypatch.setattr(OxiaStore, "_ask", noted)
         listings = store.children(["/loadbalance/brokers"] * 3)
         next(listings)
-        time.sleep(0.6)
+        assert [call.is_active() for call in calls] == [False] * len(calls)  # no time limit is left
         assert [names for _, names in listings] == [["b1:8080", "b2:8080"]] * 2

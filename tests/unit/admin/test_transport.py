@@ -247,22 +247,18 @@ def test_a_connection_for_reading_sends_nothing_but_get(broker: HTTPServer, meth
 
 def test_a_silent_broker_is_not_asked_again() -> None:
     release = threading.Event()
-    requests: list[bytes] = []
-
-    def keep_silent(connection: socket.socket) -> None:
-        requests.append(connection.recv(65536))
-        release.wait(30)
+    pauses: list[float] = []
 
     with (
-        raw_server(keep_silent) as address,
-        AdminTransport(connection(address, read_timeout_s=0.2)) as transport,
+        raw_server(lambda _connection: release.wait(30)) as address,
+        AdminTransport(connection(address, read_timeout_s=0.2), sleep=pauses.append) as transport,
         pytest.raises(NoAnswer, match=r"no complete response within 0\.2 s"),
     ):
         try:
             transport.get(PATH)
         finally:
             release.set()
-    assert len(requests) == 1
+    assert pauses == []
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from pulsar_advisor.admin.read_client import Document, UnreadableAnswer
@@ -36,7 +37,7 @@ def decoders() -> Iterator[TopicDecoders]:
 
 
 def children() -> set[int]:
-    return {int(pid) for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()}
+    return {child.pid for child in psutil.Process().children()}
 
 
 def test_another_process_makes_the_same_file(decoders: TopicDecoders) -> None:

@@ -175,7 +175,7 @@ def test_of_two_who_take_over_from_a_dead_writer_one_is_refused(tmp_path: Path, 
         try:
             with held(UPath(tmp_path), SNAPSHOT, WORK):
                 outcomes.append("at work")
-                refused.wait(5)
+                refused.wait(60)
         except Refused:
             outcomes.append("refused")
             refused.set()

@@ -33,7 +33,7 @@ HTTP_LIBRARIES = {"requests", "urllib3", "httpx", "aiohttp", "http"}
 def cluster(httpserver: HTTPServer) -> Iterator[AdminCluster]:
     runtime = {"clusterName": "live", "loadManagerClassName": MODULAR, "brokerClientAuthenticationParameters": "secret"}
     httpserver.expect_request("/admin/v2/brokers/configuration/runtime").respond_with_json(runtime)
-    connection = AdminConnection(admin_urls=(httpserver.url_for("").rstrip("/"),), write_timeout_s=1.0)
+    connection = AdminConnection(admin_urls=(httpserver.url_for("").rstrip("/"),))
     with AdminTransport(connection, writes=True) as transport:
         yield AdminCluster(transport)
 
@@ -490,7 +490,7 @@ def test_a_lookup_asks_for_the_topic_as_a_client_does(httpserver: HTTPServer, cl
 
 
 def test_a_lookup_that_nobody_answers_says_so() -> None:
-    connection = AdminConnection(admin_urls=("http://127.0.0.1:1",), write_timeout_s=1.0)
+    connection = AdminConnection(admin_urls=("http://127.0.0.1:1",))
     with AdminTransport(connection, writes=True) as transport:
         reply = AdminCluster(transport).look_up(f"persistent://{NAMESPACE}/a")
     assert reply.status is None
