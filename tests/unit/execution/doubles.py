@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import count, pairwise
 
 from pulsar_advisor.execution.clock import Clock
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
@@ -127,6 +127,18 @@ class FakeCluster:
             happens()
 
         self.whenever(moment, happen)
+
+    def mistaken_once(self, method: str, answer: Callable[[], object], after: int = 0) -> None:
+        """One answer of this method is wrong, after this many right ones."""
+        right, calls = getattr(self, method), count()
+
+        def answers(*arguments: object) -> object:
+            if next(calls) < after:
+                return right(*arguments)
+            setattr(self, method, right)
+            return answer()
+
+        setattr(self, method, answers)
 
     def later(self, after_s: float, happens: Callable[[], None]) -> None:
         """Something is seen by whoever reads after this time."""

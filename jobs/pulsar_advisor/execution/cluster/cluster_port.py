@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 OK: Final = 200
 NO_CONTENT: Final = 204
+_TOO_MANY: Final = 429
+_SERVER_ERROR: Final = 500
+"""The lowest status of one."""
 _TIMES_OUT: Final = frozenset({408, 502, 504})
 """Answers of a proxy that waited in vain for the broker."""
 
@@ -85,6 +88,11 @@ class Reply:
     def leaves_open(self) -> bool:
         """Whether the broker may still be at work on the call."""
         return self.status is None or self.status in _TIMES_OUT
+
+    @property
+    def is_trouble(self) -> bool:
+        """Whether the cluster is slow, overloaded or ill: no answer, too many requests, or a server error."""
+        return self.leaves_open or self.status == _TOO_MANY or (self.status or 0) >= _SERVER_ERROR
 
     @property
     def in_words(self) -> str:

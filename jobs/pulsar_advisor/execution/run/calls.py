@@ -23,9 +23,6 @@ OBSERVE_S: Final = 30
 """How long the effect of an answered call may take to show; on real brokers, it took under 0.4 s."""
 _AT_LEAST_S: Final = 10
 
-_OVERLOADED: Final = (429, 500)
-"""Too many requests; and the lowest status of a server error."""
-
 
 @dataclass(frozen=True)
 class Unread:
@@ -48,8 +45,7 @@ def send(run: OngoingRun, step: Step, call: Unload | Split, topic: str | None) -
     reply = reply_of(lambda: run.cluster.send(call))
     telemetry.answered(step.action, reply.status, run.clock.monotonic_s() - sent_at_s)
     run.held.note(step.id, "reply", str(reply))
-    too_many, broken = _OVERLOADED
-    if reply.status is None or reply.leaves_open or reply.status == too_many or reply.status >= broken:
+    if reply.is_trouble:
         run.signs.troubles.append(f"{step.id} got {reply.in_words}")
     return reply
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
-from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Override
+from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Override, Reply
 from pulsar_advisor.execution.ledger.held_run import HeldRun, is_held
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plans import summary_of_plan
@@ -30,7 +30,7 @@ from pulsar_advisor.execution.ledger.switches import (
 )
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.options import Progress
-from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.errors import ClusterUnreachable, Refused
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import some_of
 
@@ -87,6 +87,9 @@ class Guard:
     def gone(self) -> str | None:
         """Why the cluster's own balancer isn't kept off any more, or None."""
         for setting in GUARDED:
+            if _is_off(self.cluster.override(setting)):
+                continue
+            self.clock.sleep(_POLL_S)  # one answer may be wrong: a second look decides
             if not _is_off(now := self.cluster.override(setting)):
                 return (
                     f"the guard is gone: {setting} is {_value(now)} since somebody, or another process, switched the "
@@ -101,10 +104,10 @@ class Guard:
             return
         record_switching_off(self.run, setting, before, OFF, effective)
         self.run.renew()  # raises if this process was suspended and another one has taken over
-        reply = self.cluster.send(Override(setting, OFF))
+        reply, now = _set(self.cluster, setting, before, OFF, self.clock)
         if reply.leaves_open:
             self.unanswered.add(setting)
-        if self.cluster.override(setting) != OFF:
+        if now != OFF:
             raise Refused(
                 f"{setting} can't be switched off: {reply.in_words}; switch it off by hand, and approve and "
                 "apply without a guard"
@@ -121,13 +124,25 @@ class Guard:
         for setting in sorted(self.switched.difference(switch.setting for switch in ours)):
             self._note(f"{setting} was given back by another process before the run ended: `runs` shows when")
         for switch in ours:
-            if switch.setting in self.unanswered and not _is_off(self.cluster.override(switch.setting)):
-                self._note(
-                    f"ATTENTION: the call that switches {switch.setting} off had no answer and may still act: look in "
-                    f"a minute, with {reader().restore_balancer}"
-                )
-            elif what := _restore(switch, self.ledger, self.cluster, self.progress, self.clock):
-                self.notes.append(what)
+            try:
+                self._put_back(switch)
+            except ClusterUnreachable as error:
+                self._note(f"ATTENTION: {switch.setting} could not be switched on again: {error}")
+
+    def _put_back(self, switch: SwitchedOff) -> None:
+        """Restore a setting; once more if the cluster can't be read, as one bad answer must not leave it off."""
+        if switch.setting in self.unanswered and not _is_off(self.cluster.override(switch.setting)):
+            self._note(
+                f"ATTENTION: the call that switches {switch.setting} off had no answer and may still act: look in "
+                f"a minute, with {reader().restore_balancer}"
+            )
+            return
+        try:
+            what = _restore(switch, self.ledger, self.cluster, self.progress, self.clock)
+        except ClusterUnreachable:
+            self.clock.sleep(_POLL_S)
+            what = _restore(switch, self.ledger, self.cluster, self.progress, self.clock)
+        self.notes += [what] if what else []
 
     def _note(self, what: str) -> None:
         self.notes.append(what)
@@ -218,17 +233,19 @@ def _restore(
         progress(what)
         return what
 
-    setting, before, now = switch.setting, switch.before, cluster.override(switch.setting)
+    setting, before, ours = switch.setting, switch.before, switch.written or _EARLIER_OFF
+    if (now := cluster.override(setting)) != ours:
+        clock.sleep(_POLL_S)  # as above
+        now = cluster.override(setting)
     if switch.written is None and decided_by is None and now == _EARLIER_OFF:
         return say(
             f"ATTENTION: {setting} is '{now}', set by run {switch.run} or by someone since (earlier releases "
             f"left no mark of their own). To put it back or leave it: {reader().decide_about_balancer}"
         )
-    if now == (switch.written or _EARLIER_OFF):
-        reply = cluster.send(Override(setting, before))
-        if cluster.override(setting) == now:
+    if now == ours:
+        reply, now = _set(cluster, setting, ours, before, clock)
+        if now == ours:
             return say(f"ATTENTION: {setting} is still {_value(now)}: {reply.in_words}; put back {_value(before)}")
-        now = cluster.override(setting)
     how = f", as {decided_by} decided" if decided_by else ""
     is_theirs = now != before
     if not (is_theirs and _is_off(now)):
@@ -236,8 +253,7 @@ def _restore(
         instead = _common_value(switch.effective)
         # Read again: somebody may have set it while the brokers had their time.
         if behind and now is None and instead is not None and cluster.override(setting) is None:
-            cluster.send(Override(setting, instead))
-            now = cluster.override(setting)
+            _, now = _set(cluster, setting, None, instead, clock)
             behind = _lagging(switch, now, cluster, clock)
             how += ", set instead of deleted, which the brokers don't notice (apache/pulsar#22673)"
         if behind:
@@ -251,6 +267,21 @@ def _restore(
     record_switched_back(ledger, switch, f"restored: {_value(now)}{how}")
     progress(f"{setting} is restored: {_value(now)}{how}")
     return f"{setting} is {_value(now)}{how}" if now != before else None
+
+
+def _set(
+    cluster: ClusterPort, setting: str, before: str | None, value: str | None, clock: Clock
+) -> tuple[Reply, str | None]:
+    """Override a setting, or delete its override (None); returns the last answer, and the override that shows then.
+
+    A broker that has no time is asked again. As another one may be read, from its cache, the effect gets some time.
+    """
+    reply, deadline_s = cluster.send(Override(setting, value)), clock.monotonic_s() + TAKES_EFFECT_S
+    while (now := cluster.override(setting)) == before != value and clock.monotonic_s() < deadline_s:
+        clock.sleep(_POLL_S)
+        if reply.is_trouble and not reply.leaves_open:
+            reply = cluster.send(Override(setting, value))
+    return reply, now
 
 
 def _lagging(switch: SwitchedOff, override: str | None, cluster: ClusterPort, clock: Clock) -> list[str]:

@@ -22,7 +22,7 @@ from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.switches import record_switched_back, switched_off
 from pulsar_advisor.execution.run import guard
 from pulsar_advisor.execution.run.guard import OFF, leave_as_it_is, restore_what_was_left
-from pulsar_advisor.model.errors import BalancerStillOff, Refused
+from pulsar_advisor.model.errors import BalancerStillOff, ClusterUnreachable, Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from unit.execution.actors import BOB, approved, carried_out, run
 from unit.execution.doubles import B1, B2, FakeCluster, make_plan, split_step, unload_step
@@ -177,6 +177,51 @@ def test_a_refused_restore_is_an_outcome_of_its_own(ledger: Ledger, cluster: Fak
     cluster.rejects_overrides = False
     assert run(plan, ledger, cluster, guard=True).exit_code == 0
     assert cluster.overrides == {}
+
+
+BUSY = Reply(503, "busy")
+
+
+def unreadable() -> None:
+    raise ClusterUnreachable("404, not found")
+
+
+def test_a_broker_that_is_busy_is_asked_again_to_switch_it_off(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    cluster.mistaken_once("send", lambda: BUSY)
+    assert run(plan, ledger, cluster, guard=True).outcome == "done"
+
+
+def test_a_single_wrong_answer_does_not_mean_that_it_is_on_again(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    cluster.once("after the call", lambda: cluster.mistaken_once("override", lambda: None))
+    assert run(plan, ledger, cluster, guard=True).outcome == "done"
+
+
+@pytest.mark.parametrize(
+    ("method", "answer"), [("send", lambda: BUSY), ("override", unreadable), ("override", lambda: "true")]
+)
+def test_a_single_bad_answer_does_not_leave_it_off(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, method: str, answer: Callable[[], object]
+) -> None:
+    cluster.on_event = after_the_calls(2, lambda: cluster.mistaken_once(method, answer))
+    assert run(plan, ledger, cluster, guard=True).exit_code == 0
+    assert cluster.overrides == {}
+
+
+def test_a_setting_that_can_not_be_read_does_not_keep_the_other_one_off(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    override = cluster.override
+
+    def read(setting: str) -> str | None:
+        return unreadable() if setting == SHEDDING else override(setting)
+
+    cluster.on_event = after_the_calls(2, lambda: setattr(cluster, "override", read))
+    assert run(plan, ledger, cluster, guard=True).still_off == (SHEDDING,)
+    assert cluster.overrides == {SHEDDING: OFF}
 
 
 def test_if_nothing_was_sent_either_the_error_says_that_the_balancer_is_off(
