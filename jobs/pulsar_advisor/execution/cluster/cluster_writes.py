@@ -143,8 +143,11 @@ class AdminCluster:
         return max((int(value) for value in given if _NUMBER.fullmatch(value)), default=default) / 1000
 
     def active_brokers(self) -> frozenset[str]:
-        """Ids of the currently registered brokers."""
-        return frozenset(self._read.active_brokers(self.cluster_name()))
+        """Ids of the currently registered brokers. Raises `ClusterUnreachable` for none: whoever answers is one."""
+        brokers = frozenset(self._read.active_brokers(self.cluster_name()))
+        if not brokers:
+            raise ClusterUnreachable(f"cluster '{self.cluster_name()}' names no active broker: try again")
+        return brokers
 
     def owned_bundles(self, broker: str) -> frozenset[str]:
         """Bundles that a broker reports as its own; empty if the cluster does not know the broker."""

@@ -6,7 +6,7 @@ The executor writes a step to the ledger before it sends the call, and again aft
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pulsar_advisor.execution.ledger.held_run import STEP_SENT
@@ -18,7 +18,7 @@ from pulsar_advisor.execution.run.ongoing_run import OngoingRun
 from pulsar_advisor.execution.run.outcomes import drifted, leave_out
 from pulsar_advisor.execution.run.pace import Pace
 from pulsar_advisor.execution.run.parking import Parked, Parking
-from pulsar_advisor.execution.run.preconditions import differences, overload
+from pulsar_advisor.execution.run.preconditions import Found, differences, overload
 from pulsar_advisor.execution.run.split import settle_split, split
 from pulsar_advisor.execution.run.turns import Waits, take_turns
 from pulsar_advisor.execution.run.unload import hold_again, settle_unload, unload
@@ -28,6 +28,8 @@ from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.kinds.arrivals import STATISTICS_S
 
 LATE_POLL_S: Final = 3.0
+LOOK_AGAIN_S: Final = 1.0
+"""How long after the first look at a cluster that has changed a second one decides."""
 
 
 def carry_out(run: OngoingRun) -> None:
@@ -131,16 +133,27 @@ def _perform(run: OngoingRun, step: Step) -> Waits[None]:
             check_interruption(run)
             run.count_unload(step, records[step.id].attempts + 1)
             found, topics = run.look(step)
-    changed = list(differences(step, boundaries, step.source, found))
-    if "worse" not in run.approval.consents:
-        moved = {name for name, record in run.held.steps().items() if record.state in ("sent", "confirmed")}
-        changed += overload(run.plan, step, found.destination_usage_ratio, moved)
-    if changed:
+    if _changes(run, step, boundaries, found):  # one answer may be wrong, and a bundle on its way has no owner
+        yield LOOK_AGAIN_S
+        if run.failures:
+            return
+        check_interruption(run)
+        found, topics = run.look(step)
+    if changed := _changes(run, step, boundaries, found):
         return drifted(run, step, records[step.id], "; ".join(changed))
     check_guard(run)
     if step.action == "split":
         return (yield from split(run, step, boundaries))
     return (yield from unload(run, step, records[step.id], boundaries, _topic_to_look_up(topics)))
+
+
+def _changes(run: OngoingRun, step: Step, boundaries: tuple[str, ...], found: Found) -> Sequence[str]:
+    """How the cluster differs from what a step requires, and why the step would overload its destination."""
+    changed = list(differences(step, boundaries, step.source, found))
+    if "worse" not in run.approval.consents:
+        moved = {name for name, record in run.held.steps().items() if record.state in ("sent", "confirmed")}
+        changed += overload(run.plan, step, found.destination_usage_ratio, moved)
+    return changed
 
 
 def _settle_all(run: OngoingRun, steps: Iterable[Step]) -> set[str]:

@@ -49,6 +49,8 @@ def _conclude_split(
         unresolved(run, step, f"the new boundaries did not show{answered}")
     if seen == before:
         return failed(run, step, f"the boundaries have not changed{answered}")
+    if not seen:
+        return failed(run, step, f"the namespace does not exist any more{answered}")
     return failed(run, step, f"the boundaries are {', '.join(seen)}, not what the split should give{answered}")
 
 
@@ -56,7 +58,10 @@ def _confirm_split(run: OngoingRun, step: Step) -> Waits[None]:
     hold_s = first_hold_s(run)
     end_s = run.clock.monotonic_s() + hold_s
     yield from wait(run, hold_s)
-    if not _is_split(step, run.cluster.boundaries(step.namespace)):
+    seen = yield from _await_boundaries(run, step, run.clock.monotonic_s())
+    if isinstance(seen, Unread):
+        unresolved(run, step, f"whether the new boundaries stayed can't be read, {seen.why}")
+    if not _is_split(step, seen):
         return failed(run, step, "the new boundaries showed, but did not stay")
     owners = [find_owner(run.cluster, step.namespace, child, [step.source]) for child in step.children]
     note_cut_short(run, step, end_s)
@@ -70,9 +75,14 @@ def _is_split(step: Step, boundaries: tuple[str, ...]) -> bool:
 
 
 def _await_boundaries(run: OngoingRun, step: Step, deadline_s: float) -> Waits[tuple[str, ...] | Unread]:
-    """Poll until the namespace has the boundaries of a split; return the last ones seen."""
+    """Poll until the namespace has the boundaries of a split; return the last ones seen.
+
+    The last look is one after the deadline, so that no conclusion rests on a single look.
+    """
+    is_over = False
     while True:
+        was_over, is_over = is_over, run.clock.monotonic_s() >= deadline_s
         seen = seen_by(lambda: run.cluster.boundaries(step.namespace))
-        if (not isinstance(seen, Unread) and _is_split(step, seen)) or run.clock.monotonic_s() >= deadline_s:
+        if was_over or (not isinstance(seen, Unread) and _is_split(step, seen)):
             return seen
         yield POLL_S

@@ -198,6 +198,12 @@ def test_behind_https_a_broker_is_asked_at_the_address_it_tells_not_at_its_id(tm
             assert AdminCluster(transport).loaded_topics(broker, NAMESPACE, RANGE) == ("persistent://t/n/a",)
 
 
+def test_a_list_without_brokers_is_no_answer(httpserver: HTTPServer, cluster: AdminCluster) -> None:
+    httpserver.expect_request("/admin/v2/brokers/live").respond_with_json([])
+    with pytest.raises(ClusterUnreachable, match="cluster 'live' names no active broker"):
+        cluster.active_brokers()
+
+
 def test_an_unload_goes_out_as_a_put_with_its_destination(httpserver: HTTPServer, cluster: AdminCluster) -> None:
     httpserver.expect_request(
         f"/admin/v2/namespaces/{NAMESPACE}/{RANGE}/unload",

@@ -66,6 +66,11 @@ def test_a_resumed_step_waits_as_long_as_the_brokers_take(ledger: Ledger, cluste
     assert len(cluster.writes) == 1
 
 
+def test_a_single_wrong_answer_is_no_drift(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.mistaken_once("owned_bundles", frozenset)
+    assert carried_out(ledger, cluster, MOVE).outcome == "done"
+
+
 @pytest.mark.parametrize("lost", [True, False], ids=["lost answer", "answered"])
 def test_a_clock_that_is_set_back_in_mid_run_prolongs_no_wait(ledger: Ledger, cluster: FakeCluster, lost: bool) -> None:
     cluster.replies, cluster.fails = [Reply(None if lost else 500, "")] * 3, True
@@ -235,6 +240,7 @@ def test_a_bundle_on_its_way_to_a_source_makes_no_room_for_its_anti_affinity_gro
     basket = unload_step(2, LOWER, B2, B1, namespace=BASKETS)
     wide.anti_affinity_peers = lambda namespace: frozenset({NAMESPACE, BASKETS}) - {namespace}  # type: ignore[method-assign]
     wide.owners |= {f"{NAMESPACE}/{LOWER}": B2, f"{BASKETS}/{UPPER}": B2}
+    wide.answers_first, wide.effect_after_s = True, 3.0
     plan = approved(ledger, make_plan([canary, basket, leaving]))
     result = run(plan, ledger, wide, in_flight=3)
     assert states(ledger, plan) == ["confirmed", "confirmed", "pending"]

@@ -40,3 +40,15 @@ def test_a_split_that_shows_other_boundaries_has_failed(ledger: Ledger, cluster:
         "the boundaries are 0x00000000, 0x40000000, 0x80000000, 0xffffffff, not what the split should give; "
         "answer 412 invalid"
     )
+
+
+@pytest.mark.parametrize("after", [0, 1], ids=["at first", "after it held"])
+def test_a_single_wrong_answer_does_not_undo_a_split(ledger: Ledger, cluster: FakeCluster, after: int) -> None:
+    cluster.once("after the call", lambda: cluster.mistaken_once("boundaries", tuple, after))
+    assert carried_out(ledger, cluster, split_step()).outcome == "done"
+
+
+def test_a_split_of_a_namespace_that_is_deleted_has_failed(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.once("after the call", cluster.bounds.clear)
+    [step] = carried_out(ledger, cluster, split_step()).steps
+    assert (step.state, step.detail) == ("failed", "the namespace does not exist any more; answer 204")

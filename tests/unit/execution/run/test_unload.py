@@ -10,7 +10,7 @@ import pytest
 from pulsar_advisor.documents.apply_result import AppliedStep
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.errors import ClusterUnreachable, Refused
 from unit.execution.actors import approved, carried_out, killed_at_work, run
 from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, FakeCluster, make_plan, unload_step
 
@@ -74,6 +74,20 @@ def test_a_bundle_that_arrives_between_two_attempts_is_confirmed(ledger: Ledger,
     cluster.replies = [Reply(500, "unloading")]
     result = carried_out(ledger, cluster, unload_step(), pause_s=10.0)
     assert (result.outcome, len(cluster.writes), cluster.effects) == ("done", 1, [BUNDLE])
+
+
+def test_a_single_wrong_answer_is_no_departure(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.once("after the call", lambda: cluster.mistaken_once("owned_bundles", frozenset, after=1))
+    assert carried_out(ledger, cluster, unload_step()).outcome == "done"
+
+
+def test_a_read_that_takes_all_the_time_is_repeated(ledger: Ledger, cluster: FakeCluster) -> None:
+    def hang() -> None:
+        cluster.time.pass_s(30)
+        raise ClusterUnreachable("no complete response within 30 s")
+
+    cluster.once("after the call", lambda: cluster.mistaken_once("owned_bundles", hang))
+    assert carried_out(ledger, cluster, unload_step()).outcome == "done"
 
 
 def test_a_look_up_that_nobody_answers_is_repeated(ledger: Ledger, cluster: FakeCluster) -> None:
