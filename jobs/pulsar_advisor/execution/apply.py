@@ -21,7 +21,6 @@ from pulsar_advisor.execution.ledger.pauses import lift_pause, request_pause
 from pulsar_advisor.execution.ledger.rolls import recorded_roll, roll_of_plan, roll_under_way
 from pulsar_advisor.execution.ledger.runs import abort_runs, end_parked_run, runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
-from pulsar_advisor.execution.ledger.switches import switched_off
 from pulsar_advisor.execution.ledger.tables import Run, StepRecord
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.emptied import left_on
@@ -251,7 +250,7 @@ def _carried_out(run: OngoingRun) -> _End:
     except LeaseLost as lost:
         records = steps_of_run(run.ledger, run.held.id)
         if all(record.attempts == 0 for record in records.values()):
-            raise Refused(f"nothing was sent: {lost}") from lost
+            raise _refused(run, f"nothing was sent: {lost}") from lost
         return _end("partial", run.plan, run.held.id, str(lost), records)
 
 
@@ -289,12 +288,16 @@ def _ended(run: OngoingRun) -> _End:
         sentence = f"nothing was sent{reasons}{noted}"
         held.end("refused", sentence)
         telemetry.refused()
-        if any(switch.run == held.id for switch in switched_off(ledger, held.cluster_name)):
-            raise BalancerStillOff(sentence) from cause
-        to_do = f"; {_AFTER_A_DRIFT}" if isinstance(cause, Drift) else ""
-        raise Refused(f"{sentence}{to_do}") from cause
+        raise _refused(run, sentence, f"; {_AFTER_A_DRIFT}" if isinstance(cause, Drift) else "") from cause
     held.end("stopped", counted)
     return _end("partial", plan, held.id, counted, records)
+
+
+def _refused(run: OngoingRun, sentence: str, to_do: str = "") -> AdvisorError:
+    """Why nothing was sent; that the run has left the cluster's own balancer off matters more."""
+    if any(switch.run == run.held.id for switch in left_off(run.ledger, run.held.cluster_name)):
+        return BalancerStillOff(sentence)
+    return Refused(f"{sentence}{to_do}")
 
 
 def _unfinished(runs: Sequence[Run]) -> Run | None:

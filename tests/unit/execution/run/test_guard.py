@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from pulsar_advisor.execution.apply import abort
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.held_run import HeldRun, take_over
@@ -238,6 +239,19 @@ def test_if_nothing_was_sent_either_the_error_says_that_the_balancer_is_off(
     with pytest.raises(BalancerStillOff, match=f"ATTENTION: {SHEDDING} is still"):
         run(plan, ledger, cluster, guard=True)
     assert (cluster.overrides, cluster.writes) == ({SHEDDING: OFF}, [])
+
+
+def test_nor_does_an_abort_hide_it(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    def end_it(write: Override) -> Reply:
+        if write.setting == SPLITTING:
+            abort(ledger, plan, BOB)
+            cluster.rejects_overrides = True
+        return send(write)
+
+    send, cluster.send = cluster.send, end_it  # type: ignore[method-assign, assignment]
+    with pytest.raises(BalancerStillOff, match="was aborted or taken over by another process"):
+        run(plan, ledger, cluster, guard=True)
+    assert cluster.overrides == {SHEDDING: OFF}
 
 
 def test_a_switch_that_had_no_answer_and_no_effect_yet_stays_a_debt(
