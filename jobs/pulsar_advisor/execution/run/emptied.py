@@ -18,6 +18,7 @@ from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.planning.kinds.arrivals import STATISTICS_S
 
 POLL_S: Final = 5.0
+LOOK_AGAIN_S: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,12 @@ class Left:
 
 
 def left_on(cluster: ClusterPort, brokers: Iterable[str], clock: Clock, interruption: Interruption) -> Left:
-    """The bundles that clients use there, once all are reported; Pulsar's own namespaces don't count."""
+    """The bundles that clients use there, once all are reported; Pulsar's own namespaces don't count.
+
+    It takes two looks to find none: somebody stops those brokers then.
+    """
     brokers, seen, deadline_s = tuple(brokers), set[str](), clock.monotonic_s()
+    is_empty = False
     while True:
         owned = {name for broker in brokers for name in cluster.owned_bundles(broker)}
         owned = {name for name in owned if not is_pulsars_own(name.rpartition("/")[0])}
@@ -50,8 +55,10 @@ def left_on(cluster: ClusterPort, brokers: Iterable[str], clock: Clock, interrup
             return Left(used=tuple(sorted(used)))
         parts = [name.rpartition("/") for name in sorted(owned)]
         may_be_used = any(cluster.may_have_topics(namespace, text) for namespace, _, text in parts)
-        if not may_be_used or clock.monotonic_s() >= deadline_s:
+        was_empty, is_empty = is_empty, not may_be_used or clock.monotonic_s() >= deadline_s
+        reason = interruption()
+        if is_empty and (was_empty or reason):
             return Left()
-        if reason := interruption():
+        if reason:
             return Left(interrupted=reason)
-        clock.sleep(POLL_S)
+        clock.sleep(LOOK_AGAIN_S if is_empty else POLL_S)
