@@ -187,10 +187,13 @@ def _await_owner(run: OngoingRun, step: Step, topic: str | None, deadline_s: flo
     unowned_since_s = elsewhere_since_s = None
     looked_up = is_over = False
     while True:
-        was_over, owner, now_s = is_over, _owner(run, step), run.clock.monotonic_s()
-        is_over = now_s >= deadline_s
+        owner = _owner(run, step)
         if _arrived(owner, step):
-            return owner
+            first, owner = owner, _owner(run, step)  # a single answer may be another broker's
+            if owner == first:
+                return owner
+        now_s = run.clock.monotonic_s()
+        was_over, is_over = is_over, now_s >= deadline_s
         unowned_since_s = (unowned_since_s or now_s) if owner is None else None
         elsewhere_since_s = (elsewhere_since_s or now_s) if isinstance(owner, str) else None
         if answered and elsewhere_since_s and now_s - elsewhere_since_s >= ELSEWHERE_S:

@@ -77,8 +77,14 @@ def test_a_bundle_that_arrives_between_two_attempts_is_confirmed(ledger: Ledger,
 
 
 def test_a_single_wrong_answer_is_no_departure(ledger: Ledger, cluster: FakeCluster) -> None:
-    cluster.once("after the call", lambda: cluster.mistaken_once("owned_bundles", frozenset, after=1))
+    cluster.once("after the call", lambda: cluster.mistaken_once("owned_bundles", frozenset, after=2))
     assert carried_out(ledger, cluster, unload_step()).outcome == "done"
+
+
+def test_nor_an_arrival(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.lands_on = lambda _unload: B1
+    cluster.once("after the call", lambda: cluster.mistaken_once("owned_bundles", lambda: frozenset({BUNDLE})))
+    assert carried_out(ledger, cluster, unload_step(), canary_hold_s=0.0).steps[0].state == "failed"
 
 
 def test_a_read_that_takes_all_the_time_is_repeated(ledger: Ledger, cluster: FakeCluster) -> None:
