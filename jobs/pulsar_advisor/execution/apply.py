@@ -17,7 +17,7 @@ from pulsar_advisor.execution.ledger.approvals import record_refusal
 from pulsar_advisor.execution.ledger.held_run import LEASE_MS, LeaseLost, is_held, start_run, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import undone
-from pulsar_advisor.execution.ledger.pauses import lift_pause, request_pause
+from pulsar_advisor.execution.ledger.pauses import lift_pause, pause_requested, request_pause
 from pulsar_advisor.execution.ledger.rolls import recorded_roll, roll_of_plan, roll_under_way
 from pulsar_advisor.execution.ledger.runs import abort_runs, end_parked_run, runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
@@ -120,6 +120,7 @@ def _applied(
     interruption: Interruption,
 ) -> _End:
     digest = digest_of(plan)
+    paused = _pause_of(ledger, digest)
     if options.wait_for_holder:
         _await_holder(ledger, digest, progress, clock)
     # On another cluster these settings were never off, so they would count as restored. A roll has already checked
@@ -144,7 +145,10 @@ def _applied(
         throttle = approval.throttle.with_changes(options.throttle_changes)
         unfinished = _unfinished(runs)
         if unfinished:
-            held = take_over(ledger, unfinished, approval, lifts_pause=options.lifts_pause and options.waited is None)
+            # A pause that was asked for since this command began isn't its to lift.
+            is_known = _pause_of(ledger, digest) == paused
+            lifts_pause = is_known and options.lifts_pause and options.waited is None
+            held = take_over(ledger, unfinished, approval, lifts_pause=lifts_pause)
         else:
             held = start_run(ledger, plan, approval)
     except Refused as refused:
@@ -298,6 +302,12 @@ def _refused(run: OngoingRun, sentence: str, to_do: str = "") -> AdvisorError:
     if any(switch.run == run.held.id for switch in left_off(run.ledger, run.held.cluster_name)):
         return BalancerStillOff(sentence)
     return Refused(f"{sentence}{to_do}")
+
+
+def _pause_of(ledger: Ledger, digest: str) -> str | None:
+    """Who asked for the pause of a plan's unfinished run, in words; None without one."""
+    run = _unfinished(runs_of_plan(ledger, digest))
+    return None if run is None else pause_requested(ledger, run.id)
 
 
 def _unfinished(runs: Sequence[Run]) -> Run | None:

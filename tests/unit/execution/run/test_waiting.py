@@ -11,7 +11,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
-from unit.execution.actors import ALICE, BRISK, approved, run
+from unit.execution.actors import ALICE, BRISK, approved, killed_at_work, run
 from unit.execution.doubles import (
     B1,
     B2,
@@ -104,6 +104,15 @@ def test_only_a_person_who_goes_on_lifts_a_pause(ledger: Ledger, cluster: FakeCl
     again = run(plan, ledger, cluster, resume=True, lifts_pause=False)
     assert again.sentence == "1 of 2 steps confirmed: paused by alice (airflow)"
     assert run(plan, ledger, cluster, resume=True).outcome == "done"
+
+
+def test_a_resumption_lifts_no_pause_that_was_asked_for_since_it_began(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE, CUT]))
+    killed_at_work(ledger, cluster, plan)
+    cluster.time.pass_s(181)
+    cluster.mistaken_once("cluster_name", lambda: pause(ledger, plan, ALICE) and "live")
+    result = run(plan, ledger, cluster, resume=True)
+    assert result.sentence == "1 of 2 steps confirmed: paused by alice (airflow)"
 
 
 def test_a_split_whose_hold_was_cut_short_holds_before_the_next_step_of_the_resumed_run(
