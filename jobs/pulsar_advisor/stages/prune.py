@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from datetime import datetime
-from itertools import chain
 
 from pulsar_advisor.documents.prune_result import Pruned
 from pulsar_advisor.execution.ledger.opening import ledger_exists, open_ledger
@@ -19,6 +18,7 @@ from pulsar_advisor.storage.removal import (
     new_plan_files,
     remove_snapshot,
     stage_folders,
+    with_plans,
 )
 from pulsar_advisor.storage.root import PLANS, Root
 
@@ -54,11 +54,12 @@ def remove(
     remainders: list[str] = []
     kept: list[str] = []
     at_work: list[str] = []
+    references.snapshots()
     for snapshot in sorted({*made.difference(existing), *outdated(existing)}):
         is_remainder = snapshot not in existing
         if root.is_written(snapshot, "capture") == is_remainder:
             continue  # imported, or removed by another process, since the listing
-        if snapshot in references.snapshots():
+        if references.refer_to(snapshot):
             kept += [] if is_remainder else [snapshot]
         elif is_at_work(root, ("raw", *stages), snapshot):
             at_work += [] if is_remainder else [snapshot]
@@ -90,8 +91,9 @@ class PlanReferences:
     def __init__(self, root: Root, address: str | None) -> None:
         self._root = root
         self._url = address or root.ledger_url
-        self._read: dict[str, tuple[str, ...]] = {}
-        """The references of each plan, by its digest or file; a plan never changes, so they are read once."""
+        self._read: set[str] = set()
+        """Plans, by digest or file: a plan never changes, so each is read once."""
+        self._found: set[str] = set()
         self.unreadable: list[str] = []
         """Plans, by digest or file, that can't be read: they refer at least to their own snapshot."""
         if not ledger_exists(self._url):
@@ -107,16 +109,31 @@ class PlanReferences:
 
     def snapshots(self) -> frozenset[str]:
         """Every snapshot that a plan currently refers to."""
-        if ledger_exists(self._url):
-            for digest, snapshot, document in new_plans(self._url, self._root.cluster, self._read.keys()):
-                self._note(digest, snapshot, document, only_to_carry_out=False)
-            for file in new_plan_files(self._root, self._read.keys()):
-                self._note(file.place, file.snapshot, file.content, only_to_carry_out=True)
-        return frozenset(chain.from_iterable(self._read.values()))
+        self._look(with_plans(self._root))
+        return frozenset(self._found)
+
+    def refer_to(self, snapshot: str) -> bool:
+        """Whether a plan known already, recorded since in the ledger, or lying with the snapshot refers to it.
+
+        Listing the plan files of every snapshot again before each removal would take hours where there are thousands.
+        """
+        if snapshot not in self._found:
+            self._look([snapshot])
+        return snapshot in self._found
+
+    def _look(self, folders: Iterable[str]) -> None:
+        """Read the new plans of the ledger, and those in the folders of these snapshots."""
+        if not ledger_exists(self._url):
+            return
+        for digest, snapshot, document in new_plans(self._url, self._root.cluster, self._read):
+            self._note(digest, snapshot, document, only_to_carry_out=False)
+        for file in new_plan_files(self._root, folders, self._read):
+            self._note(file.place, file.snapshot, file.content, only_to_carry_out=True)
 
     def _note(self, plan: str, snapshot: str, document: str | bytes, *, only_to_carry_out: bool) -> None:
+        self._read.add(plan)
         try:
-            self._read[plan] = referred_to(document, only_to_carry_out=only_to_carry_out)
+            self._found.update(referred_to(document, only_to_carry_out=only_to_carry_out))
         except ValueError:
             self.unreadable.append(plan)
-            self._read[plan] = (snapshot,)
+            self._found.add(snapshot)

@@ -45,16 +45,21 @@ def made_of(root: Root, stages: Collection[str]) -> set[str]:
     return set(filter(is_snapshot_id, ids))
 
 
-def new_plan_files(root: Root, known: Collection[str]) -> Iterator[PlanFile]:
-    """The files named like plans at places not known yet."""
-    for folder in _folders(root.of_cluster(PLANS)):
-        for file in folder.glob("*--*.json"):
+def with_plans(root: Root) -> list[str]:
+    """Ids of the snapshots that may have plan files."""
+    return [folder.name.removeprefix(_PREFIX) for folder in _folders(root.of_cluster(PLANS))]
+
+
+def new_plan_files(root: Root, snapshots: Iterable[str], known: Collection[str]) -> Iterator[PlanFile]:
+    """The files of these snapshots that are named like plans, at places not known yet."""
+    for snapshot in snapshots:
+        for file in root.folder(PLANS, snapshot).glob("*--*.json"):
             if str(file) not in known:
                 try:
                     content = read_file(file, "recommend")
                 except AdvisorError:
                     content = b""
-                yield PlanFile(str(file), folder.name.removeprefix(_PREFIX), content)
+                yield PlanFile(str(file), snapshot, content)
 
 
 def is_at_work(root: Root, stages: Iterable[str], snapshot: str) -> bool:

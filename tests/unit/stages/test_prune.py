@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import closing
 from datetime import UTC, datetime
@@ -231,11 +232,29 @@ def test_a_snapshot_that_is_made_between_the_listings_stays(
     assert stages_with(root, LATER) == set(STAGES)
 
 
-def test_a_snapshot_that_a_plan_comes_to_refer_to_meanwhile_stays(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+def filed(root: Root, snapshot: str) -> None:
+    """A plan to carry out lies with a snapshot, unknown to the ledger."""
+    write_plan(root, make_plan([unload_step()], cluster="test", snapshot=snapshot))
+
+
+@pytest.mark.parametrize("refer", [lambda root: proposed(root.ledger_url, MIDDLE), lambda root: filed(root, MIDDLE)])
+def test_a_snapshot_that_a_plan_comes_to_refer_to_meanwhile_stays(
+    root: Root, monkeypatch: pytest.MonkeyPatch, refer: Callable[[Root], None]
+) -> None:
     remove = removal.remove_folder
-    monkeypatch.setattr(removal, "remove_folder", lambda folder: (proposed(root.ledger_url, MIDDLE), remove(folder)))
+    monkeypatch.setattr(removal, "remove_folder", lambda folder: (refer(root), remove(folder)))
     assert pruned(root, count=1) == outcome((OLD,), (MIDDLE,))
     assert stages_with(root, MIDDLE) == set(STAGES)
+
+
+def test_the_plans_of_a_snapshot_are_not_listed_for_each_other_one(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed: Counter[str] = Counter()
+    local = type(root.path)
+    glob = local.glob
+    monkeypatch.setattr(local, "glob", lambda folder, pattern: listed.update([str(folder)]) or glob(folder, pattern))
+    make(root, *(f"202602{day:02}T000000Z" for day in range(1, 9)))
+    assert len(pruned(root, count=1).removed) == 10
+    assert max(listed.values()) == 2
 
 
 @pytest.mark.parametrize("stage", STAGES)
