@@ -59,6 +59,16 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
     if engine.dialect.name == "postgresql":
         _end_abandoned_transactions(engine)
         _read_one_moment(engine)
+    try:
+        _bring_up_to_date(engine)
+    except BaseException:
+        engine.dispose()  # not only once it is garbage: whoever waits for a ledger tries again every few seconds
+        raise
+    return Ledger(engine, now_ms or carried_on(lambda: _store_time_ms(engine)))
+
+
+def _bring_up_to_date(engine: Engine) -> None:
+    """Create or upgrade the tables, if they aren't this release's."""
     with named_errors(engine):
         try:
             # Takes no lock: pages, and runs that wait, ask every few seconds.
@@ -71,10 +81,9 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
             if getattr(error.orig, "sqlstate", getattr(error.orig, "pgcode", None)) != _NOT_PERMITTED:
                 raise
             raise StorageError(
-                f"ledger {without_secrets(parsed)} must be migrated, which its user may not do: open it once as the "
-                "owner of its tables (`pulsar-advisor audit verify --ledger …`)"
+                f"ledger {without_secrets(engine.url)} must be migrated, which its user may not do: open it once as "
+                "the owner of its tables (`pulsar-advisor audit verify --ledger …`)"
             ) from error
-    return Ledger(engine, now_ms or carried_on(lambda: _store_time_ms(engine)))
 
 
 def is_current(ledger: Ledger) -> bool:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import sqlite3
 import threading
 from contextlib import closing
@@ -199,6 +200,15 @@ def test_a_ledger_of_a_newer_release_is_left_alone(tmp_path: Path) -> None:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(StorageError, match="was written by a newer release"):
         open_ledger(url)
+
+
+def test_a_ledger_that_can_not_be_used_stays_open_nowhere(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.sqlite"
+    file.write_bytes(b"SQLite format 3\0, but no more")
+    with pytest.raises(StorageError, match="can't be used") as refused:
+        open_ledger(f"sqlite:///{file}")
+    still_open = {os.path.realpath(descriptor) for descriptor in Path("/proc/self/fd").iterdir()}
+    assert str(file) not in still_open, refused
 
 
 def test_an_option_of_a_url_that_is_no_number_is_usage(tmp_path: Path) -> None:
