@@ -25,14 +25,16 @@ _GRACE_PERIOD_S: Final = 30 * 60
 """Default of `loadBalancerSheddingGracePeriodMinutes` in every release: unloads within it still count."""
 
 
-def snapshots_before(root: Root, snapshot: str) -> Iterator[str]:
-    """The earlier snapshots of the same cluster, newest first.
+def snapshots_before(root: Root, snapshot: str, stage: str = "capture") -> Iterator[str]:
+    """The earlier snapshots of the same cluster that a stage wrote a result for, newest first.
 
     Several clusters may have used one name in paths. Two snapshots are of the same cluster if Pulsar's name for it is
     equal and at least one broker is in both.
     """
     name, brokers = _identity(root, snapshot)
     for one in root.newest_first(before=snapshot):
+        if not root.is_written(one, stage):  # asked first: a manifest may take a hundred times as long to read
+            continue
         try:
             name_then, brokers_then = _identity(root, one)
         except AdvisorError:
@@ -43,14 +45,13 @@ def snapshots_before(root: Root, snapshot: str) -> Iterator[str]:
 
 def comparable_before(root: Root, snapshot: str) -> Iterator[str]:
     """Those of these snapshots that have tables and weren't found unfit for use, newest first."""
-    for one in snapshots_before(root, snapshot):
-        if root.is_written(one, "normalize"):
-            try:
-                result = validation_if_any(root, one)
-            except AdvisorError:
-                continue  # whether it is fit for use is unknown
-            if result is None or result.success:
-                yield one
+    for one in snapshots_before(root, snapshot, "normalize"):
+        try:
+            result = validation_if_any(root, one)
+        except AdvisorError:
+            continue  # whether it is fit for use is unknown
+        if result is None or result.success:
+            yield one
 
 
 def good_before(root: Root, snapshot: str) -> str | None:
@@ -64,10 +65,9 @@ def validations_until(root: Root, snapshot: str) -> tuple[Validation, ...]:
 
 
 def _validated_before(root: Root, snapshot: str) -> Iterator[Validation]:
-    for one in snapshots_before(root, snapshot):
+    for one in snapshots_before(root, snapshot, "validate"):
         with suppress(AdvisorError):
-            if (result := validation_if_any(root, one)) is not None:
-                yield result
+            yield read_validation(root, one)
 
 
 def within(period: timedelta, snapshot: str, before: Iterable[str]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,7 +12,14 @@ import documents
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
-from pulsar_advisor.tables.earlier import comparable_before, earlier_snapshot, snapshots_before, within
+from pulsar_advisor.tables import earlier
+from pulsar_advisor.tables.earlier import (
+    comparable_before,
+    earlier_snapshot,
+    snapshots_before,
+    validations_until,
+    within,
+)
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 NAME, BROKERS = "pulsar", ["broker-1:8080", "broker-2:8080"]
@@ -133,3 +140,19 @@ def test_a_gap_within_the_grace_period_is_never_too_long(tmp_path: Path) -> None
 def test_within_a_period_are_those_since_its_begin(tmp_path: Path) -> None:
     before = comparable_before(root_with(tmp_path, 45, 30, 15), at(0))
     assert list(within(timedelta(minutes=30), at(0), before)) == [at(15), at(30)]
+
+
+@pytest.mark.parametrize("asked", [comparable_before, validations_until], ids=["comparable", "validated"])
+def test_the_manifests_of_what_was_only_captured_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Callable[[Root, str], Iterable[object]]
+) -> None:
+    root = root_with(tmp_path, 60)
+    for minutes in range(5, 60, 5):
+        capture(root, minutes)
+    for minutes in (0, 60):
+        validate(root, minutes, success=True)
+    read: list[str] = []
+    manifest = earlier.read_manifest
+    monkeypatch.setattr(earlier, "read_manifest", lambda root, one: read.append(one) or manifest(root, one))
+    assert len(list(asked(root, at(0)))) == (1 if asked is comparable_before else 2)
+    assert read == [at(0), at(60)]
