@@ -211,6 +211,13 @@ def test_a_ledger_that_can_not_be_used_stays_open_nowhere(tmp_path: Path) -> Non
     assert str(file) not in still_open, refused
 
 
+def test_a_ledger_that_may_only_be_read_names_its_folder_too(ledger: Ledger) -> None:
+    with ledger.reading() as session:
+        session.execute(text("PRAGMA query_only = ON"))  # as for whoever may write the file, but no journal beside it
+    with pytest.raises(StorageError, match="readonly database: check .* permissions of the file and its folder"):
+        propose(ledger, PLAN, ALICE)
+
+
 def test_an_option_of_a_url_that_is_no_number_is_usage(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="an option in its URL has an invalid value"):
         open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite?timeout=abc")
