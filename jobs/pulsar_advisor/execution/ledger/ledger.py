@@ -29,8 +29,8 @@ _ADDED: Final = "events to be logged once they are committed"
 _WRITE_LOCK: Final = 7_074_216  # arbitrary, but the same for every advisor
 
 _ONCE_IT_CAN_BE_USED: Final = (
-    "check its server, or its disk's space and the permissions of the file and its folder; what it has recorded is kept, "
-    "and a run that it ended can go on"
+    "check its server, or its disk's space and the permissions of the file and its folder; what it has recorded is "
+    "kept, and a run that it ended can go on"
 )
 
 _NEWEST: Final = 1000

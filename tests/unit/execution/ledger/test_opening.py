@@ -214,7 +214,7 @@ def test_a_ledger_that_can_not_be_used_stays_open_nowhere(tmp_path: Path) -> Non
 def test_a_ledger_that_may_only_be_read_names_its_folder_too(ledger: Ledger) -> None:
     with ledger.reading() as session:
         session.execute(text("PRAGMA query_only = ON"))  # as for whoever may write the file, but no journal beside it
-    with pytest.raises(StorageError, match="readonly database: check .* permissions of the file and its folder"):
+    with pytest.raises(StorageError, match=r"readonly database: check .* permissions of the file and its folder"):
         propose(ledger, PLAN, ALICE)
 
 
