@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from captures import lines_of
 from pulsar_advisor.capture.publications import Heard
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor_airflow.operators.capture import PulsarCaptureOperator
+from pulsar_advisor_airflow.triggers.publications import PublicationsTrigger
 from unit.capture.fake_cluster import MODULAR, FakeCluster, fake_cluster
 from unit.capture.fake_topics import EXTENSIBLE, LOAD, SERVICE_URL, TOP, Client
 
@@ -127,3 +130,40 @@ def test_brokers_of_another_load_manager_are_not_listened_to(
     monkeypatch.setattr("pulsar.Client", client)
     snapshot = operator(root).execute({})
     assert (sealed, client.opened) == ([snapshot], {})
+
+
+def test_what_a_stopped_task_was_about_to_open_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    connecting, cancelled, closed = threading.Event(), threading.Event(), threading.Event()
+
+    def listening(_trigger: PublicationsTrigger, stack: ExitStack) -> Any:
+        connecting.set()
+        cancelled.wait(20)
+        stack.callback(closed.set)
+
+    async def stopped_meanwhile() -> bool:
+        waiting = asyncio.ensure_future(anext(PublicationsTrigger("pulsar_default").run()))
+        await asyncio.to_thread(connecting.wait, 20)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        cancelled.set()
+        return await asyncio.to_thread(closed.wait, 5)
+
+    monkeypatch.setattr(PublicationsTrigger, "_listening", listening)
+    assert asyncio.run(stopped_meanwhile())
+
+
+def test_no_other_trigger_waits_until_the_connections_are_closed(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed_by: list[threading.Thread] = []
+    closed = threading.Event()
+    monkeypatch.setattr(Client, "close", lambda _: (closed_by.append(threading.current_thread()), closed.set()))
+    monkeypatch.setattr("pulsar.Client", published(cluster, topics=1))
+
+    async def heard() -> None:
+        async for _event in PublicationsTrigger("pulsar_default").run():
+            pass
+
+    asyncio.run(heard())
+    assert closed.wait(20)
+    assert threading.main_thread() not in closed_by

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from typing import TYPE_CHECKING, Final
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from pulsar_advisor.capture.publications import Listener, Wait
 
 POLL_S: Final = 1.0
+
+_Result = TypeVar("_Result")
 
 
 class PublicationsTrigger(BaseTrigger):  # type: ignore[misc]
@@ -38,16 +42,25 @@ class PublicationsTrigger(BaseTrigger):  # type: ignore[misc]
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """One event: `heard` is `Heard.packed()`, or None."""
         heard = None
-        with ExitStack() as stack:
-            try:
-                listener, wait = await asyncio.to_thread(self._listening, stack)
-            except AdvisorError as error:
-                logged(self.log.warning)(f"the triggerer can't listen, the worker will: {error}")
-            else:
-                while silent := await asyncio.to_thread(wait.silent):
-                    logged(self.log.debug)(f"not heard yet: {silent}")
-                    await asyncio.sleep(POLL_S)
-                heard = listener.heard().packed()
+        # What ends the connections runs after what makes them, even if somebody stops the task meanwhile, and never on
+        # the loop: an ailing broker may keep it waiting for ten seconds, and with it every other trigger.
+        stack, thread = ExitStack(), ThreadPoolExecutor(max_workers=1)
+
+        def in_thread(call: Callable[..., _Result], *arguments: object) -> asyncio.Future[_Result]:
+            return asyncio.get_running_loop().run_in_executor(thread, copy_context().run, call, *arguments)
+
+        try:
+            listener, wait = await in_thread(self._listening, stack)
+        except AdvisorError as error:
+            logged(self.log.warning)(f"the triggerer can't listen, the worker will: {error}")
+        else:
+            while silent := await in_thread(wait.silent):
+                logged(self.log.debug)(f"not heard yet: {silent}")
+                await asyncio.sleep(POLL_S)
+            heard = listener.heard().packed()
+        finally:
+            thread.submit(stack.close)
+            thread.shutdown(wait=False)
         yield TriggerEvent({"heard": heard})
 
     def _listening(self, stack: ExitStack) -> tuple[Listener, Wait]:
