@@ -291,8 +291,9 @@ def destinations(
     """
     brokers = facts.state.brokers
     filtering = _Filtering(len(brokers))
-    filtering.keep(brokers.available & brokers.complete, FilterOutcome.UNAVAILABLE)
+    filtering.keep(brokers.available, FilterOutcome.UNAVAILABLE)
     _by_policies(filtering, facts, namespace, non_persistent)
+    filtering.keep(brokers.complete, FilterOutcome.UNAVAILABLE)
     if persistent:
         filtering.keep(brokers.persistent_topics_enabled, FilterOutcome.NO_PERSISTENT_TOPICS)
     if non_persistent:

@@ -30,6 +30,14 @@ def test_a_secondary_that_is_not_needed_any_more_is_left() -> None:
     assert moved(planned(cluster({"a": [10], "b": []}, policies=[vip("b", ("a",))]), CONFORM)) == {"t/a-0": "b"}
 
 
+def test_a_primary_with_unfit_figures_keeps_secondaries_out_as_it_does_in_pulsar() -> None:
+    state = cluster({"a": [10], "b": [5], "c": []}, policies=[vip("b", ("c",))])
+    state.brokers.complete[1] = False
+    plan = planned(state, CONFORM)
+    assert not executable(plan)
+    assert "c:8080: secondary, and 1 primaries reach the policy's 1" in plan.decision.caveats[0]
+
+
 def test_where_no_broker_is_allowed_the_plan_says_what_keeps_each_out() -> None:
     plan = planned(cluster({"a": [10], "b": [1]}, policies=[vip("gone")]), CONFORM)
     assert not executable(plan)
