@@ -30,22 +30,25 @@ def propose(goal: Goal, room: Room) -> Proposal:
     owned = room.bundles_of(np.flatnonzero(room.fit).tolist())
     isolated = [row for row in owned if not room.policies_allow(row)]
     going, stays = parted(room, isolated)
-    answers, after = packed(room, going)
-    spread = _spread(after, [row for row in owned if room.policies_allow(row)])
-    moved = [answer.bundle for answer in [*answers, *spread] if answer.outcome is BundleOutcome.MOVES]
+    others = [row for row in owned if room.policies_allow(row)]
+    answers, after = _asked_until_none_moves(room, going, others)
+    moved = [answer.bundle for answer in answers if answer.outcome is BundleOutcome.MOVES]
     again = [row for row in moved if len(after.with_fewer_peers(row))]
     return proposal(
         goal,
         after,
-        [*answers, *spread, *stays],
+        [*answers, *stays],
         {
-            "against_isolation": len(answers),
-            "against_anti_affinity": len(spread),
+            "against_isolation": len(going),
+            "against_anti_affinity": len(answers) - len(going),
             **({"against_afterwards": len(again)} if again else {}),
         },
-        [*shortfall(room, after, [*answers, *spread]), *_crowded_again(after, again)],
+        [
+            *shortfall(room, after, answers, lambda higher: _asked_until_none_moves(higher, going, others)[0]),
+            *_crowded_again(after, again),
+        ],
         why_nothing="no bundle on a broker that its policies forbid can move"
-        if any_stays([*answers, *spread, *stays])
+        if any_stays([*answers, *stays])
         else "no bundle that may move is on a broker that its policies forbid",
     )
 
@@ -60,20 +63,22 @@ def _crowded_again(room: Room, bundles: Sequence[int]) -> Iterator[str]:
         )
 
 
-def _spread(room: Room, bundles: list[int]) -> list[Answer]:
-    """The answers about bundles whose anti-affinity group is thinner on another broker; those with room have moved.
+def _asked_until_none_moves(room: Room, isolated: Sequence[int], others: Sequence[int]) -> tuple[list[Answer], Room]:
+    """The answers about bundles (rows) that have to leave their broker, and about those of the others whose
+    anti-affinity group is thinner on another one; and the room that they leave.
 
-    Each move changes where the group is thin, so the others are asked again until none moves.
+    Each move changes where there is room and where a group is thin, so what hasn't moved is asked again.
     """
     moved: list[Answer] = []
     while True:
-        answers = [
+        answers, room = packed(room, isolated)
+        answers += [
             placed(room, bundle, among=thinner)
-            for bundle in bundles
+            for bundle in others
             if fixed(room, bundle) is None and len(thinner := room.with_fewer_peers(bundle))
         ]
         going = {answer.bundle: answer for answer in answers if answer.outcome is BundleOutcome.MOVES}
         if not going:
-            return [*moved, *answers]
+            return [*moved, *answers], room
         moved += going.values()
-        bundles = [bundle for bundle in bundles if bundle not in going]
+        isolated, others = ([row for row in rows if row not in going] for rows in (isolated, others))

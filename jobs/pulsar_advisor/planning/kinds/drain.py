@@ -44,7 +44,7 @@ def propose(goal: Goal, room: Room) -> Proposal:
         [*answers, *staying],
         {"bundles": len(rows), "may_have_arrived": len(arrived), "mean_ratio_if_one_more_fails": headroom},
         [
-            *shortfall(before, after, answers),
+            *shortfall(before, after, answers, lambda room: packed(room, going)[0]),
             *_left_to_pulsar(before, own),
             *_unreported(before, arrived),
             *without_headroom(after, headroom),

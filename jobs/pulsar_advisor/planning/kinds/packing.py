@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -32,7 +32,7 @@ def packed(room: Room, bundles: Sequence[int]) -> tuple[list[Answer], Room]:
     ]
     if not crowded:
         return found
-    return min(found, _filled(room, [*crowded, *(row for row in bundles if row not in crowded)]), key=_staying)
+    return fewer_stay(found, _filled(room, [*crowded, *(row for row in bundles if row not in crowded)]))
 
 
 def _filled(room: Room, bundles: Sequence[int]) -> tuple[list[Answer], Room]:
@@ -43,22 +43,32 @@ def _filled(room: Room, bundles: Sequence[int]) -> tuple[list[Answer], Room]:
         tried.append((answers, left))
         if not _without_room(answers):
             break
-    return min(tried, key=_staying)
+    return fewer_stay(*tried)
 
 
-def _staying(tried: tuple[Sequence[Answer], Room]) -> int:
+def fewer_stay(*tried: tuple[list[Answer], Room]) -> tuple[list[Answer], Room]:
+    """The first of these answers, each with the room that it leaves, after which the fewest bundles stay."""
+    return min(tried, key=lambda answers_and_room: staying(answers_and_room[0]))
+
+
+def staying(answers: Sequence[Answer]) -> int:
     """How many bundles don't move."""
-    return sum(answer.outcome is not BundleOutcome.MOVES for answer in tried[0])
+    return sum(answer.outcome is not BundleOutcome.MOVES for answer in answers)
 
 
-def shortfall(before: Room, after: Room, answers: Sequence[Answer]) -> Iterator[str]:
-    """What can't move, by how much room is missing, and what would help; the rooms before any move and after all."""
+def shortfall(
+    before: Room, after: Room, answers: Sequence[Answer], answers_in: Callable[[Room], Sequence[Answer]]
+) -> Iterator[str]:
+    """What can't move, by how much room is missing, and what would help; the rooms before any move and after all.
+
+    `answers_in` gives the answers in a room like `before` with another ceiling.
+    """
     if left := _without_room(answers):
         lacking = sum(before.share_at_most(bundle) for bundle in left)
         yield (
             f"There is no room for {len(left)} of {count(len(answers), 'bundle')} under a ceiling of "
             f"{before.ceiling.max():.0%}: {_up_to(lacking)} of a broker like theirs is missing; "
-            f"{_what_helps(before, answers, left)}."
+            f"{_what_helps(before, left, answers_in)}."
         )
     if forbidden := [answer.bundle for answer in answers if answer.outcome is BundleOutcome.NOT_ALLOWED]:
         first = forbidden[0]
@@ -73,15 +83,14 @@ def _without_room(answers: Sequence[Answer]) -> list[int]:
     return [answer.bundle for answer in answers if answer.outcome is BundleOutcome.NO_ROOM]
 
 
-def _what_helps(room: Room, answers: Sequence[Answer], left: Sequence[int]) -> str:
+def _what_helps(room: Room, left: Sequence[int], answers_in: Callable[[Room], Sequence[Answer]]) -> str:
     """The lowest ceiling up to the overload threshold at which all bundles find room, and how many more brokers would
     take those left over."""
     overloaded = room.settings.load_balancer_broker_overloaded_threshold_percentage
-    bundles = [answer.bundle for answer in answers]
     helps = []
     lowest = round(float(room.ceiling.max()) * _PERCENT) + 1
     for percent in range(lowest, overloaded + 1):
-        if not _staying(packed(room.up_to(percent / _PERCENT), bundles)):
+        if not staying(answers_in(room.up_to(percent / _PERCENT))):
             helps.append(f"all would fit with a ceiling of {percent}%")
             break
     more, largest = _brokers_needed(room, left), max(left, key=room.share_at_most)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pulsar_advisor.planning.kinds.answers import Answer, BundleOutcome, clients, movable
-from pulsar_advisor.planning.kinds.packing import packed
+from pulsar_advisor.planning.kinds.packing import fewer_stay, packed, staying
 
 if TYPE_CHECKING:
     from pulsar_advisor.planning.kinds.room import Room
@@ -58,14 +58,16 @@ class Turn:
 
 
 def turn(room: Room, broker: int, restarted: Sequence[int]) -> Turn:
-    """The broker (rows) drained onto restarted ones, then onto the others."""
-    bundles = movable(room, [broker])
+    """The broker (rows) drained onto restarted ones, then onto the others; onto all at once if fewer stay that way."""
+    bundles, fit = movable(room, [broker]), np.flatnonzero(room.fit).tolist()
     emptying = room.emptying([broker])
     first, left = packed(emptying.onto(restarted), bundles)
     lasting = {answer.bundle: answer for answer in first if answer.outcome is BundleOutcome.MOVES}
-    fit = np.flatnonzero(room.fit).tolist()
     others, left = packed(left.onto(fit), [row for row in bundles if row not in lasting])
-    going = [*lasting.values(), *(answer for answer in others if answer.outcome is BundleOutcome.MOVES)]
+    answers = [*lasting.values(), *others]
+    if staying(answers):
+        answers, left = fewer_stay((answers, left), packed(emptying.onto(fit), bundles))
+    going = [answer for answer in answers if answer.outcome is BundleOutcome.MOVES]
     ids = room.state.brokers.ids
     rest = np.flatnonzero(room.fit & ~emptying.leaving)
     restart = Restart(
@@ -73,12 +75,12 @@ def turn(room: Room, broker: int, restarted: Sequence[int]) -> Turn:
         bundles=len(going),
         clients=sum(clients(room, answer.bundle) for answer in going),
         onto=dict(sorted(Counter(ids[answer.place.broker] for answer in going).items())),
-        will_move_again=len(going) - len(lasting),
-        stay=len(bundles) - len(going),
-        without_room=sum(answer.outcome is BundleOutcome.NO_ROOM for answer in others),
+        will_move_again=sum(answer.place.broker not in restarted for answer in going),
+        stay=staying(answers),
+        without_room=sum(answer.outcome is BundleOutcome.NO_ROOM for answer in answers),
         highest_usage_ratio=float(left.usage_of(rest).max()) if len(rest) else 0.0,
     )
-    return Turn(restart, [*lasting.values(), *others], left, left.emptying([]))
+    return Turn(restart, answers, left, left.emptying([]))
 
 
 def turns_of(room: Room, brokers: Sequence[int], restarted: Sequence[int]) -> Iterator[Turn]:

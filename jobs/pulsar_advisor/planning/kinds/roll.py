@@ -18,7 +18,7 @@ from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.kinds.answers import any_stays, parted, proposal
 from pulsar_advisor.planning.kinds.headroom import mean_if_one_more_fails, without_headroom
 from pulsar_advisor.planning.kinds.packing import shortfall
-from pulsar_advisor.planning.kinds.restarting import Turn, turns_of
+from pulsar_advisor.planning.kinds.restarting import Turn, turn, turns_of
 from pulsar_advisor.planning.kinds.room import ROOM_KEYS, ROOM_READS, Room
 from pulsar_advisor.planning.proposals.proposal import Proposal
 
@@ -49,7 +49,12 @@ def propose(goal: Goal, room: Room) -> Proposal:
             "mean_ratio_if_one_more_fails": headroom,
         },
         [
-            *shortfall(room.emptying([order[0]]), now.drained, now.answers),
+            *shortfall(
+                room.emptying([order[0]]),
+                now.drained,
+                now.answers,
+                lambda higher: turn(higher, order[0], others).answers,
+            ),
             *without_headroom(now.drained, headroom),
             *_later(turns[1:]),
         ],

@@ -98,6 +98,25 @@ def test_a_broker_gives_what_it_must_before_it_takes_what_only_then_has_room() -
     assert [step.namespace for step in plan.steps] == ["t/a-0", "t/b-0", "t/a-1"]
 
 
+def only(to: str, *namespaces: str) -> IsolationPolicy:
+    return IsolationPolicy(f"only-{to}", namespaces, (to,), (), 1, 100)
+
+
+def test_a_bundle_that_finds_no_room_at_first_moves_once_others_have_made_it() -> None:
+    state = cluster({"a": [30], "b": [25, 50], "c": []}, policies=[only("b", "t/a-0", "t/b-1"), only("c", "t/b-0")])
+    plan = planned(state, CONFORM)
+    assert [step.namespace for step in plan.steps] == ["t/b-0", "t/a-0"]
+    assert goal_outcome(plan) == "reached"
+
+
+def test_the_ceiling_with_which_all_would_fit_is_one_under_which_this_plan_moves_all() -> None:
+    sizes = {"a": [28.0], "b": [25.0, 50.0], "c": [53.5]}
+    state = cluster(sizes, policies=[only("b", "t/a-0", "t/b-1"), only("c", "t/b-0", "t/c-0")])
+    lower = planned(state, Goal("conform", ceiling_ratio=0.75))
+    assert "all would fit with a ceiling of 79%" in lower.decision.caveats[0]
+    assert goal_outcome(planned(state, Goal("conform", ceiling_ratio=0.79))) == "reached"
+
+
 def test_a_cluster_that_conforms_needs_no_plan() -> None:
     plan = planned(cluster({"a": [10], "b": [1]}), CONFORM)
     assert plan.decision.why_nothing == "no bundle that may move is on a broker that its policies forbid"

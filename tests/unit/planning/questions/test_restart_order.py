@@ -55,6 +55,12 @@ def test_the_more_bundles_the_fewer_brokers_are_tried_for_the_first_place(
     assert turns[0] == tried
 
 
+def test_a_bundle_moves_again_rather_than_leave_others_no_room() -> None:
+    """The largest fits on c, which was restarted; then two of the others fit on a, and the third nowhere."""
+    now = turn(room(cluster({"a": [72], "b": [7, 5, 5, 5], "c": [74]})), 1, [2])
+    assert (now.restart.stay, now.restart.will_move_again) == (0, 2)
+
+
 def test_a_bundle_that_may_go_nowhere_stays_until_its_broker_stops() -> None:
     policy = IsolationPolicy("vip", ("t/a-0",), ("a",), (), 1, 100)
     order = restart_order(room(cluster({"a": [5], "b": [5], "c": [5]}, policies=[policy])))
