@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pulsar_advisor.lint.rule import Case, Violation, rule
 from pulsar_advisor.model.configuration.class_names import pairing_key
 from pulsar_advisor.model.configuration.settings import OF_THE_HOST, SETTING_KEYS, setting_value
 from pulsar_advisor.model.text.some_of import some_of
+from pulsar_advisor.placement import filters
 from pulsar_advisor.placement.filters import semantic_version
 from pulsar_advisor.placement.registry import PLACEMENTS
+from pulsar_advisor.planning.requests.what_if import OF_ITS_OWN_BALANCER
 from pulsar_advisor.shedding.registry import SHEDDERS
+
+_OF_LOAD_MANAGERS: Final = OF_ITS_OWN_BALANCER | {
+    *filters.SETTING_KEYS,
+    "loadBalancerBrokerOverloadedThresholdPercentage",
+}
+"""What the Modular and the Extensible manager read themselves, whatever their strategies are."""
 
 
 @rule(
@@ -83,7 +93,7 @@ def dynamic_values_are_in_force(case: Case) -> Violation | None:
     remedy="remove the keys, or choose the strategy that reads them",
 )
 def settings_are_read(case: Case) -> Violation | None:
-    """Every strategy setting that was changed is read by a strategy in use.
+    """Every strategy setting that was changed is read by a strategy in use, or by the load manager.
 
     A key of another strategy looks like tuning and changes nothing.
     """
@@ -91,6 +101,8 @@ def settings_are_read(case: Case) -> Violation | None:
     read = {key for one in strategies if one.name in case.own for key in one.setting_keys}
     if not any(one.name == case.own.shedder for one in SHEDDERS):
         return None
+    if case.state.load_manager != "simple":
+        read |= _OF_LOAD_MANAGERS
     unread = {key for one in strategies for key in one.setting_keys} - read - {pairing_key(case.settings.behaviour)}
     release = case.resolved.release
     texts = {key: value for values in case.runtime.values() for key, value in values.items()} | dict(case.dynamic)

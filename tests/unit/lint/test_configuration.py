@@ -68,6 +68,28 @@ def test_a_setting_of_another_strategy_is_named() -> None:
     assert rule.find(case(50, settings={"loadBalancerAvgShedderLowThreshold": "15"})) is None
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("loadBalancerSheddingGracePeriodMinutes", "60"),
+        ("loadBalancerSheddingExcludedNamespaces", "t/n"),
+        ("loadBalancerBrokerMaxTopics", "1000"),
+        ("loadBalancerBrokerOverloadedThresholdPercentage", "70"),
+    ],
+)
+def test_a_setting_that_the_load_manager_reads_itself_is_not(key: str, value: str) -> None:
+    rule, changed = configuration.settings_are_read, {"settings": {key: value}, "pulsar_version": "4.2.4"}
+    assert rule.find(case(50, **changed, placement="LeastResourceUsageWithWeight")) is None
+    assert rule.find(case(50, **changed, load_manager="extensible")) is None
+
+
+def test_what_the_simple_manager_does_not_read_is_named() -> None:
+    found = configuration.settings_are_read.find(
+        case(50, settings={"loadBalancerBrokerMaxTopics": "1000"}, load_manager="simple")
+    )
+    assert found is not None
+
+
 def test_a_cluster_in_mid_upgrade_that_prefers_later_versions_is_named() -> None:
     rule, prefers = configuration.older_brokers_get_bundles, {"preferLaterVersions": "true"}
     upgraded = BrokerRow("new:8080", version="4.2.4")
