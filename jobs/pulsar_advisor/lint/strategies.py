@@ -34,15 +34,22 @@ def shedder_and_placement_agree(case: Case) -> Violation | None:
     """
     shedder, placement = case.own
     if shedder in _BY_USAGE and placement in _BY_MESSAGES:
-        figures, change = ("resource usage", "message rate"), "LeastResourceUsageWithWeight"
+        figures = "resource usage", "message rate"
     elif shedder in _BY_MESSAGES and placement in _BY_USAGE:
-        figures, change = ("messages or bytes", "resource usage"), "LeastLongTermMessageRate"
+        figures = "messages or bytes", "resource usage"
     else:
         return None
-    return Violation(
-        f"{shedder} judges by {figures[0]}, {placement} by {figures[1]}",
-        _avg_shedder_places(case) if shedder == "AvgShedder" else {_PLACEMENT: f"{PACKAGE}impl.{change}"},
-    )
+    return Violation(f"{shedder} judges by {figures[0]}, {placement} by {figures[1]}", _placement_that_agrees(case))
+
+
+def _placement_that_agrees(case: Case) -> dict[str, str]:
+    """The settings with which the placement strategy judges by the same figures as the shedder."""
+    if case.own.shedder == "AvgShedder":
+        return _avg_shedder_places(case)
+    by_messages = case.own.shedder in _BY_MESSAGES
+    return {
+        _PLACEMENT: f"{PACKAGE}impl.{'LeastLongTermMessageRate' if by_messages else 'LeastResourceUsageWithWeight'}"
+    }
 
 
 def _avg_shedder_places(case: Case) -> dict[str, str]:
@@ -115,10 +122,7 @@ def placement_looks_at_load(case: Case) -> Violation | None:
     """
     if case.own.placement != "RoundRobinBrokerSelector":
         return None
-    return Violation(
-        f"RoundRobinBrokerSelector places what {case.own.shedder} sheds",
-        {_PLACEMENT: f"{PACKAGE}impl.LeastResourceUsageWithWeight"},
-    )
+    return Violation(f"RoundRobinBrokerSelector places what {case.own.shedder} sheds", _placement_that_agrees(case))
 
 
 @rule(

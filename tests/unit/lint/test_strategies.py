@@ -123,6 +123,16 @@ def test_round_robin_ignores_load() -> None:
     assert rule.find(case(50, placement="LeastLongTermMessageRate")) is None
 
 
+@pytest.mark.parametrize("shedder", ["ThresholdShedder", "OverloadShedder", "UniformLoadShedder", "AvgShedder"])
+def test_what_replaces_round_robin_suits_the_shedder(shedder: str) -> None:
+    found = strategies.placement_looks_at_load.find(case(50, shedder=shedder, placement="RoundRobinBrokerSelector"))
+    assert found is not None
+    texts = {"loadBalancerLoadSheddingStrategy": PACKAGE + shedder, **found.change}
+    placed = case(50, settings=texts)
+    assert strategies.shedder_and_placement_agree.find(placed) is None
+    assert strategies.avg_shedder_places_too.find(placed) is None
+
+
 def test_an_idle_broker_with_many_bundles_of_the_largest_namespace_gets_none() -> None:
     def cluster(**settings: str) -> object:
         busy = [BundleRow("t/a", "0x00000000_0x40000000", "b1:8080", traffic=(1, 1, 5e6, 5e6), topics=1)]
