@@ -45,7 +45,8 @@ NO_CAP: Final = -1
 NO_MINIMUM: Final = 2147483647.0
 """Initial value of the search for the minimum; if all brokers are above it, it becomes a false minimum."""
 ALMOST_ZERO: Final = 1e-6
-_SEPARATE_DIMENSIONS: Final = (3, 0, 7)
+SEPARATE_DIMENSIONS: Final = (3, 0, 7)
+"""The release from which on each figure has its own extremes and minimum; before, either minimum is enough."""
 _NO_SLACK: Final = (4, 1, 0)
 
 
@@ -93,7 +94,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     rate_limit = settings.load_balancer_msg_rate_difference_shedder_threshold
     throughput_limit = settings.load_balancer_msg_throughput_multiplier_difference_shedder_threshold
     rates, throughputs = brokers.rate_per_s(), brokers.throughput_bytes_per_s()
-    if settings.behaviour >= _SEPARATE_DIMENSIONS:
+    if settings.behaviour >= SEPARATE_DIMENSIONS:
         rate, throughput = _extremes(load, rates), _extremes(load, throughputs)
     else:
         rate, throughput = _shared_extremes(load, rates, throughputs)
@@ -116,7 +117,7 @@ def decide(load: LoadData, settings: LoadBalancerSettings, memory: Memory) -> tu
     needs = [to_int((found.greatest - found.least) * settings.max_unload_percentage) for found in (rate, throughput)]
     worth = (settings.min_unload_message, settings.min_unload_message_throughput)
     enough = [need >= minimum for need, minimum in zip(needs, worth, strict=True)]
-    worth_it = enough[dimension] if settings.behaviour >= _SEPARATE_DIMENSIONS else any(enough)
+    worth_it = enough[dimension] if settings.behaviour >= SEPARATE_DIMENSIONS else any(enough)
 
     answers = Record.of(count, BrokerOutcome.NOT_BUSIEST_BY_RATE + dimension, own, extremes.greatest)
     bundles = _not_walked(load)
@@ -173,7 +174,7 @@ def _walk(load: LoadData, busiest: int, dimension: int, need: int, settings: Loa
     value = (load.bundles.rate_per_s(), load.bundles.throughput_bytes_per_s())[dimension]
     ranked = rank(load, np.array([busiest], dtype=np.int32), value)
     cap = settings.max_unload_bundle_num_per_shedding
-    with_slack = settings.behaviour < _NO_SLACK and (dimension == 0 or settings.behaviour >= _SEPARATE_DIMENSIONS)
+    with_slack = settings.behaviour < _NO_SLACK and (dimension == 0 or settings.behaviour >= SEPARATE_DIMENSIONS)
     slack = SLACK if with_slack else 0
     code = np.zeros(len(ranked.bundle), dtype=np.uint8)
     left, right = ranked.value.copy(), np.zeros(len(ranked.bundle))

@@ -80,6 +80,13 @@ def test_a_threshold_out_of_reach_is_named_and_its_change_mends_it(
     assert rule.find(case(60, 50)) is None
 
 
+def test_nothing_is_out_of_reach_that_a_broker_reaches_with_more_bandwidth_than_it_should_have() -> None:
+    fast = BrokerRow("fast:8080", bandwidth_in=(900, 100))
+    assert thresholds.threshold_can_be_exceeded.find(case(50, brokers=[fast])) is None
+    of = {"brokers": [fast], "load_manager": "extensible"}
+    assert thresholds.target_deviation_can_be_exceeded.find(case(50, **of)) is None  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("usages", [(95,), (95, 93)])
 def test_no_percentage_helps_where_only_more_brokers_do(usages: Sequence[float]) -> None:
     assert thresholds.threshold_can_be_exceeded.find(case(*usages)) is None
@@ -147,6 +154,20 @@ def test_avg_thresholds_in_the_wrong_order_are_named(settings: dict[str, str], s
     assert found is not None
     assert found.sentence == sentence
     assert thresholds.avg_thresholds_are_ordered.find(case(50, shedder="AvgShedder")) is None
+
+
+@pytest.mark.parametrize(("release", "acts"), [("3.3.6", True), ("4.0.8", False)])
+def test_overload_without_a_weight_makes_the_overload_shedder_act_before_4_0(release: str, acts: bool) -> None:
+    busy = BrokerRow("busy:8080", cpu=(60, 100), direct_memory=(90, 100))
+    of = case(20, brokers=[busy], shedder="OverloadShedder", pulsar_version=release)
+    assert (thresholds.imbalance_below_overload_is_seen.find(of) is None) == acts
+
+
+@pytest.mark.parametrize(("release", "acts"), [("2.11.0", True), ("3.0.7", False)])
+def test_one_of_both_minimums_is_enough_for_the_uniform_shedder_up_to_2_11(release: str, acts: bool) -> None:
+    apart = (broker("busy:8080", 90, 30, 3000), broker("idle:8080", 10, 1, 10))
+    of = case(brokers=apart, shedder="UniformLoadShedder", pulsar_version=release)
+    assert (thresholds.uniform_minimum_is_reached.find(of) is None) == acts
 
 
 def test_a_target_that_usage_cannot_deviate_by_is_named() -> None:
