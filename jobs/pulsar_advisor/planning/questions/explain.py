@@ -13,7 +13,7 @@ from typing import Final, Literal, Self
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
+from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, LoadManagerKind
 from pulsar_advisor.model.configuration.class_names import LOAD_MANAGERS
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, is_known
 from pulsar_advisor.model.errors import AdvisorError, UsageError
@@ -41,6 +41,8 @@ BUNDLES_PLACED: Final = 3
 
 _OF_THE_LEADER: Final = ("loadBalancerSheddingGracePeriodMinutes", "loadBalancerSheddingExcludedNamespaces")
 """Keys by which the load manager leaves bundles alone, whatever the shedder."""
+_OF_A_SECOND_CHOICE: Final = "loadBalancerBrokerOverloadedThresholdPercentage"
+"""Whether the load manager chooses again, whatever the placement strategy."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +177,7 @@ def explain(
     def differs(key: str, text: str) -> bool:
         return _fate(subject, proposed({**request.what_if, key: text}).moves) != as_is
 
-    keys = _keys(request, own, any(link.about for link in links)) - request.what_if.keys()
+    keys = _keys(request, own, state.load_manager, any(link.about for link in links)) - request.what_if.keys()
     named = {state.namespace_of(row) for row in subject.bundles}
     changes = smallest_changes(
         settings, sorted(keys), sorted(named) if kind in ("namespace", "bundle") else (), differs
@@ -199,11 +201,15 @@ def explain(
     )
 
 
-def _keys(request: Request, settings: LoadBalancerSettings, placed: bool) -> frozenset[str]:
-    """Pulsar's keys that its release has and that may matter: of placement and filters only if they were asked."""
+def _keys(
+    request: Request, settings: LoadBalancerSettings, load_manager: LoadManagerKind, placed: bool
+) -> frozenset[str]:
+    """Pulsar's keys that its release has and that may matter: of placement only if it was asked, of filters too, but
+    for those that TransferShedder applies itself."""
     shedder, placement = deciding(request.shedder, request.placement)
-    of_placement = (*placement.setting_keys, *filters.SETTING_KEYS) if placed else ()
-    read = {*shedder.setting_keys, *_OF_THE_LEADER, *of_placement}
+    of_placement = (*placement.setting_keys, _OF_A_SECOND_CHOICE) if placed else ()
+    of_filters = filters.SETTING_KEYS if placed or load_manager == "extensible" else ()
+    read = {*shedder.setting_keys, *_OF_THE_LEADER, *of_placement, *of_filters}
     return frozenset(key for key in keys_that_count() & read if is_known(key, settings.behaviour))
 
 

@@ -13,7 +13,7 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, re
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.planning.questions.explain import SHOWN, Explanation, Kind, Link, explain
 from pulsar_advisor.planning.requests.request import Request
-from states import WHOLE, BrokerRow, BundleRow, cluster_state
+from states import QUARTERS, WHOLE, BrokerRow, BundleRow, cluster_state
 
 MIB = 1024.0 * 1024.0
 THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"
@@ -271,3 +271,22 @@ def test_where_moving_can_gain_nothing_it_says_so() -> None:
 
 def test_a_key_that_the_release_does_not_have_is_not_tried(idle_broker: ClusterState) -> None:
     assert "loadBalancerSheddingExcludedNamespaces" not in why(idle_broker).tried
+
+
+def test_what_transfer_shedder_asks_of_its_destinations_is_changed_too() -> None:
+    figures = (1000.0, 1000.0, 10 * MIB, 10 * MIB)
+    busy = BrokerRow("a:8080", cpu=(90, 100), traffic=(4000, 4000, 40 * MIB, 40 * MIB), version="4.0.9")
+    state = cluster_state(
+        [busy, BrokerRow("b:8080", cpu=(1, 100))],
+        [BundleRow("t/n", text, "a:8080", figures, topics=2) for text in QUARTERS],
+        load_manager="extensible",
+    )
+    found = why(state, shedder="TransferShedder", placement="extensions.LeastResourceUsageWithWeight")
+    assert found.acts
+    assert "preferLaterVersions" in {flip.change.key for flip in found.flips}
+
+
+def test_the_threshold_of_a_second_choice_is_changed_whatever_the_placement_strategy(idle_broker: ClusterState) -> None:
+    with_moves = {THRESHOLD: "5"}
+    found = why(idle_broker, placement="RoundRobinBrokerSelector", what_if=with_moves)
+    assert "loadBalancerBrokerOverloadedThresholdPercentage" in found.tried
