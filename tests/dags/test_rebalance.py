@@ -353,7 +353,7 @@ def test_a_plan_of_a_snapshot_too_old_to_be_sent_is_put_before_nobody(stages: St
     state, tasks = run_dag("pulsar_rebalance", {"digest": digest, **FAST})
     assert (state, tasks["propose"], tasks["approve"]) == ("failed", "success", "failed")
     refused = stages.ledger().events(digest)[-1]
-    assert f"the snapshot {snapshot} is 7.0 h old, more than the 6h that are allowed" in refused.detail
+    assert f"the snapshot {snapshot} is 7.1 h old, more than the 6h that are allowed" in refused.detail
 
 
 def test_who_is_asked_again_sees_what_a_run_before_has_left(half_done: Stages, run_dag: RunDag) -> None:

@@ -190,7 +190,7 @@ def test_refusals_leave_no_write_on_any_broker(
         load_plan(dump_plan(plan).replace(b'"seed":0', b'"seed":1'))
     with pytest.raises(Refused, match="the plan is for cluster 'elsewhere'"):
         run(approved(ledger, plan.model_copy(update={"identity": elsewhere})), ledger, port)
-    with pytest.raises(Refused, match=r"7\.0 h old, more than the 6h that are allowed"):
+    with pytest.raises(Refused, match=r"7\.1 h old, more than the 6h that are allowed"):
         run(approved(ledger, plan.model_copy(update={"snapshot": old})), ledger, port)
 
     assert cluster.write_requests() == writes

@@ -167,9 +167,18 @@ def test_without_an_approval_nothing_is_sent_and_that_is_remembered(ledger: Ledg
 
 
 def test_an_old_snapshot_is_refused(ledger: Ledger, cluster: FakeCluster) -> None:
-    with pytest.raises(Refused, match=r"0\.2 h old, more than the 6m that are allowed"):
+    with pytest.raises(Refused, match=r"10 min old, more than the 6m that are allowed"):
         carried_out(ledger, cluster, MOVE, max_age_s=360)
     assert cluster.writes == []
+
+
+def test_a_snapshot_that_has_just_become_too_old_is_older_than_the_limit_in_words_too(
+    ledger: Ledger, cluster: FakeCluster, time: FakeTime
+) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    time.pass_s(6 * 3600 - 599)
+    with pytest.raises(Refused, match=r"is 6\.1 h old, more than the 6h that are allowed"):
+        run(plan, ledger, cluster)
 
 
 def test_a_snapshot_that_is_old_by_the_ledgers_clock_is_refused_by_a_machine_whose_clock_is_slow(
@@ -177,7 +186,7 @@ def test_a_snapshot_that_is_old_by_the_ledgers_clock_is_refused_by_a_machine_who
 ) -> None:
     plan = approved(ledger, make_plan([MOVE]))
     slow = replace(time.clock, now_ms=lambda: time.ms - 600_000)
-    with pytest.raises(Refused, match=r"0\.2 h old, more than the 6m that are allowed"):
+    with pytest.raises(Refused, match=r"10 min old, more than the 6m that are allowed"):
         apply_plan(plan, ledger, cluster, options_of(max_age_s=360), lambda _line: None, slow)
     assert cluster.writes == []
 

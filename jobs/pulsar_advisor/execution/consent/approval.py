@@ -24,6 +24,7 @@ from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, digest_of, seal
 from pulsar_advisor.model.text.reader import reader
+from pulsar_advisor.model.text.some_of import lasting
 from pulsar_advisor.planning.plans.consent import ALONE, ConsentName, NeededConsent, needed_consents
 
 ROLL_VALID_FOR_S: Final = 24 * 3600
@@ -216,7 +217,7 @@ def _objection(ledger: Ledger, plan: Plan, approval: Approval, policy: ApprovalP
         return f"the approval of {approval.approver} was withdrawn"
     late_ms = ledger.latest_ms() - approval.expires_at_ms  # an expired approval stays expired if the clock is set back
     if late_ms >= 0:
-        return f"the approval of {approval.approver} expired {late_ms // 60_000} min ago"
+        return f"the approval of {approval.approver} expired {lasting(late_ms / 1000)} ago"
     if missing := [each for each in needed_consents(plan) if each.consent.name not in approval.consents]:
         return f"the approval of {approval.approver} lacks {_named(missing)}: {missing[0].sentence}"
     return _forbidden(ledger, approval.digest, approval.approver, approval.source, policy)

@@ -17,7 +17,7 @@ from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.java.expressions import matched
 from pulsar_advisor.model.plans.plan import Plan, Step
-from pulsar_advisor.model.text.some_of import count, some_of
+from pulsar_advisor.model.text.some_of import count, lasting, some_of
 from pulsar_advisor.planning.plans.by_hand import SPECIFIED_POSITIONS_SINCE, release_of, takes_positions
 from pulsar_advisor.planning.plans.consent import overloaded_ratio
 
@@ -171,12 +171,12 @@ def stale(plan: Plan, max_age_s: int, *now_ms: int) -> str | None:
     ages_s = [one / 1000 - taken.timestamp() for one in now_ms]
     if max(ages_s) > max_age_s:
         return (
-            f"the snapshot {observed_at(plan)} is {max(ages_s) / 3600:.1f} h old, more than the "
+            f"the snapshot {observed_at(plan)} is {lasting(max(ages_s))} old, more than the "
             f"{duration(max_age_s)} that are allowed: capture again and make a new plan"
         )
     if min(ages_s) < -_CLOCK_TOLERANCE_S:
         return (
-            f"the snapshot {observed_at(plan)} lies {-min(ages_s) / 60:.0f} min in the future: check the clocks of "
+            f"the snapshot {observed_at(plan)} lies {lasting(-min(ages_s))} in the future: check the clocks of "
             "this machine, of the one that captured it, and of the ledger's database"
         )
     return None
@@ -189,8 +189,8 @@ def from_the_future(run: Run, steps: Iterable[StepRecord], now_ms: int) -> str |
     if ahead_s <= _LEDGER_CLOCK_TOLERANCE_S:
         return None
     return (
-        f"the ledger's last entry about run {run.id} lies {ahead_s:.0f} s in the future: the clock of the machine that "
-        "keeps the ledger was set back; set it, or wait that long"
+        f"the ledger's last entry about run {run.id} lies {lasting(ahead_s)} in the future: the clock of the machine "
+        "that keeps the ledger was set back; set it, or wait that long"
     )
 
 

@@ -1,11 +1,14 @@
-"""Names and numbers in a sentence: the first few names are listed, the rest counted."""
+"""Names, numbers and times in a sentence: the first few names are listed, the rest counted."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from typing import Final
 
 NAMED: Final = 3
+
+_MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
 
 
 def some_of(names: Collection[str]) -> str:
@@ -22,3 +25,13 @@ def count(number: int, noun: str) -> str:
 def points(ratio: float) -> str:
     """A difference of two usages (ratios), in percentage points: `3.0 points`."""
     return f"{100 * ratio:.1f} points"
+
+
+def lasting(seconds: float) -> str:
+    """`75 s`, `12 min`, `6.1 h` or `9.5 days`; rounded up, as what is longer than a limit must not read like it."""
+    if seconds <= 2 * _MINUTE_S:
+        return f"{math.ceil(seconds)} s"
+    if seconds <= 2 * _HOUR_S:
+        return f"{math.ceil(seconds / _MINUTE_S)} min"
+    unit, unit_s = ("h", _HOUR_S) if seconds <= 2 * _DAY_S else ("days", _DAY_S)
+    return f"{math.ceil(10 * seconds / unit_s) / 10:,.1f} {unit}"

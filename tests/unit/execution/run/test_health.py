@@ -54,7 +54,7 @@ def test_a_bundle_that_is_split_or_moved_on_later_is_no_longer_expected_where_it
 def test_a_run_stops_once_its_snapshot_is_older_than_was_approved(ledger: Ledger, cluster: FakeCluster) -> None:
     result = carried_out(ledger, cluster, MOVE, CUT, max_age_s=660, canary_hold_s=60.0)
     assert [step.state for step in result.steps] == ["confirmed", "pending"]
-    assert "the snapshot 20261121T083000Z is 0.2 h old, more than the 11m that are allowed" in result.sentence
+    assert "the snapshot 20261121T083000Z is 12 min old, more than the 11m that are allowed" in result.sentence
 
 
 def test_a_run_stops_once_its_snapshot_is_that_old_by_the_ledgers_clock_though_this_machines_stands_still(
@@ -96,7 +96,7 @@ def test_before_a_wave_each_destination_is_asked_once_however_many_bundles_it_go
 @pytest.mark.parametrize(
     ("valid_for_s", "max_age_s", "why"),
     [
-        (3600, 660, "the snapshot 20261121T083000Z is 0.2 h old, more than the 11m that are allowed"),
+        (3600, 660, "the snapshot 20261121T083000Z is 13 min old, more than the 11m that are allowed"),
         (60, 3600, "the approval of bob has expired"),
     ],
 )

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.model.text.some_of import count, some_of
+from pulsar_advisor.model.text.some_of import count, lasting, some_of
 
 
 @pytest.mark.parametrize(
@@ -15,3 +15,18 @@ def test_the_first_three_are_named_and_the_others_counted(number: int, expected:
 @pytest.mark.parametrize(("number", "expected"), [(0, "0 bundles"), (1, "1 bundle"), (1234, "1,234 bundles")])
 def test_a_number_of_things_is_grouped_by_thousands(number: int, expected: str) -> None:
     assert count(number, "bundle") == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (0, "0 s"),
+        (65.2, "66 s"),
+        (600, "10 min"),
+        (6 * 3600, "6.0 h"),
+        (6 * 3600 + 1, "6.1 h"),
+        (9 * 86_400 + 1, "9.1 days"),
+    ],
+)
+def test_what_lasts_longer_than_a_round_time_does_not_read_like_it(seconds: float, expected: str) -> None:
+    assert lasting(seconds) == expected
