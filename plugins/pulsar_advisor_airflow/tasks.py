@@ -294,6 +294,7 @@ def report(cluster: str, snapshot: str) -> str:
 
     Each outlet's event has the advised plan's digest.
     """
+    from pulsar_advisor.model.plans.goal import ROLL
     from pulsar_advisor.stages.report import run
     from pulsar_advisor.storage.plans import read_recommendation
     from pulsar_advisor_airflow.clusters import clusters, labelled
@@ -301,10 +302,11 @@ def report(cluster: str, snapshot: str) -> str:
 
     root = _root(cluster)
     with as_airflow_errors():
-        registered = clusters().get(cluster)
-        dag = labelled("pulsar_rebalance", registered) if registered else None
+        registered, made = clusters().get(cluster), read_recommendation(root, snapshot)
+        is_roll = made.advised is not None and made.advised.shedder == ROLL
+        base = "pulsar_rolling_restart" if is_roll else "pulsar_rebalance"
+        dag = labelled(base, registered) if registered else None
         _, path = run(root, snapshot, ledger_url=ledger_url_if_any(root), dag=dag)
-        made = read_recommendation(root, snapshot)
         is_newest = _is_newest(root, snapshot)
     if made.imbalance_ratio is not None and is_newest:
         measured("imbalance_ratio", made.imbalance_ratio, cluster)

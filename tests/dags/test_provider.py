@@ -16,8 +16,10 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 import documents
 from pulsar_advisor.admin.oxia import OxiaConnection
 from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.configuration import OPTIONS, job, option, report_link
 from pulsar_advisor_airflow.failures import as_airflow_errors, logged
 from pulsar_advisor_airflow.hooks.pulsar_admin import ADMIN_FIELDS, OAUTH2, OAUTH2_FIELDS, PulsarAdminHook
@@ -304,6 +306,24 @@ def test_a_failed_task_says_names_from_files_as_plain_text(monkeypatch: pytest.M
     write_file(root.folder("plans", snapshot) / "recommendation.json", advice.content())
     with pytest.raises(AirflowSkipException, match=r"x\\nerror: \\x1b\[2J"):
         advised_plan("prod-eu", snapshot)
+
+
+@pytest.mark.parametrize(("shedder", "dag"), [(ROLL, "pulsar_rolling_restart"), ("drain", "pulsar_rebalance")])
+def test_a_report_names_the_dag_that_carries_its_plan_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shedder: str, dag: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__ROOT", str(tmp_path))
+    monkeypatch.setattr(
+        "pulsar_advisor_airflow.clusters.clusters", lambda: {"prod-eu": SimpleNamespace(name="prod-eu")}
+    )
+    monkeypatch.setattr(tasks, "get_current_context", lambda: {"task": SimpleNamespace(outlets=())})
+    named: list[str] = []
+    monkeypatch.setattr("pulsar_advisor.stages.report.run", lambda *_, dag, **__: (named.append(dag), "report.html"))
+    root, snapshot = Root(str(tmp_path), "prod-eu"), "20261120T083000Z"
+    advice = documents.recommendation(documents.combination(shedder), plan="a.json", digest="sha256:0")
+    write_file(root.folder("plans", snapshot) / "recommendation.json", advice.content())
+    assert tasks.report("prod-eu", snapshot) == "report.html"
+    assert named == [dag]
 
 
 def test_the_missing_connection_to_a_metadata_store_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from pulsar_advisor.documents.recommendation import Recommendation
+from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import CONFIDENCES, Confidence, Plan, Step, digest_of, short
 from pulsar_advisor.planning.advice.headline import none_judged, plan_sentence
 from pulsar_advisor.planning.kinds.goal_outcome import outcome_sentence
-from pulsar_advisor.planning.plans.consent import ALONE, NeededConsent, needed_consents
+from pulsar_advisor.planning.plans.consent import ALONE, NeededConsent, approve_words, needed_consents
 from pulsar_advisor.planning.plans.own_balancer import ACTS, ACTS_ALIKE
 from pulsar_advisor.reporting.accuracy import accuracy
 from pulsar_advisor.reporting.figures import count, sentence
@@ -114,9 +115,9 @@ def verdict_of(
         if acting is None
         else _afterwards(acting, carried_out, root_url, dag)
         if carried_out
-        else _in_airflow(dag, str(recommendation.advice.digest), needed)
+        else _in_airflow(acting, dag, needed)
         if dag
-        else _commands(acting, str(recommendation.advice.digest), needed, root_url, recommendation.proposer),
+        else _commands(acting, root_url, recommendation.proposer),
     )
 
 
@@ -197,34 +198,42 @@ def _place(plan: Plan, root_url: str) -> Command:
     return Command("Once per shell, unless a profile names the cluster", (f"export {export}",))
 
 
-def _in_airflow(dag: str, digest: str, needed: Sequence[NeededConsent]) -> tuple[Command, ...]:
+def _in_airflow(plan: Plan, dag: str, needed: Sequence[NeededConsent]) -> tuple[Command, ...]:
     ticks = " and ".join(each.consent.title for each in needed)
+    how = "Trigger" if plan.shedder == ROLL else "Press Propose this above, or trigger"
     return (
-        Command(f"Press Propose this above, or trigger {dag} with this digest", (digest,)),
+        Command(f"{how} {dag} with this digest", (digest_of(plan),)),
         Command(f"Somebody else then approves it in Airflow's required actions{ticks and f', and ticks {ticks}'}", ()),
     )
 
 
-def _commands(
-    plan: Plan, digest: str, needed: Sequence[NeededConsent], root_url: str, proposer: str | None
-) -> tuple[Command, ...]:
-    consent = [each.consent.flag for each in needed]
+def _commands(plan: Plan, root_url: str, proposer: str | None) -> tuple[Command, ...]:
+    digits = short(digest_of(plan))
 
-    def line(verb: str, *options: str) -> tuple[str, ...]:
-        return (shlex.join(("pulsar-advisor", verb, short(digest), *options)),)
+    def line(*words: str) -> tuple[str, ...]:
+        return (shlex.join(("pulsar-advisor", *words)),)
 
     reach = " (needs a profile or --admin-url)"
-    return (
+    to_approve = (
         _place(plan, root_url),
         Command(
             f"Approve exactly this plan, as somebody other than {proposer or 'its proposer'}, from another account",
-            line("approve", "--as", "NAME", *consent),
+            line(*approve_words(plan)),
         ),
         Command("If you work alone on a test cluster, before approve and apply", ALONE),
-        Command(f"Preview the calls{reach}", line("apply", "--dry-run")),
-        Command(f"Apply the plan, once it is approved{reach}", line("apply")),
+    )
+    if plan.shedder == ROLL:
+        return (
+            *to_approve,
+            Command(f"Drain the first broker, once the roll is approved{reach}", line("roll", "continue", digits)),
+            Command("See which broker to restart, and how to go on then", line("roll", "status", digits)),
+        )
+    return (
+        *to_approve,
+        Command(f"Preview the calls{reach}", line("apply", digits, "--dry-run")),
+        Command(f"Apply the plan, once it is approved{reach}", line("apply", digits)),
         Command(
             "Compare with the prediction: --profile NAME captures anew, otherwise name a later --snapshot",
-            line("verify"),
+            line("verify", digits),
         ),
     )

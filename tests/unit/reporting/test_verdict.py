@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from pulsar_advisor.documents.recommendation import Advice
 from pulsar_advisor.model.configuration.settings import resolve_settings
-from pulsar_advisor.model.plans.plan import Plan, digest_of
+from pulsar_advisor.model.plans.goal import ROLL
+from pulsar_advisor.model.plans.plan import Plan, digest_of, short
 from pulsar_advisor.model.strategy.decision import Split
 from pulsar_advisor.planning.proposals.fitness import Refusal
 from pulsar_advisor.planning.proposals.proposal import Move
@@ -30,7 +31,14 @@ from unit.reporting.skewed import (
 )
 
 
-def verdict_on(plan: Plan, inputs: Inputs | None = None, *, advised: bool = True, root_url: str = "data") -> Verdict:
+def verdict_on(
+    plan: Plan,
+    inputs: Inputs | None = None,
+    *,
+    advised: bool = True,
+    root_url: str = "data",
+    dag: str | None = None,
+) -> Verdict:
     """The verdict on one plan, advised whatever it is worth."""
     inputs = inputs or skewed_inputs()
     recommendation = recommendation_of((plan,))
@@ -39,7 +47,7 @@ def verdict_on(plan: Plan, inputs: Inputs | None = None, *, advised: bool = True
         advice = Advice(plan=row.plan, digest=row.digest, sentence="")
         recommendation = recommendation.model_copy(update={"advice": advice})
     inputs = replace(inputs, plans=(plan,), recommendation=recommendation)
-    return inputs.page(root_url=root_url).verdict
+    return inputs.page(root_url=root_url, dag=dag).verdict
 
 
 def move(bundle: str, source: int, destination: int) -> Move:
@@ -147,6 +155,16 @@ def test_in_airflow_no_shell_is_needed() -> None:
     assert "trigger pulsar_rebalance__prod with this digest" in pressed.purpose
     assert pressed.lines == (skewed_inputs().recommendation.advice.digest,)
     assert approved.purpose.endswith("required actions, and ticks Allow the splits and Accept steps of low confidence")
+
+
+def test_a_roll_is_carried_out_by_the_commands_of_a_roll() -> None:
+    roll = plan_of(move(f"shop/orders/{QUARTERS[0]}", 0, 3)).model_copy(update={"shedder": ROLL})
+    digits = short(digest_of(roll))
+    _, approve, _, *then = (command.continued for command in verdict_on(roll).commands)
+    assert approve == f"pulsar-advisor approve {digits} --as NAME"
+    assert then == [f"pulsar-advisor roll continue {digits}", f"pulsar-advisor roll status {digits}"]
+    pressed, _ = verdict_on(roll, dag="pulsar_rolling_restart").commands
+    assert pressed.purpose == "Trigger pulsar_rolling_restart with this digest"
 
 
 def test_an_approval_is_somebody_elses_to_give() -> None:

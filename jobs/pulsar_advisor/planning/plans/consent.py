@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from pulsar_advisor.model.configuration.settings import setting_value
 from pulsar_advisor.model.plans.goal import ROLL
-from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.plan import Plan, digest_of, short
 from pulsar_advisor.model.text.some_of import count
 
 ConsentName = Literal["splits", "worse", "low_confidence"]
@@ -67,6 +67,12 @@ def needed_consents(plan: Plan) -> tuple[NeededConsent, ...]:
     reasons = {"splits": _splits, "worse": _worse, "low_confidence": _unsure}
     found = ((consent, tuple(reasons[consent.name](plan))) for consent in CONSENTS)
     return tuple(NeededConsent(consent, because) for consent, because in found if because)
+
+
+def approve_words(plan: Plan) -> tuple[str, ...]:
+    """Verb and options that approve this plan; NAME is to be replaced."""
+    flags = (needed.consent.flag for needed in needed_consents(plan))
+    return ("approve", short(digest_of(plan)), "--as", "NAME", *flags)
 
 
 def overloaded_ratio(plan: Plan) -> float:
