@@ -332,6 +332,21 @@ def test_the_missing_connection_to_a_metadata_store_is_named(monkeypatch: pytest
         PulsarAdminHook("pulsar_default", "absent").options()
 
 
+@pytest.mark.parametrize(
+    ("brokers", "leader", "message"),
+    [
+        (("b1:8080", "b2:8080"), "b1:8080", "cluster 'prod', 2 active brokers, leader b1:8080"),
+        (("b1:8080",), None, "cluster 'prod', 1 active broker, leader unknown"),
+    ],
+)
+def test_testing_a_connection_counts_the_brokers(
+    monkeypatch: pytest.MonkeyPatch, brokers: tuple[str, ...], leader: str | None, message: str
+) -> None:
+    found = SimpleNamespace(cluster_name="prod", brokers=brokers, leader=leader)
+    monkeypatch.setattr("pulsar_advisor.capture.session.identify", lambda _client: found)
+    assert connect(monkeypatch).test_connection() == (True, message)
+
+
 def test_testing_a_connection_to_nobody_tells_why(monkeypatch: pytest.MonkeyPatch) -> None:
     works, message = connect(monkeypatch, extra={"admin_urls": "http://127.0.0.1:1"}).test_connection()
     assert not works

@@ -13,7 +13,7 @@ from pulsar_advisor.model.configuration.class_names import simple_name
 from pulsar_advisor.model.configuration.settings import OF_THE_HOST, resolve_settings
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.text.plain_text import plain
-from pulsar_advisor.model.text.some_of import some_of
+from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.shedding.registry import SHEDDERS
 
@@ -118,7 +118,7 @@ def _cluster(found: Examination) -> Iterator[Row]:
             sentence = f"cluster '{found.cluster_name}' has no active broker"
             yield Row("cluster", "problem", sentence, "try again once a broker is registered")
         return
-    yield Row("cluster", "ok", f"cluster '{found.cluster_name}' with {len(found.brokers)} broker(s)")
+    yield Row("cluster", "ok", f"cluster '{found.cluster_name}' with {count(len(found.brokers), 'broker')}")
     if "leader" not in found.lacks:
         if found.leader is None:
             yield Row("leader", "warning", "no broker is the leader at the moment", "try again once one is elected")
@@ -163,7 +163,8 @@ def _brokers(found: Examination) -> Iterator[Row]:
         for lack in lacks:
             yield _lacking(surface, "problem" if len(lacks) == len(asked) else "warning", lack, role)
         if len(lacks) < len(asked):
-            sentence = f"{_words(surface)} can be read at {len(asked) - len(lacks)} of {len(asked)} broker(s) asked"
+            answered = f"{len(asked) - len(lacks)} of {count(len(asked), 'broker')} asked"
+            sentence = f"{_words(surface)} can be read at {answered}"
             yield Row(f"surface.{surface}", "ok", f"{sentence}: {gives} (needs {role})")
 
 
@@ -191,7 +192,8 @@ def _clocks(found: Examination) -> Iterator[Row]:
     off_s = {broker: clock.certain_s for broker, clock in clocks.items() if abs(clock.certain_s) > limit_s}
     spread_s = max(clock.at_least_s for clock in clocks.values()) - min(clock.at_most_s for clock in clocks.values())
     if not off_s and spread_s <= limit_s:
-        yield Row("clock", "ok", f"the clocks of {len(clocks)} broker(s) and this machine agree within {limit_s:g} s")
+        sentence = f"the clocks of {count(len(clocks), 'broker')} and this machine agree within {limit_s:g} s"
+        yield Row("clock", "ok", sentence)
     elif not off_s:
         todo = "set the brokers' clocks: ages of their reports depend on them"
         yield Row("clock", "warning", f"the brokers' clocks differ by at least {spread_s:.0f} s", todo)
@@ -262,7 +264,7 @@ def _settings(found: Examination) -> Iterator[Row]:
             todo = "set the same value on every broker, and restart those that differ"
             yield Row("settings.agree", "warning", f"brokers disagree on {key}: {_spelt(by_value)}", todo)
     if len(known) > 1 and not differing:
-        yield Row("settings.agree", "ok", f"the load-balancing settings of {len(known)} brokers agree")
+        yield Row("settings.agree", "ok", f"the load-balancing settings of {len(known):,} brokers agree")
 
 
 def _switches(found: Examination) -> Iterator[Row]:
@@ -331,7 +333,7 @@ def _store(found: Examination) -> Iterator[Row]:
         gives = "node versions, loads of segments, transaction-internal topics"
         if not extensible:
             gives = f"the view `published`, the leader's averages, {gives}"
-        yield Row(row, "ok", f"{kind} can be read and lists {len(answers.brokers)} broker(s): {gives}")
+        yield Row(row, "ok", f"{kind} can be read and lists {count(len(answers.brokers), 'broker')}: {gives}")
         if found.brokers and set(answers.brokers) != set(found.brokers):
             differing = set(answers.brokers) ^ set(found.brokers)
             sentence = f"{kind} and the admin API differ on {some_of(differing)}"
@@ -360,7 +362,8 @@ def _store_alone(found: Examination) -> Iterator[Row]:
         yield Row(answers.kind.lower(), "problem", answers.lack, _GIVE_THE_STORE)
         return
     yield from _cluster(found)
-    yield Row(answers.kind.lower(), "ok", f"{answers.kind} can be read and lists {len(answers.brokers)} broker(s)")
+    sentence = f"{answers.kind} can be read and lists {count(len(answers.brokers), 'broker')}"
+    yield Row(answers.kind.lower(), "ok", sentence)
     sentence = (
         "no admin URL was given: no settings of the brokers, no fresh load, no loaded topics; recommendations start "
         f"from the load reports in {answers.kind}, up to 15 minutes old (Extensible brokers write none); no splits by "

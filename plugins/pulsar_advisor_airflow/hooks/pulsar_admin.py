@@ -85,6 +85,7 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
         from pulsar_advisor.capture.session import identify
         from pulsar_advisor.model.errors import AdvisorError
         from pulsar_advisor.model.text.reader import read_by
+        from pulsar_advisor.model.text.some_of import count
         from pulsar_advisor_airflow.reader import IN_AIRFLOW
 
         try:
@@ -92,7 +93,8 @@ class PulsarAdminHook(BaseHook):  # type: ignore[misc]
                 found = identify(client)
         except AdvisorError as error:
             return False, str(error)
-        return True, f"cluster '{found.cluster_name}', {len(found.brokers)} active brokers, leader {found.leader}"
+        brokers = count(len(found.brokers), "active broker")
+        return True, f"cluster '{found.cluster_name}', {brokers}, leader {found.leader or 'unknown'}"
 
 
 def _credentials(connection: Connection, extra: Fields) -> Fields:

@@ -31,6 +31,7 @@ class _MetadataStoreHook(BaseHook):  # type: ignore[misc]
         from pulsar_advisor.admin.metadata_store import connected
         from pulsar_advisor.model.errors import AdvisorError
         from pulsar_advisor.model.text.reader import read_by
+        from pulsar_advisor.model.text.some_of import count
         from pulsar_advisor_airflow.reader import IN_AIRFLOW
 
         try:
@@ -38,7 +39,7 @@ class _MetadataStoreHook(BaseHook):  # type: ignore[misc]
                 brokers = reader.active_brokers()
         except AdvisorError as error:
             return False, str(error)
-        return True, f"{len(brokers)} registered broker(s)"
+        return True, count(len(brokers), "registered broker")
 
 
 class PulsarZooKeeperHook(_MetadataStoreHook):

@@ -78,8 +78,19 @@ def test_a_healthy_cluster_is_fit_and_every_check_is_one_line() -> None:
     assert (not_ok(healthy()), diagnosis.fit, diagnosis.exit_code) == ([], True, 0)
     assert all("\n" not in row.sentence for row in diagnosis.rows)
     assert {row.check: row.sentence for row in diagnosis.rows}["surface.load_reports"] == (
-        "load reports can be read at 2 of 2 broker(s) asked: usage and bundles' rates (needs a super-user)"
+        "load reports can be read at 2 of 2 brokers asked: usage and bundles' rates (needs a super-user)"
     )
+
+
+def test_a_single_broker_is_counted_as_one() -> None:
+    alone = healthy(
+        brokers=("b1:8080",),
+        answers={"b1:8080": broker()},
+        store=StoreAnswers(None, ("b1:8080",), has_bundle_data=True),
+    )
+    counted = [row.sentence for row in diagnose(alone).rows if "1 broker" in row.sentence]
+    assert [sentence for sentence in counted if "1 brokers" in sentence or "(s)" in sentence] == []
+    assert "cluster 'prod' with 1 broker" in counted
 
 
 @pytest.mark.parametrize(
