@@ -70,16 +70,16 @@ def plan_table(states: Iterable[PlanState], *, each: bool) -> Iterator[str]:
     newest_first = sorted(states, key=lambda one: one.snapshot, reverse=True)
     groups: dict[tuple[str, ...], list[PlanState]] = {}
     for one in sorted(newest_first, key=rank):
-        same = (one.snapshot, one.state, one.steps_sha256, one.digest if each else "")
+        same = (one.snapshot, one.state, one.steps_sha256, one.digest if each or one.problem else "")
         groups.setdefault(same, []).append(one)
-    yield f"{'plan':<{SHORT}}  {'state':<9}  {'snapshot':<16}  {'steps':>6}  {'highest usage':<15}  strategy"
+    yield f"{'plan':<{SHORT}}  {'state':<9}  {'snapshot':<16}  {'steps':>6}  {'highest usage':<17}  strategy"
     for one, *others in groups.values():
         usage = f"{percent(one.maximum_before)} → {percent(one.maximum_after)}"
         mark = "advised: " * one.advised
         alike = f" and {count(len(others), 'other')} alike" if others else ""
         yield (
-            f"{short(one.digest)}  {one.state:<9}  {one.snapshot}  {one.executable_steps:>6,}  {usage:<15}  "
-            f"{mark}{one.title}{alike}"
+            f"{short(one.digest)}  {one.state:<9}  {one.snapshot}  {one.executable_steps:>6,}  {usage:<17}  "
+            f"{mark}{one.problem or one.title}{alike}"
         )
 
 

@@ -5,15 +5,30 @@ from __future__ import annotations
 from dataclasses import replace
 
 from moments import FIRST, SECOND, THIRD, moment
-from pulsar_advisor.cli.rendering import difference_lines, explanation_lines, verify_lines
+from pulsar_advisor.cli.rendering import difference_lines, explanation_lines, plan_table, verify_lines
 from pulsar_advisor.documents.explanation import ExplanationOfSnapshot
 from pulsar_advisor.documents.verify_result import UsageCheck, VerifyResult
+from pulsar_advisor.execution.ledger.plan_states import PlanState
 from pulsar_advisor.history.difference import Difference, Growth, difference
 from pulsar_advisor.history.events import OWN
 from pulsar_advisor.model.text.plain_text import NO_BREAK
 from pulsar_advisor.planning.plans.own_balancer import ACTS_ALIKE
 
 A, B = "a:8080", "b:8080"
+UNREADABLE = PlanState(
+    digest="sha256:c8b31b82",
+    snapshot="20261121T083000Z",
+    shedder="",
+    placement="",
+    executable_steps=0,
+    maximum_before=None,
+    maximum_after=None,
+    state="proposed",
+    steps_sha256="00",
+    undoes=None,
+    advised=False,
+    problem="its document can't be read: it is empty",
+)
 EXPLANATION = ExplanationOfSnapshot(
     shedder="ThresholdShedder",
     placement="LeastLongTermMessageRate",
@@ -34,6 +49,12 @@ EXPLANATION = ExplanationOfSnapshot(
     pulsar=ACTS_ALIKE,
 )
 ACTS = "ThresholdShedder unloads 1 bundle from a:8080. (cycle 1)"
+
+
+def test_a_plan_that_can_not_be_read_says_so_where_others_have_their_strategies() -> None:
+    another = replace(UNREADABLE, digest="sha256:d0000000")
+    head, *lines = plan_table([UNREADABLE, another], each=False)
+    assert [line[head.index("strategy") :] for line in lines] == [UNREADABLE.problem] * 2
 
 
 def test_that_pulsar_does_not_act_comes_before_what_its_strategies_would_do() -> None:
