@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
@@ -267,6 +268,15 @@ class Connection:
     def admin(self, place: Place) -> AdminConnection:
         """How to reach the admin API. Raises `UsageError` if nothing says so."""
         return self.options(place).required_admin
+
+
+def command(words: Sequence[str], *given: Place | LedgerPlace | HeadsPlaces | Connection | PolicyFile) -> str:
+    """A command line of ours to copy, with the options `given` on this one: what they name isn't found without them."""
+    options: list[str] = []
+    for name, value in (item for group in given for item in asdict(group).items() if item[1] is not None):
+        for one in value if isinstance(value, tuple) else (value,):
+            options += [f"--{name.replace('_', '-')}", str(one)]
+    return shlex.join(("pulsar-advisor", *words, *options))
 
 
 @Parameter(name="*")

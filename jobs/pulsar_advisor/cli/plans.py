@@ -24,6 +24,7 @@ from pulsar_advisor.cli.options import (
     PolicyFile,
     Throttle,
     YourName,
+    command,
 )
 from pulsar_advisor.cli.output import (
     GOAL_NOT_REACHED,
@@ -139,11 +140,11 @@ def approve(
         say_lines(f"- {limit}" for limit in approval.throttle.sentences())
         say(f"approved by {approval.approver} for {duration(valid_for_s)}: {approval.digest}")
         digits = short(approval.digest)
-        then = f"roll continue {digits}" if document.shedder == ROLL else f"apply {digits} --dry-run"
+        then = ("roll", "continue", digits) if document.shedder == ROLL else ("apply", digits, "--dry-run")
         if outdated and document.shedder != ROLL:  # the turns of a roll are planned anew
             say(f"it can't be applied: {outdated}")
         else:
-            say(f"next: pulsar-advisor {then}")
+            say(f"next: {command(then, place, policy, ledger)}")
 
 
 def withdraw(
@@ -232,7 +233,7 @@ def apply(
         from pulsar_advisor.cli.signals import deferred_signals
         from pulsar_advisor.documents.receipts import EndedRun
         from pulsar_advisor.execution.apply import abort as end_run
-        from pulsar_advisor.execution.apply import left_open
+        from pulsar_advisor.execution.apply import before_resuming, left_open
         from pulsar_advisor.execution.apply import pause as pause_run
         from pulsar_advisor.execution.cluster.probe import PublishProbe
         from pulsar_advisor.execution.ledger.held_run import is_held
@@ -286,14 +287,17 @@ def apply(
             result = carry_out(document, book, admin, options, _silent if log_json else progress, interruption, probe)
         is_left = any(step.state in ("pending", "sent", "unresolved") for step in result.steps)
         can_go_on = is_left and result.run is not None and run_by_id(book, result.run).state == "stopped"
+        first = before_resuming(document, book, options.policy) if can_go_on else ""
     if json:
         print_json(result)
     else:
         say_lines(apply_lines(result))
         if can_go_on:
-            say(f"to resume: pulsar-advisor apply {short(result.digest)} --resume")
+            on = command(("apply", short(result.digest), "--resume"), place, connection, policy, ledger, heads)
+            say(f"to resume{first}: {on}")
         if result.undoable_steps:
-            say(f"to undo: pulsar-advisor undo {short(result.digest)} --as NAME")
+            back = command(("undo", short(result.digest), "--as", "NAME"), place, connection, ledger)
+            say(f"to undo: {back}")
         say(f"ledger: {result.ledger_head}")
     if result.exit_code:
         raise Ended(result.exit_code)
@@ -356,8 +360,7 @@ def undo(
     with opened_plan(plan, place, ledger) as (document, root, book):
         from pulsar_advisor.execution.consent.approval import propose
         from pulsar_advisor.execution.person import person_on_command_line
-        from pulsar_advisor.model.plans.plan import short
-        from pulsar_advisor.planning.plans.consent import needed_consents
+        from pulsar_advisor.planning.plans.consent import approve_words
         from pulsar_advisor.stages.derive import why_not_computed_here
         from pulsar_advisor.stages.undo import run as make_plan
 
@@ -375,9 +378,8 @@ def undo(
     if not back.executable_steps:
         say("no bundle can be moved back: there is nothing to approve")
         return
-    consents = "".join(f" {needed.consent.flag}" for needed in needed_consents(back))
     say("for somebody else to approve, from another account:")
-    say(f"pulsar-advisor approve {short(written.digest)} --as NAME{consents}")
+    say(command(approve_words(back), place, ledger))
 
 
 def verify(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
-from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place, PlanName
+from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place, PlanName, command
 from pulsar_advisor.cli.output import log, print_json, say, say_lines, say_rows
 from pulsar_advisor.cli.rendering import event_table, plan_table, run_table
 from pulsar_advisor.model.errors import AdvisorError, UsageError
@@ -89,7 +89,8 @@ def runs(
                 return
             say_rows(event_table(events) if events else [f"{short(digest)} was never proposed"])
             if (by := undone(book, cluster).get(digest)) is not None:
-                say(f"undone since; to see how: pulsar-advisor runs {short(by)}")
+                how = command(("runs", short(by)), place, ledger)
+                say(f"undone since; to see how: {how}")
             return
         left = left_off(book)
         found = [

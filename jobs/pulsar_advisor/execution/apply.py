@@ -13,6 +13,7 @@ from pulsar_advisor.execution import telemetry
 from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.consent.approval import standing_approval
+from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.approvals import record_refusal
 from pulsar_advisor.execution.ledger.held_run import LEASE_MS, LeaseLost, is_held, start_run, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -46,7 +47,7 @@ from pulsar_advisor.execution.run.preconditions import (
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.errors import AdvisorError, BalancerStillOff, Refused
 from pulsar_advisor.model.plans.goal import ROLL
-from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
+from pulsar_advisor.model.plans.plan import Plan, Step, digest_of, short
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, goal_outcome
@@ -201,6 +202,19 @@ def left_open(ledger: Ledger, ended: Iterable[Run]) -> Iterator[str]:
             )
 
 
+def before_resuming(plan: Plan, ledger: Ledger, policy: ApprovalPolicy) -> str:
+    """What has to come before a run that ended early can send its next call, in words that follow `to resume`."""
+    try:
+        approval = standing_approval(ledger, plan, policy)
+    except Refused:
+        return ", once it is approved again"
+    next_call_at_ms = ledger.now_ms() + round(1000 * approval.throttle.pause_s)
+    if next_call_at_ms >= approval.expires_at_ms:
+        return ", once it is approved again"
+    is_too_old = stale(plan, approval.throttle.max_age_s, next_call_at_ms) is not None
+    return ", once it is approved again with a longer --max-age" if is_too_old else ""
+
+
 def pause(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
     """Request that the active run of a plan end after the steps in flight. It can be resumed later.
 
@@ -335,7 +349,7 @@ def _refusals(
         what = "a roll, whose turns wait for restarts" if of == digest else f"a turn of the roll {of}"
         ended = recorded_roll(ledger, of).ended
         over = f"which is over, {ended}: {_NEW_PLAN}"
-        yield f"the plan is {what}{f', {over}' if ended else f': {reader().go_on_with_roll}'}"
+        yield f"the plan is {what}{f', {over}' if ended else f': {reader().go_on_with_roll.format(digest=short(of))}'}"
     if options.turns_before is None and (roll := roll_under_way(ledger, plan.identity.cluster_name)) is not None:
         yield f"the roll {roll} is under way on this cluster: wait for its end, or {reader().end_roll}"
     if not plan.executable_steps:
@@ -343,7 +357,8 @@ def _refusals(
     unfinished = _unfinished(runs)
     if digest in undone(ledger, plan.cluster):
         is_turn = options.turns_before is not None
-        to_do = reader().plan_turn_again if is_turn else _NEW_PLAN
+        roll = roll_of_plan(ledger, digest) or digest
+        to_do = reader().plan_turn_again.format(digest=short(roll)) if is_turn else _NEW_PLAN
         yield f"{digest} has been undone since: {to_do}"
     if any(run.state == "aborted" for run in runs):
         yield f"a run of {digest} was aborted: {_NEW_PLAN}"

@@ -15,6 +15,7 @@ from pulsar_advisor.cli.options import (
     Place,
     PolicyFile,
     RequestOptions,
+    command,
 )
 from pulsar_advisor.model.errors import UsageError
 
@@ -122,3 +123,12 @@ def test_of_several_profiles_the_clusters_own_is_taken(config: Path, monkeypatch
     monkeypatch.setenv(CLUSTER_VARIABLE, "staging")
     assert opened(Place()) == ("/advisor", "staging")
     assert Connection().options(Place()).required_admin.admin_urls == ("http://staging:8080",)
+
+
+def test_a_command_to_copy_has_the_options_of_the_one_that_shows_it() -> None:
+    place, policy = Place(profile="prod", config=Path("my config.toml")), PolicyFile(policy=Path("alone.yaml"))
+    connection = Connection(admin_url=("http://a:8080", "http://b:8080"))
+    assert command(("apply", "c8b31b82"), place, connection, policy, LedgerPlace()) == (
+        "pulsar-advisor apply c8b31b82 --profile prod --config 'my config.toml' "
+        "--admin-url http://a:8080 --admin-url http://b:8080 --policy alone.yaml"
+    )

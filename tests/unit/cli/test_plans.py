@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from time import tzset
@@ -14,7 +15,7 @@ import pytest
 
 from pulsar_advisor.cli import exit_code
 from pulsar_advisor.cli.rendering import apply_lines, plan_lines
-from pulsar_advisor.execution.consent.approval import propose
+from pulsar_advisor.execution.consent.approval import propose, withdraw
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
@@ -29,7 +30,7 @@ from pulsar_advisor.model.plans.plan import Plan, digest_of, short
 from pulsar_advisor.storage.archive import import_snapshot
 from pulsar_advisor.storage.plans import find_plan, write_plan
 from pulsar_advisor.storage.root import Root
-from unit.execution.actors import ALICE, approved, killed_at_work, run, started
+from unit.execution.actors import ALICE, ANY_THROTTLE, approved, killed_at_work, run, started
 from unit.execution.doubles import (
     B1,
     B2,
@@ -80,9 +81,14 @@ def cluster(time: FakeTime, monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
 REACH = ("--admin-url", "http://127.0.0.1:1")
 
 
+def at(root: Root) -> str:
+    """The options of `typed`, which a command to copy has too."""
+    return f"--root {root.url} --cluster {root.cluster}"
+
+
 def typed(root: Root, *words: str) -> int:
     """What a line about this root ends with."""
-    return exit_code([*words, "--root", root.url, "--cluster", root.cluster])
+    return exit_code([*words, *at(root).split()])
 
 
 def undo(plan: Plan, root: Root, *options: str) -> int:
@@ -101,7 +107,7 @@ def test_undo_proposes_a_plan_that_moves_back_what_a_run_moved(
     assert cluster.writes == written
     digest = command.partition("approve ")[2].split()[0]
     assert who == "for somebody else to approve, from another account:"
-    assert command == f"pulsar-advisor approve {digest} --as NAME --accept-worse"
+    assert command == f"pulsar-advisor approve {digest} --as NAME --accept-worse {at(root)}"
     back = find_plan(root, digest)
     assert typed(root, "plans") == 0
     assert capsys.readouterr().out.count(f"undo of {short(digest_of(PLAN))}") == 1
@@ -112,7 +118,7 @@ def test_undo_proposes_a_plan_that_moves_back_what_a_run_moved(
     capsys.readouterr()
     assert typed(root, "runs", digest_of(PLAN)) == 0
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last == f"undone since; to see how: pulsar-advisor runs {short(back.digest)}"
+    assert last == f"undone since; to see how: pulsar-advisor runs {short(back.digest)} {at(root)}"
 
 
 def test_undo_asks_for_no_approval_where_nothing_can_be_moved_back(
@@ -324,6 +330,40 @@ def test_only_a_run_with_steps_left_is_to_be_resumed(
     monkeypatch.setattr("pulsar_advisor.stages.apply.run", lambda *_: result)
     assert typed(root, "apply", digest_of(plan), *REACH) == 5
     assert ("to resume: " in capsys.readouterr().out) == says_how_to_go_on
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "first"),
+    [
+        (lambda *_: None, ""),
+        (lambda ledger, plan: withdraw(ledger, digest_of(plan), ALICE), ", once it is approved again"),
+        (
+            lambda ledger, plan: approved(ledger, plan, throttle=replace(ANY_THROTTLE, max_age_s=1)),
+            ", once it is approved again with a longer --max-age",
+        ),
+    ],
+    ids=["approved", "withdrawn", "too old"],
+)
+def test_to_resume_a_run_is_to_type_the_line_that_is_shown_once_the_approval_allows_it(
+    root: Root,
+    ledger: Ledger,
+    cluster: FakeCluster,
+    time: FakeTime,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    meanwhile: Callable[[Ledger, Plan], object],
+    first: str,
+) -> None:
+    plan = approved(ledger, make_plan([unload_step(), unload_step(2, UPPER)], snapshot=PLAN.snapshot))
+    write_plan(root, plan)
+    cluster.owners[f"{NAMESPACE}/{UPPER}"] = B2
+    result = run(plan, ledger, cluster)
+    meanwhile(ledger, plan)
+    time.pass_s(2)
+    monkeypatch.setattr("pulsar_advisor.stages.apply.run", lambda *_: result)
+    assert typed(root, "apply", digest_of(plan), *REACH) == 5
+    line = f"pulsar-advisor apply {short(digest_of(plan))} --resume {at(root)} {' '.join(REACH)}"
+    assert f"to resume{first}: {line}" in capsys.readouterr().out.splitlines()
 
 
 @pytest.fixture

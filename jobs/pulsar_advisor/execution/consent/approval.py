@@ -25,7 +25,7 @@ from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, digest_of, seal
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import lasting
-from pulsar_advisor.planning.plans.consent import ALONE, ConsentName, NeededConsent, needed_consents
+from pulsar_advisor.planning.plans.consent import ALONE, ConsentName, NeededConsent, approve_words, needed_consents
 
 ROLL_VALID_FOR_S: Final = 24 * 3600
 """The same for a roll, which waits for a restart after each of its turns."""
@@ -197,8 +197,7 @@ def standing_approval(ledger: Ledger, plan: Plan, policy: ApprovalPolicy) -> App
     digest = digest_of(plan)
     approvals = approvals_of_plan(ledger, digest)
     if not approvals:
-        flags = "".join(f" {each.consent.flag}" for each in needed_consents(plan))
-        how = reader().approve.format(digest=digest.removeprefix("sha256:"), flags=flags)
+        how = reader().approve.format(words=" ".join(approve_words(plan)))
         raise Refused(f"{digest} has no approval: have it approved by somebody else: {how}")
     objections = [_objection(ledger, plan, approval, policy) for approval in approvals]
     for approval, objection in zip(reversed(approvals), reversed(objections), strict=True):

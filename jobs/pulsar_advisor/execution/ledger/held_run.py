@@ -20,13 +20,11 @@ from pulsar_advisor.execution.ledger.tables import (
     UNFINISHED,
     Approval,
     Base,
-    PlanSummary,
     Run,
     StepRecord,
 )
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
-from pulsar_advisor.model.plans.goal import ROLL
-from pulsar_advisor.model.plans.plan import Plan, seal
+from pulsar_advisor.model.plans.plan import Plan, seal, short
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.storage.lease import renewed
 from pulsar_advisor.storage.process import Process, has_ended, this_process
@@ -253,9 +251,10 @@ def is_held(ledger: Ledger, run: Run) -> bool:
 
 
 def _who_is_active(ledger: Ledger, cluster_name: str) -> str:
+    from pulsar_advisor.execution.ledger.rolls import roll_of_plan  # it imports this module
+
     with ledger.reading() as session:
         run = session.scalar(select(Run).where(Run.cluster_name == cluster_name, Run.state == "active"))
-        plan = None if run is None else session.get(PlanSummary, run.digest)
     if run is None:
         return f"another run on cluster '{cluster_name}' was active a moment ago: try again"
     if is_parked(run):
@@ -265,8 +264,8 @@ def _who_is_active(ledger: Ledger, cluster_name: str) -> str:
         )
     age_s = max(0, ledger.now_ms() - run.heartbeat_at_ms) // 1000
     to_do = f"{reader().resume_run}, or {reader().end_run}"
-    if plan is not None and plan.shedder == ROLL:
-        to_do = f"{reader().go_on_with_roll}, or {reader().end_roll}"
+    if (roll := roll_of_plan(ledger, run.digest)) is not None:
+        to_do = f"{reader().go_on_with_roll.format(digest=short(roll))}, or {reader().end_roll}"
     return (
         f"run {run.id} of plan {run.digest} is active on cluster '{cluster_name}': process {run.pid} on "
         f"{run.host}, last heard from {age_s} s ago. Wait for it; if it crashed, {to_do}"

@@ -228,7 +228,7 @@ def require_roll(ledger: Ledger, plan: Plan) -> None:
     """Raise `Refused` for a plan that isn't a roll, or is only one of its turns."""
     digest = digest_of(plan)
     if plan.shedder != ROLL:
-        raise Refused(f"{digest} is not a roll ({plan.title}): {reader().apply_plan}")
+        raise Refused(f"{digest} is not a roll ({plan.title}): {reader().apply_plan.format(digest=short(digest))}")
     if (of := roll_of_plan(ledger, digest)) not in (None, digest):
         raise Refused(f"{digest} is a turn of the roll {of}: name the roll")
 

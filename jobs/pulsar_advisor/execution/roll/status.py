@@ -12,6 +12,7 @@ from pulsar_advisor.execution.roll.progress import Progress, progress_of
 from pulsar_advisor.execution.run.guard import left_off
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.plans.plan import Plan, digest_of, short
+from pulsar_advisor.planning.plans.consent import approve_words
 
 
 def status_of(ledger: Ledger, roll: Plan) -> RollStatus:
@@ -28,7 +29,7 @@ def status_of(ledger: Ledger, roll: Plan) -> RollStatus:
         cluster=roll.cluster,
         turns=_turns(seen),
         restart=_to_restart(seen),
-        sentence=_sentence(seen, digest, approved=bool(standing)),
+        sentence=_sentence(seen, roll, approved=bool(standing)),
         moves=sum(seen.moved.values()),
         moves_left=0 if is_over else seen.moves_left,
         moves_take_s=0.0 if is_over else _moves_take_s(throttle, to_begin, seen.moves_left),
@@ -97,12 +98,13 @@ def _shown(seen: Progress, broker: str) -> ShownState:
     return seen.state or "to come"
 
 
-def _sentence(seen: Progress, digest: str, *, approved: bool) -> str:
-    command = f"pulsar-advisor roll continue {short(digest)}"
+def _sentence(seen: Progress, roll: Plan, *, approved: bool) -> str:
+    command = f"pulsar-advisor roll continue {short(digest_of(roll))}"
     if seen.recorded.ended is not None:
         return f"the roll is over: {seen.recorded.ended}"
     if not approved:
-        return f"no approval of the roll is in force: it can't continue before pulsar-advisor approve {short(digest)}"
+        approve = f"pulsar-advisor {' '.join(approve_words(roll))}"
+        return f"no approval of the roll is in force: it can't continue before {approve}"
     if seen.recorded.pause is not None:
         return f"the roll is {seen.recorded.pause}; to continue: {command}"
     if seen.recorded.is_given_up:

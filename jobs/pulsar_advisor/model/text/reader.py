@@ -18,13 +18,13 @@ class Reader:
     end_run: str
     """End a run for good."""
     approve: str
-    """Approve the plan `{digest}`, with the consents `{flags}`."""
+    """Approve a plan, by these `{words}`."""
     apply_plan: str
-    """Carry out an approved plan that is no roll."""
+    """Carry out the approved plan `{digest}`, which is no roll."""
     go_on_with_roll: str
-    """Carry out an approved roll."""
+    """Carry out the approved roll `{digest}`."""
     plan_turn_again: str
-    """Go on with a roll whose last turn can't be resumed."""
+    """Go on with the roll `{digest}`, whose last turn can't be resumed."""
     stop_roll: str
     """Pause a roll, or end it for good."""
     end_roll: str
@@ -54,10 +54,10 @@ class Reader:
 IN_A_SHELL: Final = Reader(
     resume_run="`apply` it with --resume",
     end_run="end it with `apply --abort`",
-    approve="`pulsar-advisor approve {digest} --as NAME{flags}`",
-    apply_plan="`pulsar-advisor apply` carries it out",
-    go_on_with_roll="`pulsar-advisor roll continue` carries it out",
-    plan_turn_again="`pulsar-advisor roll continue --anew` plans the turn again",
+    approve="`pulsar-advisor {words}`",
+    apply_plan="`pulsar-advisor apply {digest}` carries it out",
+    go_on_with_roll="`pulsar-advisor roll continue {digest}` carries it out",
+    plan_turn_again="`pulsar-advisor roll continue {digest} --anew` plans the turn again",
     stop_roll="`roll pause` pauses it, `roll end` ends it",
     end_roll="end it with `roll end`",
     restore_balancer="`pulsar-advisor guard restore`",

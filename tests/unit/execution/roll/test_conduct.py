@@ -31,7 +31,7 @@ from pulsar_advisor.execution.run.guard import GUARDED, OFF, left_off, restore_w
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused, UsageError
 from pulsar_advisor.model.plans.goal import ROLL, Goal
-from pulsar_advisor.model.plans.plan import Plan, PlanDecision, digest_of
+from pulsar_advisor.model.plans.plan import Plan, PlanDecision, digest_of, short
 from unit.execution.actors import ALICE, BOB, approved, carried_out, run
 from unit.execution.doubles import (
     B1,
@@ -407,7 +407,7 @@ def test_a_roll_whose_first_turn_is_done_is_not_carried_out_yet(
     roll: Roll, ledger: Ledger, cluster: FakeCluster
 ) -> None:
     go_on(roll)
-    with pytest.raises(Refused, match="`pulsar-advisor roll continue` carries it out"):
+    with pytest.raises(Refused, match=f"`pulsar-advisor roll continue {short(digest_of(roll.plan))}` carries it out"):
         run(roll.plan, ledger, cluster)
 
 
@@ -445,7 +445,8 @@ def test_a_turn_that_stopped_and_was_undone_is_planned_again_when_somebody_says_
     cluster.on_event = lambda _what: None
     cluster.brokers.add(B2)
     undo(roll, cluster)
-    with pytest.raises(Refused, match="has been undone since: `pulsar-advisor roll continue --anew` plans the turn"):
+    anew = f"`pulsar-advisor roll continue {short(roll.digest)} --anew` plans the turn again"
+    with pytest.raises(Refused, match=f"has been undone since: {anew}"):
         go_on(roll)
     assert outcome(go_on(roll, anew=OLIVE)) == "done"
     assert state_of(roll) == "applying"
@@ -493,9 +494,10 @@ def test_what_to_do_about_a_turn_that_crashed_leads_to_its_roll(
     roll = killed_in_its_second_turn
     (_, turn) = roll.look().recorded.turns
     plan = recorded_plan(ledger, str(turn.plan))
-    with pytest.raises(Refused, match=f"plan {turn.plan} is active .*crashed, `pulsar-advisor roll continue` carries"):
+    go_on_with = f"`pulsar-advisor roll continue {short(roll.digest)}` carries it out"
+    with pytest.raises(Refused, match=f"plan {turn.plan} is active .*crashed, {go_on_with}"):
         carried_out(ledger, cluster, unload_step())
-    with pytest.raises(Refused, match=f"the plan is a turn of the roll {roll.digest}: `pulsar-advisor roll continue`"):
+    with pytest.raises(Refused, match=f"the plan is a turn of the roll {roll.digest}: {go_on_with}"):
         run(plan, ledger, cluster, resume=True)
     with pytest.raises(Refused, match=f"{turn.plan} is a turn of the roll {roll.digest}: name the roll"):
         go_on(roll_of(plan, ledger, cluster))
@@ -549,7 +551,7 @@ def test_of_two_hosts_that_go_on_at_once_one_begins_the_turn(
 def test_apply_carries_out_no_roll_and_a_roll_no_other_plan(
     roll: Roll, ledger: Ledger, cluster: RestartedCluster
 ) -> None:
-    with pytest.raises(Refused, match="`pulsar-advisor roll continue` carries it out"):
+    with pytest.raises(Refused, match=f"`pulsar-advisor roll continue {short(digest_of(roll.plan))}` carries it out"):
         run(roll.plan, ledger, cluster)
     drain = approved(ledger, make_plan([unload_step()]))
     with pytest.raises(Refused, match="is not a roll"):

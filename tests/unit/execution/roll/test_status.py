@@ -17,7 +17,7 @@ from unit.execution.roll.doubles import OLIVE, RestartedCluster, approved_roll, 
 
 def test_before_it_begins_it_says_what_there_is_to_do(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = roll_plan(cluster)
-    approve = f"pulsar-advisor approve {short(digest_of(plan))}"
+    approve = f"pulsar-advisor approve {short(digest_of(plan))} --as NAME"
     expected = f"no approval of the roll is in force: it can't continue before {approve}"
     assert status_of(ledger, plan).sentence == expected
     plan = approved_roll(ledger, cluster)
