@@ -15,6 +15,11 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 import documents
 from pulsar_advisor.admin.oxia import OxiaConnection
+from pulsar_advisor.documents.apply_result import AppliedStep, ApplyResult
+from pulsar_advisor.documents.call import Call
+from pulsar_advisor.documents.document import as_json
+from pulsar_advisor.documents.runs import StepState
+from pulsar_advisor.execution.run.parking import Parking
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.storage.files import write_file
@@ -397,6 +402,31 @@ def test_a_task_that_was_handed_no_plan_fails_for_good(operator: Any, tmp_path: 
     ti = SimpleNamespace(try_number=1, max_tries=0, task=task, start_date=None)
     with pytest.raises(AirflowFailException, match="no plan was handed to this task"):
         task.execute({"ti": ti, "dag_run": SimpleNamespace(start_date=None)})
+
+
+@pytest.mark.parametrize(
+    ("state", "to_do"), [("pending", "clear this task to continue"), ("failed", "to go on, make a new plan")]
+)
+def test_a_run_that_ended_early_asks_for_what_can_be_done(
+    monkeypatch: pytest.MonkeyPatch, state: StepState, to_do: str
+) -> None:
+    task = PulsarApplyOperator(task_id="t", plan={}, root="/root", cluster="demo", pulsar_conn_id="pulsar_default")
+    call = Call("PUT", "/admin/v2/namespaces/shop/orders/0x00000000_0x80000000/unload", {}, None)
+    step = AppliedStep(id="step-001", action="unload", bundle="b", state=state, detail="", request=call)
+    result = ApplyResult(
+        outcome="partial",
+        digest="sha256:0",
+        run=1,
+        sentence="0 of 1 steps confirmed",
+        steps=(step,),
+        undoable_steps=(),
+        refusals=(),
+        still_off=(),
+    )
+    monkeypatch.setattr(task, "_run", lambda *_, **__: result)
+    ti = SimpleNamespace(try_number=1, max_tries=0, task=task, start_date=None)
+    with pytest.raises(AirflowFailException, match=f"^0 of 1 steps confirmed; {to_do}$"):
+        task.go_on({"ti": ti, "dag_run": SimpleNamespace(start_date=None)}, {"waited": as_json(Parking("pause", 60))})
 
 
 def test_a_gate_that_is_set_by_hand_has_a_listener() -> None:

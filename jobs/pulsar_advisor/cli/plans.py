@@ -285,8 +285,7 @@ def apply(
             log_lines_of(LOGGER)
         with deferred_signals() as interruption:
             result = carry_out(document, book, admin, options, _silent if log_json else progress, interruption, probe)
-        is_left = any(step.state in ("pending", "sent", "unresolved") for step in result.steps)
-        can_go_on = is_left and result.run is not None and run_by_id(book, result.run).state == "stopped"
+        can_go_on = result.is_left and result.run is not None and run_by_id(book, result.run).state == "stopped"
         first = before_resuming(document, book, options.policy) if can_go_on else ""
     if json:
         print_json(result)

@@ -51,6 +51,11 @@ class ApplyResult(Document):
     use drained brokers: `sentence` says what."""
 
     @property
+    def is_left(self) -> bool:
+        """Whether a step is left to send, or a call to look at; without one, the run can't go on."""
+        return any(step.state in ("pending", "sent", "unresolved") for step in self.steps)
+
+    @property
     def exit_code(self) -> int:
         """0: done, or nothing to do. 4: dry run of a plan that would be refused. 5: applied in part. 8: `still_off`."""
         if self.still_off:

@@ -296,7 +296,7 @@ def _ended(run: OngoingRun) -> _End:
     records = steps_of_run(ledger, held.id)
     confirmed = sum(record.is_confirmed for record in records.values())
     noted = "".join(f"; {note}" for note in guard.notes) if guard else ""
-    nothing_left = "" if confirmed == len(records) or _is_left(records) else ", and none is left to send"
+    nothing_left = "" if confirmed == len(records) or is_left(records) else ", and none is left to send"
     counted = f"{confirmed} of {len(records)} steps confirmed{nothing_left}{why}{noted}"
     if confirmed == len(records):
         held.end("done", counted)
@@ -328,7 +328,7 @@ def _unfinished(runs: Sequence[Run]) -> Run | None:
     return next((run for run in reversed(runs) if run.is_unfinished), None)
 
 
-def _is_left(records: Mapping[str, StepRecord]) -> bool:
+def is_left(records: Mapping[str, StepRecord]) -> bool:
     """Whether a run has a step left to send, or a call to look at."""
     return any(record.state == "pending" or record.is_open for record in records.values())
 
@@ -364,7 +364,7 @@ def _refusals(
         yield f"a run of {digest} was aborted: {_NEW_PLAN}"
     if unfinished and not options.resume:
         what = f"{unfinished.state}: {unfinished.sentence}" if unfinished.sentence else unfinished.state
-        can_go_on = unfinished.state == "active" or _is_left(steps_of_run(ledger, unfinished.id))
+        can_go_on = unfinished.state == "active" or is_left(steps_of_run(ledger, unfinished.id))
         to_do = reader().resume_run if can_go_on else _NEW_PLAN
         yield f"run {unfinished.id} of {digest} is {what}: {to_do}, or {reader().end_run}"
     if not unfinished and options.resume:

@@ -124,7 +124,8 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             off = " and ".join(result.still_off)
             self.log.error("%s, balancer still off: %s; the task restore_guard tries again", result.outcome, off)
         if result.outcome == "partial":
-            choices = ["clear this task to continue", *([back] if result.undoable_steps else [])]
+            on = "clear this task to continue" if result.is_left else "to go on, make a new plan"
+            choices = [on, *([back] if result.undoable_steps else [])]
             kind = AirflowException if self._killed else AirflowFailException
             raise kind(f"{said}; {'; '.join(choices)}")
         foretold = goal_outcome(given_plan(self.plan).load(root_at(self.root, self.cluster)))

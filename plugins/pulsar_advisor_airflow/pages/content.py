@@ -21,7 +21,7 @@ from sqlalchemy import URL
 
 from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.documents.snapshot_index import SnapshotRow
-from pulsar_advisor.execution.apply import left_open
+from pulsar_advisor.execution.apply import is_left, left_open
 from pulsar_advisor.execution.consent.approval import require_may_run
 from pulsar_advisor.execution.ledger import lists
 from pulsar_advisor.execution.ledger.address import ledger_url
@@ -211,6 +211,8 @@ class RunContent:
     """What it switched off and could not restore."""
     left_open: Sequence[str] = ()
     """What to check after it was ended for good: calls whose outcome is unknown."""
+    is_left: bool = True
+    """Whether it has a step left to send, or a call to look at."""
     can_be_undone: bool = False
     """Whether runs of its plan have moved anything."""
     roll: str | None = None
@@ -303,6 +305,7 @@ def run_content(ledger: Ledger, cluster: Cluster, number: int, offsets: Offsets)
         waiting=next(event.detail for event in reversed(parked) if event.run_id == run.id) if is_parked(run) else "",
         left_off=[switch for switch in left_off(ledger, run.cluster_name) if switch.run == run.id],
         left_open=list(left_open(ledger, [run])) if run.state == "aborted" else (),
+        is_left=is_left(records),
         can_be_undone=can_be_undone(plan, ledger),
         roll=roll_of_plan(ledger, run.digest),
     )

@@ -648,6 +648,14 @@ def test_a_run_that_ended_early_says_how_it_goes_on_and_can_be_ended_for_good(
     assert "<button" not in page
 
 
+def test_a_run_without_a_step_left_is_not_to_be_continued(server: LogIn, held: HeldRun) -> None:
+    held.conclude("step-001", "failed", "refused by the cluster")
+    held.end("stopped", "0 of 1 steps confirmed, and none is left to send")
+    page = server("olive").get(page_of(held)).text
+    assert "No step is left to send: to go on, make a new plan." in page
+    assert "To continue" not in page
+
+
 def test_only_what_moved_is_taken_back(server: LogIn, ledger: Ledger) -> None:
     def ended(step: Step) -> str:
         held = started(ledger, make_plan([step], seed=step.action == "split").model_copy(update={"cluster": "prod-eu"}))
