@@ -34,7 +34,7 @@ def test_a_run_that_is_killed_at_any_instant_ends_as_an_undisturbed_one(
             assert killed.apply(event_at=(signal.SIGKILL, instant)).returncode == -signal.SIGKILL
             ended = killed.apply()
             if ended.returncode == 4:
-                assert "`apply` it with --resume" in ended.stderr
+                assert "--resume`, or end it with `pulsar-advisor apply " in ended.stderr
                 ended = killed.apply("--resume")
             assert ended.returncode == 0, f"killed at instant {instant}: {ended.stderr}"
             assert_as_undisturbed(killed)

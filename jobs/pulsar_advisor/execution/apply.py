@@ -366,7 +366,8 @@ def _refusals(
         what = f"{unfinished.state}: {unfinished.sentence}" if unfinished.sentence else unfinished.state
         can_go_on = unfinished.state == "active" or is_left(steps_of_run(ledger, unfinished.id))
         to_do = reader().resume_run if can_go_on else _NEW_PLAN
-        yield f"run {unfinished.id} of {digest} is {what}: {to_do}, or {reader().end_run}"
+        instead = f"{to_do}, or {reader().end_run}".format(digest=short(digest))
+        yield f"run {unfinished.id} of {digest} is {what}: {instead}"
     if not unfinished and options.resume:
         yield f"no run of {digest} is active or stopped: there is nothing to resume"
     throttle, _, not_approved = _approved(plan, ledger, options)

@@ -17,7 +17,7 @@ from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
-from pulsar_advisor.model.plans.plan import Plan, Prediction, StepPrediction, digest_of, load_plan
+from pulsar_advisor.model.plans.plan import Plan, Prediction, StepPrediction, digest_of, load_plan, short
 from unit.execution.actors import ALICE, BOB, FOUR_EYES, approved, carried_out, killed_at_work, options_of, run
 from unit.execution.doubles import (
     B1,
@@ -175,8 +175,8 @@ def test_an_old_snapshot_is_refused(ledger: Ledger, cluster: FakeCluster) -> Non
 def test_a_snapshot_that_has_just_become_too_old_is_older_than_the_limit_in_words_too(
     ledger: Ledger, cluster: FakeCluster, time: FakeTime
 ) -> None:
-    plan = approved(ledger, make_plan([MOVE]))
     time.pass_s(6 * 3600 - 599)
+    plan = approved(ledger, make_plan([MOVE]))
     with pytest.raises(Refused, match=r"is 6\.1 h old, more than the 6h that are allowed"):
         run(plan, ledger, cluster)
 
@@ -225,7 +225,8 @@ def test_a_run_that_stopped_goes_on_once_the_world_is_right_again(ledger: Ledger
     cluster.owners[UPPER_BUNDLE] = B3
     stopped = run(plan, ledger, cluster)
     assert (stopped.exit_code, [step.state for step in stopped.steps]) == (5, ["confirmed", "pending"])
-    with pytest.raises(Refused, match="`apply` it with --resume, or end it with `apply --abort`"):
+    verb = f"`pulsar-advisor apply {short(digest_of(plan))}"
+    with pytest.raises(Refused, match=f"{verb} --resume`, or end it with {verb} --abort`"):
         run(plan, ledger, cluster)
     cluster.owners[UPPER_BUNDLE] = B1
     assert run(plan, ledger, cluster, resume=True).outcome == "done"

@@ -148,7 +148,7 @@ def test_a_step_that_failed_is_named_for_a_person_to_look_at(ledger: Ledger, clu
 def test_a_plan_that_is_being_undo_of_run_can_not_be_undone(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan(BOTH))
     start_run(ledger, plan, approvals_of_plan(ledger, digest_of(plan))[0])
-    with pytest.raises(Refused, match=r"is being carried out: .* if it crashed, `apply` it with --resume, or end it"):
+    with pytest.raises(Refused, match=r"is being carried out: .* if it crashed, `pulsar-advisor apply \w{8} --resume`"):
         propose_undo(plan, ledger, cluster)
 
 

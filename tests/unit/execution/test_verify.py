@@ -190,7 +190,7 @@ def test_a_plan_whose_run_crashed_is_to_be_resumed_or_ended_before_it_is_verifie
     ledger: Ledger, cluster: FakeCluster
 ) -> None:
     started(ledger, PLAN)
-    with pytest.raises(Refused, match="if it crashed, `apply` it with --resume, or end it with `apply --abort`"):
+    with pytest.raises(Refused, match=r"if it crashed, `pulsar-advisor apply \w{8} --resume`, or end it with "):
         verify(ledger, captured(cluster))
 
 

@@ -22,7 +22,7 @@ from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.bounds import EXPIRES, VALID_FOR_S
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import ROLL
-from pulsar_advisor.model.plans.plan import Plan, digest_of, seal
+from pulsar_advisor.model.plans.plan import Plan, digest_of, seal, short
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import lasting
 from pulsar_advisor.planning.plans.consent import ALONE, ConsentName, NeededConsent, approve_words, needed_consents
@@ -75,7 +75,8 @@ def require_may_run(ledger: Ledger, digest: str, *, again: bool = False) -> None
         raise Refused(f"the roll {digest} is over, {roll.ended}: capture again, and make a new plan")
     run = _barring_run(roll, runs_of_plan(ledger, digest))
     if run is not None and not (again and run.state == "active"):
-        raise Refused(f"{digest} {_NOT_ANOTHER_RUN[run.state].format(run=run.id, end_run=reader().end_run)}")
+        end_run = reader().end_run.format(digest=short(digest))
+        raise Refused(f"{digest} {_NOT_ANOTHER_RUN[run.state].format(run=run.id, end_run=end_run)}")
 
 
 def barring_run(ledger: Ledger, digest: str) -> Run | None:

@@ -192,7 +192,7 @@ def take_over(ledger: Ledger, run: Run, approval: Approval, *, lifts_pause: bool
         raise Refused(
             f"run {run.id} is still held by process {run.pid} on {run.host}, last heard from "
             f"{max(0, now_ms - run.heartbeat_at_ms) // 1000} s ago: it can be resumed {LEASE_MS // 1000} s after the "
-            f"last sign of life; or {reader().end_run}"
+            f"last sign of life; or {reader().end_run.format(digest=short(run.digest))}"
         )
     with _only_active_run(ledger, run.cluster_name, approval) as session:
         taken = session.execute(
@@ -260,10 +260,10 @@ def _who_is_active(ledger: Ledger, cluster_name: str) -> str:
     if is_parked(run):
         return (
             f"run {run.id} of plan {run.digest} is parked on cluster '{cluster_name}': it goes on after its wait, "
-            f"or once its pause is lifted. Wait for it, or {reader().end_run}"
+            f"or once its pause is lifted. Wait for it, or {reader().end_run.format(digest=short(run.digest))}"
         )
     age_s = max(0, ledger.now_ms() - run.heartbeat_at_ms) // 1000
-    to_do = f"{reader().resume_run}, or {reader().end_run}"
+    to_do = f"{reader().resume_run}, or {reader().end_run}".format(digest=short(run.digest))
     if (roll := roll_of_plan(ledger, run.digest)) is not None:
         to_do = f"{reader().go_on_with_roll.format(digest=short(roll))}, or {reader().end_roll}"
     return (

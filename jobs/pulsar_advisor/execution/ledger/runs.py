@@ -14,6 +14,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import UNFINISHED, Run
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.plans.plan import short
 from pulsar_advisor.model.text.reader import reader
 
 PARKED_AT_MS: Final = 0
@@ -48,9 +49,8 @@ def ended_runs(ledger: Ledger, digest: str, first: str) -> Sequence[Run]:
     """As `runs_of_plan`. Raises `Refused` if one is active; its message says what to do `first`."""
     runs = runs_of_plan(ledger, digest)
     if any(run.state == "active" for run in runs):
-        raise Refused(
-            f"{digest} is being carried out: {first}; if it crashed, {reader().resume_run}, or {reader().end_run}"
-        )
+        to_do = f"{reader().resume_run}, or {reader().end_run}".format(digest=short(digest))
+        raise Refused(f"{digest} is being carried out: {first}; if it crashed, {to_do}")
     return runs
 
 

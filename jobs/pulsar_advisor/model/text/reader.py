@@ -14,9 +14,9 @@ class Reader:
     """What a reader is asked to do, in words that follow `to go on`, `or` or a colon."""
 
     resume_run: str
-    """Go on with a run that ended early."""
+    """Go on with a run of the plan `{digest}` that ended early."""
     end_run: str
-    """End a run for good."""
+    """End a run of the plan `{digest}` for good."""
     approve: str
     """Approve a plan, by these `{words}`."""
     apply_plan: str
@@ -52,8 +52,8 @@ class Reader:
 
 
 IN_A_SHELL: Final = Reader(
-    resume_run="`apply` it with --resume",
-    end_run="end it with `apply --abort`",
+    resume_run="`pulsar-advisor apply {digest} --resume`",
+    end_run="end it with `pulsar-advisor apply {digest} --abort`",
     approve="`pulsar-advisor {words}`",
     apply_plan="`pulsar-advisor apply {digest}` carries it out",
     go_on_with_roll="`pulsar-advisor roll continue {digest}` carries it out",
