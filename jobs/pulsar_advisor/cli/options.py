@@ -279,6 +279,10 @@ def command(words: Sequence[str], *given: Place | LedgerPlace | HeadsPlaces | Co
     return shlex.join(("pulsar-advisor", *words, *options))
 
 
+RESTORE: Final = ("guard", "restore")
+"""The verb that switches a cluster's own balancer on again."""
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from pulsar_advisor.cli.options import (
+    RESTORE,
     Comment,
     Connection,
     Flag,
@@ -106,7 +107,7 @@ def approve(
         from pulsar_advisor.model.plans.plan import digest_of, short
         from pulsar_advisor.stages.approve import run as record
 
-        _mind_the_guard(document, book)
+        _mind_the_guard(document, book, command(RESTORE, place, ledger))
         outdated = stale(document, throttle.changes().get("max_age_s", DEFAULT_THROTTLE.max_age_s), book.now_ms())
         valid_for_s = default_validity_s(document) if expires is None else seconds(expires)
         approval, not_computed_here = record(
@@ -165,7 +166,8 @@ def withdraw(
 
         digest = digest_of(document)
         number = take_back(book, digest, person_on_command_line(as_), comment)
-        is_off = _mind_the_guard(document, book)  # a roll that goes on no more has left the balancer off
+        # A roll that goes on no more has left the balancer off.
+        is_off = _mind_the_guard(document, book, command(RESTORE, place, ledger))
     if json:
         from pulsar_advisor.documents.receipts import Withdrawn
 
@@ -227,7 +229,7 @@ def apply(
     for other, given in {"--resume": resume, "--dry-run": dry_run}.items():
         refuse_together({"--pause": pause, other: given})
 
-    reach = partial(connection.admin, place)
+    reach, restore = partial(connection.admin, place), command(RESTORE, place, connection, ledger)
     keepers = () if dry_run else heads.keepers(place)
     with opened_plan(plan, place, ledger) as (document, _, book), head_kept(book, keepers):
         from pulsar_advisor.cli.signals import deferred_signals
@@ -251,7 +253,7 @@ def apply(
             try:
                 runs = end(book, document, person_on_command_line(as_))
             finally:  # a run that has ended may have left the balancer off too
-                is_off = _mind_the_guard(document, book, reach if is_reached else None)
+                is_off = _mind_the_guard(document, book, restore, reach if is_reached else None)
             if json:
                 print_json([EndedRun(run=run.id, digest=run.digest, state=run.state) for run in runs])
             else:
@@ -290,7 +292,7 @@ def apply(
     if json:
         print_json(result)
     else:
-        say_lines(apply_lines(result))
+        say_lines(apply_lines(result, restore))
         if can_go_on:
             on = command(("apply", short(result.digest), "--resume"), place, connection, policy, ledger, heads)
             say(f"to resume{first}: {on}")
@@ -403,7 +405,7 @@ def verify(
     refuse_together({"--snapshot": snapshot is not None, "a connection (--admin-url)": connection.is_given})
     captures = connection.is_given or (place.profile is not None and snapshot is None)
 
-    reach = partial(connection.admin, place)
+    reach, restore = partial(connection.admin, place), command(RESTORE, place, connection, ledger)
     with opened_plan(plan, place, ledger) as (document, root, book):
         from pulsar_advisor.stages.normalize import run as make_tables
         from pulsar_advisor.stages.verify import check, check_snapshot
@@ -419,7 +421,7 @@ def verify(
             check_snapshot(document, book, root, snapshot)
         with timed("normalize"), ledger.sealing(place, snapshot, "normalize"):
             make_tables(spark_for(master, "verify", root, snapshot), root, snapshot)
-        _mind_the_guard(document, book, reach if captures else None)
+        _mind_the_guard(document, book, restore, reach if captures else None)
         result = compare(document, book, root, snapshot)
     if json:
         print_json(result)
@@ -430,8 +432,13 @@ def verify(
         raise Deviates(f"the cluster is not as predicted: {result.deviations[0]}{more}")
 
 
-def _mind_the_guard(plan: Plan, ledger: Ledger, reach: Callable[[], AdminConnection] | None = None) -> bool:
-    """Restore what a crashed run left switched off on the plan's cluster, or warn; whether anything is still off."""
+def _mind_the_guard(
+    plan: Plan, ledger: Ledger, restore: str, reach: Callable[[], AdminConnection] | None = None
+) -> bool:
+    """Restore what a crashed run left switched off on the plan's cluster, or warn and name the command that restores.
+
+    Whether anything is still off.
+    """
     from pulsar_advisor.execution.run.guard import left_off, warning
     from pulsar_advisor.stages.apply import restore_what_was_left
 
@@ -440,7 +447,7 @@ def _mind_the_guard(plan: Plan, ledger: Ledger, reach: Callable[[], AdminConnect
         restore_what_was_left(plan.identity.cluster_name, ledger, reach(), log)
         return bool(left_off(ledger, plan.identity.cluster_name))
     for switch in left:
-        log(f"{warning(switch, plan.identity.cluster_name)}: `pulsar-advisor guard restore` puts it back")
+        log(f"{warning(switch, plan.identity.cluster_name)}: `{restore}` puts it back")
     return bool(left)
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from pulsar_advisor.model.text.some_of import NAMED, count, points, some_of
+from pulsar_advisor.model.text.some_of import NAMED, count, lasting, points, some_of
 from pulsar_advisor.reporting.figures import percent, throughput
 
 if TYPE_CHECKING:
@@ -213,13 +213,13 @@ def _turn_of(turn: Restart) -> str:
     return f"{moves}{again}{stay}{f'{others} {ratio:.1%}' if ratio else ''}"
 
 
-def roll_status_lines(status: RollStatus) -> Iterator[str]:
-    """The brokers of a roll, what is left, and what has to be done next."""
+def roll_status_lines(status: RollStatus, restore: str) -> Iterator[str]:
+    """The brokers of a roll, what is left, and what has to be done next; `restore` as for `apply_lines`."""
     for number, turn in enumerate(status.turns, start=1):
         moved = f", {count(turn.moved, 'bundle')} moved" if turn.moved else ""
         yield f"{number:>3}. {turn.broker} {turn.state}{moved}"
     if status.ended is None:
-        takes = f" (about {count(round(status.moves_take_s / 60), 'minute')})" if status.moves_left else ""
+        takes = f" (about {lasting(status.moves_take_s)})" if status.moves_left else ""
         restarts = sum(turn.state != "restarted" for turn in status.turns)
         left = f"{count(status.moves_left, 'move')}{takes} and {count(restarts, 'restart')} left"
         yield f"{count(status.moves, 'move')} so far, {left}"
@@ -228,7 +228,7 @@ def roll_status_lines(status: RollStatus) -> Iterator[str]:
         if status.approved_until_ms is not None:
             yield f"approved until {datetime.fromtimestamp(status.approved_until_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
     if status.still_off:
-        yield f"balancer still off: {' and '.join(status.still_off)}; `pulsar-advisor guard restore` puts it back"
+        yield f"balancer still off: {' and '.join(status.still_off)}; `{restore}` puts it back"
     yield status.sentence
 
 
@@ -252,8 +252,11 @@ def scale_lines(found: Scale) -> Iterator[str]:
         yield "whichever broker fails, the others have room for its bundles"
 
 
-def apply_lines(result: ApplyResult) -> Iterator[str]:
-    """The result of each step, or the call it would send; the objections; and a summary sentence."""
+def apply_lines(result: ApplyResult, restore: str) -> Iterator[str]:
+    """The result of each step, or the call it would send; the objections; and a summary sentence.
+
+    `restore` is the command that switches the cluster's own balancer on again.
+    """
     for step in result.steps:
         yield f"{step.id} {step.action:<6} {step.bundle} {step.state} {step.detail}".rstrip()
         if result.outcome == "dry_run" and step.state == "pending":
@@ -262,10 +265,8 @@ def apply_lines(result: ApplyResult) -> Iterator[str]:
         yield f"refused: {refusal}"
     yield result.sentence
     if result.still_off:
-        yield (
-            f"{result.outcome}, balancer still off: {' and '.join(result.still_off)}; "
-            "`pulsar-advisor guard restore` puts it back"
-        )
+        off = " and ".join(result.still_off)
+        yield f"{result.outcome}, balancer still off: {off}; `{restore}` puts it back"
 
 
 def verify_lines(result: VerifyResult) -> Iterator[str]:

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from pulsar_advisor.cli.goals import Broker, Ceiling, Making
 from pulsar_advisor.cli.options import (
+    RESTORE,
     Comment,
     Connection,
     Flag,
@@ -22,6 +23,7 @@ from pulsar_advisor.cli.options import (
     PlanName,
     PolicyFile,
     YourName,
+    command,
 )
 from pulsar_advisor.cli.output import Ended, log, print_json, progress, say_lines
 from pulsar_advisor.cli.plans import head_kept, opened_plan
@@ -57,6 +59,11 @@ class Reach:
     connection: Connection = Connection()
     policy: PolicyFile = PolicyFile()
     ledger: LedgerPlace = LedgerPlace()
+
+    @property
+    def restore(self) -> str:
+        """The command that switches the cluster's own balancer on again."""
+        return command(RESTORE, self.place, self.connection, self.ledger)
 
     def opened(self, plan: str) -> AbstractContextManager[tuple[Plan, Root, Ledger]]:
         """As `opened_roll`."""
@@ -150,7 +157,7 @@ def continue_(
             lift_pause_of_plan(book, digest_of(document), person)
             result = go_on(roll, wait_s, person if anew else None)
         status = status_of(book, document)
-    _show(status, json=json)
+    _show(status, reach.restore, json=json)
     if result is not None and result.outcome == "partial":
         raise Deviates(f"the turn was carried out in part: {result.sentence}")
 
@@ -163,7 +170,7 @@ def status(
         from pulsar_advisor.execution.roll.status import status_of
 
         found = status_of(book, document)
-    _show(found, json=json)
+    _show(found, command(RESTORE, place, ledger), json=json)
 
 
 def pause(
@@ -188,7 +195,7 @@ def pause(
             pause_roll(book, document, person_on_command_line(as_))
             mind_the_balancer(roll)
         found = status_of(book, document)
-    _show(found, json=json)
+    _show(found, reach.restore, json=json)
 
 
 def end(
@@ -213,7 +220,7 @@ def end(
                 log(line)
             mind_the_balancer(roll)
         found = status_of(book, document)
-    _show(found, json=json)
+    _show(found, reach.restore, json=json)
 
 
 @contextmanager
@@ -227,7 +234,7 @@ def opened_roll(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[
         yield opened
 
 
-def _show(status: RollStatus, *, json: bool) -> None:
-    print_json(status) if json else say_lines([*roll_status_lines(status), f"ledger: {status.ledger_head}"])
+def _show(status: RollStatus, restore: str, *, json: bool) -> None:
+    print_json(status) if json else say_lines([*roll_status_lines(status, restore), f"ledger: {status.ledger_head}"])
     if status.still_off:
         raise Ended(BalancerStillOff.exit_code)

@@ -198,6 +198,24 @@ def test_a_balancer_that_an_ended_run_left_off_is_restored_though_no_run_is_left
     assert [file.name.split("-")[2] for file in heads.iterdir()] == [f"{ledger.head().chain}.json"]
 
 
+def test_what_puts_back_a_balancer_that_is_still_off_is_a_line_to_copy(
+    root: Root,
+    ledger: Ledger,
+    cluster: FakeCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_plan(root, PLAN)
+    cluster.on_event = lambda what: setattr(cluster, "rejects_overrides", what == "after the call")
+    result = run(approved(ledger, PLAN), ledger, cluster, guard=True)
+    monkeypatch.setattr("pulsar_advisor.stages.apply.run", lambda *_: result)
+    assert typed(root, "apply", digest_of(PLAN), *REACH) == 8
+    restore = f"`pulsar-advisor guard restore {at(root)} {' '.join(REACH)}` puts it back"
+    assert capsys.readouterr().out.count(restore) == 1
+    assert typed(root, "withdraw", digest_of(PLAN), "--as", "bob") == 8
+    assert capsys.readouterr().err.count(f"`pulsar-advisor guard restore {at(root)}` puts it back") == 2
+
+
 @pytest.mark.parametrize(
     ("snapshot", "last_line"),
     [("20261121T083000Z", "it can't be applied: the snapshot 20261121T083000Z is "), (PLAN.snapshot, "next: ")],
@@ -231,7 +249,7 @@ def test_a_preview_shows_only_calls_that_would_be_sent(ledger: Ledger, cluster: 
     cluster.owners[f"{NAMESPACE}/{LOWER}"] = B2
     steps = [unload_step(), unload_step(2, UPPER)]
     shown = run(make_plan(steps), ledger, cluster, dry_run=True, on_drift="skip")
-    lines = list(apply_lines(shown))
+    lines = list(apply_lines(shown, restore=""))
     assert [line.split()[3] for line in lines[:2]] == ["skipped", "pending"]
     assert [line.split()[0] for line in lines if "/unload?" in line] == ["PUT"]
 

@@ -32,7 +32,7 @@ def test_turns_that_move_nothing_take_no_time(ledger: Ledger, cluster: FakeClust
     nothing = plan.decision.model_copy(update={"figures": {**plan.decision.figures, "moves_in_all": 0}})
     status = status_of(ledger, plan.model_copy(update={"decision": nothing}))
     assert (status.moves_left, status.moves_take_s) == (0, 0.0)
-    assert "0 moves so far, 0 moves and 3 restarts left" in list(roll_status_lines(status))
+    assert "0 moves so far, 0 moves and 3 restarts left" in list(roll_status_lines(status, restore=""))
 
 
 def test_every_turn_shows_what_is_done_and_left(roll: Roll, ledger: Ledger, cluster: RestartedCluster) -> None:
@@ -82,12 +82,12 @@ def test_an_expired_approval_is_a_balancer_that_is_still_off(roll: Roll, ledger:
 
 def test_the_lines_name_the_next_act_last(roll: Roll, ledger: Ledger) -> None:
     go_on(roll)
-    lines = list(roll_status_lines(status_of(ledger, roll.plan)))
+    lines = list(roll_status_lines(status_of(ledger, roll.plan), "pulsar-advisor guard restore"))
     assert lines[:4] == [
         f"  1. {B1} drained, 2 bundles moved",
         f"  2. {B2} to come",
         f"  3. {B3} to come",
-        "2 moves so far, 4 moves (about 0 minutes) and 3 restarts left",
+        "2 moves so far, 4 moves (about 4 s) and 3 restarts left",
     ]
     assert lines[4] == f"off until the roll ends: {' and '.join(GUARDED)}"
     assert lines[-1].startswith(f"{B1} is drained. Restart it, then: pulsar-advisor roll continue ")
