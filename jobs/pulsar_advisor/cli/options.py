@@ -209,6 +209,11 @@ class HeadsPlaces:
             self.heads or os.environ.get("PULSAR_ADVISOR_HEADS") or (profile.heads if profile else None) or ""
         )
 
+    @property
+    def shown(self) -> HeadsPlaces:
+        """The same without addresses of webhooks, whose paths often are the receivers' passwords."""
+        return HeadsPlaces(heads=self.heads and re.sub(r"https?://[^,]*", "WEBHOOK", self.heads))
+
     def existing(self, place: Place) -> tuple[Keeper, ...]:
         """As `keepers`. Raises `UsageError` if `--heads` names a folder that isn't there; a profile or the environment
         may name one to come."""

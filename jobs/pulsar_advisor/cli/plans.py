@@ -294,7 +294,7 @@ def apply(
     else:
         say_lines(apply_lines(result, restore))
         if can_go_on:
-            on = command(("apply", short(result.digest), "--resume"), place, connection, policy, ledger, heads)
+            on = command(("apply", short(result.digest), "--resume"), place, connection, policy, ledger, heads.shown)
             say(f"to resume{first}: {on}")
         if result.undoable_steps:
             back = command(("undo", short(result.digest), "--as", "NAME"), place, connection, ledger)

@@ -132,3 +132,9 @@ def test_a_command_to_copy_has_the_options_of_the_one_that_shows_it() -> None:
         "pulsar-advisor apply c8b31b82 --profile prod --config 'my config.toml' "
         "--admin-url http://a:8080 --admin-url http://b:8080 --policy alone.yaml"
     )
+
+
+def test_a_webhook_among_the_heads_is_not_repeated() -> None:
+    shown = HeadsPlaces(heads="log,https://hooks.example/password,s3://heads").shown
+    assert command(["apply"], shown) == "pulsar-advisor apply --heads log,WEBHOOK,s3://heads"
+    assert HeadsPlaces().shown == HeadsPlaces()
