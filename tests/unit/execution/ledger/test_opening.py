@@ -138,7 +138,8 @@ def test_where_nothing_can_be_written_a_ledger_that_others_can_read_is_opened(
 
 def test_a_folder_or_another_file_named_by_mistake_keeps_its_permissions(tmp_path: Path) -> None:
     folder, file = tmp_path / "root", tmp_path / "notes"
-    folder.mkdir(0o755)
+    folder.mkdir()
+    folder.chmod(0o755)
     file.write_text("not a ledger")
     file.chmod(0o644)
     for path, mode in ((folder, 0o755), (file, 0o644)):
