@@ -22,7 +22,7 @@ from pulsar_advisor.documents.manifest import File, Manifest
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.model.text.some_of import some_of
-from pulsar_advisor.storage.claim import CLOCK_TOLERANCE, claimed_as, remove_remainders
+from pulsar_advisor.storage.claim import CLOCK_TOLERANCE, claimed_as, remove_folder, remove_remainders
 from pulsar_advisor.storage.files import (
     LARGEST_FILE_BYTES,
     read_file,
@@ -151,6 +151,9 @@ def _take_in(archive: BinaryIO, source: str, root: Root) -> str:
     folder = root.folder("raw", document.snapshot)
     if root.is_written(document.snapshot, "capture") and read_file(folder / MANIFEST, "capture") == manifest:
         _take_files(archive, members, expected, source, folder)  # the same snapshot, byte for byte
+        if not root.is_written(document.snapshot, "capture"):
+            remove_folder(folder)  # what was just put back would look like a capture at work
+            raise StorageError(f"snapshot {document.snapshot} was being removed meanwhile: import {source} again")
         return document.snapshot
     remove_remainders(root)
     with without_empty_folders(folder.parent), claimed_as(root, document.snapshot) as lease:

@@ -17,6 +17,7 @@ import pytest
 import zstandard
 
 import documents
+from pulsar_advisor import storage
 from pulsar_advisor.capture.raw_files import RawFile, SnapshotFiles
 from pulsar_advisor.model.errors import StorageError, UsageError
 from pulsar_advisor.storage.archive import export_snapshot, import_snapshot
@@ -100,6 +101,17 @@ def test_another_snapshot_of_the_same_second_is_not_overwritten(archive: Path, t
     with pytest.raises(UsageError, match="already exists"):
         import_snapshot(archive, target)
     assert content_of(target) == before
+
+
+def test_what_is_pruned_while_it_is_taken_in_again_is_not_called_taken_in(
+    archive: Path, target: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import_snapshot(archive, target)
+    manifest, there = target.folder("raw", SNAPSHOT) / MANIFEST, storage.archive._is_there
+    with monkeypatch.context() as meanwhile, pytest.raises(StorageError, match="was being removed meanwhile: import"):
+        meanwhile.setattr(storage.archive, "_is_there", lambda *of: manifest.unlink(missing_ok=True) or there(*of))
+        import_snapshot(archive, target)
+    assert import_snapshot(archive, target) == SNAPSHOT
 
 
 def test_an_existing_file_is_not_overwritten(captured: Root, tmp_path: Path) -> None:
