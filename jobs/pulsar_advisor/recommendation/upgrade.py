@@ -13,7 +13,7 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings, newer_than_known
 from pulsar_advisor.model.configuration.upgrade import SettingsUpgrade
 from pulsar_advisor.model.errors import AdvisorError
-from pulsar_advisor.model.text.some_of import count
+from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.plans.own_balancer import shedding_switched_off_by
 from pulsar_advisor.planning.proposals.configured import Configured, configured_of
 from pulsar_advisor.planning.requests.what_if import with_what_if
@@ -98,6 +98,7 @@ def upgrade_preview(
             *_mixed_releases(state),
             *newer_than_known(request.to),
             *_not_distinguished(before, request.to, upgrade),
+            *_unveiled(before, request.to, upgrade),
             *_fewer_seeds(request, len(seeds), len(state.bundles)),
             *upgrade.after.notes,
         ),
@@ -126,6 +127,14 @@ def _decides_as(settings: ResolvedSettings) -> str:
 def _not_distinguished(before: str, to: str, upgrade: SettingsUpgrade) -> Iterator[str]:
     if _decides_as(upgrade.before) == (judged_as := _decides_as(upgrade.after)):
         yield f"Pulsar {before} and {to} are both judged as {judged_as}, so no difference can show."
+
+
+def _unveiled(before: str, to: str, upgrade: SettingsUpgrade) -> Iterator[str]:
+    if keys := [one.key for one in upgrade.unveiled]:
+        yield (
+            f"Dynamic values that {to} reads and {before} ignores: {some_of(keys)}. No line in a file overrides them: "
+            "to keep today's values, delete them before the upgrade."
+        )
 
 
 def _under(release: str, state: ClusterState, upgrade: SettingsUpgrade, settings: LoadBalancerSettings) -> ClusterState:

@@ -121,11 +121,11 @@ def _headline(preview: UpgradePreview) -> str:
         upgrade = f"{upgrade}, judged as {preview.judged_as},"
     stays = (before.shedder, before.placement) == (after.shedder, after.placement)
     replaces = f"replaces {_strategies(before)} by {_strategies(after)}"
-    if not preview.pins:
+    changing = sum(one.changes for one in preview.settings)
+    if not changing:
         return f"{upgrade} changes no setting of the load balancer{'' if stays else f', but {replaces}'}"
     if stays:
-        changing = count(len(preview.pins), "setting")
-        return f"{upgrade} changes {changing} of the load balancer; {_strategies(before)} stays"
+        return f"{upgrade} changes {count(changing, 'setting')} of the load balancer; {_strategies(before)} stays"
     return f"{upgrade} {replaces}"
 
 

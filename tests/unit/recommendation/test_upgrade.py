@@ -90,6 +90,15 @@ def test_that_fewer_seeds_were_simulated_is_said(monkeypatch: pytest.MonkeyPatch
     assert "Simulated with 1 seed in place of 5, as the cluster has 13 bundles." in found.notes
 
 
+def test_a_dynamic_value_that_no_line_overrides_is_to_be_deleted() -> None:
+    upgrade = settings_upgrade("4.0.8", {}, {"scalableTopicSplitMsgRateInThreshold": "50"}, "5.0.1")
+    found = upgrade_preview(UNEVEN, upgrade, UpgradeRequest("5.0.1", seeds=1, cycles=1))
+    assert found.notes[-1] == (
+        "Dynamic values that 5.0.1 reads and 4.0.8 ignores: scalableTopicSplitMsgRateInThreshold. No line in a file "
+        "overrides them: to keep today's values, delete them before the upgrade."
+    )
+
+
 @pytest.mark.slow
 def test_with_the_lines_the_new_release_does_what_the_old_one_did() -> None:
     found = preview()

@@ -37,7 +37,9 @@ def test_where_all_values_are_set_nothing_is_to_paste() -> None:
 
 def test_a_placement_that_the_release_replaces_is_in_the_first_line_though_no_setting_changes() -> None:
     after = preview().before.model_copy(update={"placement": "RoundRobinBrokerSelector"})
-    found = upgrade_section(preview().model_copy(update={"pins": {}, "pinned": None, "after": after}))
+    staying = tuple(one for one in preview().settings if not one.changes)
+    update = {"pins": {}, "pinned": None, "settings": staying, "after": after}
+    found = upgrade_section(preview().model_copy(update=update))
     assert found.headline.endswith(
         "changes no setting of the load balancer, but replaces ThresholdShedder with LeastLongTermMessageRate by "
         "ThresholdShedder with RoundRobinBrokerSelector"

@@ -58,7 +58,12 @@ class SettingsUpgrade:
     in_files: Mapping[str, str]
     """What the brokers' configuration visibly sets: the values that differ from today's defaults."""
     pins: Mapping[str, str]
-    """What to set so that no value changes."""
+    """What to set in files so that no value changes, but for those of `unveiled`."""
+
+    @property
+    def unveiled(self) -> tuple[UpgradedSetting, ...]:
+        """Those with a dynamic value that only the new release reads: no file overrides it."""
+        return tuple(one for one in self.settings if one.changes and one.origin_after == "dynamic")
 
 
 def settings_upgrade(
@@ -96,7 +101,7 @@ def settings_upgrade(
         for key in sorted(SETTING_KEYS)
     ]
     settings.sort(key=lambda one: not one.changes)
-    pins = {one.key: one.before for one in settings if one.changes}
+    pins = {one.key: one.before for one in settings if one.changes and one.origin_after != "dynamic"}
     pinned = resolve_settings(to, {**in_files, **pins}, dynamic)
     return SettingsUpgrade(before, after, pinned, tuple(settings), in_files, pins)
 

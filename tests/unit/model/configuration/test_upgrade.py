@@ -74,6 +74,13 @@ def test_with_its_lines_no_value_changes() -> None:
     assert upgrade.pinned.values.behaviour == (5, 0, 1)
 
 
+def test_a_dynamic_value_that_only_the_new_release_reads_is_no_line_for_a_file() -> None:
+    key = "scalableTopicSplitMsgRateInThreshold"
+    upgrade = settings_upgrade("4.0.14", {}, {key: "50"}, "5.0.1")
+    assert [setting.key for setting in upgrade.unveiled] == [key]
+    assert key not in upgrade.pins
+
+
 def test_a_classic_shedder_that_is_set_gets_the_placement_that_5_0_falls_back_to() -> None:
     upgrade = settings_upgrade("4.0.8", runtime(**{SHEDDING: UNIFORM}), {}, "5.0.1")
     assert any("place with LeastLongTermMessageRate" in note for note in upgrade.after.notes)
