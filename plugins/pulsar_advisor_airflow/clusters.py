@@ -8,6 +8,7 @@ from __future__ import annotations
 from ast import literal_eval
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
@@ -125,6 +126,14 @@ def cluster(name: str) -> Cluster:
 def labelled(base: str, cluster: Cluster) -> str:
     """The id of a cluster's DAG, or its asset's name: `pulsar_snapshot__prod-eu`; the bare name without a registry."""
     return f"{base}__{cluster.name}" if option("clusters") else base
+
+
+def dag_of(base: str, name: str) -> str:
+    """The id of the DAG of a cluster by its name, to be said to a reader: the bare one where that can't be known."""
+    with suppress(UsageError):  # no message may end a task that has moved bundles
+        if (found := clusters().get(name)) is not None:
+            return labelled(base, found)
+    return base
 
 
 def clusters_to_build(base: str) -> Iterator[Cluster]:

@@ -169,13 +169,14 @@ def plan_by_digest(cluster: str, digest: str, *, roll: bool = False) -> dict[str
     from pulsar_advisor.model.errors import UsageError
     from pulsar_advisor.model.plans.goal import ROLL
     from pulsar_advisor.storage.plans import find_plan
+    from pulsar_advisor_airflow.clusters import dag_of
 
     root = _root(cluster)
     with as_airflow_errors():
         found = find_plan(root, digest)
         plan = found.load(root)
         if (plan.shedder == ROLL) != roll:
-            dag = "pulsar_rebalance" if roll else "pulsar_rolling_restart"
+            dag = dag_of("pulsar_rebalance" if roll else "pulsar_rolling_restart", cluster)
             raise UsageError(f"{found.digest} is {'no' if roll else 'a'} roll: trigger {dag} with it")
         return asdict(found)
 
@@ -275,6 +276,7 @@ def verify(cluster: str, plan: Mapping[str, str], snapshot: str) -> Json:
     """
     from pulsar_advisor.stages.verify import run
     from pulsar_advisor.storage.plans import PlanReference
+    from pulsar_advisor_airflow.clusters import dag_of
     from pulsar_advisor_airflow.ledger import opened_ledger
 
     root = _root(cluster)
@@ -284,7 +286,7 @@ def verify(cluster: str, plan: Mapping[str, str], snapshot: str) -> Json:
     if result.deviations:
         raise AirflowFailException(
             f"the cluster is not as predicted: {plain('; '.join(result.deviations))}; to undo the run, trigger "
-            f"pulsar_rebalance with digest {result.digest} and Undo ticked"
+            f"{dag_of('pulsar_rebalance', cluster)} with digest {result.digest} and Undo ticked"
         )
     return {name: getattr(result, name) for name in ("digest", "run", "snapshot", "as_predicted", "ledger_head")}
 

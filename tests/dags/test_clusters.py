@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor_airflow import tasks
-from pulsar_advisor_airflow.clusters import cluster, clusters, labelled
+from pulsar_advisor_airflow.clusters import cluster, clusters, dag_of, labelled
 from pulsar_advisor_airflow.ledger import approval_policy
 
 REPOSITORY = Path(__file__).parents[2]
@@ -124,6 +124,15 @@ def test_a_registry_in_a_variable_is_refused_as_reading_it_would_slow_down_every
     monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__CLUSTERS", "variable:pulsar_clusters")
     with pytest.raises(UsageError, match="put the registry into a file"):
         clusters()
+
+
+def test_readers_are_sent_to_the_dag_of_their_cluster_as_far_as_it_is_known(registry: Registry) -> None:
+    assert dag_of("pulsar_rebalance", "demo") == "pulsar_rebalance"
+    file = registry(TWO)
+    assert dag_of("pulsar_rebalance", "prod-us") == "pulsar_rebalance__prod-us"
+    assert dag_of("pulsar_rebalance", "elsewhere") == "pulsar_rebalance"
+    file.write_text("[")
+    assert dag_of("pulsar_rebalance", "prod-us") == "pulsar_rebalance"
 
 
 def test_an_unknown_cluster_is_refused_with_the_known_ones(registry: Registry) -> None:

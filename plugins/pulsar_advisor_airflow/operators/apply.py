@@ -103,6 +103,7 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         from pulsar_advisor.documents.document import as_json
         from pulsar_advisor.execution.run.parking import ParkedRun
         from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, goal_outcome
+        from pulsar_advisor_airflow.clusters import dag_of
 
         result = self._run(waited, until, lifts_pause=not is_retried(context))
         if isinstance(result, ParkedRun):
@@ -117,7 +118,8 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             )
         said = plain(result.sentence)
         self.log.info("%s; ledger: %s", said, result.ledger_head)
-        back = f"to undo it, trigger pulsar_rebalance with digest {result.digest} and Undo ticked"
+        rebalance = dag_of("pulsar_rebalance", self.cluster)
+        back = f"to undo it, trigger {rebalance} with digest {result.digest} and Undo ticked"
         if result.undoable_steps:
             self.log.info(back)
         if result.still_off:

@@ -53,7 +53,7 @@ from pulsar_advisor.stages.index import fleet_row
 from pulsar_advisor.storage.index import has_report, newest
 from pulsar_advisor.storage.plans import PlanReference, read_recommendation
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor_airflow.clusters import Cluster
+from pulsar_advisor_airflow.clusters import Cluster, dag_of
 from pulsar_advisor_airflow.configuration import option, report_link
 from pulsar_advisor_airflow.pages.answers import without_places
 from pulsar_advisor_airflow.pages.dag_runs import NewestRun, newest_runs
@@ -418,7 +418,7 @@ def _why_not(ledger: Ledger | None, plan: Plan, digest: str) -> str:
         of = None if ledger is None else roll_of_plan(ledger, digest)
         if of not in (None, digest):
             return f"it is a turn of the roll {of}"
-        return "it is a rolling restart: trigger pulsar_rolling_restart with its digest"
+        return f"it is a rolling restart: trigger {dag_of('pulsar_rolling_restart', plan.cluster)} with its digest"
     if not plan.executable_steps:
         return "no step of it can be carried out"
     try:

@@ -36,7 +36,7 @@ def test_the_page_says_where_a_roll_is_and_what_is_left(server: LogIn, roll: Rol
     assert "<button" not in answer.text
     assert answer.headers["refresh"] == "10"
     of_plan = server("vic").get(page_of_roll(roll).replace("/rolls/", "/plans/")).text
-    assert "it is a rolling restart: trigger pulsar_rolling_restart with its digest" in of_plan
+    assert "it is a rolling restart: trigger pulsar_rolling_restart__prod-eu with its digest" in of_plan
     of_cluster = server("vic").get("/pulsar-advisor/clusters/prod-eu").text
     assert page_of_roll(roll) in of_cluster
 
