@@ -162,16 +162,23 @@ def restore_what_was_left(
     """Restore settings left off by runs that have ended or whose process is gone, with a prominent message.
 
     The message is omitted if it `is_expected`, as at the end of a roll. Unless a person decides, a `false` that may be
-    someone else's stays (`SwitchedOff.written`).
+    someone else's stays (`SwitchedOff.written`). Raises `ClusterUnreachable` once each setting was tried.
     """
+    failed: ClusterUnreachable | None = None
     for switch in left_off(ledger, cluster_name):
         if not is_expected:
             progress(warning(switch, cluster_name))
-        _restore(switch, ledger, cluster, progress, clock, decided_by)
+        try:
+            _restore(switch, ledger, cluster, progress, clock, decided_by)
+        except ClusterUnreachable as error:
+            failed = error
+            continue
         # From now on, a broker drained by its roll gets bundles again. Lifting a pause checks the broker anyway.
         roll = roll_of_plan(ledger, switch.digest)
         if roll is not None and recorded_roll(ledger, roll).pause is None:
             give_up(ledger, roll)
+    if failed is not None:
+        raise failed
 
 
 def leave_as_it_is(ledger: Ledger, cluster_name: str, decided_by: Person) -> None:

@@ -225,6 +225,20 @@ def test_a_setting_that_can_not_be_read_does_not_keep_the_other_one_off(
     assert cluster.overrides == {SHEDDING: OFF}
 
 
+def test_nor_does_it_later(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    left_off(ledger, cluster, plan)
+    override = cluster.override
+
+    def read(setting: str) -> str | None:
+        return unreadable() if setting == SHEDDING else override(setting)
+
+    cluster.override = read  # type: ignore[method-assign]
+    with pytest.raises(ClusterUnreachable):
+        restore_what_was_left(ledger, "live", cluster, lambda _line: None, cluster.time.clock)
+    assert cluster.overrides == {SHEDDING: OFF}
+    assert [switch.setting for switch in switched_off(ledger, "live")] == [SHEDDING]
+
+
 def test_if_nothing_was_sent_either_the_error_says_that_the_balancer_is_off(
     ledger: Ledger, cluster: FakeCluster, plan: Plan
 ) -> None:
