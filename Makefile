@@ -75,7 +75,7 @@ demo-history: setup ## Fold recorded snapshots of three clusters, and show their
 	show diff 20261123T024415Z latest --root $(DEMO_HISTORY) --cluster avg-quiet; \
 	show index --root $(DEMO_HISTORY) --cluster avg-quiet
 
-test: setup ## Run the tests, sampled: under 15 minutes on two cores
+test: setup ## Run the tests, sampled: in minutes on two quiet cores
 	@$(BIN)/python tests/run_levels.py
 
 test-slow: setup ## Run the slower tests that CI runs after those of make test
