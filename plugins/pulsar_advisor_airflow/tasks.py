@@ -501,8 +501,8 @@ def _await_holder(ledger: Ledger, digest: str) -> None:
 
     Raises `AirflowException` if a run goes on nevertheless.
     """
-    from pulsar_advisor.execution.ledger.held_run import LEASE_MS, is_held
     from pulsar_advisor.execution.ledger.rolls import runs_of_roll
+    from pulsar_advisor.execution.ledger.runs import LEASE_MS, is_held
     from pulsar_advisor.execution.ledger.switches import switched_off
 
     deadline_s = monotonic() + LEASE_MS / 1000

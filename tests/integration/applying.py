@@ -27,13 +27,13 @@ from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution import apply
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
-from pulsar_advisor.execution.ledger import held_run, opening
+from pulsar_advisor.execution.ledger import held_run, opening, runs
 from pulsar_advisor.execution.run import calls, split, unload
 
 apply.SETTLE_MARGIN_S = 1
 calls._AT_LEAST_S = 1
 split.POLL_S = unload.POLL_S = 0.05
-held_run.LEASE_MS = int(os.environ.get("LEASE_MS", "2000"))
+runs.LEASE_MS = int(os.environ.get("LEASE_MS", "2000"))
 held_run._RENEW_MS = 300
 opening.ABANDONED_MS = 5000
 

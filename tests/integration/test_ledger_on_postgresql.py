@@ -17,14 +17,14 @@ from sqlalchemy.exc import ProgrammingError
 
 from pulsar_advisor.execution.consent.approval import propose, standing_approval, withdraw
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.execution.ledger import held_run, opening
+from pulsar_advisor.execution.ledger import opening, runs
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.audit import audit
-from pulsar_advisor.execution.ledger.held_run import LeaseLost, is_held, take_over
+from pulsar_advisor.execution.ledger.held_run import LeaseLost, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
-from pulsar_advisor.execution.ledger.runs import run_by_id, runs_of_plan
+from pulsar_advisor.execution.ledger.runs import is_held, run_by_id, runs_of_plan
 from pulsar_advisor.execution.ledger.seals import record_seal, seals_of_snapshot
 from pulsar_advisor.execution.ledger.trail import Trail
 from pulsar_advisor.execution.ledger.upgrading import revisions
@@ -95,7 +95,7 @@ def test_whoever_lost_the_lease_can_not_write(ledger: Ledger, time: FakeTime) ->
 def test_its_clock_is_the_servers_whatever_the_hosts_say(postgresql_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(open_ledger(postgresql_url)) as ledger:
         held = started(ledger, PLAN)
-    monkeypatch.setattr(held_run, "has_ended", lambda _process: False)
+    monkeypatch.setattr(runs, "has_ended", lambda _process: False)
     own, own_ns = clock.time, clock.time_ns
     monkeypatch.setattr("time.time", lambda: own() + 200)
     monkeypatch.setattr("time.time_ns", lambda: own_ns() + 200 * 1_000_000_000)

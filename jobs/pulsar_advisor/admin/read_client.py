@@ -364,6 +364,13 @@ def _own(answer: Answer, broker: str) -> Answer:
     return answer
 
 
+def some_active(brokers: tuple[str, ...], cluster_name: str) -> tuple[str, ...]:
+    """The active brokers themselves. Raises `ClusterUnreachable` if there is none: whoever answers is one."""
+    if not brokers:
+        raise ClusterUnreachable(f"cluster '{cluster_name}' has no active broker: try again once one is registered")
+    return brokers
+
+
 def is_release(text: str) -> bool:
     """Whether a broker's text is a release, such as `4.0.8` or `5.0.0-M1`."""
     return _RELEASE.fullmatch(text) is not None

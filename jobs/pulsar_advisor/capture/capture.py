@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from pulsar_advisor.admin.metadata_store import MetadataReader, connected
 from pulsar_advisor.admin.options import CaptureOptions
-from pulsar_advisor.admin.read_client import ReadClient
+from pulsar_advisor.admin.read_client import ReadClient, some_active
 from pulsar_advisor.admin.request_budget import RequestBudget
 from pulsar_advisor.admin.transport import USER_AGENT, AdminTransport
 from pulsar_advisor.capture.journal import Journal, now_ms
@@ -24,7 +24,7 @@ from pulsar_advisor.capture.progress import CaptureProgress
 from pulsar_advisor.capture.publications import Heard, Listener, Wait, write_heard
 from pulsar_advisor.capture.raw_files import SnapshotFiles, Write
 from pulsar_advisor.capture.segments import miss_unlisted_segments, read_segments
-from pulsar_advisor.capture.session import Identity, Session, identify, identify_in, some_active
+from pulsar_advisor.capture.session import Identity, Session, identify, identify_in
 from pulsar_advisor.capture.stored_surfaces import (
     miss_store,
     miss_what_brokers_tell,

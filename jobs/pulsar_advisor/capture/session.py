@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from pulsar_advisor.admin.metadata_store import MetadataReader, Node
-from pulsar_advisor.admin.read_client import LEADER, ReadClient, UnreadableAnswer, decode
+from pulsar_advisor.admin.read_client import LEADER, ReadClient, UnreadableAnswer, decode, some_active
 from pulsar_advisor.admin.transport import TRANSIENT, AdminTransport, ErrorAnswer, NoAnswer
 from pulsar_advisor.capture.journal import CLUSTER, Journal
 from pulsar_advisor.capture.progress import CaptureProgress
@@ -74,13 +74,6 @@ def identify_in(metadata: MetadataReader) -> Identity:
     except UnreadableAnswer:
         leaders = []
     return Identity(names[0], brokers, next(iter(leaders), None))
-
-
-def some_active(brokers: tuple[str, ...], cluster_name: str) -> tuple[str, ...]:
-    """The active brokers themselves. Raises `ClusterUnreachable` if there is none: whoever answers is one."""
-    if not brokers:
-        raise ClusterUnreachable(f"cluster '{cluster_name}' has no active broker: try again once one is registered")
-    return brokers
 
 
 T = TypeVar("T")

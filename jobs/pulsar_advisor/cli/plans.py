@@ -238,8 +238,7 @@ def apply(
         from pulsar_advisor.execution.apply import before_resuming, left_open
         from pulsar_advisor.execution.apply import pause as pause_run
         from pulsar_advisor.execution.cluster.probe import PublishProbe
-        from pulsar_advisor.execution.ledger.held_run import is_held
-        from pulsar_advisor.execution.ledger.runs import run_by_id
+        from pulsar_advisor.execution.ledger.runs import is_held, run_by_id
         from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.execution.run.options import ApplyOptions
         from pulsar_advisor.execution.telemetry import LOGGER

@@ -15,12 +15,12 @@ from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.consent.approval import standing_approval
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.approvals import record_refusal
-from pulsar_advisor.execution.ledger.held_run import LEASE_MS, LeaseLost, is_held, start_run, take_over
+from pulsar_advisor.execution.ledger.held_run import LeaseLost, start_run, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import undone
 from pulsar_advisor.execution.ledger.pauses import lift_pause, pause_requested, request_pause
 from pulsar_advisor.execution.ledger.rolls import recorded_roll, roll_of_plan, roll_under_way
-from pulsar_advisor.execution.ledger.runs import abort_runs, end_parked_run, runs_of_plan
+from pulsar_advisor.execution.ledger.runs import LEASE_MS, abort_runs, end_parked_run, is_held, runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run, StepRecord
 from pulsar_advisor.execution.person import Person

@@ -54,7 +54,7 @@ def remove(
     remainders: list[str] = []
     kept: list[str] = []
     at_work: list[str] = []
-    references.snapshots()
+    references.snapshots()  # reads every plan once; what comes to it later, `refer_to` reads
     for snapshot in sorted({*made.difference(existing), *outdated(existing)}):
         is_remainder = snapshot not in existing
         if root.is_written(snapshot, "capture") == is_remainder:

@@ -15,6 +15,7 @@ import pytest
 
 from pulsar_advisor.cli import exit_code
 from pulsar_advisor.cli.rendering import apply_lines, plan_lines
+from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.consent.approval import propose, withdraw
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -177,6 +178,13 @@ def test_a_snapshot_from_before_the_run_is_refused_before_spark_starts(
     assert f"snapshot {snapshot} was taken before run 1 ended: capture again" in capsys.readouterr().err
 
 
+def left_off(root: Root, ledger: Ledger, cluster: FakeCluster) -> ApplyResult:
+    """A run that moved its bundle and could not switch the cluster's own balancer on again."""
+    write_plan(root, PLAN)
+    cluster.on_event = lambda what: setattr(cluster, "rejects_overrides", what == "after the call")
+    return run(approved(ledger, PLAN), ledger, cluster, guard=True)
+
+
 @pytest.mark.parametrize("word", ["--abort", "--pause"])
 def test_a_balancer_that_an_ended_run_left_off_is_restored_though_no_run_is_left_to_end(
     root: Root,
@@ -186,9 +194,7 @@ def test_a_balancer_that_an_ended_run_left_off_is_restored_though_no_run_is_left
     capsys: pytest.CaptureFixture[str],
     word: str,
 ) -> None:
-    write_plan(root, PLAN)
-    cluster.on_event = lambda what: setattr(cluster, "rejects_overrides", what == "after the call")
-    assert run(approved(ledger, PLAN), ledger, cluster, guard=True).outcome == "done"
+    assert left_off(root, ledger, cluster).outcome == "done"
     cluster.rejects_overrides = False
     monkeypatch.setattr("pulsar_advisor.stages.apply.AdminCluster", lambda _transport: cluster)
     heads = Path(root.url) / "heads"
@@ -205,9 +211,7 @@ def test_what_puts_back_a_balancer_that_is_still_off_is_a_line_to_copy(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    write_plan(root, PLAN)
-    cluster.on_event = lambda what: setattr(cluster, "rejects_overrides", what == "after the call")
-    result = run(approved(ledger, PLAN), ledger, cluster, guard=True)
+    result = left_off(root, ledger, cluster)
     monkeypatch.setattr("pulsar_advisor.stages.apply.run", lambda *_: result)
     assert typed(root, "apply", digest_of(PLAN), *REACH) == 8
     restore = f"`pulsar-advisor guard restore {at(root)} {' '.join(REACH)}` puts it back"

@@ -15,6 +15,9 @@ from pulsar_advisor.model.configuration.kinds import LoadManagerKind
 if TYPE_CHECKING:
     from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 
+LOOK_AGAIN_S: Final = 1.0
+"""One answer may be wrong: how long after a first look that would decide something the second one does."""
+
 OK: Final = 200
 NO_CONTENT: Final = 204
 _TOO_MANY: Final = 429

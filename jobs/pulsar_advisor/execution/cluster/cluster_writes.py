@@ -22,6 +22,7 @@ from pulsar_advisor.admin.read_client import (
     ReadClient,
     decode,
     escaped,
+    some_active,
     topic_path,
     unreadable,
 )
@@ -143,11 +144,8 @@ class AdminCluster:
         return max((int(value) for value in given if _NUMBER.fullmatch(value)), default=default) / 1000
 
     def active_brokers(self) -> frozenset[str]:
-        """Ids of the currently registered brokers. Raises `ClusterUnreachable` for none: whoever answers is one."""
-        brokers = frozenset(self._read.active_brokers(self.cluster_name()))
-        if not brokers:
-            raise ClusterUnreachable(f"cluster '{self.cluster_name()}' names no active broker: try again")
-        return brokers
+        """Ids of the currently registered brokers. Raises `ClusterUnreachable` for none."""
+        return frozenset(some_active(self._read.active_brokers(self.cluster_name()), self.cluster_name()))
 
     def owned_bundles(self, broker: str) -> frozenset[str]:
         """Bundles that a broker reports as its own; empty if the cluster does not know the broker."""

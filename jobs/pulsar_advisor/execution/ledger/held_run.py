@@ -14,7 +14,8 @@ from pulsar_advisor.documents.runs import RunState, StepState
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import RESUMED
 from pulsar_advisor.execution.ledger.plans import record_plan
-from pulsar_advisor.execution.ledger.runs import PARKED_AT_MS, is_parked, run_by_id
+from pulsar_advisor.execution.ledger.rolls import roll_of_plan
+from pulsar_advisor.execution.ledger.runs import LEASE_MS, PARKED_AT_MS, is_held, is_parked, run_by_id
 from pulsar_advisor.execution.ledger.steps import StepValues, change_step, steps_of_run
 from pulsar_advisor.execution.ledger.tables import (
     UNFINISHED,
@@ -27,11 +28,7 @@ from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
 from pulsar_advisor.model.plans.plan import Plan, seal, short
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.storage.lease import renewed
-from pulsar_advisor.storage.process import Process, has_ended, this_process
-
-LEASE_MS: Final = 180_000
-"""`--resume` may take over a run whose holder hasn't renewed its lease for this long. Longer than the longest call: an
-unload may take a broker 60 s."""
+from pulsar_advisor.storage.process import this_process
 
 _RENEW_MS: Final = 15_000
 
@@ -243,16 +240,7 @@ def require_not_withdrawn(session: Session, approval: Approval) -> None:
         raise Refused(f"the approval of {approval.approver} was withdrawn")
 
 
-def is_held(ledger: Ledger, run: Run) -> bool:
-    """Whether the process that holds a run may still be working on it."""
-    holder = Process(run.host, run.pid, run.process_namespace, run.process_began)
-    is_recent = ledger.now_ms() - run.heartbeat_at_ms <= LEASE_MS
-    return run.state == "active" and is_recent and not has_ended(holder)
-
-
 def _who_is_active(ledger: Ledger, cluster_name: str) -> str:
-    from pulsar_advisor.execution.ledger.rolls import roll_of_plan  # it imports this module
-
     with ledger.reading() as session:
         run = session.scalar(select(Run).where(Run.cluster_name == cluster_name, Run.state == "active"))
     if run is None:

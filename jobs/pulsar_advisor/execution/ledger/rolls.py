@@ -13,9 +13,9 @@ from typing import Final
 from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
-from pulsar_advisor.execution.ledger.held_run import is_held
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import PAUSE_LIFTED, pause_of_plan
+from pulsar_advisor.execution.ledger.runs import is_held
 from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanSummary, Run
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.model.plans.goal import ROLL

@@ -16,9 +16,14 @@ from pulsar_advisor.execution.person import Person
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import short
 from pulsar_advisor.model.text.reader import reader
+from pulsar_advisor.storage.process import Process, has_ended
 
 PARKED_AT_MS: Final = 0
 """The heartbeat of an active run that no process holds."""
+
+LEASE_MS: Final = 180_000
+"""`--resume` may take over a run whose holder hasn't renewed its lease for this long. Longer than the longest call: an
+unload may take a broker 60 s."""
 
 
 def run_by_id(ledger: Ledger, run_id: int) -> Run:
@@ -52,6 +57,13 @@ def ended_runs(ledger: Ledger, digest: str, first: str) -> Sequence[Run]:
         to_do = f"{reader().resume_run}, or {reader().end_run}".format(digest=short(digest))
         raise Refused(f"{digest} is being carried out: {first}; if it crashed, {to_do}")
     return runs
+
+
+def is_held(ledger: Ledger, run: Run) -> bool:
+    """Whether the process that holds a run may still be working on it."""
+    holder = Process(run.host, run.pid, run.process_namespace, run.process_began)
+    is_recent = ledger.now_ms() - run.heartbeat_at_ms <= LEASE_MS
+    return run.state == "active" and is_recent and not has_ended(holder)
 
 
 def is_parked(run: Run) -> bool:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from pulsar_advisor.execution.ledger.held_run import is_held
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.rolls import RecordedRoll, RollTurn, recorded_roll, runs_of_roll
+from pulsar_advisor.execution.ledger.runs import is_held
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run, StepRecord
 from pulsar_advisor.model.plans.plan import Plan, digest_of

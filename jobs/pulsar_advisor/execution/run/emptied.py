@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from pulsar_advisor.execution.clock import Clock
-from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
+from pulsar_advisor.execution.cluster.cluster_port import LOOK_AGAIN_S, ClusterPort
 from pulsar_advisor.execution.run.options import Interruption
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.planning.kinds.arrivals import STATISTICS_S
 
 POLL_S: Final = 5.0
-LOOK_AGAIN_S: Final = 1.0
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from pulsar_advisor.execution.cluster.cluster_port import LOOK_AGAIN_S
 from pulsar_advisor.execution.ledger.held_run import STEP_SENT
 from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run import pace
@@ -28,8 +29,6 @@ from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.kinds.arrivals import STATISTICS_S
 
 LATE_POLL_S: Final = 3.0
-LOOK_AGAIN_S: Final = 1.0
-"""How long after the first look at a cluster that has changed a second one decides."""
 
 
 def carry_out(run: OngoingRun) -> None:

@@ -10,18 +10,18 @@ Source: Pulsar `ServiceConfiguration` (both settings are dynamic since 2.8 at th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
 from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Override, Reply
-from pulsar_advisor.execution.ledger.held_run import HeldRun, is_held
+from pulsar_advisor.execution.ledger.held_run import HeldRun
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plans import summary_of_plan
 from pulsar_advisor.execution.ledger.rolls import give_up, goes_on, recorded_roll, roll_of_plan
-from pulsar_advisor.execution.ledger.runs import run_by_id
+from pulsar_advisor.execution.ledger.runs import is_held, run_by_id
 from pulsar_advisor.execution.ledger.switches import (
     SwitchedOff,
     record_switched_back,
@@ -87,10 +87,7 @@ class Guard:
     def gone(self) -> str | None:
         """Why the cluster's own balancer isn't kept off any more, or None."""
         for setting in GUARDED:
-            if _is_off(self.cluster.override(setting)):
-                continue
-            self.clock.sleep(_POLL_S)  # one answer may be wrong: a second look decides
-            if not _is_off(now := self.cluster.override(setting)):
+            if not _is_off(now := _seen(self.cluster, setting, _is_off, self.clock)):
                 return (
                     f"the guard is gone: {setting} is {_value(now)} since somebody, or another process, switched the "
                     "cluster's own balancer on again during the run"
@@ -241,9 +238,7 @@ def _restore(
         return what
 
     setting, before, ours = switch.setting, switch.before, switch.written or _EARLIER_OFF
-    if (now := cluster.override(setting)) != ours:
-        clock.sleep(_POLL_S)  # as above
-        now = cluster.override(setting)
+    now = _seen(cluster, setting, lambda value: value == ours, clock)
     if switch.written is None and decided_by is None and now == _EARLIER_OFF:
         return say(
             f"ATTENTION: {setting} is '{now}', set by run {switch.run} or by someone since (earlier releases "
@@ -274,6 +269,14 @@ def _restore(
     record_switched_back(ledger, switch, f"restored: {_value(now)}{how}")
     progress(f"{setting} is restored: {_value(now)}{how}")
     return f"{setting} is {_value(now)}{how}" if now != before else None
+
+
+def _seen(cluster: ClusterPort, setting: str, expected: Callable[[str | None], bool], clock: Clock) -> str | None:
+    """The override of a setting. One answer may be wrong, so where it isn't as expected a second look decides."""
+    if expected(now := cluster.override(setting)):
+        return now
+    clock.sleep(_POLL_S)
+    return cluster.override(setting)
 
 
 def _set(

@@ -200,7 +200,7 @@ def test_behind_https_a_broker_is_asked_at_the_address_it_tells_not_at_its_id(tm
 
 def test_a_list_without_brokers_is_no_answer(httpserver: HTTPServer, cluster: AdminCluster) -> None:
     httpserver.expect_request("/admin/v2/brokers/live").respond_with_json([])
-    with pytest.raises(ClusterUnreachable, match="cluster 'live' names no active broker"):
+    with pytest.raises(ClusterUnreachable, match="cluster 'live' has no active broker"):
         cluster.active_brokers()
 
 

@@ -12,10 +12,10 @@ from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.execution.consent.approval import withdraw
 from pulsar_advisor.execution.ledger import held_run
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
-from pulsar_advisor.execution.ledger.held_run import LeaseLost, is_held, start_run, take_over
+from pulsar_advisor.execution.ledger.held_run import LeaseLost, start_run, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
-from pulsar_advisor.execution.ledger.runs import run_by_id, runs_of_plan
+from pulsar_advisor.execution.ledger.runs import is_held, run_by_id, runs_of_plan
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.storage.process import Process, this_process
@@ -33,7 +33,7 @@ def test_a_host_whose_clock_differs_judges_a_lease_like_all_others(
     url = f"sqlite:///{tmp_path}/ledger.sqlite"
     with closing(open_ledger(url)) as ledger:
         held = started(ledger, PLAN)
-    monkeypatch.setattr("pulsar_advisor.execution.ledger.held_run.has_ended", lambda _process: False)
+    monkeypatch.setattr("pulsar_advisor.execution.ledger.runs.has_ended", lambda _process: False)
     own, own_ns = time.time, time.time_ns
     monkeypatch.setattr("time.time", lambda: own() + ahead_s)
     monkeypatch.setattr("time.time_ns", lambda: own_ns() + ahead_s * 1_000_000_000)
