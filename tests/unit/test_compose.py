@@ -216,6 +216,20 @@ def test_connections_are_in_the_database_where_the_ui_can_edit_them() -> None:
     assert connections["spark_default"]["host"] == "spark://spark-master"
 
 
+def test_an_emptied_password_makes_no_user(tmp_path: Path) -> None:
+    (tmp_path / "airflow_admin_password").touch()
+    (tmp_path / "airflow_operator_password").write_text("secret")
+    for name in ("airflow", "pulsar-advisor"):
+        program = tmp_path / name
+        program.write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/calls\n')
+        program.chmod(0o755)
+    script = SERVICES["airflow-init"]["command"][-1].replace("$$", "$").replace("/tmp/connections.json", "/dev/null")
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "AIRFLOW__PULSAR_ADVISOR__SPARK_POOL": "spark"}
+    script = script.replace("/run/secrets", str(tmp_path))
+    subprocess.run(["bash", "-euc", script], check=True, stdin=subprocess.DEVNULL, env=environment)
+    assert re.findall("users create --username (.+?) ", (tmp_path / "calls").read_text()) == ["operator"]
+
+
 def test_tasks_and_spark_drivers_run_outside_the_scheduler() -> None:
     assert SERVICES["airflow-scheduler"]["environment"]["AIRFLOW__CORE__EXECUTOR"].endswith(".EdgeExecutor")
     assert SERVICES["airflow-worker"]["command"][:3] == ["airflow", "edge", "worker"]
