@@ -64,7 +64,8 @@ def test_the_example_gives_every_variable_its_default() -> None:
     defaults = dict(VARIABLE.findall((REPOSITORY / "docker-compose.yaml").read_text()))
     lines = (REPOSITORY / ".env.example").read_text().splitlines()
     example = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
-    assert example == defaults | {"COMPOSE_PROJECT_NAME": "pulsar-advisor"}
+    # Not the project's name, whose default is the folder's: a stack that exists would lose sight of its volumes.
+    assert example == defaults
 
 
 @pytest.mark.parametrize("name", sorted(SERVICES.keys() - ONE_SHOT))
