@@ -78,8 +78,8 @@ def within(period: timedelta, snapshot: str, before: Iterable[str]) -> Iterator[
 def earlier_snapshot(root: Root, snapshot: str) -> str | None:
     """The newest comparable snapshot, if its averages and unloads may continue in this one.
 
-    None without such a snapshot, or if the gap is unusual: longer than a day, or than three usual gaps plus Pulsar's
-    default grace period for an unloaded bundle.
+    None without such a snapshot, or if the gap is unusual: longer than a day, or than three usual gaps and
+    Pulsar's default grace period for an unloaded bundle.
     """
     earlier = next(comparable_before(root, snapshot), None)
     if earlier is None:
