@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from alembic import command
-from sqlalchemy import create_engine, make_url, text
+from sqlalchemy import URL, create_engine, make_url, text
 from sqlalchemy.exc import ProgrammingError
 
 from pulsar_advisor.execution.consent.approval import propose, standing_approval, withdraw
@@ -228,10 +228,8 @@ class Roles:
     application: str
 
 
-@pytest.fixture
-def roles(postgresql_url: str) -> Roles:
-    """The roles of docker-compose.yaml, made by its own SQL in a database for this test alone."""
-    url = make_url(postgresql_url)
+def roles_made_by(url: URL) -> Roles:
+    """The roles of docker-compose.yaml, made by its own SQL, by the user and in the database of the URL."""
     sql = (REPOSITORY / "docs" / "compose" / "ledger_roles.sql").read_text()
     owner, application = f"owner_{url.database}", f"application_{url.database}"
     for pattern, value in (
@@ -243,9 +241,28 @@ def roles(postgresql_url: str) -> Roles:
     ):
         sql = re.sub(pattern, value, sql)
     with create_engine(url).begin() as connection:
-        connection.execute(text("GRANT CREATE ON SCHEMA public TO PUBLIC"))  # as pg_upgrade leaves one of before 15
         connection.execute(text(sql))
     return Roles(*(url.set(username=name).render_as_string() for name in (owner, application)))
+
+
+@pytest.fixture
+def roles(postgresql_url: str) -> Roles:
+    """The same in a database for this test alone."""
+    url = make_url(postgresql_url)
+    with create_engine(url).begin() as connection:
+        connection.execute(text("GRANT CREATE ON SCHEMA public TO PUBLIC"))  # as pg_upgrade leaves one of before 15
+    return roles_made_by(url)
+
+
+def test_an_administrator_who_is_no_superuser_can_make_the_roles(postgresql_url: str) -> None:
+    url = make_url(postgresql_url)
+    administrator = f"administrator_{url.database}"
+    with create_engine(url).begin() as connection:
+        connection.execute(text(f"CREATE ROLE {administrator} LOGIN CREATEROLE CREATEDB"))
+        connection.execute(text(f"ALTER DATABASE {url.database} OWNER TO {administrator}"))
+    roles = roles_made_by(url.set(username=administrator))
+    open_ledger(roles.owner).close()
+    open_ledger(roles.application).close()
 
 
 def test_the_application_has_its_owner_migrate_and_then_does_all_that_the_advisor_does(
