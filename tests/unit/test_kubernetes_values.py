@@ -31,6 +31,12 @@ def test_it_is_the_image_and_the_airflow_of_the_compose_file() -> None:
     assert f"\napache-airflow=={VALUES['airflowVersion']} " in (REPOSITORY / "requirements.txt").read_text()
 
 
+def test_users_have_passwords_and_roles_whatever_the_chart_defaults_to() -> None:
+    assert "airflow users create" in PAGE
+    environment = COMPOSE["x-airflow"]["environment"]
+    assert VALUES["config"]["core"]["auth_manager"] == environment["AIRFLOW__CORE__AUTH_MANAGER"]
+
+
 def test_the_image_holds_what_the_executor_and_sparks_connection_need() -> None:
     assert VALUES["executor"] == "KubernetesExecutor"
     assert "\napache-airflow-providers-cncf-kubernetes==" in (REPOSITORY / "requirements-image.txt").read_text()
