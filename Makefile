@@ -193,7 +193,7 @@ secrets: ## Make the secrets of docker-compose.yaml that are missing, in secrets
 	@mkdir -p secrets && chmod 700 secrets && cd secrets && umask 022; \
 	hex() { head -c "$$1" /dev/urandom | od -An -v -tx1 | tr -d ' \n'; }; \
 	missing() { [ ! -s "$$1" ]; }; \
-	for name in airflow_admin_password airflow_operator_password; do ! missing $$name || hex 12 >$$name; done; \
+	for name in airflow_admin_password airflow_operator_password; do [ -e $$name ] || hex 12 >$$name; done; \
 	for name in airflow_api_secret_key airflow_jwt_secret; do ! missing $$name || hex 64 >$$name; done; \
 	! missing airflow_fernet_key || head -c 32 /dev/urandom | base64 | tr '+/' '-_' | tr -d '\n' >airflow_fernet_key; \
 	for name in airflow_database ledger_database ledger_owner database_admin; do ! missing $${name}_password || hex 24 >$${name}_password; done; \

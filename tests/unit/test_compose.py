@@ -141,6 +141,15 @@ def test_make_writes_each_secret_once_and_for_its_owner_only(tmp_path: Path) -> 
         assert url == f"postgresql+psycopg2://{user}:{values[f'{name}_password']}@{database}-database/{database}"
 
 
+def test_make_leaves_a_password_empty_whose_user_is_not_to_come_back(tmp_path: Path) -> None:
+    shutil.copy(REPOSITORY / "Makefile", tmp_path)
+    emptied = tmp_path / "secrets" / "airflow_admin_password"
+    emptied.parent.mkdir()
+    emptied.touch()
+    subprocess.run(["make", "secrets"], cwd=tmp_path, check=True, capture_output=True)
+    assert emptied.read_text() == ""
+
+
 def test_make_renews_a_certificate_that_was_deleted(tmp_path: Path) -> None:
     shutil.copy(REPOSITORY / "Makefile", tmp_path)
     secrets = tmp_path / "secrets"
