@@ -38,13 +38,13 @@ def advice_sentence(
 ) -> str:
     """The advice for an operator.
 
-    `plan` is the advised one; where there is none, Pulsar may still act `by_itself`. `uneven` says what else can be
+    `plan` is the advised one; where it moves nothing, Pulsar may still act `by_itself`. `uneven` says what else can be
     done about a broker that is too busy; `without_traffic`: no broker reports a message or a byte; `limited`: the
     operator's limits may leave steps out; `undirected`: nothing shows where unloaded bundles go.
     """
     if plan is not None:
         sentence = plan_sentence(plan, floor_ratio)
-        return sentence if uneven is None or not only_splits(plan) else f"{sentence} {uneven}"
+        return f"{sentence}{_what_else(uneven, by_itself)}" if only_splits(plan) else sentence
     if none_judged(scores, refusals):
         lack = f"{refusals[0].missing} is missing ({refusals[0].reason})" if refusals else str(scores[0].error)
         return f"No unload can be judged: {lack.removesuffix('.')}."
@@ -54,8 +54,13 @@ def advice_sentence(
         )
     why = f"{'within the limits ' * limited}{_why_nothing(scores, floor_ratio, undirected=undirected)}"
     if uneven is not None:
-        return f"{why[0].upper()}{why[1:]} {uneven}{f' {by_itself.sentence}' * by_itself.acts}"
+        return f"{why[0].upper()}{why[1:]}{_what_else(uneven, by_itself)}"
     return f"{'No plan is worthwhile' if by_itself.acts else 'Do nothing'}: {why} {by_itself.sentence}"
+
+
+def _what_else(uneven: str | None, by_itself: ByItself) -> str:
+    """What else can be done about a broker that no advised step relieves, and what Pulsar does."""
+    return f"{f' {uneven}' * (uneven is not None)}{f' {by_itself.sentence}' * by_itself.acts}"
 
 
 def _why_nothing(scores: Sequence[Score], floor_ratio: float, *, undirected: bool) -> str:

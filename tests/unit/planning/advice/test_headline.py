@@ -180,6 +180,15 @@ def test_of_an_overloaded_broker_a_split_alone_is_not_all_that_is_said(
     assert uneven not in advice_sentence(moving, [], QUIET_TOO, uneven=uneven)
 
 
+def test_what_pulsar_does_by_itself_is_said_where_only_splits_are_advised(
+    moving: Plan, state: ClusterState, settings: ResolvedSettings
+) -> None:
+    splitting = plan_of(state, settings, splits=(Split(0, "range_equally_divide", (1,), "too many", near_tie=False),))
+    acts = ByItself(True, "Pulsar's own A settles in cycle 1.")
+    assert advice_sentence(splitting, [], acts).endswith(acts.sentence)
+    assert acts.sentence not in advice_sentence(moving, [], acts)
+
+
 def test_a_split_whose_parts_move_comes_first(moving: Plan) -> None:
     (whole,) = moving.steps
     cut = whole.model_copy(update={"id": "step-000", "action": "split"})
