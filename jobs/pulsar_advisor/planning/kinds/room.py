@@ -57,6 +57,9 @@ ROOM_KEYS: Final = (
 )
 """Setting keys that determine the room, besides those of the filters."""
 
+_ROUNDING: Final = 1e-6
+"""Ratio: Pulsar's binary32 figures are off by less, so that 30 of 100 is more than 30 %."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -231,8 +234,10 @@ class Room:
         return float(self.most_of(np.flatnonzero(self.fit)).max(initial=0.0))
 
     def mean_ratio(self) -> float:
-        """The mean usage (ratio) of the fit brokers, as found."""
-        return float(self.usage_at_first[self.fit].mean()) if self.fit.any() else 0.0
+        """The mean usage (ratio) of the fit brokers, as found; that of one without a CPU limit isn't known."""
+        known = self.fit & (self.state.brokers.limit[:, CPU] > 0)
+        counted = known if known.any() else self.fit
+        return float(self.usage_at_first[counted].mean()) if counted.any() else 0.0
 
     def staying(self, brokers: Rows, base_cpu: Floats) -> tuple[Floats, Floats]:
         """(k, 5) each: the usage of brokers (rows), unknown parts as zero, and the part that no bundle takes along.
@@ -302,7 +307,7 @@ class Room:
         if not len(rows):
             return NOWHERE
         usage = self.ratios(self.most[rows] + self._at_most(bundle, rows), rows)
-        fits = np.flatnonzero(usage <= self.ceiling[rows])
+        fits = np.flatnonzero(usage <= self.ceiling[rows] + _ROUNDING)
         if not len(fits):
             return Place(NO_ROW, float(usage.min()))
         best = fits[np.argmax(usage[fits]) if fullest else np.argmin(usage[fits])]

@@ -40,6 +40,19 @@ def test_up_to_a_chosen_usage() -> None:
     assert plan.predicted.after.brokers["new:8080"].usage_ratio == pytest.approx(0.28)
 
 
+def test_a_bundle_that_reaches_exactly_the_target_fits() -> None:
+    """30 of 100 is 30.000002 % in Pulsar's binary32."""
+    plan = planned(cluster({"a": [30, 30, 30], "new": []}), Goal("fill", ("new",), 0.3))
+    assert plan.predicted.after.brokers["new:8080"].usage_ratio == pytest.approx(0.3)
+
+
+def test_the_share_is_of_the_mean_of_brokers_whose_usage_is_known() -> None:
+    """To Pulsar one without a CPU limit is idle."""
+    state = cluster({"a": [10] * 8, "unlimited": [10] * 8, "new": []}, limits={"unlimited": 0.0})
+    plan = planned(state, Goal("fill", ("new",)))
+    assert plan.decision.figures["target_ratio"] == pytest.approx(0.4)
+
+
 def test_two_new_brokers_share() -> None:
     plan = planned(cluster({"a": [10] * 8, "x": [], "y": []}), Goal("fill", ("x", "y")))
     brokers = [host(step.destination) for step in plan.steps]
