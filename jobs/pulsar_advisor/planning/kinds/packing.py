@@ -110,16 +110,25 @@ def _up_to(ratio: float) -> str:
 
 def _brokers_needed(room: Room, bundles: Sequence[int]) -> int | None:
     """How many empty brokers, like that of the first bundle, take these bundles; None if one bundle fits into none."""
-    brokers = [_without_bundles(room)]
+    most, brokers, topics = room.settings.load_balancer_broker_max_topics, [_without_bundles(room)], [0]
     for bundle in bundles:
-        arriving = room.arriving[bundle]
-        number = next((n for n, usage in enumerate(brokers) if _fits(room, usage + arriving, bundles[0])), None)
+        arriving, closed = room.arriving[bundle], int(room.state.bundles.topics[bundle])
+        number = next(
+            (
+                n
+                for n, usage in enumerate(brokers)
+                if topics[n] + closed <= most and _fits(room, usage + arriving, bundles[0])
+            ),
+            None,
+        )
         if number is None:
             number = len(brokers)
             brokers.append(_without_bundles(room))
+            topics.append(0)
             if not _fits(room, brokers[number] + arriving, bundles[0]):
                 return None
         brokers[number] = brokers[number] + arriving
+        topics[number] += closed
     return len(brokers)
 
 

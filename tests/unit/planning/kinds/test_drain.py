@@ -49,6 +49,13 @@ def test_what_finds_no_room_says_by_how_much_and_what_would_help() -> None:
     assert "is missing; all would fit with a ceiling of 80%; " in plan.decision.caveats[0]
 
 
+def test_as_many_brokers_would_take_what_stays_as_may_have_its_topics() -> None:
+    state = cluster({"a": [20, 20], "b": [80]})
+    state.bundles.topics[:2] = 30_000  # of at most 50,000 on a broker
+    caveat, _ = planned(state, DRAIN_A).decision.caveats
+    assert caveat.endswith("2 more brokers like theirs would take them.")
+
+
 def test_what_pulsar_itself_will_place_is_said_where_a_broker_will_feel_it() -> None:
     def caveats(namespace: str, size: float) -> tuple[str, ...]:
         names = {"a": [namespace, "t/n"], "b": ["t/n"], "c": ["t/n"]}
