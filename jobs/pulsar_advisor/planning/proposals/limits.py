@@ -147,14 +147,18 @@ def unloads_within(moves: Sequence[Move], state: ClusterState, budgets: Budgets)
 
 
 def _first_before_others(moves: Sequence[Move], state: ClusterState, limits: Limits) -> list[Move]:
-    """The moves of bundles that come first before the others; with each the moves that relieve its destination before
-    it, without which there may be no room."""
-    to_relieve = set[int]()
+    """The moves of bundles that come first before the others; with each the moves before it that relieve its
+    destination, without which there may be no room, and those of its anti-affinity group, which may allow only that
+    order."""
+    to_relieve, groups = set[int](), set[str]()
     first: list[Move] = []
     others: list[Move] = []
     for move in reversed(moves):
-        if move.source in to_relieve or _is_first(state, move.bundle, _ids(state, move.source), limits):
+        group = state.namespaces.anti_affinity_groups[state.bundles.namespace[move.bundle]]
+        depended_on = move.source in to_relieve or group in groups
+        if depended_on or _is_first(state, move.bundle, _ids(state, move.source), limits):
             to_relieve.add(move.destination)
+            groups |= {group} if group else set()
             first.append(move)
         else:
             others.append(move)
