@@ -192,7 +192,7 @@ class ReadClient:
 
     def version_and_clock(self, broker: str) -> tuple[str, ClockDifference | None]:
         """Release of a broker, and the offset of its clock from ours, if the response has a `Date`."""
-        answer = _own(self._get("/admin/v2/brokers/version", broker), broker)
+        answer = own_answer(self._get("/admin/v2/brokers/version", broker), broker)
         release = answer.text.strip().strip('"')
         if not is_release(release):
             raise UnreadableAnswer(answer.url, "expected a release such as 4.0.8", answer.body)
@@ -328,7 +328,7 @@ class ReadClient:
     ) -> Document:
         answer = self._get(path, broker, params, limit_bytes=limit_bytes)
         if broker is not None:
-            _own(answer, broker)
+            own_answer(answer, broker)
         return Document(answer.url, answer.body)
 
     def _document_if_any(self, path: str, limit_bytes: int = LARGEST_ANSWER_BYTES) -> Document | None:
@@ -357,7 +357,7 @@ class ReadClient:
         return self._require(answer, *accepted)
 
 
-def _own(answer: Answer, broker: str) -> Answer:
+def own_answer(answer: Answer, broker: str) -> Answer:
     """What a broker says of itself; one that a redirect led to would say it of another."""
     if WebAddress.parse(answer.url).host != broker_host(broker):
         raise UnreadableAnswer(answer.url, f"redirected from {broker}, whose own answer is needed", answer.body)

@@ -22,6 +22,7 @@ from pulsar_advisor.admin.read_client import (
     ReadClient,
     decode,
     escaped,
+    own_answer,
     some_active,
     topic_path,
     unreadable,
@@ -272,8 +273,9 @@ class AdminCluster:
         The check writes a message and reads it, so the read client has no part in it.
         """
         try:
-            address = self._transport.web_address(self._met(broker))
-            self._transport.require(self._transport.get("/admin/v2/brokers/health", broker_url=address), 200)
+            address = self._transport.web_address(self._met(broker)) or f"https://{broker}"
+            answer = self._transport.get("/admin/v2/brokers/health", broker_url=address)
+            own_answer(self._transport.require(answer, 200), broker)
         except AdvisorError as error:
             return str(error)
         return None

@@ -13,7 +13,7 @@ from werkzeug import Request, Response
 import pulsar_advisor
 from harness.certificates import make_certificates
 from pulsar_advisor.admin.metadata_store import Node
-from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, ErrorAnswer
+from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer, ErrorAnswer
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Reply, Split, Unload
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.cluster.restart_port import Published, RestartPort, published
@@ -132,6 +132,18 @@ def test_a_broker_is_asked_at_its_own_address_whether_it_is_healthy(
     httpserver.expect_request("/admin/v2/brokers/health").respond_with_data(text, status)
     assert why in (cluster.why_unhealthy(broker) or "")
     assert (cluster.why_unhealthy(broker) is None) == (status == 200)
+
+
+class AnotherAnswers(AdminTransport):
+    """Whichever broker is asked, or none in particular, broker-2 answers."""
+
+    def get(self, path: str, **_options: object) -> Answer:
+        return Answer(200, f"https://broker-2:8443{path}", b"{}")
+
+
+def test_another_brokers_health_is_not_taken_for_that_of_the_one_asked() -> None:
+    transport = AnotherAnswers(AdminConnection(admin_urls=("https://pulsar:8443",)))
+    assert "redirected from broker-1:8080" in (AdminCluster(transport).why_unhealthy("broker-1:8080") or "")
 
 
 @pytest.mark.parametrize(
