@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_advisor.execution.run.pace import sent_in_order
+from pulsar_advisor.model.configuration.settings import newer_than_known
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.model.text.plain_text import plain
@@ -78,7 +79,8 @@ def lines(
     if plan.what_if:
         assumed = ", ".join(code("=".join(one)) for one in plan.what_if.items())
         yield f"- **assumes other settings** than the cluster's: {assumed}"
-    yield from (f"- **note**: {text(caveat)}" for caveat in plan.decision.caveats)
+    notes = (*plan.decision.caveats, *newer_than_known(plan.pulsar_version))
+    yield from (f"- **note**: {text(note)}" for note in notes)
     yield f"- maximum usage: {percent(before.maximum_ratio)} → {percent(after.maximum_ratio)} (predicted)"
     yield (
         f"- standard deviation: {percent(before.standard_deviation_ratio)} → "
