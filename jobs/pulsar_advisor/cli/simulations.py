@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from pulsar_advisor.cli.options import Json, Master, Place, SnapshotId, WholeNumber, WholeNumberIfAny
-from pulsar_advisor.cli.output import print_json, say, say_lines, timed
+from pulsar_advisor.cli.output import Ended, print_json, say, say_lines, timed
 from pulsar_advisor.cli.starting import spark_soon
 from pulsar_advisor.model.bounds import DEFAULT_CYCLES
+from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.storage.root import LATEST
 
@@ -83,10 +84,14 @@ def simulate(
     master: Master = "local[*]",
     json: Json = False,
 ) -> None:
-    """Simulate the cluster cycle by cycle under Pulsar's strategies: does it settle, and at what cost?"""
+    """Simulate the cluster cycle by cycle under Pulsar's strategies: does it settle, and at what cost?
+
+    Ends with exit code 3 if none of them can be simulated.
+    """
     root = place.open()
     request = options.request()
     snapshot = root.resolve(snapshot)
+    from pulsar_advisor.documents.simulation import NotSimulated
     from pulsar_advisor.stages.simulate import check
     from pulsar_advisor.stages.simulate import run as compute
 
@@ -94,6 +99,8 @@ def simulate(
     with timed("simulate"):
         document = compute(spark_soon(master, "simulate", root, snapshot), root, snapshot, request)
     print_json(document) if json else _show(document)
+    if all(isinstance(score, NotSimulated) for score in document.scores):
+        raise Ended(DataNotFit.exit_code)
 
 
 def upgrade(
