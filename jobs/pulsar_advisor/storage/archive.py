@@ -25,6 +25,7 @@ from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.storage.claim import CLOCK_TOLERANCE, claimed_as, remove_folder, remove_remainders
 from pulsar_advisor.storage.files import (
     LARGEST_FILE_BYTES,
+    open_file,
     read_file,
     sha256_hex,
     sha256_of,
@@ -73,7 +74,7 @@ def import_snapshot(file: Path, root: Root) -> str:
     refused archive leaves nothing behind.
     """
     try:
-        opened = file.open("rb")
+        opened = open_file(UPath(file))
     except FileNotFoundError as error:
         raise UsageError(f"there is no archive {file}") from error
     except OSError as error:

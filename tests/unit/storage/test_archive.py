@@ -418,3 +418,9 @@ def test_an_archive_cut_short_is_refused(archive: Path, target: Root, cut: int) 
 def test_an_archive_that_is_not_there_is_named(target: Root) -> None:
     with pytest.raises(UsageError, match=r"there is no archive /nowhere\.tar"):
         import_snapshot(Path("/nowhere.tar"), target)
+
+
+def test_a_pipe_is_no_archive_and_nobody_waits_for_it(target: Root, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StorageError, match="it is not a regular file"):
+        import_snapshot(tmp_path / "pipe", target)
