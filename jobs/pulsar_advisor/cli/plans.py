@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from pulsar_advisor.admin.home import with_home
 from pulsar_advisor.cli.options import (
     RESTORE,
     Comment,
@@ -333,8 +334,9 @@ def export(
     if output is None:
         say(text.rstrip("\n"))
         return
-    write_file(UPath(output), text.encode())
-    log(f"written: {output}")
+    file = with_home(str(output))
+    write_file(UPath(file), text.encode())
+    log(f"written: {file}")
 
 
 def undo(

@@ -10,6 +10,7 @@ from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
+from pulsar_advisor.admin.home import with_home
 from pulsar_advisor.cli.options import (
     Connection,
     DetailedExitCode,
@@ -186,7 +187,7 @@ def validate(
     if data_docs is not None:
         from pulsar_advisor.stages.validate import write_data_docs
 
-        write_data_docs(result, data_docs)
+        write_data_docs(result, Path(with_home(str(data_docs))))
     print_json(result) if json else say_lines(check_lines(result))
     _stop_if_unfit(result, ("critical", "warning") if fail_on == "warning" else ("critical",))
 
@@ -325,7 +326,8 @@ def report(
 
     root = place.open()
     snapshot = root.resolve(snapshot)
-    page, path = make_report(root, snapshot, format, output, ledger.url_if_any(place))
+    file = None if output is None else with_home(output)
+    page, path = make_report(root, snapshot, format, file, ledger.url_if_any(place))
     if json:
         from pulsar_advisor.reporting.json import json_chunks
 
@@ -387,7 +389,7 @@ def run(
         snapshot = (
             capture_into(root, connection.options(place, listen_s=_seconds(listen)))
             if from_archive is None
-            else import_snapshot(from_archive, root)
+            else import_snapshot(Path(with_home(str(from_archive))), root)
         )
     # Java takes seconds to start, and so do these: load them meanwhile.
     load_soon("pulsar_advisor.quality.library", _LEDGER, "pulsar_advisor.reporting.html")

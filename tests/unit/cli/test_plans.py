@@ -289,6 +289,15 @@ def test_a_script_that_does_not_fit_on_the_disk_leaves_the_earlier_one_whole(
     assert script.read_text() == "echo earlier\n"
 
 
+def test_a_script_is_written_into_the_home_that_no_shell_expands(
+    root: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write_plan(root, PLAN)
+    assert typed(root, "plans", "export", digest_of(PLAN), "--output=~/plan.sh") == 0
+    assert (tmp_path / "plan.sh").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -63,3 +64,23 @@ def test_a_report_of_too_little_data_has_the_code_of_unfit_data_in_every_form(
     monkeypatch.setattr("pulsar_advisor.reporting.json.json_chunks", lambda _: ["{}"])
     monkeypatch.setattr(stages, "_show_verdict", lambda _: None)
     assert exit_code([*words, "--root", root.url, "--cluster", root.cluster]) == code
+
+
+def test_files_of_options_are_in_the_home_that_no_shell_expands(
+    root: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    asked = list[str]()
+
+    def written(*given: str) -> tuple[SimpleNamespace, str]:
+        asked.append(given[3])
+        return SimpleNamespace(trust=SimpleNamespace(coverage=SimpleNamespace(why=""))), given[3]
+
+    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, b"{}")
+    monkeypatch.setattr("pulsar_advisor.stages.report.run", written)
+    monkeypatch.setattr(stages, "_show_verdict", lambda _: None)
+    of_root = ["--root", root.url, "--cluster", root.cluster]
+    assert exit_code(["report", "--output=~/report.html", *of_root]) == 0
+    assert asked == [f"{tmp_path}/report.html"]
+    assert exit_code(["run", "--from-archive=~/a.tar", *of_root]) == 2
+    assert f"there is no archive {tmp_path}/a.tar" in capsys.readouterr().err
