@@ -204,10 +204,11 @@ class HeadsPlaces:
         """The places. Raises `UsageError` for one that is none."""
         from pulsar_advisor.execution.ledger.heads import keepers_of
 
+        if self.heads is not None and not self.heads.strip():
+            raise UsageError("--heads is empty: name a place for the ledger's heads, or omit it")
         _, _, profile = place.found()
-        return keepers_of(
-            self.heads or os.environ.get("PULSAR_ADVISOR_HEADS") or (profile.heads if profile else None) or ""
-        )
+        places = _chosen(self.heads, os.environ.get("PULSAR_ADVISOR_HEADS"), profile.heads if profile else None)
+        return keepers_of(places or "")
 
     @property
     def shown(self) -> HeadsPlaces:

@@ -134,6 +134,13 @@ def test_a_command_to_copy_has_the_options_of_the_one_that_shows_it() -> None:
     )
 
 
+def test_heads_that_are_given_and_empty_are_not_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULSAR_ADVISOR_HEADS", "log")
+    assert HeadsPlaces().keepers(Place())
+    with pytest.raises(UsageError, match="--heads is empty"):
+        HeadsPlaces(heads="").keepers(Place())
+
+
 def test_a_webhook_among_the_heads_is_not_repeated() -> None:
     shown = HeadsPlaces(heads="log,https://hooks.example/password,s3://heads").shown
     assert command(["apply"], shown) == "pulsar-advisor apply --heads log,WEBHOOK,s3://heads"
