@@ -106,15 +106,18 @@ def excluded_namespaces_are_small(case: Case) -> Violation | None:
     load_managers=("modular", "extensible"),
 )
 def brokers_may_take_more_topics(case: Case) -> Violation | None:
-    """Every broker has fewer topics than loadBalancerBrokerMaxTopics.
+    """Every broker may take more topics, as far as loadBalancerBrokerMaxTopics goes.
 
-    Placement leaves full brokers out, whatever their load; where all are full, the Extensible manager finds none.
+    Placement leaves full brokers out, whatever their load; where all are full, the Extensible manager finds none. To
+    the Modular manager a broker with exactly that many isn't full.
     """
     limit, topics = case.settings.load_balancer_broker_max_topics, case.state.brokers.topics[case.rows]
-    full = np.flatnonzero(topics >= limit)
+    is_modular = case.state.load_manager == "modular"
+    full = np.flatnonzero(topics > limit if is_modular else topics >= limit)
     if not len(full):
         return None
+    most = f"more than {limit:,} topics" if is_modular else f"{limit:,} topics or more"
     return Violation(
-        f"{len(full)} of {len(case.rows)} brokers have {limit:,} topics or more, {case.broker(int(full[0]))} for one",
+        f"{len(full)} of {len(case.rows)} brokers have {most}, {case.broker(int(full[0]))} for one",
         {"loadBalancerBrokerMaxTopics": str(2 * max(int(topics.max()), 1))},
     )

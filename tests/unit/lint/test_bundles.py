@@ -1,5 +1,7 @@
 from dataclasses import replace
 
+import pytest
+
 from pulsar_advisor.lint import bundles
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from states import HALVES, BrokerRow, BundleRow
@@ -65,12 +67,20 @@ def test_a_large_excluded_namespace_is_named() -> None:
 
 def test_a_broker_with_all_topics_it_may_have_is_named() -> None:
     rule = bundles.brokers_may_take_more_topics
-    full = BrokerRow("full:8080", topics=50_000)
+    full = BrokerRow("full:8080", topics=50_001)
     found = rule.find(case(50, brokers=[full]))
     assert found is not None
-    assert found.sentence == "1 of 2 brokers have 50,000 topics or more, full:8080 for one"
+    assert found.sentence == "1 of 2 brokers have more than 50,000 topics, full:8080 for one"
     assert rule.find(case(50, brokers=[full], settings=found.change)) is None
     fuller = case(50, brokers=[full, BrokerRow("fuller:8080", topics=120_000)])
     found = rule.find(fuller)
     assert found is not None
     assert found.change == {"loadBalancerBrokerMaxTopics": "240000"}
+
+
+@pytest.mark.parametrize(("load_manager", "is_full"), [("modular", False), ("extensible", True)])
+def test_a_broker_with_exactly_the_topics_that_it_may_have_is_full_to_one_manager(
+    load_manager: str, is_full: bool
+) -> None:
+    at_limit = case(50, brokers=[BrokerRow("b:8080", topics=50_000)], load_manager=load_manager)
+    assert (bundles.brokers_may_take_more_topics.find(at_limit) is not None) == is_full
