@@ -124,8 +124,8 @@ def lint_lines(findings: Sequence[FindingWithEffect]) -> Iterator[str]:
         yield f"         expected  {finding.title}. {finding.why}"
         yield f"         remedy    {finding.remedy}"
         if finding.change:
-            options = " ".join(f"--set {key}={value}" for key, value in finding.change.items())
-            yield f"         try       pulsar-advisor recommend {options}"
+            options = [word for setting in finding.change.items() for word in ("--set", "=".join(setting))]
+            yield f"         try       {shlex.join(('pulsar-advisor', 'recommend', *options))}"
         if finding.change and finding.effect is None:
             yield "         effect    not simulated, so not compared with today"
         if finding.effect is not None:

@@ -131,7 +131,8 @@ def _head(plan: Plan, unloads: int, splits: list[Step]) -> Iterator[str]:
     yield f"{digest_of(plan)}: {calls}; predicted: the highest usage {change}"
     yield from (f"Mind: {line}" for line in _to_mind(plan))
     yield ""
-    yield "bash FILE             all unloads in turn, with a check before and after each"
+    of_all = "all unloads in turn, with a check before and after each" if unloads else "nothing: all steps are splits"
+    yield f"bash FILE             {of_all}"
     yield "bash FILE STEP...     only these steps"
     if splits:
         yield "bash FILE --splits    then the splits too: they can't be undone"

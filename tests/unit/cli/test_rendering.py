@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from moments import FIRST, SECOND, THIRD, moment
-from pulsar_advisor.cli.rendering import difference_lines, explanation_lines, plan_table, verify_lines
+from pulsar_advisor.cli.rendering import difference_lines, explanation_lines, lint_lines, plan_table, verify_lines
 from pulsar_advisor.documents.explanation import ExplanationOfSnapshot
 from pulsar_advisor.documents.verify_result import UsageCheck, VerifyResult
 from pulsar_advisor.execution.ledger.plan_states import PlanState
 from pulsar_advisor.history.difference import Difference, Growth, difference
 from pulsar_advisor.history.events import OWN
+from pulsar_advisor.lint.judge import FindingWithEffect
 from pulsar_advisor.model.text.plain_text import NO_BREAK
 from pulsar_advisor.planning.plans.own_balancer import ACTS_ALIKE
 
@@ -49,6 +50,14 @@ EXPLANATION = ExplanationOfSnapshot(
     pulsar=ACTS_ALIKE,
 )
 ACTS = "ThresholdShedder unloads 1 bundle from a:8080. (cycle 1)"
+
+
+def test_a_setting_to_try_stays_one_word_in_a_shell() -> None:
+    """A class of one's own may be an inner one."""
+    texts = dict.fromkeys(("rule", "sentence", "title", "why", "remedy", "source"), "")
+    finding = FindingWithEffect(**texts, severity="info", change={"k": "a.B$C"}, effect=None)
+    [line] = [line.split(maxsplit=1)[1] for line in lint_lines([finding]) if line.lstrip().startswith("try")]
+    assert line == "pulsar-advisor recommend --set 'k=a.B$C'"
 
 
 def test_a_plan_that_can_not_be_read_says_so_where_others_have_their_strategies() -> None:
