@@ -43,9 +43,15 @@ def opened_ledger(root: Root) -> Iterator[Ledger]:
 
 def ledger_of(root: Root) -> Ledger:
     """The same; the caller closes it."""
+    from pulsar_advisor.execution.ledger.address import ledger_url
     from pulsar_advisor.execution.ledger.opening import open_ledger
+    from pulsar_advisor_airflow.configuration import different_by_process
 
-    return open_ledger(option("ledger") or root.ledger_url)
+    address = option("ledger") or root.ledger_url
+    url = ledger_url(address)
+    if url.get_backend_name() == "sqlite" and not Path(str(url.database)).is_absolute():  # of env:NAME or file:PATH
+        raise different_by_process("ledger", address)
+    return open_ledger(address)
 
 
 def seal(root: Root, snapshot: str, *stages: str) -> None:

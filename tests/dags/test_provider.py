@@ -34,7 +34,7 @@ from pulsar_advisor_airflow.hooks.pulsar_metadata_store import (
     PulsarOxiaHook,
     PulsarZooKeeperHook,
 )
-from pulsar_advisor_airflow.ledger import head_keepers
+from pulsar_advisor_airflow.ledger import head_keepers, ledger_of
 from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
 from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
 from pulsar_advisor_airflow.operators.roll import PulsarRollOperator
@@ -105,6 +105,15 @@ def test_a_place_that_is_another_one_for_each_process_is_refused(
     monkeypatch.setenv(f"AIRFLOW__PULSAR_ADVISOR__{name.upper()}", value)
     with pytest.raises(UsageError, match=rf"\[pulsar_advisor\] {name} is '{value}', .*: make the path absolute"):
         option(name)
+
+
+def test_a_ledger_that_is_another_one_for_each_process_is_refused_where_its_address_is_kept_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__LEDGER", "env:OUR_LEDGER")
+    monkeypatch.setenv("OUR_LEDGER", "sqlite:///ledger.sqlite")
+    with pytest.raises(UsageError, match=r"\[pulsar_advisor\] ledger is 'env:OUR_LEDGER', .*: make the path absolute"):
+        ledger_of(Root(str(tmp_path), "test"))
 
 
 def test_a_folder_of_heads_that_is_another_one_for_each_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
