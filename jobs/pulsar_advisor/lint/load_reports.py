@@ -17,7 +17,7 @@ from pulsar_advisor.model.cluster.cluster_state import (
     RESOURCES,
 )
 from pulsar_advisor.model.configuration.settings import field_of
-from pulsar_advisor.model.load.resource_usage import MEMORY_RETIRED
+from pulsar_advisor.model.load.resource_usage import HEAP_WEIGHT, counts_heap
 from pulsar_advisor.planning.requests.what_if import NIC_SPEED
 
 _BANDWIDTH: Final = (BANDWIDTH_IN, BANDWIDTH_OUT)
@@ -106,8 +106,8 @@ def heap_does_not_decide(case: Case) -> Violation | None:
     It fills up and empties with every garbage collection, whatever the load. The Extensible manager counts it in every
     release, the Modular one up to 2.11.
     """
-    is_read = case.state.load_manager == "extensible" or case.settings.behaviour < MEMORY_RETIRED
-    return _decided_by(case, MEMORY, "loadBalancerMemoryResourceWeight") if is_read else None
+    is_read = counts_heap(case.state.load_manager, case.settings)
+    return _decided_by(case, MEMORY, HEAP_WEIGHT) if is_read else None
 
 
 def _decided_by(case: Case, resource: int, key: str) -> Violation | None:
@@ -135,9 +135,9 @@ def heap_weight_has_effect(case: Case) -> Violation | None:
     From 3.0 on the Modular manager's strategies don't read it.
     """
     weight = case.settings.load_balancer_memory_resource_weight
-    if not weight or case.settings.behaviour < MEMORY_RETIRED or not case.is_set("loadBalancerMemoryResourceWeight"):
+    if not weight or counts_heap(case.state.load_manager, case.settings) or not case.is_set(HEAP_WEIGHT):
         return None
-    return Violation(f"loadBalancerMemoryResourceWeight={weight:g} changes nothing under the Modular manager")
+    return Violation(f"{HEAP_WEIGHT}={weight:g} changes nothing under the Modular manager")
 
 
 @rule(

@@ -17,7 +17,7 @@ from pulsar_advisor.model.configuration.settings import SETTING_KEYS, ResolvedSe
 from pulsar_advisor.model.configuration.upgrade import SettingsUpgrade, settings_upgrade
 from pulsar_advisor.recommendation.upgrade import UpgradeRequest, upgrade_preview
 from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.storage.results import read_document
+from pulsar_advisor.storage.results import read_document, read_manifest
 from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.judged import fit_states, inputs_of, require_coverage
 from pulsar_advisor.tables.settings_inputs import settings_inputs_of_oldest
@@ -33,7 +33,7 @@ def run(root: Root, snapshot: str, request: UpgradeRequest) -> UpgradePreview:
     """
     inputs = inputs_of(root, snapshot)
     version, runtime, dynamic = settings_inputs_of_oldest(root, snapshot)
-    upgrade = settings_upgrade(version, runtime, dynamic, request.to)
+    upgrade = settings_upgrade(version, runtime, dynamic, request.to, read_manifest(root, snapshot).load_manager)
     own = upgrade.before.values
     require_coverage(root, snapshot, "judged", own)
     state, earlier = fit_states(root, snapshot, "judged", None, {}, own)

@@ -28,7 +28,9 @@ SEEDS = UpgradeRequest("5.0.1", seed=5, seeds=2)
 
 @cache
 def preview(state: ClusterState = UNEVEN, request: UpgradeRequest = SEEDS, **runtime: str) -> UpgradePreview:
-    return upgrade_preview(state, settings_upgrade("4.0.8", {**EVERY_LOAD_COUNTS, **runtime}, {}, request.to), request)
+    return upgrade_preview(
+        state, settings_upgrade("4.0.8", {**EVERY_LOAD_COUNTS, **runtime}, {}, request.to, "modular"), request
+    )
 
 
 def endings(found: tuple[object, ...]) -> list[Ending]:
@@ -85,13 +87,15 @@ def test_a_large_cluster_is_simulated_with_fewer_seeds_unless_they_are_asked_for
 
 def test_that_fewer_seeds_were_simulated_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pulsar_advisor.recommendation.upgrade._BUNDLES_SIMULATED", len(UNEVEN.bundles))
-    found = upgrade_preview(UNEVEN, settings_upgrade("4.0.8", {}, {}, "5.0.1"), UpgradeRequest("5.0.1", cycles=1))
+    found = upgrade_preview(
+        UNEVEN, settings_upgrade("4.0.8", {}, {}, "5.0.1", "modular"), UpgradeRequest("5.0.1", cycles=1)
+    )
     assert found.seeds == len(found.before.scores) == 1
     assert "Simulated with 1 seed in place of 5, as the cluster has 13 bundles." in found.notes
 
 
 def test_a_dynamic_value_that_no_line_overrides_is_to_be_deleted() -> None:
-    upgrade = settings_upgrade("4.0.8", {}, {"scalableTopicSplitMsgRateInThreshold": "50"}, "5.0.1")
+    upgrade = settings_upgrade("4.0.8", {}, {"scalableTopicSplitMsgRateInThreshold": "50"}, "5.0.1", "modular")
     found = upgrade_preview(UNEVEN, upgrade, UpgradeRequest("5.0.1", seeds=1, cycles=1))
     assert found.notes[-1] == (
         "Dynamic values that 5.0.1 reads and 4.0.8 ignores: scalableTopicSplitMsgRateInThreshold. No line in a file "
@@ -160,5 +164,7 @@ def test_strategies_that_can_not_judge_the_cluster_are_said_not_to() -> None:
 def test_that_an_upgrade_is_under_way_is_said() -> None:
     brokers = replace(UNEVEN.brokers, versions=("5.0.1", *UNEVEN.brokers.versions[1:]))
     request = UpgradeRequest("5.0.1", seeds=1, cycles=1)
-    found = upgrade_preview(replace(UNEVEN, brokers=brokers), settings_upgrade("4.0.8", {}, {}, "5.0.1"), request)
+    found = upgrade_preview(
+        replace(UNEVEN, brokers=brokers), settings_upgrade("4.0.8", {}, {}, "5.0.1", "modular"), request
+    )
     assert found.notes[0].startswith("The brokers run 4.0.8 and 5.0.1, so an upgrade is under way")

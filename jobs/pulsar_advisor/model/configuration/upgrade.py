@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
 from pulsar_advisor.model.configuration.settings import (
     SETTING_KEYS,
     LoadBalancerSettings,
@@ -22,6 +23,7 @@ from pulsar_advisor.model.configuration.settings import (
     text_of,
 )
 from pulsar_advisor.model.errors import DataNotFit, UsageError
+from pulsar_advisor.model.load.resource_usage import HEAP_WEIGHT, counts_heap
 
 SetBy = Literal["dynamic", "file", "default"]
 
@@ -58,7 +60,7 @@ class SettingsUpgrade:
     in_files: Mapping[str, str]
     """What the brokers' configuration visibly sets: the values that differ from today's defaults."""
     pins: Mapping[str, str]
-    """What to set in files so that no value changes, but for those of `unveiled`."""
+    """What to set in files so that no value changes that is read, but for those of `unveiled`."""
 
     @property
     def unveiled(self) -> tuple[UpgradedSetting, ...]:
@@ -67,7 +69,11 @@ class SettingsUpgrade:
 
 
 def settings_upgrade(
-    version: str | None, runtime: Mapping[str, str], dynamic: Mapping[str, str], to: str
+    version: str | None,
+    runtime: Mapping[str, str],
+    dynamic: Mapping[str, str],
+    to: str,
+    load_manager: LoadManagerKind,
 ) -> SettingsUpgrade:
     """What becomes of the settings of a cluster of this version; texts by Pulsar's keys, as for `resolve_settings`.
 
@@ -101,7 +107,12 @@ def settings_upgrade(
         for key in sorted(SETTING_KEYS)
     ]
     settings.sort(key=lambda one: not one.changes)
-    pins = {one.key: one.before for one in settings if one.changes and one.origin_after != "dynamic"}
+    unread = () if counts_heap(load_manager, after.values) else (HEAP_WEIGHT,)
+    pins = {
+        one.key: one.before
+        for one in settings
+        if one.changes and one.origin_after != "dynamic" and one.key not in unread
+    }
     pinned = resolve_settings(to, {**in_files, **pins}, dynamic)
     return SettingsUpgrade(before, after, pinned, tuple(settings), in_files, pins)
 

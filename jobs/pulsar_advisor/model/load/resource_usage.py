@@ -11,7 +11,7 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pulsar_advisor.model.cluster.cluster_state import MEMORY, RESOURCES, Floats
+from pulsar_advisor.model.cluster.cluster_state import MEMORY, RESOURCES, Floats, LoadManagerKind
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 
 WEIGHT_KEYS: Final = (
@@ -25,8 +25,10 @@ WEIGHT_KEYS: Final = (
 )
 """Setting keys that a weighted maximum reads."""
 
+HEAP_WEIGHT: Final = "loadBalancerMemoryResourceWeight"
+
 _WITHOUTMEMORY: Final = tuple(column for column in range(len(RESOURCES)) if column != MEMORY)
-MEMORY_RETIRED: Final = (3, 0, 0)
+_MEMORY_RETIRED: Final = (3, 0, 0)
 _WEIGHTED_OVERLOAD: Final = (4, 0, 0)
 
 
@@ -59,6 +61,11 @@ def weighted_maximum_with_heap(usage: Floats, limit: Floats, settings: LoadBalan
     """The Extensible manager's weighted maximum (ratio): the heap counts in every release, up to 3.3 by default."""
     with np.errstate(all="ignore"):
         return _greatest(percent(usage, limit).astype(np.float64) * _weights(settings))
+
+
+def counts_heap(load_manager: LoadManagerKind, settings: LoadBalancerSettings) -> bool:
+    """Whether brokers' usage may be that of the heap: under the Extensible manager, and up to 2.11."""
+    return load_manager == "extensible" or settings.behaviour < _MEMORY_RETIRED
 
 
 def overload_usage(usage: Floats, limit: Floats, settings: LoadBalancerSettings) -> Floats:
@@ -113,7 +120,7 @@ def deciding_resources(brokers: Used, settings: LoadBalancerSettings) -> npt.NDA
 
 def weights_of_resources(settings: LoadBalancerSettings) -> dict[str, float]:
     """The weight of each resource that the weighted maximum counts, in the order of RESOURCES."""
-    counted = range(len(RESOURCES)) if settings.behaviour < MEMORY_RETIRED else _WITHOUTMEMORY
+    counted = range(len(RESOURCES)) if settings.behaviour < _MEMORY_RETIRED else _WITHOUTMEMORY
     weights = _weights(settings)
     return {RESOURCES[column]: float(weights[column]) for column in counted}
 
@@ -122,7 +129,7 @@ def _weighted_shares(usage: Floats, limit: Floats, settings: LoadBalancerSetting
     """(n, 5): percent, weighted; the heap is NaN where it doesn't count."""
     with np.errstate(all="ignore"):
         shares: Floats = percent(usage, limit).astype(np.float64) * _weights(settings)
-    if settings.behaviour >= MEMORY_RETIRED:
+    if settings.behaviour >= _MEMORY_RETIRED:
         shares[:, MEMORY] = np.nan
     return shares
 
