@@ -21,6 +21,8 @@ class FleetRow:
     cluster: str
     days: int
     """Number of folded days in the period."""
+    imported: int
+    """How many of them come from a monitoring system, whose figures are less sure."""
     snapshots: int
     fit: int
     brokers: int

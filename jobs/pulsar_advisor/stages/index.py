@@ -70,6 +70,7 @@ def _row(cluster: str, days: Sequence[HistoryDay], verdict: str, report: str | N
     return FleetRow(
         cluster=cluster,
         days=len(days),
+        imported=sum(day.imported is not None for day in days),
         snapshots=sum(len(day.snapshots) for day in days),
         fit=sum(one.fit for day in days for one in day.snapshots),
         brokers=found[-1][1].brokers if found else 0,

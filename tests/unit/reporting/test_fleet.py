@@ -9,6 +9,7 @@ from unit.reporting.reading import read
 def row(cluster: str, now: float | None = 0.5, **more: Any) -> FleetRow:
     fields: dict[str, Any] = {
         "days": 3,
+        "imported": 0,
         "snapshots": 288,
         "fit": 288,
         "brokers": 3,
@@ -45,6 +46,11 @@ def test_a_day_without_a_fit_snapshot_leaves_a_gap() -> None:
 def test_on_a_telephone_which_has_no_heads_of_columns_every_cell_but_the_first_has_a_label() -> None:
     _, *cells = [attributes for tag, attributes in read(render_fleet([row("calm")], 28)).elements if tag == "td"]
     assert all(attributes.get("data-label") for attributes in cells)
+
+
+def test_how_many_days_are_imported_is_said() -> None:
+    assert "imported" not in render_fleet([row("prod")], 28)
+    assert "; 2 of 3\N{NO-BREAK SPACE}days imported" in render_fleet([row("prod", imported=2)], 28)
 
 
 def test_a_day_alone_is_a_dot() -> None:
