@@ -6,12 +6,22 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from pulsar_advisor.model.cluster.cluster_state import DIRECT_MEMORY, MEMORY, RESOURCE_NAMES, ClusterState, Floats
+from pulsar_advisor.model.cluster.cluster_state import (
+    BANDWIDTH_IN,
+    BANDWIDTH_OUT,
+    DIRECT_MEMORY,
+    MEMORY,
+    RESOURCE_NAMES,
+    ClusterState,
+    Floats,
+    throughput_bytes_per_s,
+)
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.resource_usage import deciding_resources, usage_ratios
-from pulsar_advisor.model.text.some_of import points
+from pulsar_advisor.model.text.some_of import points, some_of
 from pulsar_advisor.placement.filters import placement_facts, policy_candidates
 from pulsar_advisor.planning.proposals.executable import is_movable, why_no_destination
+from pulsar_advisor.planning.requests.what_if import NIC_SPEED
 
 
 def only_more_brokers(usage: Floats, settings: LoadBalancerSettings) -> str | None:
@@ -29,6 +39,19 @@ def only_more_brokers(usage: Floats, settings: LoadBalancerSettings) -> str | No
     if len(known) < len(usage) or (known <= threshold).any():
         return None
     return f"all {len(usage)} brokers are above {threshold:.0%}, the least busy at {known.min():.1%}"
+
+
+def unknown_network(state: ClusterState) -> str | None:
+    """A sentence about the brokers with traffic that report no network speed; None without one."""
+    brokers = state.brokers
+    is_unknown = ~(brokers.limit[:, [BANDWIDTH_IN, BANDWIDTH_OUT]] > 0).all(axis=1)
+    rows = np.flatnonzero(brokers.fit & is_unknown & (throughput_bytes_per_s(brokers.traffic) > 0)).tolist()
+    if not rows:
+        return None
+    return (
+        f"No network speed is known of {some_of([brokers.ids[row] for row in rows])}: to Pulsar, and in every figure "
+        f"here, bandwidth is idle there, however much is sent. Set {NIC_SPEED}."
+    )
 
 
 def uneven_sentence(

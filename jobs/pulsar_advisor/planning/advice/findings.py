@@ -16,7 +16,6 @@ from pulsar_advisor.model.cluster.cluster_state import (
     RESOURCE_NAMES,
     ClusterState,
     rate_per_s,
-    throughput_bytes_per_s,
 )
 from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, ResolvedSettings
@@ -26,10 +25,10 @@ from pulsar_advisor.model.load.resource_usage import busiest_first, deciding_res
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.placement.filters import placement_facts, policy_candidates
+from pulsar_advisor.planning.advice.capacity import unknown_network
 from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.planning.proposals.executable import is_movable, why_no_destination
 from pulsar_advisor.planning.proposals.fitness import fit_part, split_refusals
-from pulsar_advisor.planning.requests.what_if import NIC_SPEED
 from pulsar_advisor.planning.usage.hot_topics import hot_topics
 
 _HOT_TOPICS_NAMED: Final = 3
@@ -81,8 +80,8 @@ def findings(
         found.append(peak)
     if (above := _above_limits(fit)) is not None:
         found.append(above)
-    if (unknown := _unknown_network(fit)) is not None:
-        found.append(unknown)
+    if (unknown := unknown_network(fit)) is not None:
+        found.append(Finding("warning", unknown))
     if (forbidden := _forbidden(fit, settings)) is not None:
         found.append(forbidden)
     hot = hot_topics(settled, settings, base)
@@ -172,20 +171,6 @@ def _above_limits(state: ClusterState) -> Finding | None:
     sentence = f"By what the brokers report, {some_of(above)} is in use: the limit is wrong, not the usage"
     causes = "-XX:ActiveProcessorCount below the machine's cores, a cgroup without a quota, a NIC speed set too low"
     return Finding("warning", f"{sentence} ({causes}). To Pulsar such a broker is overloaded.")
-
-
-def _unknown_network(state: ClusterState) -> Finding | None:
-    """The brokers with traffic that report no network speed."""
-    brokers = state.brokers
-    is_unknown = ~(brokers.limit[:, [BANDWIDTH_IN, BANDWIDTH_OUT]] > 0).all(axis=1)
-    rows = np.flatnonzero(brokers.fit & is_unknown & (throughput_bytes_per_s(brokers.traffic) > 0)).tolist()
-    if not rows:
-        return None
-    return Finding(
-        "warning",
-        f"No network speed is known of {some_of([brokers.ids[row] for row in rows])}: to Pulsar, and in every figure "
-        f"here, bandwidth is idle there, however much is sent. Set {NIC_SPEED}.",
-    )
 
 
 def _forbidden(state: ClusterState, settings: LoadBalancerSettings) -> Finding | None:

@@ -26,6 +26,7 @@ from pulsar_advisor.model.cluster.cluster_state import CPU, Floats
 from pulsar_advisor.model.load.resource_usage import weighted_maximum
 from pulsar_advisor.model.plans.plan import Confidence
 from pulsar_advisor.model.text.some_of import count, some_of
+from pulsar_advisor.planning.advice.capacity import unknown_network
 from pulsar_advisor.planning.kinds.answers import BundleOutcome, movable
 from pulsar_advisor.planning.kinds.headroom import mean_if_one_more_fails
 from pulsar_advisor.planning.kinds.packing import packed
@@ -189,12 +190,13 @@ def scale(room: Room, target_ratio: float) -> Scale:
         verdict, now, [size for size in sizes if size.change == -1], machines, target_ratio, may_go, doubtful
     )
     largest, largest_ratio = _largest_bundle(room, limits)
+    unknown = unknown_network(room.state)
     return Scale(
         brokers=len(rows),
         target_ratio=target_ratio,
         verdict=verdict,
-        confidence="low" if doubtful else _confidence(room, rows, now, base_ratio),
-        sentence=sentence,
+        confidence="low" if doubtful or unknown else _confidence(room, rows, now, base_ratio),
+        sentence=" ".join(filter(None, (sentence, unknown))),
         machines=machines,
         sizes=tuple(sorted(sizes, key=lambda size: (titles.index(size.machine) if size.change else 0, size.change))),
         base_ratio=base_ratio,

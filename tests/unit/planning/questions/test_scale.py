@@ -51,6 +51,14 @@ def test_fewer_would_do_if_one_more_may_fail_then() -> None:
     )
 
 
+def test_without_a_known_network_speed_no_verdict_is_sure() -> None:
+    state = cluster({"a": [10], "b": [10], "c": [10]})
+    state.brokers.limit[:, BANDWIDTH_OUT] = 0.0
+    found = scale(room(state), 0.4)
+    assert (found.verdict, found.confidence) == ("over", "low")
+    assert "one could go; divided evenly, 1 would do. No network speed is known of a:8080, b:8080" in found.sentence
+
+
 def test_the_load_that_moves_is_work_and_machines_differ() -> None:
     # 23.2 of 72 cores are in use, half of the brokers are at 90 %.
     cores = {"a": 400.0, "b": 400.0, "c": 3200.0, "d": 3200.0}
