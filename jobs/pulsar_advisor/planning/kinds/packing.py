@@ -64,11 +64,9 @@ def shortfall(
     `answers_in` gives the answers in a room like `before` with another ceiling.
     """
     if left := _without_room(answers):
-        lacking = sum(before.share_at_most(bundle) for bundle in left)
         yield (
             f"There is no room for {len(left)} of {count(len(answers), 'bundle')} under a ceiling of "
-            f"{before.ceiling.max():.0%}: {_up_to(lacking)} of a broker like theirs is missing; "
-            f"{_what_helps(before, left, answers_in)}."
+            f"{before.ceiling.max():.0%}: {'; '.join(_what_is_missing(before, left, answers_in))}."
         )
     if forbidden := [answer.bundle for answer in answers if answer.outcome is BundleOutcome.NOT_ALLOWED]:
         first = forbidden[0]
@@ -83,25 +81,30 @@ def _without_room(answers: Sequence[Answer]) -> list[int]:
     return [answer.bundle for answer in answers if answer.outcome is BundleOutcome.NO_ROOM]
 
 
-def _what_helps(room: Room, left: Sequence[int], answers_in: Callable[[Room], Sequence[Answer]]) -> str:
-    """The lowest ceiling up to the overload threshold at which all bundles find room, and how many more brokers would
-    take those left over."""
+def _what_is_missing(room: Room, left: Sequence[int], answers_in: Callable[[Room], Sequence[Answer]]) -> Iterator[str]:
+    """How much room, the lowest ceiling up to the overload threshold at which all bundles find it, and how many more
+    brokers would take those left over."""
+    is_known = (room.state.brokers.limit[room.owner[list(left)], CPU] > 0).all()
+    if is_known:
+        yield f"{_up_to(sum(room.share_at_most(bundle) for bundle in left))} of a broker like theirs is missing"
+    else:
+        yield "how much is missing isn't known, as their broker reports no CPU limit"
     overloaded = room.settings.load_balancer_broker_overloaded_threshold_percentage
-    helps = []
     lowest = round(float(room.ceiling.max()) * _PERCENT) + 1
     for percent in range(lowest, overloaded + 1):
         if not staying(answers_in(room.up_to(percent / _PERCENT))):
-            helps.append(f"all would fit with a ceiling of {percent}%")
+            yield f"all would fit with a ceiling of {percent}%"
             break
+    if not is_known:
+        return
     more, largest = _brokers_needed(room, left), max(left, key=room.share_at_most)
     if more is not None:
-        helps.append(f"{count(more, 'more broker')} like theirs would take them")
+        yield f"{count(more, 'more broker')} like theirs would take them"
     elif _fits(room, _without_bundles(room), largest):
         needs = f"{_up_to(room.share_at_most(largest))} of a broker"
-        helps.append(f"{room.state.bundle_name(largest)} alone needs {needs}: split it")
+        yield f"{room.state.bundle_name(largest)} alone needs {needs}: split it"
     else:
-        helps.append("a broker without bundles would probably be above it, too")
-    return "; ".join(helps)
+        yield "a broker without bundles would probably be above it, too"
 
 
 def _up_to(ratio: float) -> str:

@@ -56,6 +56,11 @@ def test_as_many_brokers_would_take_what_stays_as_may_have_its_topics() -> None:
     assert caveat.endswith("2 more brokers like theirs would take them.")
 
 
+def test_of_a_broker_without_a_cpu_limit_no_number_of_brokers_is_promised() -> None:
+    caveat, _ = planned(cluster({"a": [20, 20], "b": [80]}, limits={"a": 0.0}), DRAIN_A).decision.caveats
+    assert caveat.endswith("85%: how much is missing isn't known, as their broker reports no CPU limit.")
+
+
 def test_what_pulsar_itself_will_place_is_said_where_a_broker_will_feel_it() -> None:
     def caveats(namespace: str, size: float) -> tuple[str, ...]:
         names = {"a": [namespace, "t/n"], "b": ["t/n"], "c": ["t/n"]}
