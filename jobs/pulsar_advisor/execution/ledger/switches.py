@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.ledger.held_run import HeldRun
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -19,6 +20,8 @@ _SWITCHED_OFF, _SWITCHED_BACK = GUARD_EVENTS
 class SwitchedOff:
     """A dynamic setting that a run switched off."""
 
+    event: int
+    """The event that recorded it: a run may switch a setting off more than once."""
     run: int
     digest: str
     setting: str
@@ -41,23 +44,28 @@ def record_switching_off(
 
 
 def record_switched_back(ledger: Ledger, switch: SwitchedOff, how: str) -> None:
-    """Record that the advisor no longer keeps a setting switched off."""
+    """Record that the advisor no longer keeps a setting switched off; not if a run has switched it off again since."""
     with ledger.writing() as session:
+        if switch.event not in {still.event for still in _switched_off(session)}:
+            return
         detail = json.dumps({"setting": switch.setting, "how": how}, sort_keys=True)
         ledger.add_event(session, switch.digest, _SWITCHED_BACK, detail, run=switch.run)
 
 
 def switched_off(ledger: Ledger, cluster_name: str | None = None) -> Sequence[SwitchedOff]:
     """Settings of a cluster (default: all) that runs switched off and that are not known to be restored."""
+    with ledger.reading() as session:
+        return _switched_off(session, cluster_name)
+
+
+def _switched_off(session: Session, cluster_name: str | None = None) -> Sequence[SwitchedOff]:
     of_guards = select(Event, Run.cluster_name).join(Run, Run.id == Event.run_id)
     if cluster_name is not None:
         of_guards = of_guards.where(Run.cluster_name == cluster_name)
-    with ledger.reading() as session:
-        events = session.execute(of_guards.where(Event.kind.in_(GUARD_EVENTS)).order_by(Event.id))
-        off: dict[tuple[str, str], SwitchedOff] = {}
-        for row, of_cluster in events:
-            switch = json.loads(row.detail)
-            off.pop((of_cluster, switch["setting"]), None)
-            if row.kind == _SWITCHED_OFF and row.run_id is not None:
-                off[of_cluster, switch["setting"]] = SwitchedOff(row.run_id, row.digest, **switch)
-        return tuple(off.values())
+    off: dict[tuple[str, str], SwitchedOff] = {}
+    for row, of_cluster in session.execute(of_guards.where(Event.kind.in_(GUARD_EVENTS)).order_by(Event.id)):
+        switch = json.loads(row.detail)
+        off.pop((of_cluster, switch["setting"]), None)
+        if row.kind == _SWITCHED_OFF and row.run_id is not None:
+            off[of_cluster, switch["setting"]] = SwitchedOff(row.id, row.run_id, row.digest, **switch)
+    return tuple(off.values())

@@ -92,6 +92,21 @@ def test_the_next_apply_of_any_plan_restores_what_was_left_and_says_so_loudly(
     assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
 
 
+def test_a_process_that_restored_it_late_takes_nothing_from_the_run_that_switched_it_off_again(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    left_off(ledger, cluster, plan)
+    earlier = switched_off(ledger, "live")
+
+    def restored_late() -> None:
+        for switch in earlier:
+            record_switched_back(ledger, switch, "restored: not overridden")
+
+    cluster.once("before the call", restored_late)
+    run(plan, ledger, cluster, guard=True, resume=True)
+    assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
+
+
 @pytest.mark.parametrize("reached", [{"name": "staging"}, {"brokers": {"10.9.9.1:8080", "10.9.9.2:8080"}}])
 def test_another_cluster_reached_by_mistake_is_left_alone_and_the_warning_stays(
     ledger: Ledger, cluster: FakeCluster, plan: Plan, reached: dict[str, object]
