@@ -189,14 +189,18 @@ def _follows(root: Root, day: str, cluster_name: str) -> str | None:
 @contextmanager
 def _none_removed(root: Root, day: str) -> Iterator[None]:
     """Within the block, an error says so if one of the snapshots that a day is made of was removed meanwhile."""
+
+    def is_there(snapshot: str) -> bool:
+        return root.is_written(snapshot, "capture") and root.is_written(snapshot, "normalize")
+
     made_of = [*islice(root.newest_first(before=day), 1), *_of_day(root, day)]
-    snapshots = [snapshot for snapshot in made_of if root.is_written(snapshot, "normalize")]
+    snapshots = [snapshot for snapshot in made_of if is_there(snapshot)]
     try:
         yield
     except Refused:
         raise
     except AdvisorError as error:
-        removed = [snapshot for snapshot in snapshots if not root.is_written(snapshot, "normalize")]
+        removed = [snapshot for snapshot in snapshots if not is_there(snapshot)]
         if not removed:
             raise
         raise StorageError(

@@ -184,6 +184,18 @@ def test_a_day_whose_snapshot_is_pruned_while_it_is_folded_is_to_be_folded_again
     assert [one.id for one in fold(root, DAY).snapshots] == [NOON]
 
 
+def test_so_is_one_whose_snapshot_has_begun_to_be_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = snapshot_of_one_bundle(tmp_path, MORNING)
+
+    def begun_and_read(root: Root, manifest: Manifest) -> Moment:
+        root.result_file(MORNING, "capture").unlink()
+        return normalized_moment(root, manifest)
+
+    monkeypatch.setattr("pulsar_advisor.stages.fold.normalized_moment", begun_and_read)
+    with pytest.raises(StorageError, match=f"snapshot {MORNING} of cluster .* removed.* fold the day again"):
+        fold(root, DAY)
+
+
 @pytest.mark.parametrize(
     ("gone", "read"),
     [(MORNING, normalized_moment), ("20261120T230000Z", last_seen)],
