@@ -35,14 +35,16 @@ _log = logging.getLogger(__name__)
 def update_index(root: Root, changed: str | None = None) -> None:
     """Rewrite the index if it doesn't match the files; `changed` is a snapshot whose results may have changed.
 
-    Two processes may do this at once: each checks again after writing, so the last one leaves a complete index. A
-    failure is logged, as nothing depends on the index.
+    Two processes may do this at once: each begins anew if another one has written since, and checks again after
+    writing, so the last one leaves a complete index. A failure is logged, as nothing depends on the index.
     """
     try:
         known = _read(root)
         while (rows := _rows(root, known or (), changed)) != known:
-            write_file(_path(root), SnapshotIndex(rows=rows).content())
-            known = rows
+            if (now := _read(root)) == known:
+                write_file(_path(root), SnapshotIndex(rows=rows).content())
+                now = rows
+            known = now
     except (AdvisorError, OSError) as error:
         _log.warning("the index of the snapshots of cluster %s is not up to date: %s", root.cluster, error)
 

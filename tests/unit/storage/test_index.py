@@ -107,6 +107,26 @@ def test_of_two_writers_at_once_the_last_leaves_what_both_have_seen(
     assert [row.id for row in newest(root, 9)] == [SNAPSHOTS[1], SNAPSHOTS[0]]
 
 
+def test_what_another_process_learns_meanwhile_of_a_snapshot_stays(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported(root, SNAPSHOTS[0], "Nothing.")
+    update_index(root)
+    captured(root, SNAPSHOTS[1])
+    rows = index._rows
+
+    def recommended_meanwhile(*arguments: Any) -> Any:
+        found = rows(*arguments)
+        monkeypatch.setattr(index, "_rows", rows)
+        recommended(root, SNAPSHOTS[0], "Move one bundle.")
+        update_index(root, SNAPSHOTS[0])
+        return found
+
+    monkeypatch.setattr(index, "_rows", recommended_meanwhile)
+    update_index(root, SNAPSHOTS[1])
+    assert [row.sentence for row in newest(root, 9)] == ["captured; not validated", "Move one bundle."]
+
+
 def test_a_snapshot_that_was_removed_is_no_longer_listed(root: Root) -> None:
     for snapshot in SNAPSHOTS[:2]:
         reported(root, snapshot, "Nothing.")
