@@ -12,12 +12,13 @@ from pulsar_advisor.execution.ledger.approvals import add_approval
 from pulsar_advisor.execution.ledger.held_run import require_not_withdrawn
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.proposals import add_proposal, proposals_of_plan
-from pulsar_advisor.execution.ledger.rolls import RollTurn, active_run_of_roll, add_turn
+from pulsar_advisor.execution.ledger.rolls import RecordedRoll, RollTurn, active_run_of_roll, add_turn, has_gone_on
 from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import ROLL
-from pulsar_advisor.model.plans.plan import Plan, digest_of, seal
+from pulsar_advisor.model.plans.plan import Plan, digest_of, seal, short
+from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.planning.kinds.goal_outcome import goal_outcome
 from pulsar_advisor.planning.plans.consent import needed_consents
 from pulsar_advisor.planning.requests.request import Request
@@ -29,6 +30,7 @@ def begin_turn(
     plan: Plan,
     turn: RollTurn,
     *,
+    seen: RecordedRoll,
     left: Sequence[str],
     moved: Mapping[str, int],
     policy: ApprovalPolicy,
@@ -36,8 +38,9 @@ def begin_turn(
 ) -> None:
     """Record that a turn begins, and that its plan is approved as the roll is: with the same expiry and limits.
 
-    `left` are the brokers (ids) that are left, in order, the turn's first; `moved` says how often the roll has moved
-    each bundle. Raises `Refused` if the plan goes beyond what was approved, and if the roll's approval doesn't hold.
+    `seen` is the roll as it was when the turn was planned; `left` are the brokers (ids) that were left, in order, the
+    turn's first; `moved` says how often it had moved each bundle. Raises `Refused` if the plan goes beyond what was
+    approved, if the roll's approval doesn't hold, and if another process has carried the roll on meanwhile.
     """
     base = standing_approval(ledger, roll, policy)
     digest, first = digest_of(plan), digest_of(roll)
@@ -50,6 +53,9 @@ def begin_turn(
         require_not_withdrawn(session, base)
         if (run := active_run_of_roll(session, first)) is not None:
             raise Refused(f"another process carries out a turn of the roll, run {run}: wait until it ends")
+        if has_gone_on(session, first, seen):
+            to_do = reader().go_on_with_roll.format(digest=short(first))
+            raise Refused(f"another process has carried the roll on since this turn was planned: {to_do}")
         if turn.plan is not None and digest != first:
             for proposal in proposals:
                 add_proposal(ledger, session, seal(plan), Person(proposal.proposer, proposal.source), "")

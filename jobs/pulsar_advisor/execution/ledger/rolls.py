@@ -93,7 +93,8 @@ def _recorded(session: Session, digest: str) -> RecordedRoll:
         elif event.kind == _DRAINED:
             is_drained = detail["broker"] == turns[-1].broker
         elif event.kind == _ANNOUNCED:
-            announced, announced_at_ms = Person(detail["by"], detail["source"]), event.at_ms
+            if detail["broker"] not in restarted:  # or else somebody else said so, too, and the roll has gone on
+                announced, announced_at_ms = Person(detail["by"], detail["source"]), event.at_ms
         elif event.kind == _RESTARTED:
             restarted.append(detail["broker"])
             announced = None
@@ -125,6 +126,12 @@ def add_turn(ledger: Ledger, session: Session, roll: str, turn: RollTurn) -> Non
     ledger.add_event(session, roll, _TURN, _detail(asdict(turn)))
     if turn.plan is not None and turn.plan != roll:
         ledger.add_event(session, turn.plan, _OF, _detail({"roll": roll}))
+
+
+def has_gone_on(session: Session, roll: str, seen: RecordedRoll) -> bool:
+    """Whether a turn was begun, a broker restarted or the roll ended since it was seen like this."""
+    now = _recorded(session, roll)
+    return (now.turns, now.restarted, now.ended) != (seen.turns, seen.restarted, seen.ended)
 
 
 def record_drained(ledger: Ledger, roll: str, broker: str) -> None:

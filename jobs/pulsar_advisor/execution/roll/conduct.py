@@ -328,6 +328,7 @@ def _begun(roll: Roll, seen: Progress) -> ApplyResult | None:
         roll.plan,
         plan,
         turn,
+        seen=seen.recorded,
         left=left,
         moved=seen.moved,
         policy=roll.policy,

@@ -21,7 +21,7 @@ from pulsar_advisor.execution.ledger.lists import summaries
 from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
 from pulsar_advisor.execution.ledger.plan_states import states_of
 from pulsar_advisor.execution.ledger.plans import recorded_plan
-from pulsar_advisor.execution.ledger.rolls import give_up, open_roll
+from pulsar_advisor.execution.ledger.rolls import give_up, open_roll, record_announced
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.person import Person
@@ -548,6 +548,23 @@ def test_of_two_hosts_that_go_on_at_once_one_begins_the_turn(
         go_on(roll)
 
 
+def test_a_turn_that_another_host_has_carried_out_meanwhile_is_not_begun_again(
+    roll: Roll, cluster: RestartedCluster
+) -> None:
+    go_on(roll)
+    cluster.restart(B1)
+    announce(roll.ledger, roll.plan, B1, OLIVE)
+
+    def planned_meanwhile(goal: Goal) -> tuple[Plan, str | None]:
+        plan = roll_plan(cluster, goal.brokers)
+        go_on(roll)
+        return plan, None
+
+    with pytest.raises(Refused, match="another process has carried the roll on since this turn was planned"):
+        go_on(replace(roll, plan_anew=planned_meanwhile))
+    assert roll.look().state == "drained"
+
+
 def test_apply_carries_out_no_roll_and_a_roll_no_other_plan(
     roll: Roll, ledger: Ledger, cluster: RestartedCluster
 ) -> None:
@@ -795,6 +812,18 @@ def test_an_approval_that_is_withdrawn_at_the_last_moment_covers_no_further_turn
     with pytest.raises(Refused, match="the approval of bob was withdrawn"):
         go_on_after(roll, B1)
     assert [each.broker for each in roll.look().recorded.turns] == [B1]
+
+
+def test_an_announcement_that_comes_after_its_turn_is_none_of_the_next_broker(
+    roll: Roll, cluster: RestartedCluster
+) -> None:
+    cluster.started[B2] = None  # so that a person's word is enough
+    go_on(roll)
+    cluster.restart(B1)
+    go_on_after(roll, B1)
+    record_announced(roll.ledger, roll.digest, B1, OLIVE)
+    go_on(roll)
+    assert roll.look().left == (B2, B3)
 
 
 def test_a_restart_is_not_announced_to_a_turn_or_another_plan(
