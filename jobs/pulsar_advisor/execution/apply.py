@@ -124,6 +124,9 @@ def _applied(
     paused = _pause_of(ledger, digest)
     if options.wait_for_holder:
         _await_holder(ledger, digest, progress, clock)
+        # The run that was to be resumed may have ended meanwhile, before its first call.
+        is_to_resume = options.resume and _unfinished(runs_of_plan(ledger, digest)) is not None
+        options = replace(options, resume=is_to_resume)
     # On another cluster these settings were never off, so they would count as restored. A roll has already checked
     # this.
     may_restore = not options.dry_run and options.turns_before is None
@@ -146,10 +149,8 @@ def _applied(
         throttle = approval.throttle.with_changes(options.throttle_changes)
         unfinished = _unfinished(runs)
         if unfinished:
-            # A pause that was asked for since this command began isn't its to lift.
-            is_known = _pause_of(ledger, digest) == paused
-            lifts_pause = is_known and options.lifts_pause and options.waited is None
-            held = take_over(ledger, unfinished, approval, lifts_pause=lifts_pause)
+            lifts_pause = options.lifts_pause and options.waited is None
+            held = take_over(ledger, unfinished, approval, lifts_pause=lifts_pause, pause=paused)
         else:
             held = start_run(ledger, plan, approval)
     except Refused as refused:

@@ -107,9 +107,7 @@ def test_of_two_writers_at_once_the_last_leaves_what_both_have_seen(
     assert [row.id for row in newest(root, 9)] == [SNAPSHOTS[1], SNAPSHOTS[0]]
 
 
-def test_what_another_process_learns_meanwhile_of_a_snapshot_stays(
-    root: Root, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_another_process_learns_meanwhile_of_a_snapshot_stays(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     reported(root, SNAPSHOTS[0], "Nothing.")
     update_index(root)
     captured(root, SNAPSHOTS[1])

@@ -50,7 +50,7 @@ def begin_turn(
         raise Refused(f"the plan of this turn, {digest}, was not computed here: {not_computed_here}")
     proposals = proposals_of_plan(ledger, first)
     with ledger.writing() as session:
-        require_not_withdrawn(session, base)
+        require_not_withdrawn(session, base.id)
         if (run := active_run_of_roll(session, first)) is not None:
             raise Refused(f"another process carries out a turn of the roll, run {run}: wait until it ends")
         if has_gone_on(session, first, seen):

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from pulsar_advisor.documents.runs import RunState, StepState
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.pauses import RESUMED
+from pulsar_advisor.execution.ledger.pauses import RESUMED, pause_of_run
 from pulsar_advisor.execution.ledger.plans import record_plan
 from pulsar_advisor.execution.ledger.rolls import roll_of_plan
 from pulsar_advisor.execution.ledger.runs import LEASE_MS, PARKED_AT_MS, is_held, is_parked, run_by_id
@@ -51,6 +51,7 @@ class HeldRun:
         self.digest = run.digest
         self.cluster_name = run.cluster_name
         self._lease = run.lease
+        self._approval = run.approval_id
         self._renewed_at_ms = run.heartbeat_at_ms
 
     @contextmanager
@@ -95,8 +96,9 @@ class HeldRun:
         return steps_of_run(self._ledger, self.id)
 
     def sent(self, step_id: str, request: str, topic: str | None) -> None:
-        """Record that a call is about to be sent."""
+        """Record that a call is about to be sent. Raises `Refused` if the run's approval was withdrawn."""
         with self.writing() as session:
+            require_not_withdrawn(session, self._approval)
             now_ms = self._ledger.now_ms()
             values: dict[str, ColumnElement[int] | str | int] = {
                 "attempts": StepRecord.attempts + 1,
@@ -178,10 +180,13 @@ def start_run(ledger: Ledger, plan: Plan, approval: Approval) -> HeldRun:
     return HeldRun(ledger, run)
 
 
-def take_over(ledger: Ledger, run: Run, approval: Approval, *, lifts_pause: bool = True) -> HeldRun:
+def take_over(
+    ledger: Ledger, run: Run, approval: Approval, *, lifts_pause: bool = True, pause: str | None = None
+) -> HeldRun:
     """Continue a stopped or parked run, or one whose holder is gone; from now on, it relies on this approval.
 
-    A person's resumption lifts a pause; the end of a wait does not. Raises `Refused` if the holder may be alive,
+    A person's resumption lifts the `pause` (`pause_of_run`) that they knew of, and none that was asked for since; the
+    end of a wait lifts none. Raises `Refused` if the holder may be alive,
     including if it has renewed its lease since `run` was read, or if the approval was withdrawn meanwhile.
     """
     now_ms = ledger.now_ms()
@@ -213,7 +218,8 @@ def take_over(ledger: Ledger, run: Run, approval: Approval, *, lifts_pause: bool
         if taken is None:
             raise Refused(f"somebody else has just resumed or aborted run {run.id}: check it")
         detail = f"on {taken.host} by process {taken.pid}, approved by {approval.approver} ({approval.source})"
-        kind = RESUMED if lifts_pause else "run continued"
+        is_lifted = lifts_pause and pause_of_run(session, run.id) == pause
+        kind = RESUMED if is_lifted else "run continued"
         ledger.add_event(session, run.digest, kind, detail, [taken], taken.id)
     return HeldRun(ledger, taken)
 
@@ -226,7 +232,7 @@ def _only_active_run(ledger: Ledger, cluster_name: str, approval: Approval) -> I
     """
     try:
         with ledger.writing() as session:
-            require_not_withdrawn(session, approval)
+            require_not_withdrawn(session, approval.id)
             yield session
     except StorageError as error:
         if isinstance(error.__cause__, IntegrityError):
@@ -234,9 +240,10 @@ def _only_active_run(ledger: Ledger, cluster_name: str, approval: Approval) -> I
         raise
 
 
-def require_not_withdrawn(session: Session, approval: Approval) -> None:
+def require_not_withdrawn(session: Session, approval_id: int) -> None:
     """Raise `Refused` if it was withdrawn. In a write transaction, so a later withdrawal finds what relies on it."""
-    if session.get_one(Approval, approval.id).withdrawn_at_ms is not None:
+    approval = session.get_one(Approval, approval_id)
+    if approval.withdrawn_at_ms is not None:
         raise Refused(f"the approval of {approval.approver} was withdrawn")
 
 

@@ -39,7 +39,7 @@ def lift_pause(ledger: Ledger, digest: str, person: Person) -> Sequence[Run]:
     """Let the paused runs of a plan go on; return them."""
     with ledger.writing() as session:
         active = session.scalars(select(Run).where(Run.digest == digest, Run.state == "active")).all()
-        paused = [run for run in active if _in_force(session, Event.run_id == run.id) is not None]
+        paused = [run for run in active if pause_of_run(session, run.id) is not None]
         for run in paused:
             ledger.add_event(session, digest, PAUSE_LIFTED, f"by {person}", run=run.id)
         return paused
@@ -70,9 +70,14 @@ def pause_of_plan(session: Session, digest: str) -> str | None:
 
 
 def pause_requested(ledger: Ledger, run_id: int) -> str | None:
-    """Who requested a run's pause, in words; None without a request, or once a person or a resumption lifted it."""
+    """As `pause_of_run`."""
     with ledger.reading() as session:
-        return _in_force(session, Event.run_id == run_id)
+        return pause_of_run(session, run_id)
+
+
+def pause_of_run(session: Session, run_id: int) -> str | None:
+    """Who requested a run's pause, in words; None without a request, or once a person or a resumption lifted it."""
+    return _in_force(session, Event.run_id == run_id)
 
 
 def _in_force(session: Session, *of: ColumnElement[bool]) -> str | None:

@@ -100,6 +100,20 @@ def test_an_approval_withdrawn_while_a_step_waits_for_its_topics_stops_its_call(
     assert len(cluster.writes) == 1
 
 
+def test_no_call_is_recorded_once_its_approval_is_withdrawn(
+    ledger: Ledger, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+
+    def withdrawn_at_the_last_moment(_run: object) -> None:
+        withdraw(ledger, digest_of(plan), BOB)
+
+    monkeypatch.setattr("pulsar_advisor.execution.run.calls.check_approval", withdrawn_at_the_last_moment)
+    with pytest.raises(Refused, match="nothing was sent: the approval of bob was withdrawn"):
+        run(plan, ledger, cluster)
+    assert cluster.writes == []
+
+
 @pytest.mark.sampled(every=3)
 @pytest.mark.parametrize("step", [MOVE, unload_step(destination=None), CUT])
 @pytest.mark.parametrize("status", [408, 502, 504])

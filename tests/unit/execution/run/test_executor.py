@@ -6,7 +6,7 @@ import pytest
 
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
-from pulsar_advisor.execution.ledger.held_run import HeldRun, take_over
+from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
@@ -126,6 +126,19 @@ def test_a_caller_that_waited_for_a_run_that_was_carried_out_has_nothing_to_do(
 
     result = run(plan, ledger, cluster, sleep=sleep, resume=True, wait_for_holder=True)
     assert result.outcome == "nothing_to_do"
+
+
+def test_a_caller_that_waited_for_a_run_that_sent_nothing_begins_one(ledger: Ledger, cluster: FakeCluster) -> None:
+    """As a worker that Airflow stops before its first call, while the next try waits for it."""
+    plan = approved(ledger, make_plan([MOVE]))
+    other = start_run(ledger, plan, approvals_of_plan(ledger, digest_of(plan))[0])
+
+    def sleep(seconds: float) -> None:
+        cluster.time.pass_s(seconds)
+        if runs_of_plan(ledger, digest_of(plan))[-1].id == other.id:
+            other.end("refused", "nothing was sent: the task was stopped in Airflow")
+
+    assert run(plan, ledger, cluster, sleep=sleep, resume=True, wait_for_holder=True).outcome == "done"
 
 
 def test_a_process_that_was_suspended_before_its_call_finds_out_that_it_was_overtaken(

@@ -106,11 +106,17 @@ def test_only_a_person_who_goes_on_lifts_a_pause(ledger: Ledger, cluster: FakeCl
     assert run(plan, ledger, cluster, resume=True).outcome == "done"
 
 
-def test_a_resumption_lifts_no_pause_that_was_asked_for_since_it_began(ledger: Ledger, cluster: FakeCluster) -> None:
+def test_a_resumption_lifts_no_pause_that_was_asked_for_since_it_began(
+    ledger: Ledger, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan = approved(ledger, make_plan([MOVE, CUT]))
     killed_at_work(ledger, cluster, plan)
     cluster.time.pass_s(181)
-    cluster.mistaken_once("cluster_name", lambda: pause(ledger, plan, ALICE) and "live")
+
+    def asked_at_the_last_moment(*_run: object) -> bool:
+        return not pause(ledger, plan, ALICE)
+
+    monkeypatch.setattr("pulsar_advisor.execution.ledger.held_run.is_held", asked_at_the_last_moment)
     result = run(plan, ledger, cluster, resume=True)
     assert result.sentence == "1 of 2 steps confirmed: paused by alice (airflow)"
 
