@@ -143,8 +143,8 @@ def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyR
         _require_to_go_on(roll)
         mind_the_balancer(roll)  # restores what a dead process left off, which gives the roll up
         take_up(roll.ledger, roll.digest)
-        if roll.look().recorded.announced is not None:
-            _confirm(roll, wait_s)
+        if (seen := roll.look()).recorded.announced is not None:
+            _confirm(roll, seen, wait_s)
         if not roll.look().left:
             record_end(roll.ledger, roll.digest, ALL_RESTARTED)
             return None
@@ -249,15 +249,20 @@ def _require_to_go_on(roll: Roll) -> None:
         raise Refused(f"the roll is {seen.recorded.pause}: somebody has to continue it")
 
 
-def _confirm(roll: Roll, wait_s: float) -> None:
-    """Wait until the broker is back, and record that. Raises `NotBackYet` after `wait_s`, `Refused` if it ended."""
-    seen = roll.look()
+def _confirm(roll: Roll, seen: Progress, wait_s: float) -> None:
+    """Wait until the broker is back, and record that, unless another process has.
+
+    Raises `NotBackYet` after `wait_s`, `Refused` if the roll ended.
+    """
     turn, person = seen.turn, seen.recorded.announced
     assert turn is not None and person is not None, "as it was announced in its turn"
     began_s, said, drained = roll.clock.monotonic_s(), "", _drained(roll, seen)
     deadline_s = began_s + wait_s
     while True:
-        _require_not_over(roll.look().recorded, roll.digest)
+        recorded = roll.look().recorded
+        _require_not_over(recorded, roll.digest)
+        if turn.broker in recorded.restarted:
+            return
         waited_s = roll.clock.monotonic_s() - began_s
         now = replace(drained, since_s=drained.since_s + waited_s)
         if (why := not_yet(now, roll.cluster, roll.leaders_view)) is None:

@@ -25,6 +25,7 @@ from pulsar_advisor.execution.ledger.rolls import give_up, open_roll, record_ann
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.person import Person
+from pulsar_advisor.execution.roll import conduct
 from pulsar_advisor.execution.roll.conduct import NotBackYet, Roll, announce, end, go_on, mind_the_balancer, pause
 from pulsar_advisor.execution.roll.status import status_of, waits_for
 from pulsar_advisor.execution.run.guard import GUARDED, OFF, left_off, restore_what_was_left
@@ -276,6 +277,24 @@ def test_a_restart_that_two_hosts_wait_for_is_recorded_once(
 
     cluster.later(10, elsewhere)
     go_on(roll, wait_s=1200)
+    assert roll.look().recorded.restarted == (B1,)
+
+
+def test_a_restart_that_another_host_confirms_at_the_same_moment_is_confirmed(
+    roll: Roll, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on(roll)
+    cluster.restart(B1)
+    announce(roll.ledger, roll.plan, B1, OLIVE)
+    confirm = conduct._confirm
+
+    def confirmed_meanwhile(*arguments: Any) -> None:
+        monkeypatch.setattr(conduct, "_confirm", confirm)
+        go_on(roll)
+        confirm(*arguments)
+
+    monkeypatch.setattr(conduct, "_confirm", confirmed_meanwhile)
+    go_on(roll)
     assert roll.look().recorded.restarted == (B1,)
 
 
