@@ -46,5 +46,5 @@ def recommend_shedder(task: ShedderTask) -> str:
             scores.append(score(made, state, file=written.file, digest=written.digest))
         else:
             scores.append(made)
-    write_outcomes(root, state, request.shedder, answers.proposals)
+    write_outcomes(root, state, request.shedder, answers.proposals, [row.digest for row in scores if row.digest])
     return json.dumps([asdict(row) for row in scores])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 
 from upath import UPath
 
@@ -54,7 +56,6 @@ def report_page(root: Root, snapshot: str, ledger_url: str | None = None, dag: s
     folder = root.folder(PLANS, snapshot)
     recommendation = read_recommendation(root, snapshot)
     validation = read_validation(root, snapshot)
-    shedders = {row.shedder for row in recommendation.combinations}
     inputs = settings_inputs(root, snapshot)
     settings = {
         **planned_settings(resolve_settings(*inputs), SETTING_KEYS),
@@ -68,7 +69,7 @@ def report_page(root: Root, snapshot: str, ledger_url: str | None = None, dag: s
         recommendation,
         None if shown is None else read_plan(str(folder / str(shown.plan))),
         validation,
-        outcomes_of(root, snapshot, shedders),
+        outcomes_of(root, snapshot, _plans_by_shedder(recommendation)),
         settings,
         root_url=str(root.location),
         tool_version=running_release(),
@@ -80,6 +81,15 @@ def report_page(root: Root, snapshot: str, ledger_url: str | None = None, dag: s
         upgrade=preview_if_any(root, snapshot, recommendation.manifest_sha256),
         dag=dag,
     )
+
+
+def _plans_by_shedder(recommendation: Recommendation) -> Mapping[str, Collection[str]]:
+    """The digests of the plans of each shedder that made one."""
+    plans = defaultdict[str, list[str]](list)
+    for row in recommendation.combinations:
+        if row.digest is not None:
+            plans[row.shedder].append(row.digest)
+    return plans
 
 
 def _recorded(ledger_url: str | None, digest: str | None) -> tuple[str | None, str]:

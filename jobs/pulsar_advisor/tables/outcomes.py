@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -46,13 +46,20 @@ SCHEMA: Final = pa.schema(
 """Every column may be null in it, as in the files of earlier releases."""
 
 
+_PLANS: Final = b"plans"
+"""Key in a file's metadata: the digests of the plans that were made with its answers."""
+
+
 def write_outcomes(
     root: Root,
     state: ClusterState,
     shedder: str,
     proposals: Sequence[tuple[str, Proposal | AdvisorError]],
+    plans: Collection[str] = (),
 ) -> None:
     """Write the answers of one shedder and of each placement strategy combined with it, as one Parquet file.
+
+    `plans` are the digests of the plans made with them, by which the result of the same `recommend` is known.
 
     Answers that don't depend on the placement strategy are written once. Those about splits, which depend on neither,
     are a proposal of their own, to be written with one of the shedders.
@@ -74,26 +81,39 @@ def write_outcomes(
                     placement=placement if answers.role in ("placement", "load manager") else None,
                 )
             )
-    content = as_parquet(pa.concat_tables([SCHEMA.empty_table(), *tables]))
+    rows = pa.concat_tables([SCHEMA.empty_table(), *tables])
+    content = as_parquet(rows.replace_schema_metadata({_PLANS: " ".join(sorted(plans))}))
     write_file(root.folder("outcomes", state.snapshot) / f"{shedder}.parquet", content)
 
 
-def outcomes_of(root: Root, snapshot: str, shedders: Collection[str]) -> pa.Table:
-    """The answers written for these shedders, in the order of their names. Raises `StorageError`."""
+def outcomes_of(root: Root, snapshot: str, plans: Mapping[str, Collection[str]]) -> pa.Table:
+    """The answers with which plans (digests) were made, by the shedder they are of, in the order of its names.
+
+    Raises `StorageError`, also if a `recommend` with another request has replaced them.
+    """
     folder = root.folder("outcomes", snapshot)
     try:
-        paths = [file for file in (folder / f"{shedder}.parquet" for shedder in sorted(shedders)) if file.exists()]
-        if not paths:
+        there = {file: plans[shedder] for shedder in sorted(plans) if (file := folder / f"{shedder}.parquet").exists()}
+        if not there:
             return SCHEMA.empty_table()
-        files = stored_files(paths)
+        files = stored_files([*there])
         if not files.schema.equals(SCHEMA):
-            raise StorageError(f"{paths[0]} has different columns from those `recommend` writes")
-        return pa.concat_tables([SCHEMA.empty_table(), files.to_table()])
+            raise StorageError(f"{next(iter(there))} has different columns from those `recommend` writes")
+        answers = pa.concat_tables([SCHEMA.empty_table(), files.to_table().replace_schema_metadata(None)])
+        made = [(fragment.physical_schema.metadata or {}).get(_PLANS) for fragment in files.get_fragments()]
     except (OSError, pa.ArrowException, StorageError) as error:
         raise StorageError(
             f"the answers about snapshot {snapshot} are damaged ({plain(str(error))}): remove {folder} and "
             f"{root.result_file(snapshot, 'recommend')}, and run `recommend` again"
         ) from error
+    for file, listed in zip(there, made, strict=True):
+        plans_of_result = {digest.encode() for digest in there[file]}
+        if listed is not None and not plans_of_result <= {*listed.split()}:  # None: of an earlier release
+            raise StorageError(
+                f"{file} is of another `recommend` than the result: one is at work, or was ended. Wait for it, or run "
+                "`recommend` again"
+            )
+    return answers
 
 
 def outcomes_table(state: ClusterState, answers: Answers, *, shedder: str | None, placement: str | None) -> pa.Table:

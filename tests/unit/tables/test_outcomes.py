@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
+from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.outcomes import outcomes_of, write_outcomes
 from unit.planning.kinds.clusters import cluster
@@ -20,7 +23,7 @@ def test_what_a_link_in_the_place_of_answers_leads_to_stays(root: Root, tmp_path
     place.symlink_to(elsewhere)
     write_outcomes(root, state, "ThresholdShedder", [])
     assert elsewhere.read_text() == "stays"
-    assert outcomes_of(root, state.snapshot, ["ThresholdShedder"]).num_rows == 0
+    assert outcomes_of(root, state.snapshot, {"ThresholdShedder": ()}).num_rows == 0
 
 
 def test_the_page_of_tables_describes_every_column_of_a_file(root: Root) -> None:
@@ -28,4 +31,13 @@ def test_the_page_of_tables_describes_every_column_of_a_file(root: Root) -> None
     write_outcomes(root, state, "ThresholdShedder", [])
     section = TABLES_PAGE.read_text().partition("## outcomes\n")[2].partition("\n## ")[0]
     described = re.findall(r"^\| `(\w+)` .*\| \w+ +\| .+ \|$", section, re.MULTILINE)
-    assert described == outcomes_of(root, state.snapshot, ["ThresholdShedder"]).column_names
+    assert described == outcomes_of(root, state.snapshot, {"ThresholdShedder": ()}).column_names
+
+
+def test_answers_that_another_request_has_replaced_are_not_those_of_the_result(root: Root) -> None:
+    state = cluster({"a": [10], "b": [10]})
+    write_outcomes(root, state, "ThresholdShedder", [], ["sha256:a", "sha256:b"])
+    outcomes_of(root, state.snapshot, {"ThresholdShedder": ["sha256:b"]})
+    write_outcomes(root, state, "ThresholdShedder", [], ["sha256:c"])
+    with pytest.raises(StorageError, match="another `recommend` than the result: one is at work, or was ended"):
+        outcomes_of(root, state.snapshot, {"ThresholdShedder": ["sha256:b"]})

@@ -194,12 +194,12 @@ def test_answers_that_recommend_did_not_write_are_named(tmp_path: Path, answers:
     root = Root(str(tmp_path), "test")
     file = Path(str(root.folder("outcomes", SNAPSHOT))) / "ThresholdShedder.parquet"
     file.parent.mkdir(parents=True)
-    assert outcomes_of(root, SNAPSHOT, ["ThresholdShedder"]).num_rows == 0
+    assert outcomes_of(root, SNAPSHOT, {"ThresholdShedder": ()}).num_rows == 0
     pq.write_table(SCHEMA.empty_table(), file)
-    assert outcomes_of(root, SNAPSHOT, ["ThresholdShedder"]).schema.equals(SCHEMA)
+    assert outcomes_of(root, SNAPSHOT, {"ThresholdShedder": ()}).schema.equals(SCHEMA)
     if answers is None:
         file.write_bytes(b"rotten")
     else:
         pq.write_table(answers, file)
     with pytest.raises(StorageError, match=rf"the answers about snapshot {SNAPSHOT} are damaged .*{file}"):
-        outcomes_of(root, SNAPSHOT, ["ThresholdShedder"])
+        outcomes_of(root, SNAPSHOT, {"ThresholdShedder": ()})
