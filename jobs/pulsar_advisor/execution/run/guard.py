@@ -163,6 +163,9 @@ def restore_what_was_left(
     """
     failed: ClusterUnreachable | None = None
     for switch in left_off(ledger, cluster_name):
+        # To restore one takes seconds: meanwhile another process may have done it, and a run switched it off again.
+        if switch not in left_off(ledger, cluster_name):
+            continue
         if not is_expected:
             progress(warning(switch, cluster_name))
         try:

@@ -107,6 +107,26 @@ def test_a_process_that_restored_it_late_takes_nothing_from_the_run_that_switche
     assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
 
 
+def test_what_a_run_switches_off_again_while_another_setting_is_restored_stays_off(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_off(ledger, cluster, plan)
+    restore = guard._restore
+
+    def restore_slowly(*of_the_first: Any) -> str | None:
+        monkeypatch.setattr(guard, "_restore", restore)
+        found = restore(*of_the_first)
+        restore_what_was_left(ledger, "live", cluster, lambda _line: None, cluster.time.clock)
+        run_of_plan, approval = runs_of_plan(ledger, digest_of(plan))[0], approvals_of_plan(ledger, digest_of(plan))[0]
+        guard.record_switching_off(take_over(ledger, run_of_plan, approval), SPLITTING, None, OFF, {})
+        cluster.overrides[SPLITTING] = OFF
+        return found
+
+    monkeypatch.setattr(guard, "_restore", restore_slowly)
+    restore_what_was_left(ledger, "live", cluster, lambda _line: None, cluster.time.clock)
+    assert cluster.overrides == {SPLITTING: OFF}
+
+
 @pytest.mark.parametrize("reached", [{"name": "staging"}, {"brokers": {"10.9.9.1:8080", "10.9.9.2:8080"}}])
 def test_another_cluster_reached_by_mistake_is_left_alone_and_the_warning_stays(
     ledger: Ledger, cluster: FakeCluster, plan: Plan, reached: dict[str, object]
