@@ -14,6 +14,7 @@ from pulsar_advisor.execution.ledger.runs import ended_runs
 from pulsar_advisor.execution.ledger.steps import confirmed_steps, steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run, Verification, VerifiedBroker, VerifiedBundle
 from pulsar_advisor.execution.ledger.verifications import record_verification
+from pulsar_advisor.execution.undo import forecast_with
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans, ClusterState
 from pulsar_advisor.model.cluster.segment_changes import segment_changes
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
@@ -73,8 +74,9 @@ def verify_plan(
 ) -> VerifyResult:
     """Compare an applied plan with the cluster in a later capture, and record the result in the ledger.
 
-    `before`: the snapshot that the plan was made from, to name what controllers of scalable topics did since. Raises
-    `Refused` as `settled_run`, and if the capture shows another cluster or predates the end of the run.
+    Usage is predicted for the confirmed steps, as a run may have ended early. `before`: the snapshot that the plan was
+    made from, to name what controllers of scalable topics did since. Raises `Refused` as `settled_run`, and if the
+    capture shows another cluster or predates the end of the run.
     """
     digest = digest_of(plan)
     run, ended_at_ms = settled_run(plan, ledger)
@@ -87,8 +89,10 @@ def verify_plan(
     rows = {state.bundle_name(row): row for row in np.flatnonzero(_existing(state)).tolist()}
     bundles = tuple(_bundle_checks(plan, state, rows))
     figures = forecast(state, Outlook.of(state, base_load(state)), settings).brokers
-    brokers = tuple(_usage_checks(plan, figures))
-    steps = tuple(name for name, step in steps_of_run(ledger, run.id).items() if step.state != "confirmed")
+    records = steps_of_run(ledger, run.id)
+    steps = tuple(name for name, record in records.items() if not record.is_confirmed)
+    predicted = forecast_with(plan, records.keys() - set(steps)).brokers
+    brokers = tuple(_usage_checks(predicted, figures))
     moved = _moved_since(ledger, run, ended_at_ms, state.captured_at_ms)
     silent = [state.brokers.ids[row] for row in np.flatnonzero(~state.brokers.reporting)]
     nowhere = f"no broker that reported ({some_of(silent)} did not)" if silent else "no broker"
@@ -100,7 +104,7 @@ def verify_plan(
         usage_judged=usage_judged,
         as_predicted=not deviations,
     )
-    _record_figures(plan, verification, bundles, brokers, figures, ledger)
+    _record_figures(plan, verification, bundles, brokers, predicted, figures, ledger)
     return VerifyResult(
         digest=digest,
         run=run.id,
@@ -122,6 +126,7 @@ def _record_figures(
     verification: Verification,
     bundles: Iterable[BundleCheck],
     usages: Iterable[UsageCheck],
+    predicted: Mapping[str, BrokerForecast],
     figures: Mapping[str, BrokerForecast],
     ledger: Ledger,
 ) -> None:
@@ -129,13 +134,12 @@ def _record_figures(
     brokers = []
     for check in usages:
         before = plan.predicted.before.brokers.get(check.broker)
-        predicted, actual = plan.predicted.after.brokers.get(check.broker), figures.get(check.broker)
         brokers.append(
             VerifiedBroker(
                 broker=check.broker,
                 before_usage_ratio=before.usage_ratio if before else None,
-                **_figures("predicted", predicted),
-                **_figures("actual", actual),
+                **_figures("predicted", predicted.get(check.broker)),
+                **_figures("actual", figures.get(check.broker)),
                 as_predicted=check.as_predicted,
             )
         )
@@ -217,8 +221,10 @@ def _bundle_checks(plan: Plan, state: ClusterState, rows: Mapping[str, int]) -> 
         yield BundleCheck(bundle=bundle, predicted=broker, actual=actual, as_predicted=as_predicted)
 
 
-def _usage_checks(plan: Plan, actual: Mapping[str, BrokerForecast]) -> Iterator[UsageCheck]:
-    for broker, expected in plan.predicted.after.brokers.items():
+def _usage_checks(
+    predicted: Mapping[str, BrokerForecast], actual: Mapping[str, BrokerForecast]
+) -> Iterator[UsageCheck]:
+    for broker, expected in predicted.items():
         now = actual[broker].usage_ratio if broker in actual else None
         then = expected.usage_ratio
         known = now is not None and then is not None

@@ -148,6 +148,14 @@ def test_usage_is_not_judged_while_brokers_report_figures_from_before_the_run(
     assert (result.usage_judged, result.exit_code) == (False, 0)
 
 
+def test_usage_is_predicted_for_the_steps_that_were_confirmed(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.owners[f"{NAMESPACE}/{LOWER}"] = B3
+    run(approved(ledger, PLAN), ledger, cluster, on_drift="skip")
+    result = verify(ledger, captured(cluster, usage={B1: 80.0, B2: 20.0}))
+    assert [one.predicted for one in result.brokers] == pytest.approx([0.8, 0.2, 0.3])
+    assert all(one.as_predicted for one in result.brokers)
+
+
 def test_steps_that_were_not_confirmed_deviate(ledger: Ledger, cluster: FakeCluster) -> None:
     cluster.owners[f"{NAMESPACE}/{LOWER}"] = B3
     run(approved(ledger, PLAN), ledger, cluster, on_drift="skip")
