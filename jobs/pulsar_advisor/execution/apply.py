@@ -20,7 +20,14 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import undone
 from pulsar_advisor.execution.ledger.pauses import lift_pause, pause_requested, request_pause
 from pulsar_advisor.execution.ledger.rolls import recorded_roll, roll_of_plan, roll_under_way
-from pulsar_advisor.execution.ledger.runs import LEASE_MS, abort_runs, end_parked_run, is_held, runs_of_plan
+from pulsar_advisor.execution.ledger.runs import (
+    LEASE_MS,
+    abort_runs,
+    end_parked_run,
+    is_held,
+    record_not_drained,
+    runs_of_plan,
+)
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Run, StepRecord
 from pulsar_advisor.execution.person import Person
@@ -93,6 +100,8 @@ def apply_plan(
     reached, left_there = goal_outcome(plan), ""
     if ended.outcome in ("done", "nothing_to_do") and reached not in FALLS_SHORT:
         left_there = _not_drained(plan, cluster, progress, clock, interruption)
+    if left_there and ended.run is not None:
+        record_not_drained(ledger, digest_of(plan), ended.run, left_there)
     has_ended = not options.dry_run and ended.parking is None
     left = left_off(ledger, plan.identity.cluster_name) if has_ended else ()
     undoable = (one.id for one in ended.steps if one.action == "unload" and one.state == "confirmed")

@@ -10,9 +10,11 @@ from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
 from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.cluster.probe import PublishProbe, publishing
+from pulsar_advisor.execution.ledger.approvals import record_refusal
 from pulsar_advisor.execution.run import guard
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress, undisturbed
 from pulsar_advisor.model.errors import Refused
+from pulsar_advisor.model.plans.plan import digest_of
 
 if TYPE_CHECKING:
     from pulsar_advisor.documents.apply_result import ApplyResult
@@ -33,7 +35,11 @@ def run(
     """Carry out an approved plan; see `apply_plan`."""
     with AdminTransport(connection, writes=True) as transport, ExitStack() as stack:
         if probe is not None and not options.dry_run:
-            options = replace(options, probe=stack.enter_context(publishing(probe, transport)))
+            try:
+                options = replace(options, probe=stack.enter_context(publishing(probe, transport)))
+            except Refused as refused:
+                record_refusal(ledger, digest_of(plan), str(refused))
+                raise
         return apply_plan(plan, ledger, AdminCluster(transport), options, progress, interruption=interruption)
 
 

@@ -85,6 +85,12 @@ def abort_runs(ledger: Ledger, digest: str, person: Person) -> Sequence[Run]:
         return ended
 
 
+def record_not_drained(ledger: Ledger, digest: str, run: int, why: str) -> None:
+    """Record why brokers that a run of a plan drained may not be stopped, though its steps are done."""
+    with ledger.writing() as session:
+        ledger.add_event(session, digest, "not drained", why, run=run)
+
+
 def end_parked_run(ledger: Ledger, digest: str, why: str) -> None:
     """Stop a plan's parked run, which no process would continue; a run that a process holds goes on."""
     with ledger.writing() as session:

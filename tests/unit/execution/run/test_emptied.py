@@ -11,7 +11,7 @@ from pulsar_advisor.execution.run.emptied import Left, left_on
 from pulsar_advisor.execution.run.options import undisturbed
 from pulsar_advisor.model.errors import ClusterUnreachable
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.model.plans.plan import Plan, PlanDecision
+from pulsar_advisor.model.plans.plan import Plan, PlanDecision, digest_of
 from unit.execution.actors import approved, run
 from unit.execution.doubles import B1, BASKETS, LOWER, FakeCluster, make_plan, unload_step, widen
 
@@ -101,7 +101,10 @@ def test_a_drain_whose_broker_clients_still_use_reaches_its_goal_only_in_part(
         result = run(plan, ledger, cluster)
         assert result.exit_code == 0
         assert result.goal_outcome == "in part"
-        assert result.sentence.endswith(f"clients use {BASKET}, which came meanwhile: plan and apply once more")
+        why = f"clients use {BASKET}, which came meanwhile: plan and apply once more"
+        assert result.sentence.endswith(why)
+        [last] = ledger.events(digest_of(plan), count=1)
+        assert (last.kind, last.run_id, last.detail) == ("not drained", result.run, why)
 
 
 def test_a_drained_broker_without_clients_is_empty(ledger: Ledger, cluster: FakeCluster) -> None:
