@@ -20,6 +20,8 @@ from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.storage.files import is_local
 
 ASK_EVERY_S: Final = 5.0
+_ASKED_WITHIN_S: Final = 1.0
+"""An answer that took longer isn't kept: this process may have been suspended, before it was given or after."""
 
 _ELAPSED: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """Unlike the monotonic clock of Linux, it goes on while the machine sleeps."""
@@ -64,7 +66,8 @@ def carried_on(
         nonlocal asked
         known, now_s = asked, elapsed_s()
         if known is None or now_s - known[1] >= ASK_EVERY_S:
-            asked = known = ask(), now_s
+            known = ask(), now_s
+            asked = known if elapsed_s() - now_s < _ASKED_WITHIN_S else None
         return known[0] + round(1000 * (now_s - known[1]))
 
     return now_ms
