@@ -154,7 +154,7 @@ class ClusterPort(Protocol):
         """The phase of a metadata store migration in progress, or None."""
 
     def override(self, setting: str) -> str | None:
-        """The override of a dynamic setting, or None."""
+        """The override of a dynamic setting, or None; brokers ignore a blank one, so it is none."""
 
     def effective(self, setting: str) -> Mapping[str, str]:
         """The value of a setting in the memory of each active broker, by broker id."""

@@ -298,8 +298,9 @@ class AdminCluster:
         return plain(migration.phase) if migration is not None and migration.is_under_way else None
 
     def override(self, setting: str) -> str | None:
-        """The override of a dynamic setting, or None."""
-        return self._read.dynamic_configuration().get(setting)
+        """The override of a dynamic setting, or None; brokers ignore a blank one, so it is none."""
+        text = self._read.dynamic_configuration().get(setting, "")
+        return text if text.strip() else None
 
     def effective(self, setting: str) -> Mapping[str, str]:
         """The value of a setting in the memory of each active broker."""

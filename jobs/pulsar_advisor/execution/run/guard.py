@@ -96,7 +96,10 @@ class Guard:
 
     def _switch_off(self, setting: str) -> None:
         effective = self.cluster.effective(setting)
-        before = self.cluster.override(setting)  # read last: what someone sets between this read and the call is lost
+        # Read last: what someone sets between this read and the call is lost. One answer may be wrong.
+        before, again = self.cluster.override(setting), self.cluster.override(setting)
+        while before != again:
+            before, again = again, self.cluster.override(setting)
         if _is_off(before):
             return
         record_switching_off(self.run, setting, before, OFF, effective)
@@ -290,7 +293,11 @@ def _set(
     A broker that has no time is asked again. As another one may be read, from its cache, the effect gets some time.
     """
     reply, deadline_s = cluster.send(Override(setting, value)), clock.monotonic_s() + TAKES_EFFECT_S
-    while (now := cluster.override(setting)) == before != value and clock.monotonic_s() < deadline_s:
+
+    def seen() -> str | None:
+        return _seen(cluster, setting, lambda now: now in (before, value), clock)
+
+    while (now := seen()) == before != value and clock.monotonic_s() < deadline_s:
         clock.sleep(_POLL_S)
         if reply.is_trouble and not reply.leaves_open:
             reply = cluster.send(Override(setting, value))
@@ -324,8 +331,8 @@ def _common_value(effective: Mapping[str, str]) -> str | None:
 
 
 def _is_off(value: str | None) -> bool:
-    """Whether Pulsar reads a setting as false; None: it has no override."""
-    return value is not None and value.strip().lower() != "true"
+    """Whether Pulsar, which doesn't trim it, reads a setting as false; None: it has no override."""
+    return value is not None and value.lower() != "true"
 
 
 def _value(value: str | None) -> str:

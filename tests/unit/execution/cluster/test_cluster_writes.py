@@ -513,3 +513,13 @@ def test_a_lookup_that_nobody_answers_says_so() -> None:
         reply = AdminCluster(transport).look_up(f"persistent://{NAMESPACE}/a")
     assert reply.status is None
     assert "127.0.0.1:1" in reply.text
+
+
+@pytest.mark.parametrize(("text", "seen"), [("fALSE", "fALSE"), (" true", " true"), (" ", None)])
+def test_an_override_that_is_blank_is_none(
+    httpserver: HTTPServer, cluster: AdminCluster, text: str, seen: str | None
+) -> None:
+    setting = "loadBalancerSheddingEnabled"
+    httpserver.expect_request("/admin/v2/brokers/configuration/values").respond_with_json({setting: text})
+    assert cluster.override(setting) == seen
+    assert cluster.override("loadBalancerAutoBundleSplitEnabled") is None

@@ -39,7 +39,9 @@ def plan(ledger: Ledger) -> Plan:
     return approved(ledger, make_plan([MOVE, CUT]))
 
 
-@pytest.mark.parametrize("before", [{}, {SHEDDING: "true"}, {SHEDDING: "false", SPLITTING: "true"}])
+@pytest.mark.parametrize(
+    "before", [{}, {SHEDDING: "true"}, {SHEDDING: "false", SPLITTING: "true"}, {SHEDDING: " true"}]
+)
 def test_it_is_off_during_the_run_and_then_as_before(
     ledger: Ledger, cluster: FakeCluster, plan: Plan, before: dict[str, str]
 ) -> None:
@@ -47,7 +49,7 @@ def test_it_is_off_during_the_run_and_then_as_before(
     seen: list[dict[str, str]] = []
     cluster.whenever("before the call", lambda: seen.append(dict(cluster.overrides)))
     assert run(plan, ledger, cluster, guard=True).outcome == "done"
-    assert seen == [BOTH_OFF | {name: value for name, value in before.items() if value == "false"}] * 2
+    assert seen == [BOTH_OFF | {name: value for name, value in before.items() if value != "true"}] * 2
     assert cluster.overrides == before
 
 
@@ -234,6 +236,14 @@ def test_a_single_wrong_answer_does_not_mean_that_it_is_on_again(
 ) -> None:
     cluster.once("after the call", lambda: cluster.mistaken_once("override", lambda: None))
     assert run(plan, ledger, cluster, guard=True).outcome == "done"
+
+
+@pytest.mark.parametrize("after", [0, 2], ids=["before", "once it is off"])
+def test_nor_that_it_had_no_override(ledger: Ledger, cluster: FakeCluster, plan: Plan, after: int) -> None:
+    cluster.overrides = {SHEDDING: "true"}
+    cluster.mistaken_once("override", lambda: None, after)
+    assert run(plan, ledger, cluster, guard=True).outcome == "done"
+    assert cluster.overrides == {SHEDDING: "true"}
 
 
 @pytest.mark.parametrize(
