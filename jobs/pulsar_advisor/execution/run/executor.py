@@ -139,7 +139,8 @@ def _perform(run: OngoingRun, step: Step) -> Waits[None]:
         check_interruption(run)
         found, topics = run.look(step)
     if changed := _changes(run, step, boundaries, found):
-        return drifted(run, step, records[step.id], "; ".join(changed))
+        drifted(run, step, records[step.id], "; ".join(changed))
+        return run.count_no_unload(step, records[step.id].attempts + 1)
     check_guard(run)
     if step.action == "split":
         return (yield from split(run, step, boundaries))

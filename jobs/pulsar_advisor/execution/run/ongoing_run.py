@@ -70,6 +70,10 @@ class OngoingRun:
         """Count the topics of a step's attempt as unloaded now, or when it is due."""
         self.unloaded[step.id, attempt] = (self.clock.monotonic_s() + in_s, disturbed_topics([step]))
 
+    def count_no_unload(self, step: Step, attempt: int) -> None:
+        """Count an attempt no more that is not made: the next steps have its room."""
+        del self.unloaded[step.id, attempt]
+
     def room_in_s(self, steps: Iterable[Step]) -> float:
         """Seconds until the limit of topics per minute permits these steps."""
         return room_in_s(steps, self.unloaded.values(), self.clock.monotonic_s(), self.throttle)

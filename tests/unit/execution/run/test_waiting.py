@@ -197,6 +197,14 @@ def test_a_large_bundle_waits_for_the_small_ones_of_its_minute(ledger: Ledger, c
     assert sent_s(ledger, plan) == [0, 60]
 
 
+def test_a_step_that_is_left_out_takes_no_room_of_its_minute(ledger: Ledger, cluster: FakeCluster) -> None:
+    small, large = of_topics(unload_step(1), 1), of_topics(unload_step(2, UPPER), 100)
+    gone = of_topics(unload_step(3, UPPER, B3, B1), 100)
+    plan = approved(ledger, make_plan([small, gone, large]))
+    assert run(plan, ledger, cluster, on_drift="skip", **LIMITED).exit_code == 5
+    assert sent_s(ledger, plan) == [0, 71]
+
+
 def test_a_first_step_holds_its_whole_time_though_its_run_was_interrupted(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE, CUT]))
     run(plan, ledger, cluster, interruption=lambda: "ended by SIGTERM" if cluster.writes else None, pause_s=0.0)
