@@ -16,7 +16,7 @@ from pulsar_advisor.execution.run import pace
 from pulsar_advisor.execution.run.health import check_approval, check_guard, check_health
 from pulsar_advisor.execution.run.observe import reported_late
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun
-from pulsar_advisor.execution.run.outcomes import drifted, leave_out
+from pulsar_advisor.execution.run.outcomes import drifted, had_no_effect, leave_out
 from pulsar_advisor.execution.run.pace import Pace
 from pulsar_advisor.execution.run.parking import Parked, Parking
 from pulsar_advisor.execution.run.preconditions import Found, differences, overload
@@ -166,6 +166,7 @@ def _settle_all(run: OngoingRun, steps: Iterable[Step]) -> set[str]:
     def settle(step: Step, record: StepRecord) -> Waits[None]:
         if not (yield from _settle(run, step, record)):
             without_effect.add(step.id)
+            had_no_effect(run, step)
 
     records = run.held.steps()
     sent = [step for step in steps if records[step.id].is_open]

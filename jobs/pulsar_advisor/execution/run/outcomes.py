@@ -42,6 +42,13 @@ def unresolved(run: OngoingRun, step: Step, why: str) -> NoReturn:
     )
 
 
+def had_no_effect(run: OngoingRun, step: Step) -> None:
+    """All is as before the call of an earlier process; until the next one, its destination may wait on the leader."""
+    seen = f"the bundle is still on {step.source}" if step.action == "unload" else "the boundaries have not changed"
+    _conclude(run, step, "unresolved", f"{seen}: it is sent again if the run goes on")
+    run.progress(f"{step.id}: had no effect, {seen}")
+
+
 def leave_out(run: OngoingRun, step: Step, why: str) -> None:
     """The step is not sent, and the run goes on."""
     _conclude(run, step, "skipped", why)

@@ -56,6 +56,20 @@ def test_a_call_that_died_with_its_process_is_sent_once_more_and_counts_once_aga
     assert cluster.effects == [BUNDLE]
 
 
+@pytest.mark.parametrize(
+    ("step", "seen"), [(MOVE, f"the bundle is still on {B1}"), (CUT, "the boundaries have not changed")]
+)
+def test_a_call_without_effect_says_so_where_the_run_then_ends(
+    ledger: Ledger, cluster: FakeCluster, step: Step, seen: str
+) -> None:
+    plan = approved(ledger, make_plan([step]))
+    killed_at_work(ledger, cluster, plan, "before the call")
+    cluster.time.pass_s(181)
+    [shown] = run(plan, ledger, cluster, resume=True, probe=lambda: "no acknowledgement").steps
+    assert (shown.state, shown.detail) == ("unresolved", f"{seen}: it is sent again if the run goes on")
+    assert run(plan, ledger, cluster, resume=True).outcome == "done"
+
+
 def test_a_resumed_step_waits_as_long_as_the_brokers_take(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE]))
     cluster.unloading_timeout_s = lambda: 240.0  # type: ignore[method-assign]
