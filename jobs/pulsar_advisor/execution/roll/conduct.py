@@ -15,6 +15,7 @@ from typing import Final
 from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.apply import apply_plan, left_open
 from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
+from pulsar_advisor.execution.cluster.cluster_port import LOOK_AGAIN_S
 from pulsar_advisor.execution.cluster.restart_port import LeadersView, RestartPort
 from pulsar_advisor.execution.consent.approval import standing_approval, withdraw
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
@@ -258,6 +259,7 @@ def _confirm(roll: Roll, seen: Progress, wait_s: float) -> None:
     assert turn is not None and person is not None, "as it was announced in its turn"
     began_s, said, drained = roll.clock.monotonic_s(), "", _drained(roll, seen)
     deadline_s = began_s + wait_s
+    is_back = False
     while True:
         recorded = roll.look().recorded
         _require_not_over(recorded, roll.digest)
@@ -266,7 +268,12 @@ def _confirm(roll: Roll, seen: Progress, wait_s: float) -> None:
         waited_s = roll.clock.monotonic_s() - began_s
         now = replace(drained, since_s=drained.since_s + waited_s)
         if (why := not_yet(now, roll.cluster, roll.leaders_view)) is None:
-            break
+            if is_back:
+                break
+            is_back = True  # by one look, which may be wrong
+            roll.clock.sleep(LOOK_AGAIN_S)
+            continue
+        is_back = False
         if (reason := roll.why_stop()) or roll.clock.monotonic_s() >= deadline_s:
             raise NotBackYet(f"the roll can't continue yet: {why}{f' ({reason})' if reason else ''}; try again later")
         if why != said:

@@ -154,6 +154,9 @@ def hold_again(run: OngoingRun, step: Step, record: StepRecord) -> Waits[None]:
     """
     left_s = hold_left_s(run, record)
     owner = _owner(run, step)
+    if not isinstance(owner, Unread) and not _arrived(owner, step):
+        yield POLL_S
+        owner = _owner(run, step)
     if isinstance(owner, Unread):
         return (yield from wait(run, left_s))
     if not _arrived(owner, step):

@@ -803,6 +803,16 @@ def test_a_restart_that_was_announced_is_not_forgotten(roll: Roll, cluster: Rest
     assert roll.look().recorded.restarted == (B1,)
 
 
+def test_a_single_wrong_answer_brings_no_broker_back(roll: Roll, cluster: RestartedCluster) -> None:
+    go_on(roll)
+    cluster.restart(B1)
+    cluster.unhealthy[B1] = "HTTP 500"
+    cluster.mistaken_once("why_unhealthy", lambda: None)
+    with pytest.raises(NotBackYet, match="HTTP 500"):
+        go_on_after(roll, B1)
+    assert roll.look().recorded.restarted == ()
+
+
 def test_a_broker_that_does_not_answer_is_not_back(
     roll: Roll, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

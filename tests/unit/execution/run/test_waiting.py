@@ -242,6 +242,12 @@ def test_a_first_step_that_did_not_stay_ends_the_resumed_run(
     assert len(cluster.writes) == 1
 
 
+def test_a_single_wrong_answer_is_no_departure(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = interrupted_in_hold(ledger, cluster)
+    cluster.mistaken_once("owned_bundles", frozenset)
+    assert run(plan, ledger, cluster, resume=True, pause_s=0.0).outcome == "done"
+
+
 def test_there_must_be_something_to_pause(ledger: Ledger, cluster: FakeCluster) -> None:
     plan = approved(ledger, make_plan([MOVE]))
     run(plan, ledger, cluster)
