@@ -73,14 +73,16 @@ def unload(run: OngoingRun, step: Step, record: StepRecord, boundaries: tuple[st
         sent_at_s = run.clock.monotonic_s()
         run.count_unload(step, before + attempt)
         reply = send(run, step, call, topic)
-        if _is_clean_rejection(reply, step):
+        is_rejected = _is_clean_rejection(reply, step)
+        deadline_s = deadline_of(run, sent_at_s, reply)
+        is_answered = is_rejected or reply.status == NO_CONTENT
+        owner = yield from _await_owner(run, step, topic, deadline_s, answered=is_answered)
+        run.count_unload(step, before + attempt)  # it may have acted late
+        if is_rejected and owner == at:
             why = f"refused by the cluster: {reply}"
             if is_open:
                 unresolved(run, step, f"{why}; what became of the call before is not known")
             return failed(run, step, why)
-        deadline_s = deadline_of(run, sent_at_s, reply)
-        owner = yield from _await_owner(run, step, topic, deadline_s, answered=reply.status == NO_CONTENT)
-        run.count_unload(step, before + attempt)  # it may have acted late
         if not isinstance(owner, str):
             unresolved(run, step, f"{reply.in_words}; {_unowned(run, step, owner)}")
         if _arrived(owner, step):
@@ -240,7 +242,7 @@ def _arrived(owner: Owner, step: Step) -> TypeGuard[str]:
 
 
 def _is_clean_rejection(reply: Reply, step: Step) -> bool:
-    """Whether an answer to an unload proves that it had no effect."""
+    """Whether an answer to an unload says that it had no effect; a proxy that sent it twice passes on the second."""
     if reply.status is None or reply.leaves_open:
         return False
     if step.destination is None:

@@ -138,6 +138,16 @@ def test_a_call_that_got_no_answer_is_said_to_have_none(ledger: Ledger, cluster:
     assert step.detail.startswith("no answer: connection refused; the bundle is on")
 
 
+@pytest.mark.parametrize("destination", [B2, None])
+def test_a_refusal_is_no_proof_where_the_bundle_has_arrived(
+    ledger: Ledger, cluster: FakeCluster, destination: str | None
+) -> None:
+    cluster.replies, cluster.lands_on = [Reply(409, "sent twice by a proxy")], lambda _unload: B2
+    cluster.answers_first, cluster.effect_after_s = True, 1.0
+    assert carried_out(ledger, cluster, unload_step(destination=destination)).outcome == "done"
+    assert len(cluster.writes) == 1
+
+
 def resumed_after(
     ledger: Ledger, cluster: FakeCluster, happens: Callable[[], object], **options: object
 ) -> AppliedStep:
