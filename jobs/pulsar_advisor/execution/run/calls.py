@@ -19,6 +19,8 @@ from pulsar_advisor.model.plans.plan import Step
 
 T = TypeVar("T")
 
+ATTEMPTS: Final = 3
+"""Maximum calls per step and process: under Modular, about one in ten unloads misses its destination."""
 OBSERVE_S: Final = 30
 """How long the effect of an answered call may take to show; on real brokers, it took under 0.4 s."""
 _AT_LEAST_S: Final = 10

@@ -1,30 +1,46 @@
-"""One split: sent once, and confirmed by the namespace's boundaries."""
+"""One split: sent until a broker has time for it, and confirmed by the namespace's boundaries."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from pulsar_advisor.execution.cluster.cluster_port import Reply
-from pulsar_advisor.execution.run.calls import Unread, deadline_of, seen_by, send
+from pulsar_advisor.execution.run.calls import ATTEMPTS, Unread, deadline_of, seen_by, send
+from pulsar_advisor.execution.run.health import check_approval, check_guard
 from pulsar_advisor.execution.run.observe import find_owner
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun
 from pulsar_advisor.execution.run.outcomes import confirmed, failed, unresolved
-from pulsar_advisor.execution.run.preconditions import call_of
+from pulsar_advisor.execution.run.preconditions import call_of, differences
 from pulsar_advisor.execution.run.turns import Waits
-from pulsar_advisor.execution.run.waiting import first_hold_s, note_cut_short, wait
+from pulsar_advisor.execution.run.waiting import check_interruption, first_hold_s, note_cut_short, wait
 from pulsar_advisor.model.plans.plan import Step
 
 POLL_S: Final = 0.5
 
 
 def split(run: OngoingRun, step: Step, boundaries: tuple[str, ...]) -> Waits[None]:
-    """Send a split and record what became of it; `boundaries` are those of the namespace before."""
+    """Send a split and record what became of it; `boundaries` are those of the namespace before.
+
+    It is sent again after no answer, or one of a broker in trouble. Two can't both act: the first leaves no such bundle.
+    """
     call = call_of(step, run.plan.pulsar_version)
-    sent_at_s = run.clock.monotonic_s()
-    reply = send(run, step, call, None)
-    deadline_s = deadline_of(run, sent_at_s, reply)
-    seen = yield from _await_boundaries(run, step, deadline_s)
-    yield from _conclude_split(run, step, boundaries, seen, reply)
+    is_open = False
+    for attempt in range(1, ATTEMPTS + 1):
+        sent_at_s = run.clock.monotonic_s()
+        reply = send(run, step, call, None)
+        is_open = is_open or reply.leaves_open
+        seen = yield from _await_boundaries(run, step, deadline_of(run, sent_at_s, reply))
+        if seen != boundaries or not reply.is_trouble or attempt == ATTEMPTS:
+            break
+        run.progress(f"{step.id}: {reply.in_words}, and the boundaries have not changed")
+        check_approval(run, run.throttle.pause_s)
+        yield from wait(run, run.throttle.pause_s)
+        check_interruption(run)
+        found, _ = run.look(step)
+        if any(differences(step, boundaries, step.source, found)):
+            seen = yield from _await_boundaries(run, step, run.clock.monotonic_s())
+            break
+        check_guard(run)
+    yield from _conclude_split(run, step, boundaries, seen, f"; {reply.in_words}", is_open=is_open)
 
 
 def settle_split(run: OngoingRun, step: Step, until_s: float) -> Waits[bool]:
@@ -33,19 +49,24 @@ def settle_split(run: OngoingRun, step: Step, until_s: float) -> Waits[bool]:
     seen = yield from _await_boundaries(run, step, until_s)
     if seen == before:
         return False
-    yield from _conclude_split(run, step, before, seen, None)
+    yield from _conclude_split(run, step, before, seen)
     return True
 
 
 def _conclude_split(
-    run: OngoingRun, step: Step, before: tuple[str, ...], seen: tuple[str, ...] | Unread, reply: Reply | None
+    run: OngoingRun,
+    step: Step,
+    before: tuple[str, ...],
+    seen: tuple[str, ...] | Unread,
+    answered: str = "",
+    *,
+    is_open: bool = False,
 ) -> Waits[None]:
-    answered = "" if reply is None else f"; {reply.in_words}"
     if isinstance(seen, Unread):
         unresolved(run, step, f"the boundaries can't be read, {seen.why}{answered}")
     if _is_split(step, seen):
         return (yield from _confirm_split(run, step))
-    if seen == before and (reply is None or reply.leaves_open):
+    if seen == before and is_open:
         unresolved(run, step, f"the new boundaries did not show{answered}")
     if seen == before:
         return failed(run, step, f"the boundaries have not changed{answered}")

@@ -9,7 +9,7 @@ from typing import Final, TypeGuard
 from pulsar_advisor.execution import telemetry
 from pulsar_advisor.execution.cluster.cluster_port import NO_CONTENT, OK, Reply
 from pulsar_advisor.execution.ledger.tables import StepRecord
-from pulsar_advisor.execution.run.calls import Unread, deadline_of, reply_of, seen_by, send
+from pulsar_advisor.execution.run.calls import ATTEMPTS, Unread, deadline_of, reply_of, seen_by, send
 from pulsar_advisor.execution.run.health import check_approval, check_guard
 from pulsar_advisor.execution.run.observe import find_owner
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun, Stop
@@ -30,8 +30,6 @@ from pulsar_advisor.execution.run.waiting import (
 )
 from pulsar_advisor.model.plans.plan import Step
 
-ATTEMPTS: Final = 3
-"""Maximum unloads per step and process: under Modular, about one in ten misses its destination."""
 POLL_S: Final = 0.5
 ELSEWHERE_S: Final = 3
 """How long an unloaded bundle must stay on a broker other than its destination before that counts as its owner."""

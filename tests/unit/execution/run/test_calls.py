@@ -129,7 +129,7 @@ def test_a_proxy_that_loses_patience_does_not_end_the_brokers_work(
 
 
 def test_a_split_that_a_proxy_gave_up_and_that_never_shows_is_unresolved(ledger: Ledger, cluster: FakeCluster) -> None:
-    cluster.replies, cluster.fails = [Reply(504, "")], True
+    cluster.replies, cluster.fails = [Reply(504, "")] * 3, True
     result = carried_out(ledger, cluster, CUT)
     assert (result.steps[0].state, result.steps[0].detail) == (
         "unresolved",

@@ -7,7 +7,7 @@ import pytest
 from pulsar_advisor.execution.cluster.cluster_port import Reply
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from unit.execution.actors import carried_out
-from unit.execution.doubles import NAMESPACE, FakeCluster, split_step
+from unit.execution.doubles import B3, NAMESPACE, UPPER, FakeCluster, split_step
 
 
 def split_another(cluster: FakeCluster) -> None:
@@ -40,6 +40,29 @@ def test_a_split_that_shows_other_boundaries_has_failed(ledger: Ledger, cluster:
         "the boundaries are 0x00000000, 0x40000000, 0x80000000, 0xffffffff, not what the split should give; "
         "answer 412 invalid"
     )
+
+
+@pytest.mark.parametrize("reply", [Reply(503, "busy"), Reply(429, ""), Reply(None, "connection closed")])
+def test_a_split_for_which_a_broker_had_no_time_is_sent_again(
+    ledger: Ledger, cluster: FakeCluster, reply: Reply
+) -> None:
+    cluster.replies, cluster.fails = [reply, reply], True
+    assert carried_out(ledger, cluster, split_step()).outcome == "done"
+    assert (len(cluster.writes), len(cluster.effects)) == (3, 1)
+
+
+def test_a_split_that_may_still_act_is_unresolved_whatever_the_next_one_is_answered(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    cluster.replies, cluster.fails = [Reply(None, "connection closed"), Reply(412, "invalid")], True
+    assert carried_out(ledger, cluster, split_step()).steps[0].state == "unresolved"
+
+
+def test_a_split_is_not_sent_again_once_its_bundle_has_moved(ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.replies, cluster.fails = [Reply(503, "busy")], True
+    cluster.once("after the call", lambda: cluster.owners.update({f"{NAMESPACE}/{UPPER}": B3}))
+    [step] = carried_out(ledger, cluster, split_step()).steps
+    assert (step.state, len(cluster.writes)) == ("failed", 1)
 
 
 @pytest.mark.parametrize("after", [0, 1], ids=["at first", "after it held"])
