@@ -17,7 +17,7 @@ class TurnStatus(Part):
     """planned: nothing was sent yet. stopped: its run ended early. moved: its plan was carried out, and whether it has
     something left was not looked at yet. drained: it waits for its restart."""
     plan: str | None
-    """The digest of the plan that drains it; null before its turn, and if it had nothing to move."""
+    """The digest of the plan that drains it; null before its turn."""
     moved: int
     """Bundles that left it so far."""
 

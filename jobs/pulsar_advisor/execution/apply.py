@@ -308,7 +308,7 @@ def _ended(run: OngoingRun) -> _End:
     noted = "".join(f"; {note}" for note in guard.notes) if guard else ""
     nothing_left = "" if confirmed == len(records) or is_left(records) else ", and none is left to send"
     counted = f"{confirmed} of {len(records)} steps confirmed{nothing_left}{why}{noted}"
-    if confirmed == len(records):
+    if confirmed == len(records) and (records or cause is None):
         held.end("done", counted)
         return _end("done", plan, held.id, counted, records)
     if all(record.attempts == 0 for record in records.values()):
@@ -362,7 +362,7 @@ def _refusals(
         yield f"the plan is {what}{f', {over}' if ended else f': {reader().go_on_with_roll.format(digest=short(of))}'}"
     if options.turns_before is None and (roll := roll_under_way(ledger, plan.identity.cluster_name)) is not None:
         yield f"the roll {roll} is under way on this cluster: wait for its end, or {reader().end_roll}"
-    if not plan.executable_steps:
+    if not plan.executable_steps and options.turns_before is None:
         yield "the plan has no step that could be carried out"
     unfinished = _unfinished(runs)
     if digest in undone(ledger, plan.cluster):

@@ -56,7 +56,7 @@ def begin_turn(
         if has_gone_on(session, first, seen):
             to_do = reader().go_on_with_roll.format(digest=short(first))
             raise Refused(f"another process has carried the roll on since this turn was planned: {to_do}")
-        if turn.plan is not None and digest != first:
+        if digest != first:
             for proposal in proposals:
                 add_proposal(ledger, session, seal(plan), Person(proposal.proposer, proposal.source), "")
             add_approval(

@@ -35,8 +35,8 @@ class RollTurn:
     """A turn that was begun."""
 
     broker: str
-    plan: str | None
-    """The digest of the plan that drains the broker; None: it had nothing to move."""
+    plan: str
+    """The digest of the plan that drains the broker."""
     started_at_ms: int | None
     """When the broker's process had started, by its own clock; None if it doesn't say."""
     moves: int = 0
@@ -63,6 +63,8 @@ class RecordedRoll:
     """Why it ended, in words; None while it hasn't."""
     pause: str | None = None
     """Who asked for a pause, in words; None without a request, or once it was lifted."""
+    is_turn_again: bool = False
+    """Whether the balancer was on since the broker was drained: its turn is planned again, whose run switches it off."""
     is_given_up: bool = False
     """Whether whatever carried it on, such as a task, has ended, and nothing has taken it up since."""
 
@@ -85,11 +87,12 @@ def _recorded(session: Session, digest: str) -> RecordedRoll:
     turns: list[RollTurn] = []
     restarted: list[str] = []
     is_drained, announced, announced_at_ms, ended, is_given_up = False, None, None, None, False
+    is_turn_again = False
     for event in events:
         detail = {} if event.kind == PAUSE_LIFTED else json.loads(event.detail)
         if event.kind == _TURN:
             turns.append(RollTurn(**detail))
-            is_drained, announced = False, None
+            is_drained, announced, is_turn_again = False, None, False
         elif event.kind == _DRAINED:
             is_drained = detail["broker"] == turns[-1].broker
         elif event.kind == _ANNOUNCED:
@@ -98,12 +101,11 @@ def _recorded(session: Session, digest: str) -> RecordedRoll:
         elif event.kind == _RESTARTED:
             restarted.append(detail["broker"])
             announced = None
-        elif event.kind == PAUSE_LIFTED:
-            # The cluster's own balancer was on meanwhile, so the broker is checked again. A run's pause doesn't count.
-            is_drained = is_drained and (event.run_id is not None or announced is not None)
-        elif event.kind == _GIVEN_UP:
-            # As after a pause.
-            is_drained, is_given_up = is_drained and announced is not None, True
+        elif event.kind in (PAUSE_LIFTED, _GIVEN_UP):
+            # The cluster's own balancer was on meanwhile. A run's pause doesn't count.
+            if is_drained and announced is None and event.run_id is None:
+                is_drained, is_turn_again = False, True
+            is_given_up = is_given_up or event.kind == _GIVEN_UP
         elif event.kind == _TAKEN_UP:
             is_given_up = False
         else:
@@ -117,6 +119,7 @@ def _recorded(session: Session, digest: str) -> RecordedRoll:
         tuple(restarted),
         ended,
         pause,
+        is_turn_again,
         is_given_up,
     )
 
@@ -124,7 +127,7 @@ def _recorded(session: Session, digest: str) -> RecordedRoll:
 def add_turn(ledger: Ledger, session: Session, roll: str, turn: RollTurn) -> None:
     """Record within a write transaction that a turn of the roll with this digest begins."""
     ledger.add_event(session, roll, _TURN, _detail(asdict(turn)))
-    if turn.plan is not None and turn.plan != roll:
+    if turn.plan != roll:
         ledger.add_event(session, turn.plan, _OF, _detail({"roll": roll}))
 
 
@@ -177,7 +180,7 @@ def take_up(ledger: Ledger, roll: str) -> None:
 
 def plans_of_roll(session: Session, roll: str) -> tuple[str, ...]:
     """The digests of the plans of its turns, oldest first; the roll's own plan comes first."""
-    return tuple(dict.fromkeys((roll, *(turn.plan for turn in _recorded(session, roll).turns if turn.plan))))
+    return tuple(dict.fromkeys((roll, *(turn.plan for turn in _recorded(session, roll).turns))))
 
 
 def active_run_of_roll(session: Session, roll: str) -> int | None:

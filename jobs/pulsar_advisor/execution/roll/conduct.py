@@ -162,7 +162,7 @@ def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyR
                 if anew is not None:
                     _end_stopped_run(roll, seen, anew)
                 result = _begun(roll, roll.look())
-            if result is not None and result.outcome != "done":
+            if result.outcome != "done":
                 return result
         raise Refused(
             f"{_whose_turn(roll.look())}, and keeps getting bundles that clients use: find out why, then continue"
@@ -288,7 +288,7 @@ def _confirm(roll: Roll, seen: Progress, wait_s: float) -> None:
 
 def _end_stopped_run(roll: Roll, seen: Progress, person: Person) -> None:
     """Abort a run that ended early, in a person's name."""
-    if seen.state == "stopped" and seen.turn is not None and seen.turn.plan is not None:
+    if seen.state == "stopped" and seen.turn is not None:
         ended = abort_runs(roll.ledger, seen.turn.plan, person)
         for line in left_open(roll.ledger, ended):
             roll.progress(line)
@@ -317,22 +317,21 @@ def _drained(roll: Roll, seen: Progress) -> Drained:
 
 
 def _resumed(roll: Roll, seen: Progress) -> ApplyResult:
-    assert seen.turn is not None and seen.turn.plan is not None, "a turn that was begun"
+    assert seen.turn is not None, "a turn that was begun"
     roll.progress(f"resuming the turn of {seen.turn.broker}")
     return _applied(roll, recorded_plan(roll.ledger, seen.turn.plan), seen, resume=True)
 
 
-def _begun(roll: Roll, seen: Progress) -> ApplyResult | None:
+def _begun(roll: Roll, seen: Progress) -> ApplyResult:
     left = leader_last(seen.left, roll.cluster.leader())
     if absent := sorted({*left} - roll.cluster.active_brokers()):
         raise Refused(f"{some_of(absent)} is not active: bring it back first, or end the roll and make a new one")
     plan, not_computed_here = _plan_of_turn(roll, seen, left)
-    moves = sum(step.executable for step in plan.steps)
     turn = RollTurn(
         broker=left[0],
-        plan=digest_of(plan) if moves else None,
+        plan=digest_of(plan),
         started_at_ms=roll.cluster.started_at_ms(left[0]),
-        moves=moves,
+        moves=len(plan.executable_steps),
         moves_in_all=moves_in_all(plan),
     )
     begin_turn(
@@ -347,7 +346,7 @@ def _begun(roll: Roll, seen: Progress) -> ApplyResult | None:
         not_computed_here=not_computed_here,
     )
     roll.progress(f"the turn of {left[0]}: {short(digest_of(plan))}")
-    return _applied(roll, plan, seen, resume=False) if moves else None
+    return _applied(roll, plan, seen, resume=False)  # also without a move: the run switches the balancer off
 
 
 def _plan_of_turn(roll: Roll, seen: Progress, left: tuple[str, ...]) -> tuple[Plan, str | None]:

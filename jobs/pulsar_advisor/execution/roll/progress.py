@@ -88,10 +88,8 @@ def _state(ledger: Ledger, recorded: RecordedRoll, runs: tuple[Run, ...]) -> Tur
         return None
     if recorded.is_drained:
         return "drained"
-    if turn.plan is None:
-        return "moved"
     run = _run_of(turn, runs)
-    if run is None or run.state in ("refused", "aborted"):
+    if run is None or run.state in ("refused", "aborted") or recorded.is_turn_again:
         return "planned"
     if run.state == "done":
         return "moved"

@@ -81,7 +81,7 @@ def _to_restart(seen: Progress) -> str | None:
 def _turns(seen: Progress) -> tuple[TurnStatus, ...]:
     moved = Counter[str]()
     plans = {each.broker: each.plan for each in seen.recorded.turns}
-    of_plan = {each.plan: each.broker for each in seen.recorded.turns if each.plan is not None}
+    of_plan = {each.plan: each.broker for each in seen.recorded.turns}
     for run in seen.runs:
         moved[of_plan[run.digest]] += sum(record.is_confirmed for record in seen.steps[run.id].values())
     return tuple(

@@ -137,8 +137,40 @@ def test_a_broker_with_nothing_to_move_waits_for_its_restart_at_once(roll: Roll,
     cluster.restart(B1)
     for bundle in cluster.owned_bundles(B2):
         cluster.owners[bundle] = B1
-    assert go_on_after(roll, B1) is None
+    sent = len(cluster.writes)
+    assert outcome(go_on_after(roll, B1)) == "done"
     assert (roll.look().turn.broker, roll.look().state) == (B2, "drained")  # type: ignore[union-attr]
+    assert len(cluster.writes) == sent
+
+
+def test_its_restart_is_waited_for_with_the_balancer_off(roll: Roll, cluster: RestartedCluster) -> None:
+    cluster.time.pass_s(7 * 3600)  # so that the first turn is planned anew
+    for bundle in cluster.owned_bundles(B1):
+        cluster.owners[bundle] = B2
+    go_on(roll)
+    assert (roll.look().state, is_off(cluster)) == ("drained", [True, True])
+
+
+def test_where_the_balancer_can_not_be_switched_off_it_is_not_drained(roll: Roll, cluster: RestartedCluster) -> None:
+    cluster.time.pass_s(7 * 3600)
+    for bundle in cluster.owned_bundles(B1):
+        cluster.owners[bundle] = B2
+    cluster.rejects_overrides = True
+    with pytest.raises(Refused, match="can't be switched off: answer 401"):
+        go_on(roll)
+    assert roll.look().state == "planned"
+
+
+def test_a_broker_that_stayed_empty_in_a_pause_waits_with_the_balancer_off_again(
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster
+) -> None:
+    go_on(roll)
+    pause(ledger, roll.plan, OLIVE)
+    mind_the_balancer(roll)
+    assert is_off(cluster) == [False, False]
+    lift_pause_of_plan(ledger, roll.digest, OLIVE)
+    go_on(roll)
+    assert (roll.look().state, is_off(cluster)) == ("drained", [True, True])
 
 
 def test_a_bundle_that_comes_to_a_broker_while_it_is_drained_leaves_it_too(roll: Roll, cluster: FakeCluster) -> None:
@@ -491,7 +523,7 @@ def test_one_roll_at_a_time(roll: Roll, ledger: Ledger, cluster: RestartedCluste
     ended(roll)
     with pytest.raises(Refused, match=f"not on {B1} any more"):
         go_on(second)
-    assert outcome(go_on(second)) is None, "planned anew: the broker is empty already"
+    assert outcome(go_on(second)) == "done", "planned anew: the broker is empty already"
     assert second.look().state == "drained"
 
 
