@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pulsar_advisor.documents.apply_result import ApplyResult
-from pulsar_advisor.execution.apply import apply_plan, left_open
+from pulsar_advisor.execution.apply import apply_plan, is_left, left_open
 from pulsar_advisor.execution.clock import SYSTEM_CLOCK, Clock
 from pulsar_advisor.execution.cluster.cluster_port import LOOK_AGAIN_S
 from pulsar_advisor.execution.cluster.restart_port import LeadersView, RestartPort
@@ -156,7 +156,7 @@ def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyR
                 raise Refused(f"{_whose_turn(seen)}, by another process: wait until it ends")
             if seen.state == "drained" or (seen.state == "moved" and _has_nothing_left(roll, seen)):
                 return result
-            if seen.state == "stopped" and anew is None:
+            if seen.state == "stopped" and anew is None and _has_steps_left(seen):
                 result = _resumed(roll, seen)
             else:
                 if anew is not None:
@@ -167,6 +167,11 @@ def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyR
         raise Refused(
             f"{_whose_turn(roll.look())}, and keeps getting bundles that clients use: find out why, then continue"
         )
+
+
+def _has_steps_left(seen: Progress) -> bool:
+    """Whether resuming the turn's run could do anything; if not, the turn is planned again."""
+    return seen.run is not None and is_left(seen.steps[seen.run.id])
 
 
 def _has_nothing_left(roll: Roll, seen: Progress) -> bool:

@@ -161,6 +161,12 @@ def test_where_the_balancer_can_not_be_switched_off_it_is_not_drained(roll: Roll
     assert roll.look().state == "planned"
 
 
+def test_a_turn_whose_run_has_no_step_left_is_planned_again(roll: Roll, cluster: RestartedCluster) -> None:
+    cluster.replies, cluster.fails = [Reply(409, "not active")] * 2, True
+    assert [outcome(go_on(roll)) for _ in range(3)] == ["partial", "partial", "done"]
+    assert (roll.look().state, cluster.owned_bundles(B1)) == ("drained", frozenset())
+
+
 def test_a_broker_that_stayed_empty_in_a_pause_waits_with_the_balancer_off_again(
     roll: Roll, ledger: Ledger, cluster: RestartedCluster
 ) -> None:
