@@ -41,11 +41,14 @@ USER_AGENT: Final = f"pulsar-advisor/{running_release() or 'unknown'}"
 MAXIMUM_HOPS: Final = 5
 """Redirects followed for one call; Pulsar needs two (leader, then owner)."""
 GET_ATTEMPTS: Final = 3
+LONGEST_PAUSE_S: Final = 5.0
+"""Between two attempts of a GET, also where a `Retry-After` asks for more."""
 LARGEST_ANSWER_BYTES: Final = 16 << 20
 """Decompressed, unless a call sets another limit."""
 LARGEST_ERROR_BYTES: Final = 1 << 20
 """Decompressed, for an error response: a reason, or the page of some web server."""
 
+_HOUR_S: Final = 3600.0
 _SHORTEST_SECRET: Final = 8
 """Characters; a shorter one may occur in any error by chance, and protects nothing."""
 _REDIRECTS: Final = frozenset({307, 308})
@@ -172,6 +175,8 @@ class Answer:
     """The clock of the server that answered; None without a usable `Date`."""
     redirects: int = 0
     """How many brokers saw the call before this one."""
+    retry_after_s: float = 0.0
+    """When to send it again at the earliest, as proxies and gateways say; up to an hour, 0 without a word of it."""
 
     @property
     def text(self) -> str:
@@ -302,7 +307,7 @@ class AdminTransport:
         """
         retrying = Retrying(
             stop=stop_after_attempt(GET_ATTEMPTS),
-            wait=wait_random_exponential(multiplier=0.2, max=5),
+            wait=_pause_s,
             retry=retry_if_exception(_is_broken_connection) | retry_if_result(_is_transient),
             retry_error_callback=_last_outcome,
             sleep=self._sleep,
@@ -400,7 +405,8 @@ class AdminTransport:
                 content = read_body(response, address.without_query, limit_bytes, self._arrive)
                 if status not in _SUCCESS:
                     content = _without_credentials(content, authorization)
-                return Answer(status, address.without_query, content, clock), location
+                wait_s = _retry_after_s(response.headers.get("Retry-After", ""))
+                return Answer(status, address.without_query, content, clock, retry_after_s=wait_s), location
         except AdvisorError:
             raise
         except Exception as error:  # responses are untrusted: one that breaks a parser counts as no answer
@@ -533,6 +539,19 @@ def _is_broken_connection(error: BaseException) -> bool:
 
 def _is_transient(answer: Answer) -> bool:
     return answer.status in TRANSIENT
+
+
+def _pause_s(state: RetryCallState) -> float:
+    asked_s = 0.0 if state.outcome is None or state.outcome.failed else state.outcome.result().retry_after_s
+    return max(wait_random_exponential(multiplier=0.2, max=LONGEST_PAUSE_S)(state), min(asked_s, LONGEST_PAUSE_S))
+
+
+def _retry_after_s(header: str) -> float:
+    """The seconds that a `Retry-After` asks for, whether it is a number or a date; 0 if it can't be read."""
+    try:
+        return min(urllib3.Retry().parse_retry_after(header), _HOUR_S)
+    except (urllib3.exceptions.InvalidHeader, ValueError):
+        return 0.0
 
 
 def _last_outcome(state: RetryCallState) -> Any:

@@ -125,6 +125,27 @@ def test_an_overloaded_broker_is_asked_again_for_a_get(broker: HTTPServer, statu
         assert json.loads(transport.get(PATH).body) == ["c"]
 
 
+@pytest.mark.parametrize(
+    ("header", "paused_s"),
+    [
+        ("2", 2.0),
+        ("3600", 5.0),
+        ("Wed, 21 Oct 2099 07:28:00 GMT", 5.0),
+        ("soon", 0.0),
+        ("9" * 5000, 0.0),
+    ],
+)
+def test_a_get_waits_as_long_as_a_gateway_asks_within_its_limits(
+    broker: HTTPServer, header: str, paused_s: float
+) -> None:
+    broker.expect_ordered_request(PATH).respond_with_data(status=429, headers={"Retry-After": header})
+    broker.expect_ordered_request(PATH).respond_with_json(["c"])
+    pauses_s: list[float] = []
+    with AdminTransport(connection(url(broker)), sleep=pauses_s.append) as transport:
+        transport.get(PATH)
+    assert pauses_s == [pytest.approx(paused_s, abs=0.2)]
+
+
 def test_a_get_is_sent_again_when_the_connection_breaks() -> None:
     requests: list[bytes] = []
 

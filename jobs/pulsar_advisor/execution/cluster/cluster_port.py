@@ -86,6 +86,8 @@ class Reply:
     text: str
     is_redirected: bool = False
     """Whether another broker redirected the call: the leader may have acted on it by then."""
+    retry_after_s: float = 0.0
+    """When the call may be sent again at the earliest, as a proxy or gateway says."""
 
     @property
     def leaves_open(self) -> bool:

@@ -319,7 +319,8 @@ class AdminCluster:
             )
         except AdvisorError as error:
             return Reply(None, str(error))
-        return Reply(answer.status, answer.reason, is_redirected=answer.redirects > 0)
+        redirected, wait_s = answer.redirects > 0, answer.retry_after_s
+        return Reply(answer.status, answer.reason, is_redirected=redirected, retry_after_s=wait_s)
 
     def look_up(self, topic: str) -> Reply:
         """Look up a topic as a client would."""

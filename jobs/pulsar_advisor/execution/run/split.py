@@ -32,8 +32,9 @@ def split(run: OngoingRun, step: Step, boundaries: tuple[str, ...]) -> Waits[Non
         if seen != boundaries or not reply.is_trouble or attempt == ATTEMPTS:
             break
         run.progress(f"{step.id}: {reply.in_words}, and the boundaries have not changed")
-        check_approval(run, run.throttle.pause_s)
-        yield from wait(run, run.throttle.pause_s)
+        pause_s = max(run.throttle.pause_s, reply.retry_after_s)
+        check_approval(run, pause_s)
+        yield from wait(run, pause_s)
         check_interruption(run)
         found, _ = run.look(step)
         if any(differences(step, boundaries, step.source, found)):

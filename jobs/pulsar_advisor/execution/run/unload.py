@@ -54,7 +54,7 @@ def unload(run: OngoingRun, step: Step, record: StepRecord, boundaries: tuple[st
     is_open = record.state != "pending"  # whether a call may still act, or its destination wait on the leader
     for attempt in range(1, ATTEMPTS + 1):
         if attempt > 1:
-            pause_s = max(run.throttle.pause_s, run.room_in_s([step]))
+            pause_s = max(run.throttle.pause_s, run.room_in_s([step]), reply.retry_after_s)
             check_approval(run, pause_s)
             run.count_unload(step, before + attempt, pause_s)  # so that others in flight leave it this room
             yield from wait(run, pause_s)

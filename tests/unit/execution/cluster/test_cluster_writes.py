@@ -523,3 +523,9 @@ def test_an_override_that_is_blank_is_none(
     httpserver.expect_request("/admin/v2/brokers/configuration/values").respond_with_json({setting: text})
     assert cluster.override(setting) == seen
     assert cluster.override("loadBalancerAutoBundleSplitEnabled") is None
+
+
+def test_a_reply_has_when_the_call_may_be_sent_again(httpserver: HTTPServer, cluster: AdminCluster) -> None:
+    unload = Unload(NAMESPACE, RANGE, None)
+    httpserver.expect_request(re.compile(".*/unload")).respond_with_data(status=429, headers={"Retry-After": "7"})
+    assert cluster.send(unload).retry_after_s == 7

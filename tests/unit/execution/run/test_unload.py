@@ -11,8 +11,9 @@ from pulsar_advisor.documents.apply_result import AppliedStep
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
+from pulsar_advisor.model.plans.plan import Step
 from unit.execution.actors import approved, carried_out, killed_at_work, run
-from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, FakeCluster, make_plan, unload_step
+from unit.execution.doubles import B1, B2, B3, LOWER, NAMESPACE, FakeCluster, make_plan, split_step, unload_step
 
 BUNDLE = f"{NAMESPACE}/{LOWER}"
 LOST, EXPIRED = Reply(None, "no answer within 75 s"), Reply(401, "token expired")
@@ -51,6 +52,14 @@ def test_nor_about_the_call_of_a_process_that_died(ledger: Ledger, cluster: Fake
     cluster.time.pass_s(181)
     cluster.replies, cluster.fails = [EXPIRED], True
     assert run(plan, ledger, cluster, resume=True).steps[0].state == "unresolved"
+
+
+@pytest.mark.parametrize("step", [unload_step(), split_step(1)])
+def test_a_call_is_sent_again_no_sooner_than_a_gateway_asks(ledger: Ledger, cluster: FakeCluster, step: Step) -> None:
+    cluster.replies, cluster.fails = [Reply(429, "", retry_after_s=600.0)], True
+    began_ms = cluster.time.ms
+    assert carried_out(ledger, cluster, step).outcome == "done"
+    assert cluster.time.ms - began_ms >= 600_000
 
 
 def test_a_refusal_after_a_miss_that_was_seen_is_a_failure(ledger: Ledger, cluster: FakeCluster) -> None:
