@@ -64,7 +64,7 @@ class RecordedRoll:
     pause: str | None = None
     """Who asked for a pause, in words; None without a request, or once it was lifted."""
     is_turn_again: bool = False
-    """Whether the balancer was on since the broker was drained: its turn is planned again, whose run switches it off."""
+    """Whether the balancer was on since the broker was drained: its turn is planned again, and switches it off."""
     is_given_up: bool = False
     """Whether whatever carried it on, such as a task, has ended, and nothing has taken it up since."""
 

@@ -20,7 +20,7 @@ POLL_S: Final = 0.5
 def split(run: OngoingRun, step: Step, boundaries: tuple[str, ...]) -> Waits[None]:
     """Send a split and record what became of it; `boundaries` are those of the namespace before.
 
-    It is sent again after no answer, or one of a broker in trouble. Two can't both act: the first leaves no such bundle.
+    It is sent again after no answer, or a broker's in trouble. Two can't both act: the first leaves no such bundle.
     """
     call = call_of(step, run.plan.pulsar_version)
     is_open = False
