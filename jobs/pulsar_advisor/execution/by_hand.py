@@ -1,15 +1,15 @@
 """A plan as a script or a list of calls that an operator reads and runs without the advisor, its executor or its token.
 
-The calls are those of `apply`, in the order of the plan; calls that can't be undone come last, and only on request. A
-script asks the cluster which broker owns the bundle before and after each call, and stops at the first unexpected
-answer. Nothing is recorded in the ledger.
+The calls are those of `apply`, a script's in its order: the first has to hold. Those that have no undo come last, and
+only on request. A script asks the cluster which broker owns the bundle before and after each call, and stops at the
+first unexpected answer. Nothing is recorded in the ledger.
 """
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from typing import Final, Literal
@@ -19,7 +19,9 @@ from pulsar_advisor.admin.read_client import escaped
 from pulsar_advisor.documents.call import Call
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.documents.plan_calls import ExportedStep, PlanCalls
+from pulsar_advisor.execution.run.pace import sent_in_order
 from pulsar_advisor.execution.run.preconditions import call_of, malformed, observed_at
+from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
@@ -51,13 +53,13 @@ def exported(plan: Plan, form: Form) -> str:
     )
 
 
-def _parts(plan: Plan) -> tuple[list[Step], list[Step]]:
-    """The unloads, and the splits with the steps that come after one, each in the order of the plan."""
+def _parts(steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
+    """The unloads, and the splits with the steps that come after one, each in the order of the steps."""
     irreversible: dict[str, Step] = {}
-    for step in plan.executable_steps:
+    for step in steps:
         if step.action == "split" or any(before in irreversible for before in step.after):
             irreversible[step.id] = step
-    return [step for step in plan.executable_steps if step.id not in irreversible], list(irreversible.values())
+    return [step for step in steps if step.id not in irreversible], list(irreversible.values())
 
 
 def _to_mind(plan: Plan) -> Iterator[str]:
@@ -69,7 +71,7 @@ def _to_mind(plan: Plan) -> Iterator[str]:
 
 def plan_calls(plan: Plan) -> PlanCalls:
     """The calls of a plan that may be carried out."""
-    unloads, splits = _parts(plan)
+    unloads, splits = _parts(plan.executable_steps)
     return PlanCalls(
         cluster=plan.cluster,
         cluster_name=plan.identity.cluster_name,
@@ -97,7 +99,7 @@ def _exported(plan: Plan, step: Step) -> ExportedStep:
 
 
 def _script(plan: Plan, form: Literal["pulsar-admin", "curl"]) -> Iterator[str]:
-    unloads, splits = _parts(plan)
+    unloads, splits = _parts(list(sent_in_order(plan.executable_steps, DEFAULT_THROTTLE)))
     yield "#!/usr/bin/env bash"
     yield from (f"# {_one_line(line)}" for line in _head(plan, len(unloads), splits))
     yield "set -u"
