@@ -130,18 +130,14 @@ class Guard:
                 self._note(f"ATTENTION: {switch.setting} could not be switched on again: {error}")
 
     def _put_back(self, switch: SwitchedOff) -> None:
-        """Restore a setting; once more if the cluster can't be read, as one bad answer must not leave it off."""
+        """Restore a setting, unless the call that switches it off may still act."""
         if switch.setting in self.unanswered and not _is_off(self.cluster.override(switch.setting)):
             self._note(
                 f"ATTENTION: the call that switches {switch.setting} off had no answer and may still act: look in "
                 f"a minute, with {reader().restore_balancer}"
             )
             return
-        try:
-            what = _restore(switch, self.ledger, self.cluster, self.progress, self.clock)
-        except ClusterUnreachable:
-            self.clock.sleep(_POLL_S)
-            what = _restore(switch, self.ledger, self.cluster, self.progress, self.clock)
+        what = _restore(switch, self.ledger, self.cluster, self.progress, self.clock)
         self.notes += [what] if what else []
 
     def _note(self, what: str) -> None:
@@ -236,6 +232,22 @@ def _restore(
     progress: Progress,
     clock: Clock,
     decided_by: Person | None = None,
+) -> str | None:
+    """As `_restore_once`; once more if the cluster can't be read, as one bad answer must not leave a setting off."""
+    try:
+        return _restore_once(switch, ledger, cluster, progress, clock, decided_by)
+    except ClusterUnreachable:
+        clock.sleep(_POLL_S)
+        return _restore_once(switch, ledger, cluster, progress, clock, decided_by)
+
+
+def _restore_once(
+    switch: SwitchedOff,
+    ledger: Ledger,
+    cluster: ClusterPort,
+    progress: Progress,
+    clock: Clock,
+    decided_by: Person | None,
 ) -> str | None:
     """Put back a setting that is still as the guard left it; returns in words what differs from before."""
 

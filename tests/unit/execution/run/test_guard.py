@@ -257,6 +257,13 @@ def test_a_single_bad_answer_does_not_leave_it_off(
     assert cluster.overrides == {}
 
 
+def test_nor_does_one_where_it_was_left_off_before(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    left_off(ledger, cluster, plan)
+    cluster.mistaken_once("override", unreadable)
+    restore_what_was_left(ledger, "live", cluster, lambda _line: None, cluster.time.clock)
+    assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
+
+
 def test_a_setting_that_can_not_be_read_does_not_keep_the_other_one_off(
     ledger: Ledger, cluster: FakeCluster, plan: Plan
 ) -> None:
