@@ -109,8 +109,8 @@ class Guard:
             self.unanswered.add(setting)
         if now != OFF:
             raise Refused(
-                f"{setting} can't be switched off: {reply.in_words}; switch it off by hand, and approve and "
-                "apply without a guard"
+                f"{setting} can't be switched off: {reply.in_words}; switch it off by hand, and try again: what is "
+                "off already is left as it is"
             )
         self.unanswered.discard(setting)
         self.switched.add(setting)

@@ -66,9 +66,15 @@ def test_a_run_that_fails_restores_it_too(ledger: Ledger, cluster: FakeCluster, 
 
 def test_where_it_can_not_be_switched_off_nothing_is_sent(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
     cluster.rejects_overrides = True
-    with pytest.raises(Refused, match="loadBalancerSheddingEnabled can't be switched off: answer 401 not a super-user"):
+    why = "loadBalancerSheddingEnabled can't be switched off: answer 401 not a super-user; switch it off by hand"
+    with pytest.raises(Refused, match=why):
         run(plan, ledger, cluster, guard=True)
     assert (cluster.writes, switched_off(ledger, "live")) == ([], ())
+
+
+def test_where_it_was_switched_off_by_hand_it_need_not_be(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    cluster.rejects_overrides, cluster.overrides = True, {SHEDDING: "false", SPLITTING: "false"}
+    assert run(plan, ledger, cluster, guard=True).outcome == "done"
 
 
 def left_off(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
