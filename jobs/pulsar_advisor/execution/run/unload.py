@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final, TypeGuard
 
 from pulsar_advisor.execution import telemetry
-from pulsar_advisor.execution.cluster.cluster_port import NO_CONTENT, OK, Reply
+from pulsar_advisor.execution.cluster.cluster_port import LOOK_AGAIN_S, NO_CONTENT, OK, Reply
 from pulsar_advisor.execution.ledger.tables import StepRecord
 from pulsar_advisor.execution.run.calls import ATTEMPTS, Unread, deadline_of, reply_of, seen_by, send
 from pulsar_advisor.execution.run.health import check_approval, check_guard
@@ -71,16 +71,14 @@ def unload(run: OngoingRun, step: Step, record: StepRecord, boundaries: tuple[st
         sent_at_s = run.clock.monotonic_s()
         run.count_unload(step, before + attempt)
         reply = send(run, step, call, topic)
-        is_rejected = _is_clean_rejection(reply, step)
-        deadline_s = deadline_of(run, sent_at_s, reply)
-        is_answered = is_rejected or reply.status == NO_CONTENT
-        owner = yield from _await_owner(run, step, topic, deadline_s, answered=is_answered)
-        run.count_unload(step, before + attempt)  # it may have acted late
-        if is_rejected and owner == at:
+        if _is_clean_rejection(reply, step) and _is_still(run, step, at):
             why = f"refused by the cluster: {reply}"
             if is_open:
                 unresolved(run, step, f"{why}; what became of the call before is not known")
             return failed(run, step, why)
+        deadline_s = deadline_of(run, sent_at_s, reply)
+        owner = yield from _await_owner(run, step, topic, deadline_s, answered=reply.status == NO_CONTENT)
+        run.count_unload(step, before + attempt)  # it may have acted late
         if not isinstance(owner, str):
             unresolved(run, step, f"{reply.in_words}; {_unowned(run, step, owner)}")
         if _arrived(owner, step):
@@ -222,6 +220,14 @@ def _look_up(run: OngoingRun, step: Step, topic: str) -> bool:
 def _owner(run: OngoingRun, step: Step) -> Owner:
     likely = [broker for broker in (step.destination, step.source) if broker]
     return seen_by(lambda: find_owner(run.cluster, step.namespace, step.bundle, likely))
+
+
+def _is_still(run: OngoingRun, step: Step, at: str) -> bool:
+    """Whether two looks show a bundle on this broker. Meanwhile no other step is sent, as the run may have to end."""
+    if _owner(run, step) != at:
+        return False
+    run.clock.sleep(LOOK_AGAIN_S)
+    return _owner(run, step) == at
 
 
 def _unowned(run: OngoingRun, step: Step, owner: Unread | None) -> str:
