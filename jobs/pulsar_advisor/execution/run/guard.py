@@ -302,7 +302,8 @@ def _set(
 ) -> tuple[Reply, str | None]:
     """Override a setting, or delete its override (None); returns the last answer, and the override that shows then.
 
-    A broker that has no time is asked again. As another one may be read, from its cache, the effect gets some time.
+    A broker that has no time is asked again, and one that gave no answer, unless the call switches the balancer off:
+    it may still act, after all is restored. As another broker may be read, from its cache, the effect gets some time.
     """
     reply, deadline_s = cluster.send(Override(setting, value)), clock.monotonic_s() + TAKES_EFFECT_S
 
@@ -311,7 +312,7 @@ def _set(
 
     while (now := seen()) == before != value and clock.monotonic_s() < deadline_s:
         clock.sleep(_POLL_S)
-        if reply.is_trouble and not reply.leaves_open:
+        if reply.is_trouble and (value != OFF or not reply.leaves_open):
             reply = cluster.send(Override(setting, value))
     return reply, now
 

@@ -253,7 +253,13 @@ def test_nor_that_it_had_no_override(ledger: Ledger, cluster: FakeCluster, plan:
 
 
 @pytest.mark.parametrize(
-    ("method", "answer"), [("send", lambda: BUSY), ("override", unreadable), ("override", lambda: "true")]
+    ("method", "answer"),
+    [
+        ("send", lambda: BUSY),
+        ("send", lambda: Reply(None, "connection closed")),
+        ("override", unreadable),
+        ("override", lambda: "true"),
+    ],
 )
 def test_a_single_bad_answer_does_not_leave_it_off(
     ledger: Ledger, cluster: FakeCluster, plan: Plan, method: str, answer: Callable[[], object]
