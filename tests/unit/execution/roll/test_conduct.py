@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -149,6 +150,19 @@ def test_its_restart_is_waited_for_with_the_balancer_off(roll: Roll, cluster: Re
         cluster.owners[bundle] = B2
     go_on(roll)
     assert (roll.look().state, is_off(cluster)) == ("drained", [True, True])
+
+
+def test_a_turn_that_an_earlier_release_began_without_a_plan_is_planned_again(
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster
+) -> None:
+    detail = {"broker": B1, "plan": None, "started_at_ms": None, "moves": 0, "moves_in_all": 0}
+    with ledger.writing() as session:
+        ledger.add_event(session, roll.digest, "turn begun", json.dumps(detail))
+        ledger.add_event(session, roll.digest, "broker drained", json.dumps({"broker": B1}))
+    assert status_of(ledger, roll.plan).turns[0].plan is None
+    cluster.restart(B1)
+    go_on_after(roll, B1)
+    assert (roll.look().recorded.restarted, is_off(cluster)) == ((B1,), [True, True])
 
 
 def test_where_the_balancer_can_not_be_switched_off_it_is_not_drained(roll: Roll, cluster: RestartedCluster) -> None:
