@@ -156,7 +156,7 @@ def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyR
                 raise Refused(f"{_whose_turn(seen)}, by another process: wait until it ends")
             if seen.state == "drained" or (seen.state == "moved" and _has_nothing_left(roll, seen)):
                 return result
-            if seen.state == "stopped" and anew is None and _has_steps_left(seen):
+            if seen.state == "stopped" and anew is None and _can_be_resumed(seen):
                 result = _resumed(roll, seen)
             else:
                 if anew is not None:
@@ -169,9 +169,9 @@ def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyR
         )
 
 
-def _has_steps_left(seen: Progress) -> bool:
-    """Whether resuming the turn's run could do anything; if not, the turn is planned again."""
-    return seen.run is not None and is_left(seen.steps[seen.run.id])
+def _can_be_resumed(seen: Progress) -> bool:
+    """Whether the turn's run only lost its process, or has a step left; if not, the turn is planned again."""
+    return seen.run is not None and (seen.run.state == "active" or is_left(seen.steps[seen.run.id]))
 
 
 def _has_nothing_left(roll: Roll, seen: Progress) -> bool:

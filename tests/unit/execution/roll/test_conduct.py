@@ -181,6 +181,17 @@ def test_a_turn_whose_run_has_no_step_left_is_planned_again(roll: Roll, cluster:
     assert (roll.look().state, cluster.owned_bundles(B1)) == ("drained", frozenset())
 
 
+def test_a_run_whose_process_died_after_its_last_step_is_resumed(
+    roll: Roll, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr("pulsar_advisor.execution.ledger.held_run.HeldRun.end", lambda *_: die())
+        go_on(roll)
+    cluster.time.pass_s(181)
+    assert outcome(go_on(roll)) == "done"
+    assert len(roll.look().runs) == 1
+
+
 def test_a_broker_that_stayed_empty_in_a_pause_waits_with_the_balancer_off_again(
     roll: Roll, ledger: Ledger, cluster: RestartedCluster
 ) -> None:
