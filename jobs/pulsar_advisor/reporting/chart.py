@@ -26,6 +26,8 @@ _FAINT: Final = "#e3e6e9"
 
 _FONT: Final = "system-ui, sans-serif"
 _BAR_HEIGHT: Final = 12
+_LETTER: Final = 6
+"""Pixels of a letter in a name, rather more than most take."""
 _TRADEOFF_HEIGHT: Final = 220
 _TICK_GAP: Final = 36
 """Pixels from one tick to the next, so that their labels don't touch."""
@@ -67,7 +69,9 @@ def usage_chart(table: BrokerTable, width: int, label_width: int) -> str:
     usage = (max(row.before_ratio or 0.0, row.after_ratio or 0.0) for row in table.charted)
     top = max([1.0, *usage, *(threshold.ratio for threshold in table.thresholds)])
     scale = {"domain": [0, top], "nice": False, "zero": True}
-    broker = {"field": "broker", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": label_width}}
+    # A long name loses its middle: those of one cluster often differ at their ends only.
+    names = {"labelLimit": label_width, "labelExpr": f"truncate(datum.label, {label_width // _LETTER}, 'center')"}
+    broker = {"field": "broker", "type": "nominal", "sort": None, "title": None, "axis": names}
     ticks = _ticks([threshold.ratio for threshold in table.thresholds], top, _TICK_GAP / width * top)
     axis = {"format": ".0%", "values": ticks, "labelOverlap": False, "title": None}
     before = {"field": "before", "type": "quantitative", "scale": scale, "axis": axis}

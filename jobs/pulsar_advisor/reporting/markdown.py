@@ -14,7 +14,7 @@ from pulsar_advisor.reporting.page import ReportPage
 from pulsar_advisor.reporting.steps import StepView
 from pulsar_advisor.reporting.upgrade import FINDINGS_TITLE, PINS_TITLE
 
-_MARKUP = re.compile(r"[\\`*\[\]<>|&~#]|(?<!\w)_|_(?!\w)|(?<=:)/(?=/)|(?<=\bwww)\.")
+_MARKUP = re.compile(r"[\\`*\[\]<>|&~#]|(?<![^\W_])_|_(?![^\W_])|(?<=:)/(?=/)|(?<=\bwww)\.")
 _HOT_BROKERS: Final = 5
 _HOT_BUNDLES: Final = 3
 

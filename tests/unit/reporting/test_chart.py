@@ -34,6 +34,14 @@ def test_the_drawing_contains_every_broker_threshold_and_figure() -> None:
     assert {"pulsar-broker-1", "91% → 50%", "51%", "overloaded", "mean + 15%"} <= words
 
 
+def test_a_long_name_keeps_its_end_by_which_brokers_differ() -> None:
+    table = skewed_inputs().page().brokers
+    rows = (replace(row, id=f"prod-eu-west-pulsar-broker-{n}:8080") for n, row in enumerate(table.rows, 10))
+    svg = usage_chart(replace(table, rows=tuple(rows)), 150, 96)
+    words = {element.text for element in ElementTree.fromstring(svg).iter("text")}
+    assert {"prod-eu-…oker-10", "prod-eu-…oker-11"} <= words
+
+
 def test_hostile_names_leave_the_drawing_well_formed() -> None:
     root = ElementTree.fromstring(usage_chart(hostile_inputs().page().brokers, 400, 200))
     assert "script" not in {element.tag for element in root.iter()}

@@ -51,6 +51,7 @@ def test_without_advice_there_are_no_steps_and_no_commands() -> None:
     [
         ("range_equally_divide of 0x00_0x40", "range_equally_divide of 0x00_0x40"),
         ("_x_ *y*", "\\_x\\_ \\*y\\*"),
+        ("__a__/_b", "\\_\\_a\\_\\_/\\_b"),
         ("[a](http://b)", "\\[a\\](http:\\//b)"),
         ("<b>&amp;|", "\\<b\\>\\&amp;\\|"),
         ("a\nb", "a\\\\nb"),
