@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pulsar_advisor.reporting.futures import Future
 
 _WIDTH_OF_FILE: Final = 200
-"""Columns to use if the width is unknown: enough for the longest broker ids."""
+"""Columns to use if the width is unknown: enough for most broker ids; longer ones go on in the next line."""
 _COMFORT_LEVEL: Final = "loadBalancerBrokerComfortLoadLevelPercentage"
 _OVERLOADED: Final = "loadBalancerBrokerOverloadedThresholdPercentage"
 
@@ -101,7 +101,7 @@ def _rendered_broker(load: BrokerLoad) -> Table:
 def _rendered_overall(table: Overall) -> Table:
     shown = Table(title="All brokers", title_justify="left", title_style="bold", header_style="dim")
     for heading in OVERALL_HEADINGS:
-        shown.add_column(heading, justify="left" if heading == "BROKER" else "right")
+        shown.add_column(heading, justify="left" if heading == "BROKER" else "right", overflow="fold")
     for row in (*table.brokers, table.total):
         cells = (_cell(heading, figure) for heading, figure in zip(OVERALL_HEADINGS[1:], row.figures, strict=True))
         is_last_broker = bool(table.brokers) and row is table.brokers[-1]

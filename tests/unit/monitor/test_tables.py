@@ -182,6 +182,12 @@ def test_no_figure_is_cut_on_a_narrow_terminal() -> None:
     assert "1234567.89" in text and "13580246.79" in text
 
 
+def test_no_name_is_cut_however_long() -> None:
+    host = f"{'b' * 60}.{'c' * 60}.{'d' * 60}.{'e' * 60}:8080"
+    table = shown(ClusterLoad("here", 0, (modular(host),), {})).partition("All brokers")[2]
+    assert host in "".join(line.split("│")[1].strip() for line in table.splitlines() if line.startswith("│"))
+
+
 def shown(load: ClusterLoad, terminal: bool = False, width: int = 120) -> str:
     stream = io.StringIO()
     colours: Literal["standard"] | None = "standard" if terminal else None
