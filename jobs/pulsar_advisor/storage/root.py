@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
 from pulsar_advisor.model.errors import StorageError, UsageError
-from pulsar_advisor.model.text.folder_address import require_absolute, require_no_password
+from pulsar_advisor.model.text.folder_address import require_absolute, require_no_password, require_text
 from pulsar_advisor.model.text.nearest import nearest
 from pulsar_advisor.model.text.reader import reader
 
@@ -58,6 +58,7 @@ class Root:
         if not self.url:
             raise UsageError("the root's name is empty: give a path or an object-store URL")
         require_no_password(self.url)
+        require_text(self.url)
         require_absolute(self.url)
         if not _CLUSTER.fullmatch(self.cluster):
             raise UsageError(

@@ -1,6 +1,7 @@
 """A snapshot exists if and only if its manifest does, and nothing is read as something it isn't."""
 
 import json
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -80,6 +81,11 @@ def test_a_root_with_a_password_is_refused_without_showing_it(url: str) -> None:
 def test_a_files_url_is_not_looked_up_in_the_working_folder(url: str) -> None:
     with pytest.raises(UsageError, match=r"is no absolute path: give file:///PATH"):
         Root(url, "c")
+
+
+def test_a_folder_whose_name_is_no_text_is_refused_as_spark_would_not_find_it() -> None:
+    with pytest.raises(UsageError, match=r"'/caf\\udce9' is not UTF-8: rename it"):
+        Root(os.fsdecode(b"/caf\xe9"), "c")
 
 
 @pytest.mark.parametrize("url", ["file:///advisor", "file:/advisor", "/advisor"])

@@ -22,6 +22,14 @@ def require_no_password(url: str) -> None:
         )
 
 
+def require_text(url: str) -> None:
+    """Raise `UsageError` for a name of bytes that are no text: Python would find the folder, Spark and reports not."""
+    try:
+        url.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"the name of the root or folder '{url}' is not UTF-8: rename it, or use another") from None
+
+
 def require_absolute(url: str) -> None:
     """Raise `UsageError` for a file's URL that would be looked up in the working folder."""
     if _RELATIVE_FILE.match(url):
