@@ -36,6 +36,7 @@ from pulsar_advisor.admin.web_address import WebAddress, broker_host
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, Refused
 from pulsar_advisor.model.release import running_release
 from pulsar_advisor.model.text.plain_text import plain
+from pulsar_advisor.model.text.some_of import beginning
 
 USER_AGENT: Final = f"pulsar-advisor/{running_release() or 'unknown'}"
 MAXIMUM_HOPS: Final = 5
@@ -51,6 +52,8 @@ LARGEST_ERROR_BYTES: Final = 1 << 20
 _HOUR_S: Final = 3600.0
 _SHORTEST_SECRET: Final = 8
 """Characters; a shorter one may occur in any error by chance, and protects nothing."""
+_LONGEST_REASON: Final = 500
+"""Characters of an error in a message: a bundle's name in it may take half of them."""
 _REDIRECTS: Final = frozenset({307, 308})
 """Redirects by brokers, which keep method and body."""
 _REDIRECTS_OF_PROXIES: Final = frozenset({301, 302, 303})
@@ -193,7 +196,7 @@ class Answer:
         except (msgspec.DecodeError, UnicodeDecodeError):
             text = "" if self.body.lstrip()[:1] == b"<" else self.text
         lines = text.strip().splitlines()
-        return plain(lines[0][:200]) if lines else ""
+        return plain(beginning(lines[0], _LONGEST_REASON)) if lines else ""
 
     @property
     def is_pulsars_own(self) -> bool:

@@ -17,6 +17,7 @@ from upath import UPath
 from pulsar_advisor.documents.snapshot_index import SnapshotIndex, SnapshotRow, SnapshotVerdict
 from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
 from pulsar_advisor.model.errors import AdvisorError
+from pulsar_advisor.model.text.some_of import beginning
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.plans import read_recommendation
 from pulsar_advisor.storage.results import read_document, read_validation
@@ -92,7 +93,7 @@ def _row(root: Root, snapshot: str) -> SnapshotRow:
         return _read_row(root, snapshot)
     except (AdvisorError, OSError) as error:
         sentence = str(error).replace(str(root.location), "…")
-        return SnapshotRow(id=snapshot, verdict="unreadable", sentence=sentence[:_LONGEST_SENTENCE])
+        return SnapshotRow(id=snapshot, verdict="unreadable", sentence=beginning(sentence, _LONGEST_SENTENCE))
 
 
 def _read_row(root: Root, snapshot: str) -> SnapshotRow:
@@ -102,7 +103,7 @@ def _read_row(root: Root, snapshot: str) -> SnapshotRow:
         return SnapshotRow(
             id=snapshot,
             verdict=verdict,
-            sentence=sentence[:_LONGEST_SENTENCE],
+            sentence=beginning(sentence, _LONGEST_SENTENCE),
             failed_checks=failed,
             imbalance_ratio=imbalance,
             has_report=has_report(root, snapshot),

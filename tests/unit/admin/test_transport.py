@@ -426,8 +426,9 @@ def test_the_user_agent_names_the_product(broker: HTTPServer) -> None:
         (b"<html>nginx</html>", ""),
         (b'"text"', ""),
         (b"", ""),
+        (b"x" * 501, f"{'x' * 499}…"),
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_what_an_error_says_is_one_inert_line_whatever_its_body(body: bytes, reason: str) -> None:
     assert Answer(500, "http://broker:8080/x", body).reason == reason

@@ -55,6 +55,11 @@ def test_a_row_says_what_became_of_a_snapshot(root: Root) -> None:
     assert faults(json.loads(file_of(root).read_text())) == []
 
 
+def test_a_sentence_that_was_cut_says_so(root: Root) -> None:
+    recommended(root, SNAPSHOTS[0], f"Unload 3 bundles from {'b' * 500}: the busiest broker should fall.")
+    assert newest(root, 1)[0].sentence.endswith("bbb…")
+
+
 def test_lists_read_nothing_but_the_index(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     for snapshot in SNAPSHOTS:
         reported(root, snapshot, "Nothing.")

@@ -17,6 +17,11 @@ def some_of(names: Collection[str]) -> str:
     return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED} more"
 
 
+def beginning(text: str, most: int) -> str:
+    """The text, of more than `most` characters its beginning with an ellipsis: a cut sentence mustn't read like one."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def count(number: int, noun: str) -> str:
     """`1 bundle`, `1,234 bundles`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.model.text.some_of import count, lasting, some_of
+from pulsar_advisor.model.text.some_of import beginning, count, lasting, some_of
+
+
+@pytest.mark.parametrize(("text", "shown"), [("", ""), ("abcd", "abcd"), ("abcde", "abc…")])
+def test_a_long_text_is_cut_visibly(text: str, shown: str) -> None:
+    assert beginning(text, 4) == shown
 
 
 @pytest.mark.parametrize(
