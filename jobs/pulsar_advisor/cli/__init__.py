@@ -34,7 +34,7 @@ from pulsar_advisor.cli import (
     snapshots,
     stages,
 )
-from pulsar_advisor.cli.output import Ended, listen, log
+from pulsar_advisor.cli.output import IN_ANY_ENCODING, Ended, listen, log
 from pulsar_advisor.cli.usage import PlainHelp, explained, shown_default
 from pulsar_advisor.model.errors import AdvisorError, UsageError
 
@@ -238,8 +238,9 @@ def _open_streams() -> None:
         os.set_inheritable(number, True)
     os.close(number)
     sys.stdout, sys.stderr = sys.stdout or os.fdopen(1, "w"), sys.stderr or os.fdopen(2, "w")
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # as Python does with stderr
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors=IN_ANY_ENCODING)
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json as json_text
 import logging
 import sys
@@ -13,13 +14,18 @@ from shutil import get_terminal_size
 from typing import Final, TextIO
 
 from pulsar_advisor.cli.usage import refuse_together
-from pulsar_advisor.model.text.plain_text import plain
+from pulsar_advisor.model.text.plain_text import NO_BREAK, plain
 from pulsar_advisor.reporting.wrapping import wrapped_lines
 
 GOAL_NOT_REACHED: Final = 6
 """Exit code: a plan was made, but it misses its goal, or reaches it only in part."""
 CHANGES_PROPOSED: Final = 7
 """Exit code of `--detailed-exitcode`: there is something to change."""
+
+IN_ANY_ENCODING: Final = "pulsar_advisor.in_any_encoding"
+"""The name of `_in_any_encoding` among Python's error handlers."""
+_IN_ASCII: Final = {NO_BREAK: " ", "…": "...", "→": "->", "–": "-", "·": "/"}
+"""The signs of our own sentences."""
 
 _QUIET: Final = ("--quiet", "-q")
 _VERBOSE: Final = ("--verbose", "-v")
@@ -34,6 +40,17 @@ class Ended(Exception):
     def __init__(self, exit_code: int) -> None:
         super().__init__(exit_code)
         self.exit_code = exit_code
+
+
+def _in_any_encoding(error: UnicodeError) -> tuple[str, int]:
+    """One character that a stream's encoding lacks: a sign of our own in ASCII, another one as an escape."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    char = error.object[error.start]
+    return _IN_ASCII.get(char) or char.encode("ascii", "backslashreplace").decode(), error.start + 1
+
+
+codecs.register_error(IN_ANY_ENCODING, _in_any_encoding)
 
 
 def say(line: str) -> None:

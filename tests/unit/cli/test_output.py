@@ -11,7 +11,7 @@ from io import StringIO
 import pytest
 
 from pulsar_advisor.cli import exit_code, output
-from pulsar_advisor.cli.output import is_quiet, listen, log, progress, say_lines, timed
+from pulsar_advisor.cli.output import IN_ANY_ENCODING, is_quiet, listen, log, progress, say_lines, timed
 
 STAGE = logging.getLogger("pulsar_advisor.tables.normalize")
 RUN = logging.getLogger("pulsar_advisor.apply")
@@ -35,6 +35,11 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     progress("capture: reading")
     log("warning: the disk is full")
     return capsys.readouterr().err
+
+
+def test_a_stream_of_few_characters_shows_our_own_signs_and_escapes_the_others() -> None:
+    assert "4\xa0steps → 50–60%, é 中".encode("latin-1", IN_ANY_ENCODING) == b"4\xa0steps -> 50-60%, \xe9 \\u4e2d"
+    assert "4\xa0steps…".encode("ascii", IN_ANY_ENCODING) == b"4 steps..."
 
 
 def test_a_stage_says_how_long_it_took_and_if_asked_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
