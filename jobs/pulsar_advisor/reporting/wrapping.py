@@ -6,6 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
+from unicodedata import east_asian_width
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 _LABEL: Final = re.compile(r" *(?:\S+ {2,})?")
 """The leading spaces of a line, and a first word set apart like a column."""
 _COMMAND: Final = re.compile(r"(?<!\S)(?:pulsar-advisor |export [A-Z_]+=|printf ').*")
+
+_FILLER: Final = "\0"
+"""Stands for the second column of a character that takes two; no line has it otherwise, as names are made `plain`."""
 
 
 def columns_of(console: Console) -> int | None:
@@ -26,7 +30,18 @@ def wrapped(line: str, columns: int | None, indent: int | None = None) -> str:
     Lines after the first are indented, by default like the first one's text. A command at the end of a line, the
     advisor's or one that sets a variable for it, stays whole, so that it can be copied.
     """
-    if columns is None or len(line) <= columns:
+    if columns is None:
+        return line
+    return _broken(_one_per_column(line), columns, indent).replace(_FILLER, "")
+
+
+def _one_per_column(line: str) -> str:
+    """The line with as many characters as it takes columns, whatever its script."""
+    return line if line.isascii() else "".join(f"{c}{_FILLER}" if east_asian_width(c) in "WF" else c for c in line)
+
+
+def _broken(line: str, columns: int, indent: int | None) -> str:
+    if len(line) <= columns:
         return line
     indent = _indent(line) if indent is None else indent
     after = " " * min(indent, columns // 2)

@@ -21,6 +21,7 @@ from pulsar_advisor.reporting.wrapping import wrapped, wrapped_lines
         ("one two three: pulsar-advisor x", "one two three:\n  pulsar-advisor x"),
         ("export PULSAR_ADVISOR_ROOT=/a B=c", "export PULSAR_ADVISOR_ROOT=/a B=c"),
         ("it is pulsar-advisor/plan/5, as others are", "it is\n  pulsar-advisor/plan/5,\n  as others are"),
+        ("the topic 中文主题 is hot", "the topic 中文主题\n  is hot"),
         ("a policy: printf '%s' 'a: b' >x", "a policy:\n  printf '%s' 'a: b' >x"),
     ],
 )
