@@ -186,6 +186,15 @@ def _settle(run: OngoingRun, step: Step, record: StepRecord) -> Waits[bool]:
     return (yield from settle_unload(run, step, record, now_s + run.settle_s))
 
 
-def _topic_to_look_up(topics: tuple[str, ...]) -> str:
-    """Any topic of the bundle, preferably a user's rather than a system topic."""
-    return min(topics, key=lambda topic: (any(part.startswith("__") for part in topic.split("/")[4:]), topic))
+def _topic_to_look_up(topics: tuple[str, ...]) -> str | None:
+    """Any topic of the bundle, preferably one of usual characters, and a user's rather than a system topic.
+
+    None if there is none that PostgreSQL can record, which knows no null character, and that a path can name.
+    """
+    usable = (topic for topic in topics if "\0" not in topic and not topic.endswith(("/.", "/..")))
+
+    def rank(topic: str) -> tuple[bool, bool, str]:
+        of_system = any(part.startswith("__") for part in topic.split("/")[4:])
+        return not topic.isprintable(), of_system, topic
+
+    return min(usable, key=rank, default=None)

@@ -45,8 +45,10 @@ Owner = str | None | Unread
 """Owner of a bundle: a broker, none, or currently unknown."""
 
 
-def unload(run: OngoingRun, step: Step, record: StepRecord, boundaries: tuple[str, ...], topic: str) -> Waits[None]:
-    """Send an unload, several times if need be, and record what became of it; `topic` is one of the bundle's."""
+def unload(
+    run: OngoingRun, step: Step, record: StepRecord, boundaries: tuple[str, ...], topic: str | None
+) -> Waits[None]:
+    """Send an unload, several times if need be, and record what became of it; `topic` is one to look up, if any."""
     call = call_of(step, run.plan.pulsar_version)
     at = step.source
     reply = Reply(None, "")

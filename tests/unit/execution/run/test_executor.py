@@ -10,6 +10,7 @@ from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run, take_ov
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
+from pulsar_advisor.execution.run.executor import _topic_to_look_up
 from pulsar_advisor.execution.run.preconditions import boundaries_after
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
@@ -106,6 +107,21 @@ def test_topics_that_never_show_are_not_waited_for_because_a_clock_was_set_back(
     with pytest.raises(Refused, match="no topic of the bundle is loaded"):
         run(approved(ledger, undo), ledger, cluster)
     assert cluster.time.ms - began_ms < 5 * 60_000
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [
+        (("b", "a", "__change_events"), "a"),
+        (("a\0", "..", ".", "z"), "z"),
+        (("\x01", "\u200b", "b"), "b"),
+        (("\x01", "a\0"), "\x01"),
+        (("a\0", ".."), None),
+    ],
+)
+def test_the_topic_to_look_up_can_be_recorded_and_asked_for(names: tuple[str, ...], chosen: str | None) -> None:
+    found = _topic_to_look_up(tuple(f"persistent://t/n/{name}" for name in names))
+    assert found == (None if chosen is None else f"persistent://t/n/{chosen}")
 
 
 def test_a_ledger_time_in_the_future_is_refused(ledger: Ledger, cluster: FakeCluster) -> None:
