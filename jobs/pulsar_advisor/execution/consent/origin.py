@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, Final
 
 from pulsar_advisor.execution.ledger.tables import Seal
@@ -21,6 +21,8 @@ from pulsar_advisor.planning.requests.request import ALL, Request
 
 _DIFFERENCES_NAMED: Final = 3
 _ABSENT: Final = "nothing"
+_SHOWN: Final = 60
+"""Characters of a value."""
 
 
 def listing_of(plan: Plan, seals: Sequence[Seal]) -> Seal | None:
@@ -84,9 +86,14 @@ def _differences(path: str, found: Any, computed: Any) -> Iterator[str]:
     elif isinstance(found, list) and isinstance(computed, list):
         yield f"{path} has {len(found)} entries, computed are {len(computed)}"
     elif found != computed:
-        yield f"{path} is {_short(found)}, computed is {_short(computed)}"
+        texts = (json.dumps(found), json.dumps(computed))
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
+        one, other = (_around(same, text) for text in texts)
+        yield f"{path} is {one}, computed is {other}"
 
 
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def _around(place: int, text: str) -> str:
+    """The text; of a long one what is around the place, as two cut elsewhere could look the same."""
+    start = max(0, place - _SHOWN // 3) if len(text) > _SHOWN else 0
+    end = start + _SHOWN
+    return f"{'…' * (start > 0)}{text[start:end]}{'…' * (end < len(text))}"
