@@ -553,7 +553,7 @@ def _retry_after_s(header: str) -> float:
     """The seconds that a `Retry-After` asks for, whether it is a number or a date; 0 if it can't be read."""
     try:
         return min(urllib3.Retry().parse_retry_after(header), _HOUR_S)
-    except (urllib3.exceptions.InvalidHeader, ValueError):
+    except (urllib3.exceptions.InvalidHeader, ValueError, OverflowError):
         return 0.0
 
 

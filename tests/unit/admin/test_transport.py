@@ -133,6 +133,7 @@ def test_an_overloaded_broker_is_asked_again_for_a_get(broker: HTTPServer, statu
         ("Wed, 21 Oct 2099 07:28:00 GMT", 5.0),
         ("soon", 0.0),
         ("9" * 5000, 0.0),
+        ("Wed, 21 Oct 99999999999 07:28:00 GMT", 0.0),
     ],
 )
 def test_a_get_waits_as_long_as_a_gateway_asks_within_its_limits(

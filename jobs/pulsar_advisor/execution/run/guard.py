@@ -96,10 +96,10 @@ class Guard:
 
     def _switch_off(self, setting: str) -> None:
         effective = self.cluster.effective(setting)
-        # Read last: what someone sets between this read and the call is lost. One answer may be wrong.
-        before, again = self.cluster.override(setting), self.cluster.override(setting)
-        while before != again:
-            before, again = again, self.cluster.override(setting)
+        # Read last: what someone sets between this read and the call is lost. One answer may be wrong: a third decides.
+        before = self.cluster.override(setting)
+        if before != self.cluster.override(setting):
+            before = self.cluster.override(setting)
         if _is_off(before):
             return
         record_switching_off(self.run, setting, before, OFF, effective)

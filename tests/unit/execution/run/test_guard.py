@@ -244,7 +244,7 @@ def test_a_single_wrong_answer_does_not_mean_that_it_is_on_again(
     assert run(plan, ledger, cluster, guard=True).outcome == "done"
 
 
-@pytest.mark.parametrize("after", [0, 2], ids=["before", "once it is off"])
+@pytest.mark.parametrize("after", [0, 1, 2], ids=["before", "at the second look", "once it is off"])
 def test_nor_that_it_had_no_override(ledger: Ledger, cluster: FakeCluster, plan: Plan, after: int) -> None:
     cluster.overrides = {SHEDDING: "true"}
     cluster.mistaken_once("override", lambda: None, after)
