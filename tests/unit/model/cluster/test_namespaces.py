@@ -48,7 +48,7 @@ def test_a_kind_goes_by_the_whole_name(namespace: str, kind: NamespaceKind) -> N
         ("pulsar/host:8080", "4.2.4", True),
         ("pulsar/cluster/host:8080", "4.0.8", True),
         ("sla-monitor/host:8080", "4.0.8", False),
-        ("sla-monitor/host:8080", "4.2.4", True),
+        ("sla-monitor/host:8080", "4.2.0", True),
         ("sla-monitor/cluster/host:8080", "4.0.8", True),
         ("pulsar/system", "4.0.8", False),
         ("pulsar/system", "2.11.0", True),

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformance import codes
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.planning.kinds.goal_outcome import goal_outcome
-from unit.planning.kinds.clusters import cluster, executable, moved, planned
+from unit.planning.kinds.clusters import cluster, executable, moved, planned, proposed
 from unit.properties import examples
 
 CLOSE = 2e-5
@@ -137,6 +138,18 @@ def test_a_bundle_that_can_not_be_moved_is_an_obstacle_only_to_a_target_that_is_
     state = cluster({"a": [30, 10], "b": [1]})
     state.bundles.usable[0] = False
     assert goal_outcome(planned(state, Goal("relieve", ("a",), target))) == outcome
+
+
+@pytest.mark.parametrize("target", [0.2, 0.12])
+def test_an_idle_bundle_is_said_to_be_idle_whether_the_target_is_reached_or_not(target: float) -> None:
+    state = cluster(
+        {"a": [19, 10], "b": [1]}, namespaces={"a": ["t/idle", "t/used"], "b": ["t/other"]}, idle=["t/idle"]
+    )
+    outcomes = codes(proposed(state, Goal("relieve", ("a",), target)).answers[1].outcomes)
+    assert {state.namespace_of(row): code for row, code in outcomes.items()} == {
+        "t/idle": "no_topics",
+        "t/used": "moves",
+    }
 
 
 def test_one_broker_at_a_time() -> None:
