@@ -67,6 +67,11 @@ def test_what_finds_no_room_is_a_roll_that_is_reached_only_in_part() -> None:
     assert plan.decision.caveats[0].startswith("There is no room for 1 of 2 bundles")
 
 
+def test_the_ceiling_that_would_do_is_the_one_for_the_first_brokers_bundles() -> None:
+    plan = planned(cluster({"a": [40, 40], "b": [45], "c": [45]}), Goal(ROLL, ("a", "b"), ceiling_ratio=0.6))
+    assert "; all would fit with a ceiling of 85%; " in plan.decision.caveats[0]
+
+
 def test_a_later_turn_that_leaves_bundles_behind_makes_the_roll_one_in_part_but_not_its_first_turn() -> None:
     policy = IsolationPolicy("vip", ("t/b-0",), ("b",), (), 1, 100)
     plan = planned(cluster({"a": [10], "b": [10], "c": [10]}, policies=[policy]), roll("a", "b", "c"))
