@@ -31,10 +31,10 @@ SNAPSHOT = "20261121T083000Z"
 
 @pytest.fixture
 def captured(root: Root) -> Root:
-    """A root with one small snapshot."""
+    """A root with one small snapshot, whose first file takes more of an archive than the next one."""
     folder = root.folder("raw", SNAPSHOT)
     files = SnapshotFiles(lambda path, content: write_file(folder / path, content))
-    files.extend("tenants", [{"tenant": "retail"}])
+    files.extend("tenants", [{"tenant": sha256_hex(f"{number}".encode())} for number in range(1500)])
     files.write_surfaces()
     topics = RawFile()
     topics.extend([{"topic": "t"}])
