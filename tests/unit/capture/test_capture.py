@@ -79,6 +79,7 @@ def test_the_manifest_says_what_the_cluster_is(cluster: FakeCluster, root: Root)
 
 def test_what_was_read_stands_in_the_files(cluster: FakeCluster, root: Root) -> None:
     snapshot = capture(cluster.options(), root)
+    assert lines_of(root, snapshot, "leader") == [{"source": "rest", "broker": cluster.second.id}]
     (namespace,) = lines_of(root, snapshot, "namespaces")
     assert namespace["document"]["bundles"]["boundaries"] == ["0x00000000", "0x80000000", "0xffffffff"]
     (topic,) = lines_of(root, snapshot, "topic_names")

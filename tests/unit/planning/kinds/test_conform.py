@@ -64,6 +64,7 @@ def test_a_group_that_sits_on_one_broker_is_spread() -> None:
     groups = {"t/a-0": "g", "t/a-1": "g"}
     plan = planned(cluster({"a": [10, 10], "b": [1], "c": [5]}, groups=groups), CONFORM)
     assert moved(plan) == {"t/a-0": "b"}
+    assert (plan.decision.figures["against_isolation"], plan.decision.figures["against_anti_affinity"]) == (0, 1)
     assert not planned(cluster({"a": [10], "b": [1]}, groups={"t/a-0": "g", "t/b-0": "g"}), CONFORM).steps
 
 
