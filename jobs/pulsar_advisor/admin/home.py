@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypeVar
 
 from pulsar_advisor.model.errors import UsageError
+
+Address = TypeVar("Address", str, Path)
 
 
 def expanded(path: Path) -> Path:
@@ -15,12 +18,12 @@ def expanded(path: Path) -> Path:
         raise ValueError(f"there is no home directory for {path}: give the full path") from error
 
 
-def with_home(address: str) -> str:
-    """The path or URL of a folder, as `expanded`: no shell does it in variables, files and `--root=~/advisor`.
+def with_home(address: Address) -> Address:
+    """A path or URL, as `expanded`: no shell does it in variables, files and `--root=~/advisor`.
 
     Raises `UsageError`.
     """
     try:
-        return str(expanded(Path(address))) if address.startswith("~") else address
+        return type(address)(expanded(Path(address))) if str(address).startswith("~") else address
     except ValueError as error:
         raise UsageError(str(error)) from error

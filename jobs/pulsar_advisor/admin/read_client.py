@@ -174,6 +174,7 @@ class ReadClient:
         self._trust_brokers = transport.trust_brokers
         self._learn_web_address = transport.learn_web_address
         self._web_address = transport.web_address
+        self._own_url = transport.own_url
         self._another_broker = transport.another_broker
         self._any_broker_url = any_broker_url
         self._observe = observe
@@ -344,7 +345,7 @@ class ReadClient:
         accepted: tuple[int, ...] = (200,),
         limit_bytes: int = LARGEST_ANSWER_BYTES,
     ) -> Answer:
-        url = self._any_broker_url if broker is None else self._web_address(broker) or f"https://{broker}"
+        url = self._any_broker_url if broker is None else self._own_url(broker)
         observe = self._observe or _unobserved
         try:
             answer = self._send(path, broker_url=url, params=params, limit_bytes=limit_bytes)

@@ -354,6 +354,10 @@ class AdminTransport:
             return f"http://{broker}"
         return known
 
+    def own_url(self, broker: str) -> str:
+        """Where this broker alone is asked: its web address, or what its id is under https until that is known."""
+        return self.web_address(broker) or f"https://{broker}"
+
     def another_broker(self, broker: str) -> str | None:
         """Another broker of the cluster, if possible one of a known web address; None if there is none."""
         with self._lock:

@@ -334,7 +334,7 @@ def export(
     if output is None:
         say(text.rstrip("\n"))
         return
-    file = with_home(str(output))
+    file = with_home(output)
     write_file(UPath(file), text.encode())
     log(f"written: {file}")
 

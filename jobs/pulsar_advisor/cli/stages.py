@@ -187,7 +187,7 @@ def validate(
     if data_docs is not None:
         from pulsar_advisor.stages.validate import write_data_docs
 
-        write_data_docs(result, Path(with_home(str(data_docs))))
+        write_data_docs(result, with_home(data_docs))
     print_json(result) if json else say_lines(check_lines(result))
     _stop_if_unfit(result, ("critical", "warning") if fail_on == "warning" else ("critical",))
 
@@ -389,7 +389,7 @@ def run(
         snapshot = (
             capture_into(root, connection.options(place, listen_s=_seconds(listen)))
             if from_archive is None
-            else import_snapshot(Path(with_home(str(from_archive))), root)
+            else import_snapshot(with_home(from_archive), root)
         )
     # Java takes seconds to start, and so do these: load them meanwhile.
     load_soon("pulsar_advisor.quality.library", _LEDGER, "pulsar_advisor.reporting.html")

@@ -16,7 +16,7 @@ _LABEL: Final = re.compile(r" *(?:\S+ {2,})?")
 _COMMAND: Final = re.compile(r"(?<!\S)(?:pulsar-advisor |export [A-Z_]+=|printf ').*")
 
 _FILLER: Final = "\0"
-"""Stands for the second column of a character that takes two; no line has it otherwise, as names are made `plain`."""
+"""Fills the second column of a wide character. No line contains it, as names are made `plain`."""
 
 
 def columns_of(console: Console) -> int | None:

@@ -35,12 +35,12 @@ def test_a_store_that_takes_no_file_is_named(tmp_path: Path) -> None:
 
 
 def test_between_two_questions_this_machine_counts_the_time() -> None:
-    told, elapsed_s = itertools.count(1_000_000, 90_000), iter([10.0, 10.1, 12.5, 15.0, 15.1])
-    now_ms = carried_on(lambda: next(told), lambda: next(elapsed_s))
+    answers, elapsed_s = itertools.count(1_000_000, 90_000), iter([10.0, 10.1, 12.5, 15.0, 15.1])
+    now_ms = carried_on(lambda: next(answers), lambda: next(elapsed_s))
     assert [now_ms() for _ in range(3)] == [1_000_000, 1_002_500, 1_090_000]
 
 
 def test_an_answer_during_which_the_process_was_suspended_is_not_carried_on() -> None:
-    told, elapsed_s = iter([1_090_000, 1_091_000]), iter([10.0, 100.0, 101.0, 101.1])
-    now_ms = carried_on(lambda: next(told), lambda: next(elapsed_s))
+    answers, elapsed_s = iter([1_090_000, 1_091_000]), iter([10.0, 100.0, 101.0, 101.1])
+    now_ms = carried_on(lambda: next(answers), lambda: next(elapsed_s))
     assert [now_ms(), now_ms()] == [1_090_000, 1_091_000]

@@ -273,7 +273,7 @@ class AdminCluster:
         The check writes a message and reads it, so the read client has no part in it.
         """
         try:
-            address = self._transport.web_address(self._met(broker)) or f"https://{broker}"
+            address = self._transport.own_url(self._met(broker))
             answer = self._transport.get("/admin/v2/brokers/health", broker_url=address)
             own_answer(self._transport.require(answer, 200), broker)
         except AdvisorError as error:

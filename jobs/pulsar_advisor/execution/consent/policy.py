@@ -195,7 +195,7 @@ class ApprovalPolicy(_Part):
 
 def read_policy(path: Path) -> ApprovalPolicy:
     """Read the policy in a YAML file. Raises `UsageError` with the position if it is invalid."""
-    path = Path(with_home(str(path)))
+    path = with_home(path)
     try:
         document = yaml.load(path.read_bytes(), Loader=StrictLoader)
     except OSError as error:

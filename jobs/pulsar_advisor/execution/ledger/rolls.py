@@ -36,7 +36,8 @@ class RollTurn:
 
     broker: str
     plan: str
-    """The digest of the plan that drains the broker."""
+    """The digest of the plan that drains the broker. Earlier releases recorded null where it had nothing to move; as no
+    run is of it, such a turn is planned again."""
     started_at_ms: int | None
     """When the broker's process had started, by its own clock; None if it doesn't say."""
     moves: int = 0

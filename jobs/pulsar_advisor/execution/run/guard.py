@@ -96,10 +96,9 @@ class Guard:
 
     def _switch_off(self, setting: str) -> None:
         effective = self.cluster.effective(setting)
-        # Read last: what someone sets between this read and the call is lost. One answer may be wrong: a third decides.
-        before = self.cluster.override(setting)
-        if before != self.cluster.override(setting):
-            before = self.cluster.override(setting)
+        # Read last: what someone sets between this read and the call is lost.
+        first = self.cluster.override(setting)
+        before = _seen(self.cluster, setting, lambda again: again == first, self.clock)
         if _is_off(before):
             return
         record_switching_off(self.run, setting, before, OFF, effective)
