@@ -25,8 +25,8 @@ from pulsar_advisor.model.text.some_of import count, some_of
 from pulsar_advisor.planning.usage.forecast import Outlook, forecast
 
 USAGE_TOLERANCE_RATIO: Final = 0.10
-"""A broker's usage may differ from its prediction by ten percentage points: traffic changes during a run, and the
-proportional model moves CPU by message rate only. Ownership and boundaries have no tolerance."""
+"""A broker's usage may differ from its prediction by ten percentage points, since traffic changes during a run.
+Ownership and boundaries have no tolerance."""
 
 _SETTLED: Final = ("done", "stopped", "aborted")
 

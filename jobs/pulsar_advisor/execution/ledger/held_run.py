@@ -186,8 +186,8 @@ def take_over(
     """Continue a stopped or parked run, or one whose holder is gone; from now on, it relies on this approval.
 
     A person's resumption lifts the `pause` (`pause_of_run`) that they knew of, and none that was asked for since; the
-    end of a wait lifts none. Raises `Refused` if the holder may be alive,
-    including if it has renewed its lease since `run` was read, or if the approval was withdrawn meanwhile.
+    end of a wait lifts none. Raises `Refused` if the holder may be alive, including if it has renewed its lease since
+    `run` was read, or if the approval was withdrawn meanwhile.
     """
     now_ms = ledger.now_ms()
     if is_held(ledger, run):

@@ -1,8 +1,7 @@
 """fill: gives a new or idle broker its share, which Pulsar's shedders may leave undone for months.
 
 The busiest broker gives its largest bundle that fits, again and again. A bundle fits if the filled broker ends neither
-above the target, by default the mean usage of all brokers, nor above what the giving broker has left. With ten brokers
-at 80 % and one at 0 %, the mean is 72.7 %: none is ten points above it, so ThresholdShedder does nothing.
+above the target, by default the mean usage of all brokers, nor above what the giving broker has left.
 """
 
 from __future__ import annotations

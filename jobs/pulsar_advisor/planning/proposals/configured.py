@@ -1,10 +1,10 @@
 """Which strategies a cluster itself uses.
 
-The Modular manager takes both classes from its settings; up to 3.3 it replaces a shedder of the Extensible manager
-with OverloadShedder, later it doesn't start. The Simple manager reads neither. The Extensible manager
-replaces a shedder that wasn't written for it (such as ThresholdShedder, the default) with TransferShedder, and has a
-single placement strategy. Source: `ModularLoadManagerImpl.createLoadSheddingStrategy`,
-`UnloadScheduler.createNamespaceUnloadStrategy`, `ExtensibleLoadManagerImpl` (3.0.7 to 5.0.1).
+The Modular manager takes both classes from its settings (`model.configuration.class_names` has its exceptions). The
+Simple manager reads neither. The Extensible manager replaces a shedder that wasn't written for it (such as
+ThresholdShedder, the default) with TransferShedder, and has a single placement strategy.
+Source: `ModularLoadManagerImpl.createLoadSheddingStrategy`, `UnloadScheduler.createNamespaceUnloadStrategy`,
+`ExtensibleLoadManagerImpl` (3.0.7 to 5.0.1).
 """
 
 from __future__ import annotations
