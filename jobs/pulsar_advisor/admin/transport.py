@@ -568,12 +568,12 @@ def _last_outcome(state: RetryCallState) -> Any:
 
 def _checked_url(url: str) -> str:
     if "@" in url:
-        raise ValueError("an admin URL must not carry a password: use basic_user and basic_password_file")
+        raise ValueError("an address must not carry a password: use basic_user and basic_password_file")
     if "?" in url:
-        raise ValueError("an admin URL must not carry a query, which often holds a secret: give it without")
+        raise ValueError("an address must not carry a query, which often holds a secret: give it without")
     try:
         return str(WebAddress.parse(url)).rstrip("/")
     except ValueError as error:
         raise ValueError(
-            f"'{plain(url)}' is not an admin URL; expected the form http://broker:8080 or https://broker:8443"
+            f"'{plain(url)}' is not a web address; expected the form http://host:8080 or https://host:8443"
         ) from error

@@ -76,7 +76,7 @@ def import_days(
             {**asdict(access), "admin_urls": (prometheus,), "read_timeout_s": READ_TIMEOUT_S}
         )
     except ValidationError as error:
-        raise UsageError(f"--prometheus: {problems(error)[0]}") from error
+        raise UsageError(problems(error)[0].replace("admin_urls", "--prometheus")) from error
     labels, root = labels_of(label), place.open()
     # Compressing an answer takes Prometheus nine times as long as making it.
     with AdminTransport(connection, compressed=False) as transport:
