@@ -68,6 +68,12 @@ def test_a_setting_of_another_strategy_is_named() -> None:
     assert rule.find(case(50, settings={"loadBalancerAvgShedderLowThreshold": "15"})) is None
 
 
+@pytest.mark.parametrize("own", [{"shedder": "com.acme.Shedder"}, {"placement": "com.acme.Placement"}])
+def test_a_class_of_ones_own_may_read_any_setting(own: dict[str, str]) -> None:
+    tuned = case(50, settings={"loadBalancerAvgShedderLowThreshold": "20"}, **own)
+    assert configuration.settings_are_read.find(tuned) is None
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
