@@ -153,11 +153,11 @@ class ErrorAnswer(ClusterUnreachable):
     Pulsar itself says that there is no such thing; a proxy in front of it that doesn't know the path answers 404 too.
     """
 
-    def __init__(self, message: str, *, status: int, is_absence: bool = False, own_words: str | None = None) -> None:
+    def __init__(self, message: str, *, status: int, is_absence: bool, own_words: str) -> None:
         super().__init__(message)
         self.status = status
         self.is_absence = is_absence
-        self.own_words = own_words or message
+        self.own_words = own_words
 
 
 class _Error(msgspec.Struct):

@@ -69,7 +69,6 @@ _IDLE_PASSED_OVER: Final = (4, 0, 0)
 class BrokerOutcome(Outcome):
     """The answers about a broker."""
 
-    NO_BROKERS = no("no broker has load data")
     OUTDATED = no("load data is {left:,.0f} s old; the limit is {right:,.0f} s", ">")
     COOLING_DOWN = no("load data is only {left:,.0f} s newer than its last unload, {right:,.0f} s needed", "<")
     NO_LOAD_DATA = no("a registered broker has no load data, so the whole cycle is skipped")
@@ -159,12 +158,11 @@ def decide(load: ExtensibleLoad, settings: LoadBalancerSettings, memory: Memory)
     if cooling is not None:
         return passes("CoolDown", BrokerOutcome.COOLING_DOWN, *cooling)
     current = load.stored[~_outdated(load, settings)[load.stored]]
-    if not len(load.stored):
-        return passes("NoBrokers", BrokerOutcome.NO_BROKERS)
     if not len(current):
+        counter = "OutDatedData" if len(load.stored) else "NoBrokers"  # then no broker has an answer
         age_s = (load.now_ms - load.updated_at_ms) / 1000
         trusted_s = settings.load_balancer_broker_load_data_ttl_in_seconds
-        return passes("OutDatedData", BrokerOutcome.OUTDATED, age_s, trusted_s)
+        return passes(counter, BrokerOutcome.OUTDATED, age_s, trusted_s)
     without_data = load.available.copy()
     without_data[load.stored] = False
     if without_data.any():

@@ -207,15 +207,15 @@ class RunContent:
     """Who asked for a pause, if somebody did."""
     waiting: str
     """What a parked run waits for; empty if it isn't parked."""
-    left_off: Sequence[SwitchedOff] = ()
+    left_off: Sequence[SwitchedOff]
     """What it switched off and could not restore."""
-    left_open: Sequence[str] = ()
+    left_open: Sequence[str]
     """What to check after it was ended for good: calls whose outcome is unknown."""
-    is_left: bool = True
+    is_left: bool
     """Whether it has a step left to send, or a call to look at."""
-    can_be_undone: bool = False
+    can_be_undone: bool
     """Whether runs of its plan have moved anything."""
-    roll: str | None = None
+    roll: str | None
     """The digest of the roll that it is a turn of, which is steered on its own page; None if it isn't a turn."""
 
 

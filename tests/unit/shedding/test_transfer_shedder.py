@@ -109,6 +109,19 @@ def test_a_registered_broker_without_load_data_stops_the_cycle() -> None:
     assert (memory.hits, memory.counters) == (1, {"Skip/NoLoadData": 1})
 
 
+def test_without_any_load_data_there_is_no_broker_to_look_at() -> None:
+    load = view(HOT_AND_COLD, {"hot": top(10, 20)})
+    decision, memory = decide(replace(load, stored=load.stored[:0]), settings(), Memory())
+    assert codes(decision.brokers) == {}
+    assert memory.counters == {"Skip/NoBrokers": 1}
+
+
+def test_an_idle_bundle_is_no_exchange() -> None:
+    load = view({"hot": 0.9, "cold": 0.2}, {"hot": top(70, 80), "cold": top(0, 25, 10, 8, first_row=10)})
+    decision, _ = decide(replace(load, throughput_bytes_per_s=np.array([100.0, 40.0])), settings(), Memory())
+    assert [bundle for _, bundle, to in moves(load, decision) if to == "hot"] == [11, 12, 13]
+
+
 def test_a_source_that_cools_down_stops_the_cycle_until_its_data_are_new_enough() -> None:
     load = view(HOT_AND_COLD, {"hot": top(10, 20)})
     decision, memory = decide(load, settings(), Memory(recently_unloaded_brokers={"hot": NOW_MS - 179_000}))

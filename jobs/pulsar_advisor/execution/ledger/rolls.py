@@ -50,23 +50,23 @@ class RollTurn:
 class RecordedRoll:
     """What happened so far."""
 
-    turns: tuple[RollTurn, ...] = ()
+    turns: tuple[RollTurn, ...]
     """Oldest first. A turn whose plan was made again appears again."""
-    is_drained: bool = False
+    is_drained: bool
     """Whether the broker of the last turn was seen to have nothing left that clients use."""
-    announced: Person | None = None
+    announced: Person | None
     """Who says that this broker has been restarted, if somebody does."""
-    announced_at_ms: int | None = None
+    announced_at_ms: int | None
     """When they said so."""
-    restarted: tuple[str, ...] = ()
+    restarted: tuple[str, ...]
     """Brokers (ids), in the order of their restarts."""
-    ended: str | None = None
+    ended: str | None
     """Why it ended, in words; None while it hasn't."""
-    pause: str | None = None
+    pause: str | None
     """Who asked for a pause, in words; None without a request, or once it was lifted."""
-    is_turn_again: bool = False
+    is_turn_again: bool
     """Whether the balancer was on since the broker was drained: its turn is planned again, and switches it off."""
-    is_given_up: bool = False
+    is_given_up: bool
     """Whether whatever carried it on, such as a task, has ended, and nothing has taken it up since."""
 
     @property

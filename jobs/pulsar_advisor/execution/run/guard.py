@@ -57,14 +57,14 @@ class Guard:
     cluster: ClusterPort
     progress: Progress
     clock: Clock
+    turns_before: frozenset[int]
+    """For a turn of a roll: the runs of earlier turns, which hand over what they switched off."""
     switched: set[str] = field(default_factory=set)
     """Settings that this process has switched off."""
     unanswered: set[str] = field(default_factory=set)
     """Settings whose call got no answer and had no effect so far; it may still take effect."""
     notes: list[str] = field(default_factory=list)
     """Remarks about the cluster from the end of the guard, for the run's sentence."""
-    turns_before: frozenset[int] = frozenset()
-    """For a turn of a roll: the runs of earlier turns, which hand over what they switched off."""
     is_handed_on: bool = False
     """Whether the roll goes on after this turn, so that everything stays off."""
 

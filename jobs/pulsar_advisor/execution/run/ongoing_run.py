@@ -45,7 +45,7 @@ class OngoingRun:
     progress: Progress
     clock: Clock
     interruption: Interruption
-    guard: Guard | None = None
+    guard: Guard | None
     """Keeps the cluster's own balancer off, if that was approved."""
     signs: Signs = field(default_factory=Signs)
     """What the current wave has shown so far."""

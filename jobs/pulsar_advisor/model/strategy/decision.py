@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pulsar_advisor.model.cluster.cluster_state import Indices
 from pulsar_advisor.model.strategy.outcomes import Outcomes
 
-Figure = int | float | str | tuple[str, ...] | Mapping[str, float] | None
+Figure = int | float | tuple[str, ...] | Mapping[str, float] | None
 """An intermediate result of a decision; a mapping holds one for each broker id."""
 
 
@@ -22,7 +22,7 @@ class SheddingDecision:
     """NO_ROW where the placement strategy decides."""
     brokers: Outcomes
     bundles: Outcomes
-    figures: Mapping[str, Figure] = field(default_factory=dict)
+    figures: Mapping[str, Figure]
     """Intermediate results worth showing, by name: averages, thresholds, counters."""
 
 

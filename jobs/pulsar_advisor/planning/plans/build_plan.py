@@ -124,7 +124,7 @@ def _left_out(
 
 
 def _plain_figures(figures: Mapping[str, Figure]) -> dict[str, int | float | str | None]:
-    """The figures that are a single number, word or flag; a shedder's figures per broker are in its outcomes."""
+    """The figures that are a single number or flag; a shedder's figures per broker are in its outcomes."""
     plain: dict[str, int | float | str | None] = {}
     for name, value in figures.items():
         if isinstance(value, bool):
@@ -133,8 +133,6 @@ def _plain_figures(figures: Mapping[str, Figure]) -> dict[str, int | float | str
             plain[name] = int(value)
         elif isinstance(value, float | np.floating):
             plain[name] = finite(float(value))
-        elif isinstance(value, str):
-            plain[name] = value
     return plain
 
 
