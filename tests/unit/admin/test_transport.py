@@ -493,6 +493,11 @@ def test_only_hosts_of_the_cluster_are_asked(broker: HTTPServer, other: HTTPServ
     assert other.log == []
 
 
+def test_a_secret_that_was_handed_over_empty_is_said_to_be(broker: HTTPServer) -> None:
+    with pytest.raises(UsageError, match="the connection holds no secret: it is empty or not set"):
+        AdminConnection(admin_urls=(broker.url_for(""),), token=SecretStr(" ")).authorization()
+
+
 def test_a_secret_may_be_handed_over_and_is_never_shown(broker: HTTPServer) -> None:
     broker.expect_request(PATH, headers={"Authorization": "Bearer hunter2"}).respond_with_json([])
     ours = connection(url(broker), token=SecretStr("hunter2"))

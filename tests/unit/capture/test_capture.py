@@ -236,6 +236,24 @@ def test_a_namespace_deleted_while_we_read_is_not_missing(cluster: FakeCluster, 
     assert missing(manifest) == ONLY_IN_ZOOKEEPER
 
 
+def test_a_namespace_that_is_being_deleted_is_not_asked_for_topics(cluster: FakeCluster, root: Root) -> None:
+    for broker in (cluster.first, cluster.second):
+        broker.answers("/namespaces/retail/orders", {"deleted": True})
+        broker.answers("/persistent/retail/orders", {"reason": "is being deleted"}, status=412)
+    manifest = manifest_of(root, capture(cluster.options(), root))
+    assert missing(manifest) == ONLY_IN_ZOOKEEPER
+
+
+def test_a_broker_that_joins_while_we_read_has_no_report(cluster: FakeCluster, root: Root) -> None:
+    known, late = [cluster.first.id, cluster.second.id], "late.example:8080"
+    lists = in_turn(known, [*known, late])
+    for broker in (cluster.first, cluster.second):
+        broker.answers_by("/brokers/fake", lists)
+    snapshot = capture(cluster.options(), root)
+    assert missing(manifest_of(root, snapshot)) == {*ONLY_IN_ZOOKEEPER, ("load_reports", late)}
+    assert [line["broker"] for line in lines_of(root, snapshot, "brokers")] == sorted([*known, late])
+
+
 def test_partitioned_topics_of_a_namespace_of_other_clusters_are_not_missing(cluster: FakeCluster, root: Root) -> None:
     for broker in (cluster.first, cluster.second):
         broker.answers("/namespaces/retail/orders", {"replication_clusters": ["west"], "allowed_clusters": []})

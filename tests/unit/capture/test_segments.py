@@ -149,6 +149,16 @@ def test_a_token_that_may_not_list_them_leaves_the_namespace_unlisted(release_5:
     assert "403" in reason
 
 
+def test_a_list_with_topics_of_another_namespace_leaves_the_namespace_unlisted(
+    release_5: FakeCluster, root: Root
+) -> None:
+    for broker in (release_5.first, release_5.second):
+        broker.answers("/scalable/retail/orders", [CLICKS, "topic://retail/other/\u001b[2Jx"])
+    [(namespace, reason)] = gaps(root, capture(release_5.options(), root))
+    assert namespace == "retail/orders"
+    assert reason == "the list has topic://retail/other/\\x1b[2Jx, which is not of this namespace"
+
+
 def test_segments_that_are_loaded_and_that_no_broker_lists_are_noted(cluster: FakeCluster, root: Root) -> None:
     serve_a_segment(cluster)
     [(namespace, reason)] = gaps(root, capture(cluster.options(), root))

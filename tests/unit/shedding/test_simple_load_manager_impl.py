@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 
 from conformance import codes
 from pulsar_advisor.model.cluster.cluster_state import RESOURCES, ClusterState
@@ -40,6 +43,28 @@ def test_the_first_bundle_by_the_bottleneck_goes() -> None:
     assert unloads == [QUARTERS[1]]
     assert brokers == {"cold:8080": "not_overloaded", "hot:8080": "overloaded"}
     assert bundles == {QUARTERS[0]: "not_first", QUARTERS[1]: "first"}
+
+
+@pytest.mark.parametrize(
+    ("usage", "first"),
+    [
+        ({"cpu": (99, 100)}, 0),
+        ({"memory": (95, 100)}, 1),
+        ({"bandwidth_in": (95, 100)}, 2),
+        ({"bandwidth_out": (95, 100)}, 3),
+    ],
+)
+def test_what_a_broker_has_least_of_decides_which_bundle_is_the_first(usage: dict[str, Any], first: int) -> None:
+    ranges = [f"0x{number:08x}_0x{number + 1:08x}" for number in range(4)]
+    bundles = [
+        BundleRow("t/n", ranges[0], "hot:8080", (900, 0, 0, 0), topics=1),
+        BundleRow("t/n", ranges[1], "hot:8080", topics=1, consumers=900),
+        BundleRow("t/n", ranges[2], "hot:8080", (0, 0, 9e6, 0), topics=1),
+        BundleRow("t/n", ranges[3], "hot:8080", (0, 0, 0, 9e6), topics=1),
+    ]
+    hot = BrokerRow("hot:8080", **{"cpu": (90, 100), **usage})
+    of = cluster_state([BrokerRow("cold:8080"), hot], bundles, load_manager="simple")
+    assert answers(of)[0] == [ranges[first]]
 
 
 def test_nothing_goes_if_nobody_is_comfortable() -> None:

@@ -81,6 +81,10 @@ def test_a_figure_that_is_no_number_passes_the_threshold_and_overfills_nothing()
     assert divide(topics(10, 20, rates=[float("nan"), 5])) == ()
 
 
+def test_leaves_a_single_topic_whole():
+    assert divide(topics(10, rates=[999])) is None
+
+
 def test_refuses_without_quotas():
     with pytest.raises(UsageError, match="only to its default algorithm"):
         flow_or_qps_equally_divide.split_boundary(option(topics(1, 2)))

@@ -27,3 +27,10 @@ def test_says_in_which_cycle_the_manager_acts(load_manager, expected):
 def test_says_so_when_no_cycle_acts(load_manager):
     steady = steady_splits(state(load_manager, 4.0), SETTINGS)
     assert (steady.acts_in_cycle, steady.decision.splits) == (None, ())
+
+
+def test_a_threshold_of_more_hits_than_cycles_are_tried_says_how_many_there_were():
+    patient = resolve_settings("4.0.8", {"loadBalancerNamespaceBundleSplitConditionHitCountThreshold": "20"}).values
+    steady = steady_splits(state("extensible", 40_000.0), patient)
+    assert steady.acts_in_cycle is None
+    assert steady.decision.bundles.explain(0) == "too big 10 times in a row; split only after more than 20"

@@ -194,6 +194,23 @@ def test_a_bundle_that_no_broker_had_at_midnight_moved_from_its_last_owner(root:
     assert today.summary.moves == {"unknown": 2}
 
 
+def test_a_day_from_before_the_server_scraped_is_left_out(
+    root: Root, server: HTTPServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = PrometheusDouble(NOW_S)
+    for metric in HOST_METRICS.values():
+        one.add(metric, during(40, since_s=TODAY_S), cluster=cluster(), instance=A)
+    assert [day.day for day in imported(root, server, one)] == ["20261121"]
+    assert f"day {YESTERDAY}: no figures were scraped" in caplog.messages
+
+
+def test_a_day_that_has_only_just_begun_is_left_out(
+    root: Root, server: HTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "NOW_S", TODAY_S + HOUR - 1)
+    assert [day.day for day in imported(root, server, double())] == [YESTERDAY]
+
+
 def test_a_gap_is_named_and_has_no_moments(root: Root, server: HTTPServer) -> None:
     one = double()
     gap = range(TODAY_S - 20 * HOUR, TODAY_S - 17 * HOUR)

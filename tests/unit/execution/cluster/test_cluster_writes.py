@@ -14,7 +14,7 @@ import pulsar_advisor
 from harness.certificates import make_certificates
 from pulsar_advisor.admin.metadata_store import Node
 from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer, ErrorAnswer
-from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Reply, Split, Unload
+from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Override, Reply, Split, Unload
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.cluster.restart_port import Published, RestartPort, published
 from pulsar_advisor.model.errors import ClusterUnreachable
@@ -523,6 +523,37 @@ def test_an_override_that_is_blank_is_none(
     httpserver.expect_request("/admin/v2/brokers/configuration/values").respond_with_json({setting: text})
     assert cluster.override(setting) == seen
     assert cluster.override("loadBalancerAutoBundleSplitEnabled") is None
+
+
+@pytest.mark.parametrize(
+    ("value", "method", "path"),
+    [("false", "POST", "/false"), (" true", "POST", "/ true"), (None, "DELETE", "")],
+)
+def test_an_override_is_posted_as_it_was_and_deleted_where_there_was_none(
+    httpserver: HTTPServer, cluster: AdminCluster, value: str | None, method: str, path: str
+) -> None:
+    setting = "loadBalancerSheddingEnabled"
+    expected = f"/admin/v2/brokers/configuration/{setting}{path}"
+    httpserver.expect_request(expected, method=method, data=b"").respond_with_data(status=204)
+    assert cluster.send(Override(setting, value)) == Reply(204, "")
+
+
+def test_the_value_in_a_brokers_memory_is_asked_of_each(httpserver: HTTPServer, cluster: AdminCluster) -> None:
+    broker = broker_id(httpserver)
+    httpserver.expect_request("/admin/v2/brokers/live").respond_with_json([broker])
+    httpserver.expect_request(f"/admin/v2/brokers/live/{broker}/ownedNamespaces").respond_with_json({})
+    assert cluster.effective("loadManagerClassName") == {broker: MODULAR}
+    assert cluster.effective("loadBalancerSheddingEnabled") == {broker: ""}
+
+
+def test_extensible_brokers_say_neither_how_busy_they_are_nor_since_when_they_run(
+    httpserver: HTTPServer, cluster: AdminCluster
+) -> None:
+    httpserver.clear()
+    runtime = {"clusterName": "live", "loadManagerClassName": "x.extensions.ExtensibleLoadManagerImpl"}
+    httpserver.expect_request("/admin/v2/brokers/configuration/runtime").respond_with_json(runtime)
+    broker = broker_id(httpserver)
+    assert (cluster.usage_ratio(broker), cluster.started_at_ms(broker)) == (None, None)
 
 
 def test_a_reply_has_when_the_call_may_be_sent_again(httpserver: HTTPServer, cluster: AdminCluster) -> None:

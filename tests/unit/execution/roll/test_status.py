@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pulsar_advisor.cli.rendering import roll_status_lines
 from pulsar_advisor.execution.cluster.cluster_port import Reply
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
-from pulsar_advisor.execution.roll.conduct import Roll, go_on, mind_the_balancer, pause
+from pulsar_advisor.execution.roll.conduct import Roll, announce, go_on, mind_the_balancer, pause
 from pulsar_advisor.execution.roll.status import status_of, waits_for
 from pulsar_advisor.execution.run.guard import GUARDED
+from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import digest_of, short
 from unit.execution.doubles import B1, B2, B3, FakeCluster
 from unit.execution.roll.doubles import OLIVE, RestartedCluster, approved_roll, go_on_after, roll_plan
@@ -91,6 +94,29 @@ def test_the_lines_name_the_next_act_last(roll: Roll, ledger: Ledger) -> None:
     ]
     assert lines[4] == f"off until the roll ends: {' and '.join(GUARDED)}"
     assert lines[-1].startswith(f"{B1} is drained. Restart it, then: pulsar-advisor roll continue ")
+
+
+def test_a_turn_in_another_process_is_under_way(roll: Roll, ledger: Ledger, cluster: FakeCluster) -> None:
+    seen: list[tuple[str | None, str]] = []
+    cluster.once(
+        "after the call", lambda: seen.append((waits_for(ledger, roll.plan), status_of(ledger, roll.plan).sentence))
+    )
+    go_on(roll)
+    assert seen == [(f"another process drains {B1}", f"{B1} is being drained")]
+
+
+def test_a_turn_whose_guard_was_refused_is_still_to_come(roll: Roll, ledger: Ledger, cluster: FakeCluster) -> None:
+    cluster.rejects_overrides = True
+    with pytest.raises(Refused, match="can't be switched off"):
+        go_on(roll)
+    assert status_of(ledger, roll.plan).sentence.startswith(f"next is {B1}: pulsar-advisor roll continue ")
+
+
+def test_who_says_that_a_broker_was_restarted_is_named(roll: Roll, ledger: Ledger) -> None:
+    go_on(roll)
+    announce(ledger, roll.plan, B1, OLIVE)
+    assert status_of(ledger, roll.plan).sentence.startswith(f"olive says that {B1} was restarted. To check that ")
+    assert waits_for(ledger, roll.plan) is None, "it can be looked at"
 
 
 def test_it_waits_for_a_restart_and_for_whoever_lifts_a_pause(roll: Roll, ledger: Ledger) -> None:

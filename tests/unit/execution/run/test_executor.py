@@ -340,3 +340,17 @@ def test_a_step_of_a_wave_is_not_sent_once_the_one_before_it_ends_the_run(ledger
     result = run(plan, ledger, wide, in_flight=3, error_budget=0)
     assert states(ledger, plan) == ["failed", "pending", "confirmed", "pending"]
     assert "1 step failed, and the error budget is 0; the last: refused by the cluster: 409" in result.sentence
+
+
+def test_nor_once_another_ends_the_run_while_it_looks_at_its_bundle_again(ledger: Ledger, wide: FakeCluster) -> None:
+    plan, right, mistaken = approved(ledger, wide_plan()), wide.boundaries, iter([True])
+
+    def boundaries(namespace: str) -> tuple[str, ...]:
+        is_first_look = namespace == NAMESPACE and len(wide.writes) == 1
+        return () if is_first_look and next(mistaken, False) else right(namespace)
+
+    wide.boundaries = boundaries  # type: ignore[method-assign]
+    refuse_after(wide, calls=1)
+    run(plan, ledger, wide, in_flight=3, error_budget=0)
+    assert states(ledger, plan) == ["pending", "failed", "confirmed", "pending"]
+    assert next(mistaken, False) is False, "it looked once"

@@ -186,6 +186,21 @@ def test_one_that_no_broker_owns_then_is_unresolved(ledger: Ledger, cluster: Fak
     assert cluster.writes == []
 
 
+def test_where_a_bundle_should_go_anywhere_else_nothing_shows_whether_it_left_and_came_back(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    plan = approved(ledger, make_plan([unload_step(destination=None)]))
+    killed_at_work(ledger, cluster, plan, "after the call")
+    cluster.owners[BUNDLE] = B1
+    cluster.time.pass_s(181)
+    [step] = run(plan, ledger, cluster, resume=True).steps
+    assert (step.state, step.detail) == (
+        "failed",
+        f"it is on {B1}; whether it was unloaded can't be seen, so it is not repeated",
+    )
+    assert len(cluster.writes) == 1
+
+
 def test_a_call_without_effect_is_not_repeated_in_a_world_that_has_changed_since(
     ledger: Ledger, cluster: FakeCluster
 ) -> None:

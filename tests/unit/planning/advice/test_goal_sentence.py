@@ -36,6 +36,12 @@ RELIEVE_A = Goal("relieve", ("a",), 0.6)
             "stays c:8080 at 80.0% (CPU).",
         ),
         (
+            Goal("drain", ("a",)),
+            {"a": [10, 70], "b": [40]},
+            "To drain a:8080, move 1 bundle to 1 broker, and leave 1 that can't move: a:8080 goes from 80.0% (CPU) to "
+            "70.0%; it stays the busiest.",
+        ),
+        (
             Goal("balance", (), 0.6),
             {"a": [30, 30, 20], "b": [10]},
             "To balance, move 1 bundle to 1 broker: the busiest broker, a:8080, goes from 80.0% (CPU) to 60.0%.",

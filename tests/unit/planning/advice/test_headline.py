@@ -62,6 +62,11 @@ def test_the_busiest_broker_and_its_resource_are_named(moving: Plan) -> None:
     )
 
 
+def test_a_busiest_broker_that_stays_as_busy_as_it_was_is_said_to(moving: Plan) -> None:
+    found = plan_sentence(predicting(moving, forecast(0.93, a=0.9252, b=0.4)), FLOOR)
+    assert found == "Unload 1 bundle from a:8080: the busiest broker stays at 92.5% (CPU)."
+
+
 def test_another_resource_that_decides_afterwards_is_named_too(moving: Plan) -> None:
     after = forecast(0.6, a=(0.6, "bandwidthOut"), b=0.4)
     assert plan_sentence(predicting(moving, after)).endswith("from 92.5% (CPU) to 60.0% (outbound bandwidth).")

@@ -130,6 +130,13 @@ def test_a_bundle_without_known_load_of_topics_is_left_whole() -> None:
     assert "can't be split: the load of 1 topic in it isn't known" in plan.decision.caveats[0]
 
 
+def test_a_bundle_whose_topics_are_not_all_known_is_left_whole() -> None:
+    state = replace(hot([6.0] * 10, b=[10.0], c=[10.0]), unlisted_namespaces=frozenset({"t/a-0"}))
+    plan = planned(state, SPLIT)
+    assert plan.steps == ()
+    assert "the topic names of its namespace are not completely known" in plan.decision.caveats[0]
+
+
 def test_topics_known_to_have_no_load_are_no_parts() -> None:
     state = hot([60.0, 0.0], b=[10.0], c=[10.0])
     assert "it has 1 topic with load, and each part needs one" in planned(state, SPLIT).decision.caveats[0]

@@ -43,6 +43,12 @@ def test_a_new_leader() -> None:
     )
 
 
+def test_another_load_manager() -> None:
+    assert drift(BEFORE, replace(BEFORE, load_manager="extensible"), {}, {}) == (
+        "The load manager changed from modular to extensible.",
+    )
+
+
 def test_settings_that_changed_appeared_or_went() -> None:
     assert drift(BEFORE, BEFORE, {"a": "1", "b": "2"}, {"a": "3", "c": "4"}) == (
         "a changed from '1' to '3'.",

@@ -155,6 +155,15 @@ EAGER = {
 }
 
 
+def test_a_bundle_that_isolation_policies_allow_on_no_other_broker_stays(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    policy = IsolationPolicy("bound", ("t/.*",), ("a",), (), 1, 100)
+    proposal = ask(replace(state, isolation_policies=(policy,)), settings)
+    assert proposal.moves == ()
+    assert (proposal.why_nothing or "").endswith(" was chosen, but isolation policies allow no other broker.")
+
+
 @pytest.mark.parametrize(("manager", "moves"), [("modular", False), ("simple", True), ("extensible", True)])
 def test_only_the_modular_leader_keeps_a_group_that_is_spread_evenly(manager: LoadManagerKind, moves: bool) -> None:
     # Both brokers have the group: its counts are equal, of namespaces (Modular) and of bundles (Extensible).

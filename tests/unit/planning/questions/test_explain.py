@@ -11,6 +11,7 @@ import pytest
 from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
 from pulsar_advisor.model.errors import DataNotFit, UsageError
+from pulsar_advisor.planning.proposals.fitness import fit_part
 from pulsar_advisor.planning.questions.explain import SHOWN, Explanation, Kind, Link, explain
 from pulsar_advisor.planning.requests.request import Request
 from states import QUARTERS, WHOLE, BrokerRow, BundleRow, cluster_state
@@ -159,9 +160,10 @@ def test_why_a_namespace_is_not_looked_at() -> None:
         BundleRow("t/warm", ring, "a:8080", less, topics=2),
         BundleRow("t/idle", ring, "a:8080"),
         BundleRow("t/small", ring, "a:8080", (1.0, 1.0, 1.0, 1.0), topics=1),
+        BundleRow("t/unfit", ring, "a:8080", less, topics=1, usable=False),
         BundleRow("t/unowned", ring, None),
     ]
-    state = cluster_state(brokers, bundles, load_manager="extensible")
+    state = fit_part(cluster_state(brokers, bundles, load_manager="extensible"))
     of: dict[str, Any] = {
         "shedder": "TransferShedder",
         "placement": "extensions.LeastResourceUsageWithWeight",
@@ -173,6 +175,7 @@ def test_why_a_namespace_is_not_looked_at() -> None:
     reasons = {
         "t/idle": "none of its topics is loaded, so nothing would move",
         "t/small": "none of its bundles is among the top ones that brokers report",
+        "t/unfit": "ExtensibleLoadManagerImpl has no fit figures about it",
         "t/unowned": "no broker owns any of its bundles, so nothing would move",
     }
     for name, reason in reasons.items():
