@@ -12,13 +12,13 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 import numpy as np
 from zstandard import ZstdError
 
-from pulsar_advisor.admin.metadata_store import MetadataReader, connected
+from pulsar_advisor.admin.metadata_store import Node, connected
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.read_client import ReadClient, decode
 from pulsar_advisor.admin.transport import AdminTransport
@@ -139,7 +139,10 @@ def planned_usage(state: ClusterState, values: LoadBalancerSettings) -> PlannedU
 
 
 def load_now(options: CaptureOptions) -> ClusterLoad:
-    """The brokers' current load; brokers that don't answer are named. Raises `ClusterUnreachable`."""
+    """The brokers' current load; those that don't answer, or whose node can't be read, are named.
+
+    Raises `ClusterUnreachable`.
+    """
     with ExitStack() as stack:
         transport = stack.enter_context(AdminTransport(options.required_admin))
         client = ReadClient(transport)
@@ -147,17 +150,20 @@ def load_now(options: CaptureOptions) -> ClusterLoad:
         metadata = (
             stack.enter_context(connected(options.metadata_store)) if options.metadata_store is not None else None
         )
-        published = _published_reports(metadata)
-        averages = _averages(metadata)
+        nodes = dict(metadata.broker_nodes()) if metadata is not None else {}
+        averages = dict(metadata.broker_time_averages()) if metadata is not None else {}
+        published: set[str] = set()
         pool = stack.enter_context(ThreadPoolExecutor(options.concurrency, thread_name_prefix="brokers"))
 
         def read(broker: str) -> BrokerLoad | ClusterUnreachable:
             try:
-                if broker in published:
-                    return BrokerLoad(broker, *published[broker], averages.get(broker))
+                average = _average(averages[broker]) if broker in averages else None
+                if broker in nodes and (report := _published_report(nodes[broker])) is not None:
+                    published.add(broker)
+                    return BrokerLoad(broker, *report, average)
                 # Behind https, a broker's address is known only from its own answer.
                 client.owned_bundles(identity.cluster_name, broker)
-                return _asked(client, broker, averages.get(broker))
+                return _asked(client, broker, average)
             except ClusterUnreachable as error:
                 return error
 
@@ -200,20 +206,16 @@ def _origins(loads: Iterable[BrokerLoad], published: Container[str]) -> list[str
     )
 
 
-def _published_reports(metadata: MetadataReader | None) -> dict[str, tuple[LoadManagerKind, Report]]:
-    """The last reports of Modular and Simple brokers; nodes of Extensible hold no load and are left out."""
-    published = {}
-    for broker, node in metadata.broker_nodes() if metadata is not None else ():
-        report = decode(node.document, LOAD_REPORT)
-        kind = load_manager_kind(report.loadReportType or None, None)
-        if kind is not None:
-            published[broker] = (kind, msgspec.to_builtins(report))
-    return published
+def _published_report(node: Node) -> tuple[LoadManagerKind, Report] | None:
+    """The last report of a Modular or Simple broker; None from Extensible, whose nodes hold no load."""
+    report = decode(node.document, LOAD_REPORT)
+    kind = load_manager_kind(report.loadReportType or None, None)
+    return None if kind is None else (kind, msgspec.to_builtins(report))
 
 
-def _averages(metadata: MetadataReader | None) -> dict[str, Report]:
-    nodes: Iterable[Any] = metadata.broker_time_averages() if metadata is not None else ()
-    return {broker: msgspec.to_builtins(decode(node.document, BROKER_TIME_AVERAGE)) for broker, node in nodes}
+def _average(node: Node) -> Report:
+    average: Report = msgspec.to_builtins(decode(node.document, BROKER_TIME_AVERAGE))
+    return average
 
 
 def _asked(client: ReadClient, broker: str, averages: Report | None) -> BrokerLoad:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 import zstandard
 
 from captures import capture
+from pulsar_advisor.admin.metadata_store import MetadataReader
 from pulsar_advisor.admin.options import CaptureOptions
+from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
 from pulsar_advisor.model.configuration.settings import resolve_settings
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit, UsageError
 from pulsar_advisor.monitor.loads import load_now, planned_usage, watched
@@ -20,6 +23,7 @@ from pulsar_advisor.storage.files import sha256_hex
 from pulsar_advisor.storage.removal import remove_raw_files
 from pulsar_advisor.storage.root import MANIFEST, Root
 from states import BrokerRow, cluster_state
+from unit.admin.fake_zookeeper import FakeKazoo
 from unit.capture.fake_cluster import FakeCluster, load_report
 from unit.conftest import RECORDED
 
@@ -122,6 +126,26 @@ def test_a_broker_that_does_not_answer_is_named_and_the_others_shown(cluster: Fa
     load = load_now(cluster.options())
     assert [broker.broker for broker in load.brokers] == [cluster.first.id]
     assert "connection refused" in load.missing[cluster.second.id]
+
+
+@pytest.mark.parametrize("surface", ["brokers", "broker-time-average"])
+def test_a_broker_whose_node_can_not_be_read_is_named_and_the_others_shown_as_published(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, surface: str
+) -> None:
+    report = json.dumps(load_report(loadReportType="LocalBrokerData", msgRateIn=3.0)).encode()
+    nodes = {f"/loadbalance/brokers/{broker.id}": report for broker in (cluster.first, cluster.second)}
+    nodes[f"/loadbalance/{surface}/{cluster.second.id}"] = b"{torn"
+
+    @contextmanager
+    def connected(connection: ZooKeeperConnection) -> Iterator[MetadataReader]:
+        yield MetadataReader(ZooKeeperStore(FakeKazoo(nodes), connection))
+
+    monkeypatch.setattr("pulsar_advisor.monitor.loads.connected", connected)
+    load = load_now(cluster.options().model_copy(update={"zookeeper": ZooKeeperConnection(hosts="zk1:2181")}))
+    assert load.where == "cluster fake, reports as published in ZooKeeper"
+    assert [(broker.broker, broker.load_manager) for broker in load.brokers] == [(cluster.first.id, "modular")]
+    assert list(load.missing) == [cluster.second.id]
+    assert "can't decode" in load.missing[cluster.second.id]
 
 
 def test_under_extensible_usage_comes_from_metrics_and_rates_from_topics(cluster: FakeCluster) -> None:
