@@ -117,6 +117,23 @@ def test_a_role_without_rights_still_tells_which_surfaces_it_lacks(cluster: Fake
     assert found.cluster_name == "fake"
 
 
+def test_an_answer_that_can_not_be_read_is_a_lack_of_its_surface_alone(cluster: FakeCluster) -> None:
+    for broker in (cluster.first, cluster.second):
+        broker.answers("/brokers/leaderBroker", LOGIN_PAGE)
+    found = examine(cluster.options())
+    assert {surface: lack.status for surface, lack in found.lacks.items()} == {"leader": 200}
+    assert "can't decode the response" in found.lacks["leader"].reason
+
+
+def test_a_tenant_without_namespaces_is_passed_over(cluster: FakeCluster) -> None:
+    for broker in (cluster.first, cluster.second):
+        broker.answers("/tenants", ["empty", "retail"])
+        broker.answers("/namespaces/empty", [])
+    examine(cluster.options())
+    asked = [path for broker in (cluster.first, cluster.second) for _, path in broker.requests]
+    assert f"{ADMIN}/namespaces/retail/orders" in asked
+
+
 def test_something_that_is_no_broker_is_named(cluster: FakeCluster) -> None:
     cluster.first.answers("/brokers/version", "<html>Welcome</html>")
     lack = examine(cluster.options(admin_urls=(cluster.first.url,))).admin_urls[cluster.first.url]
