@@ -805,6 +805,19 @@ def test_a_balancer_that_can_not_be_switched_on_again_after_a_stop_is_known_to_b
     assert is_off(cluster) == [False, False]
 
 
+def test_of_a_cluster_that_can_not_be_reached_any_more_it_is_said_that_its_balancer_is_off(
+    roll: Roll, cluster: RestartedCluster
+) -> None:
+    lines: list[str] = []
+    go_on(roll)
+    pause(roll.ledger, roll.plan, OLIVE)
+    cluster.unreadable = True
+    mind_the_balancer(replace(roll, progress=lines.append))
+    assert lines == [
+        "ATTENTION: the cluster's own balancer could not be switched on again: http://10.0.0.1:8080: connection refused"
+    ]
+
+
 def test_a_paused_roll_has_its_balancer_back_and_looks_at_the_drained_broker_again(
     ledger: Ledger, roll: Roll, cluster: FakeCluster
 ) -> None:
