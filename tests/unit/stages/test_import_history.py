@@ -19,6 +19,7 @@ from pulsar_advisor.model.cluster.bundle_range import topic_hash
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, DataNotFit, StorageError, UsageError
 from pulsar_advisor.stages import import_history
 from pulsar_advisor.stages.diff import run as diff
+from pulsar_advisor.stages.export_history import run as export
 from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.index import fleet_row
 from pulsar_advisor.stages.trend import run as trend
@@ -530,3 +531,19 @@ def test_more_rows_than_memory_is_meant_for_are_refused(
     monkeypatch.setattr(import_history, "MOST_ROWS", 40)
     with pytest.raises(AdvisorError, match="choose a greater --step"):
         imported(root, server, double())
+
+
+def test_under_pseudonyms_an_imported_day_names_no_server_broker_or_namespace(
+    root: Root, server: HTTPServer, tmp_path: Path
+) -> None:
+    one, stranger = double(), "stranger.example:8080"
+    for metric in HOST_METRICS.values():
+        one.add(metric, 5, cluster=cluster(), instance=stranger)
+    one.add(TOPICS.metrics[0], 5, cluster=cluster(), instance=A, namespace="t/new", topic="persistent://t/new/x")
+    [day] = imported(root, server, one, days=1)
+    assert day.imported is not None
+    assert (day.imported.unknown_brokers, day.imported.unbounded_namespaces) == ((stranger,), ("t/new",))
+    [exported] = export(root, str(tmp_path / "other"), pseudonyms=True)
+    assert exported.imported is not None
+    nameless = exported.imported.server, exported.imported.unknown_brokers, exported.imported.unbounded_namespaces
+    assert nameless == ("", (), ())
