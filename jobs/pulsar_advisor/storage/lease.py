@@ -166,10 +166,7 @@ def is_held(content: bytes, silent_for: timedelta) -> bool:
     written = _written(content)
     if written.host is None or written.process is None:
         return True  # it is just being written, or damaged
-    try:
-        return not has_ended(Process(written.host, written.process, written.namespace, written.began))
-    except OverflowError:
-        return True  # no process has such a number
+    return not has_ended(Process(written.host, written.process, written.namespace, written.began))
 
 
 class _Written(msgspec.Struct):

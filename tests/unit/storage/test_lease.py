@@ -222,6 +222,11 @@ def test_a_lease_that_can_not_be_read_is_a_writers_until_it_is_old(content: byte
     assert [is_held(content, timedelta(minutes=age)) for age in (14, 16)] == [True, False]
 
 
+def test_a_writer_with_a_number_that_no_process_has_is_gone(tmp_path: Path) -> None:
+    leased(tmp_path, replace(this_process(), id=2**62))
+    assert not is_held((tmp_path / LEASE).read_bytes(), timedelta())
+
+
 @pytest.mark.parametrize("ahead", [timedelta(minutes=20), timedelta(minutes=-20)])
 def test_a_host_whose_clock_differs_judges_a_lease_like_all_others(tmp_path: Path, ahead: timedelta) -> None:
     """What a writer notes of its own clock says nothing about its age."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_advisor.model.errors import Refused, UsageError
+from pulsar_advisor.model.errors import Refused, StorageError, UsageError
 from pulsar_advisor.model.plans.plan import Plan, digest_of, dump_plan, short
 from pulsar_advisor.storage.plans import PlanReference, find_plan, open_plan, plan_files, write_plan
 from pulsar_advisor.storage.root import PLANS, Root
@@ -48,6 +48,14 @@ def test_a_changed_plan_is_named_by_its_path(root: Root, tmp_path: Path) -> None
     file.write_bytes(dump_plan(make_plan([unload_step()])).replace(b'"seed":0', b'"seed":1'))
     with pytest.raises(Refused, match=f"{file}: the plan's content has digest"):
         open_plan(root, str(file))
+
+
+def test_a_file_that_was_changed_is_not_taken_for_the_plan_that_is_made_again(root: Root) -> None:
+    plan = make_plan([unload_step()])
+    path = root.folder(PLANS, plan.snapshot) / write_plan(root, plan).file
+    path.write_bytes(path.read_bytes().replace(b"made by hand", b"made by them"))
+    with pytest.raises(StorageError, match="doesn't match the digest in its name: it was changed; remove it"):
+        write_plan(root, plan)
 
 
 @pytest.mark.parametrize("name", ["0" * 8, "0" * 64, f"sha256:{'0' * 64}"])
