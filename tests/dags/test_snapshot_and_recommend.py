@@ -8,10 +8,12 @@ from types import SimpleNamespace
 from typing import get_args
 
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 
 from dags.conftest import RunDag, Stages
 from pulsar_advisor.documents.upgrade import UpgradePreview
 from pulsar_advisor.recommendation.upgrade import UpgradeRequest
+from pulsar_advisor_airflow.notifiers import BalancerWebhook
 from web_server import HTTPServer
 
 pytestmark = pytest.mark.airflow
@@ -202,3 +204,18 @@ def test_a_form_left_alone_asks_for_what_the_command_line_asks_for() -> None:
 def test_started_by_hand_without_a_snapshot_it_fails_and_computes_nothing(stages: Stages, run_dag: RunDag) -> None:
     state, tasks = run_dag("pulsar_recommend")
     assert (state, tasks["snapshot"], stages.calls) == ("failed", "failed", [])
+
+
+def test_a_webhook_hears_whose_balancer_is_still_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    with HTTPServer(host="127.0.0.1", port=0) as receiver:
+        receiver.expect_request("/hook").respond_with_data("", status=204)
+        monkeypatch.setenv("OUR_HOOK", receiver.url_for("/hook"))
+        monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__WEBHOOK", "env:OUR_HOOK")
+        failed = SimpleNamespace(op_kwargs={"cluster": "demo"})
+        BalancerWebhook().notify({"task": failed, "exception": AirflowFailException("b-1:8080 did not answer")})
+        ((request, _),) = receiver.log
+    message = json.loads(request.get_data())
+    assert (message["type"], message["data"]) == (
+        "balancer.still_off",
+        {"cluster": "demo", "sentence": "b-1:8080 did not answer"},
+    )
