@@ -12,7 +12,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.run.preconditions import observed_at
-from pulsar_advisor.execution.undo import can_be_undone, propose_undo
+from pulsar_advisor.execution.undo import can_be_undone, forecast_with, propose_undo
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import Doubt, Plan, StepPrediction, digest_of, dump_plan, load_plan
@@ -27,6 +27,7 @@ from unit.execution.doubles import (
     NAMESPACE,
     UPPER,
     FakeCluster,
+    forecast,
     make_plan,
     split_step,
     unload_step,
@@ -340,3 +341,12 @@ def test_without_destinations_nothing_can_be_sent_back(
     assert not can_be_undone(plan, ledger)
     with pytest.raises(Refused, match=f"can't be undone: {why}.* make a new plan from where bundles are"):
         propose_undo(plan, ledger, cluster)
+
+
+def test_a_bundle_that_pulsar_placed_counts_on_no_broker_until_that_is_known() -> None:
+    first, second = unload_step(1, destination=None), unload_step(2, UPPER)
+    before = forecast({B1: 0.8, B2: 0.2, B3: 0.3})
+    then = forecast_with(make_plan([first, second]), {first.id})
+    assert {broker: row.bundles for broker, row in then.brokers.items()} == {
+        broker: row.bundles - (broker == B1) for broker, row in before.brokers.items()
+    }
