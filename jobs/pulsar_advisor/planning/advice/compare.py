@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import takewhile
 from typing import Any, Final
 
 import numpy as np
@@ -271,9 +270,11 @@ def dominating(row: Score, ranked: Iterable[Score], floor_ratio: float) -> Score
 
     A plan with the same steps doesn't count as another one.
     """
-    merit = row.merit
-    if merit is None:
+    if row.merit is None:
         return None
-    before = takewhile(lambda other: other != row and not other.steps_sha256 == row.steps_sha256 is not None, ranked)
-    judged = ((other, other.merit) for other in before)
-    return next((other for other, its in judged if its is not None and its.is_as_good(merit, floor_ratio)), None)
+    for other in ranked:
+        if other == row or other.steps_sha256 == row.steps_sha256 is not None:
+            return None
+        if other.merit is not None and other.merit.is_as_good(row.merit, floor_ratio):
+            return other
+    return None
