@@ -18,7 +18,9 @@ from upath import UPath
 from pulsar_advisor.execution.ledger.address import ledger_url, without_secrets
 from pulsar_advisor.execution.ledger.ledger import READS, Ledger, named_errors
 from pulsar_advisor.execution.ledger.migrations import HEAD
+from pulsar_advisor.execution.ledger.runs import LEASE_MS, may_work
 from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.storage.process import Process
 from pulsar_advisor.storage.store_clock import carried_on, store_time
 
 ABANDONED_MS: Final = 30_000
@@ -35,8 +37,8 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
     """Open a ledger (SQLite, PostgreSQL) by its address, see `ledger_url`; create or upgrade its tables.
 
     Its clock is that of the database server or file system that holds it, the same for every host; `now_ms` is for
-    tests. Raises `UsageError` if the URL is not one, `StorageError` if the database can't be used or is from a newer
-    release.
+    tests. Raises `UsageError` if the URL is not one, `StorageError` if the database can't be used, is from a newer
+    release, or must be migrated while a process carries out a run.
     """
     parsed = ledger_url(url)
     try:
@@ -59,24 +61,25 @@ def open_ledger(url: str, now_ms: Callable[[], int] | None = None) -> Ledger:
     if engine.dialect.name == "postgresql":
         _end_abandoned_transactions(engine)
         _read_one_moment(engine)
+    now_ms = now_ms or carried_on(lambda: _store_time_ms(engine))
     try:
-        _bring_up_to_date(engine)
+        _bring_up_to_date(engine, now_ms)
     except BaseException:
         engine.dispose()  # not only once it is garbage: whoever waits for a ledger tries again every few seconds
         raise
-    return Ledger(engine, now_ms or carried_on(lambda: _store_time_ms(engine)))
+    return Ledger(engine, now_ms)
 
 
-def _bring_up_to_date(engine: Engine) -> None:
+def _bring_up_to_date(engine: Engine, now_ms: Callable[[], int]) -> None:
     """Create or upgrade the tables, if they aren't this release's."""
     with named_errors(engine):
         try:
             # Takes no lock: pages, and runs that wait, ask every few seconds.
             with engine.connect().execution_options(**{READS: True}) as connection:
-                current = _has_tables_of_this_release(connection)
+                current = _revision(connection) == HEAD
             if not current:
                 with engine.begin() as connection:
-                    _upgrade(connection)
+                    _upgrade(connection, now_ms)
         except DBAPIError as error:
             if getattr(error.orig, "sqlstate", getattr(error.orig, "pgcode", None)) != _NOT_PERMITTED:
                 raise
@@ -89,7 +92,7 @@ def _bring_up_to_date(engine: Engine) -> None:
 def is_current(ledger: Ledger) -> bool:
     """Whether an open ledger's tables are still this release's: another release may have migrated them since."""
     with ledger.reading() as session:
-        return _has_tables_of_this_release(session.connection())
+        return _revision(session.connection()) == HEAD
 
 
 def ledger_exists(url: str) -> bool:
@@ -187,15 +190,35 @@ def _read_one_moment(engine: Engine) -> None:
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
 
-def _has_tables_of_this_release(connection: Connection) -> bool:
+def _revision(connection: Connection) -> str:
+    """The newest revision of the tables; empty if there are none yet."""
     if not inspect(connection).has_table(_VERSIONS):
-        return False
-    return bool(connection.scalar(text(f"SELECT version_num FROM {_VERSIONS}")) == HEAD)
+        return ""
+    return str(connection.scalar(text(f"SELECT version_num FROM {_VERSIONS}")))
 
 
-def _upgrade(connection: Connection) -> None:
+def _upgrade(connection: Connection, now_ms: Callable[[], int]) -> None:
     from pulsar_advisor.execution.ledger.upgrading import upgrade
 
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+    if "" < _revision(connection) < HEAD:
+        _require_no_held_run(connection, now_ms)
     upgrade(connection)
+
+
+def _require_no_held_run(connection: Connection, now_ms: Callable[[], int]) -> None:
+    """Raise `StorageError` if a process of an earlier release may be carrying out a run.
+
+    It would go on writing as the earlier tables demand: events that break the chain for good, so that no approval
+    before them could be proved, and none of its runs resumed.
+    """
+    for run in connection.execute(text("SELECT * FROM runs WHERE state = 'active'")).mappings():
+        # The first revisions have no columns that identify the process.
+        holder = Process(run["host"], run["pid"], run.get("process_namespace", ""), run.get("process_began", ""))
+        if may_work(holder, run["heartbeat_at_ms"], now_ms()):
+            raise StorageError(
+                f"ledger {without_secrets(connection.engine.url)} must be migrated, but run {run['id']} is still held "
+                f"by process {run['pid']} on {run['host']}, which is of an earlier release: wait until it ends, or end "
+                f"it with that release; if it crashed, try again {LEASE_MS // 1000} s after its last sign of life"
+            )

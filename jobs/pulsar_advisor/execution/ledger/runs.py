@@ -62,8 +62,12 @@ def ended_runs(ledger: Ledger, digest: str, first: str) -> Sequence[Run]:
 def is_held(ledger: Ledger, run: Run) -> bool:
     """Whether the process that holds a run may still be working on it."""
     holder = Process(run.host, run.pid, run.process_namespace, run.process_began)
-    is_recent = ledger.now_ms() - run.heartbeat_at_ms <= LEASE_MS
-    return run.state == "active" and is_recent and not has_ended(holder)
+    return run.state == "active" and may_work(holder, run.heartbeat_at_ms, ledger.now_ms())
+
+
+def may_work(holder: Process, heartbeat_at_ms: int, now_ms: int) -> bool:
+    """Whether the holder of an active run may still be working on it."""
+    return now_ms - heartbeat_at_ms <= LEASE_MS and not has_ended(holder)
 
 
 def is_parked(run: Run) -> bool:

@@ -24,7 +24,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.migrations import HEAD
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
-from pulsar_advisor.execution.ledger.runs import abort_runs, runs_of_plan
+from pulsar_advisor.execution.ledger.runs import LEASE_MS, abort_runs, runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Base
 from pulsar_advisor.execution.ledger.upgrading import revisions
@@ -174,6 +174,21 @@ def test_an_approval_of_an_earlier_release_can_be_withdrawn(earlier: str) -> Non
             "pending",
         ]
         abort_runs(ledger, half, ALICE)
+        assert audit(ledger).findings == ()
+
+
+HEARD_MS = 1_795_250_530_000
+"""The last sign of life of the earlier ledger's run that is half-way."""
+
+
+def test_a_ledger_is_not_migrated_under_a_run_of_an_earlier_release(earlier: str) -> None:
+    with create_engine(earlier).begin() as connection:
+        connection.execute(text("UPDATE runs SET state = 'active' WHERE id = 2"))
+    with pytest.raises(StorageError, match=r"must be migrated, but run 2 is still held by process 1401 on vm"):
+        open_ledger(earlier, lambda: HEARD_MS + LEASE_MS)
+    with create_engine(earlier).connect() as connection:
+        assert MigrationContext.configure(connection).get_current_revision() == "0002"
+    with closing(open_ledger(earlier, lambda: HEARD_MS + LEASE_MS + 1)) as ledger:
         assert audit(ledger).findings == ()
 
 
