@@ -20,10 +20,12 @@ EARLIER = tuple(
         "without-goal.json",
         "boundaries-in-steps.json",
         "without-range-of-the-busiest.json",
+        "boundaries-once.json",
     )
 )
 """Plans that `recommend` wrote before plans named the checks that a step rests on, before they had a goal, before
-they had each list of boundaries once, and before they had the busiest broker's range."""
+they had each list of boundaries once, and before they had the busiest broker's range: with all lists and then, the
+plan of 309bd7e3 for the recorded Modular cluster, with each once."""
 
 
 PLAN_7 = make_plan([unload_step()]).model_copy(update={"seed": 7})
