@@ -108,7 +108,7 @@ def _sentence(seen: Progress, roll: Plan, *, approved: bool) -> str:
     if seen.recorded.pause is not None:
         return f"the roll is {seen.recorded.pause}; to continue: {command}"
     if seen.recorded.is_given_up:
-        return f"what carried on the roll has ended, and the cluster's own balancer is on; to continue: {command}"
+        return f"what carried on the roll has ended, so the cluster's own balancer may be on; to continue: {command}"
     if seen.turn is None:
         return f"next: {command}" if seen.left else f"every broker was restarted: {command} ends the roll"
     broker = seen.turn.broker

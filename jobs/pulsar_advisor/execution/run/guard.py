@@ -166,15 +166,15 @@ def restore_what_was_left(
             continue
         if not is_expected:
             progress(warning(switch, cluster_name))
+        # From now on, also if this process dies, a broker drained by its roll gets bundles again, even if the roll is
+        # approved anew. Lifting a pause checks the broker anyway.
+        roll = roll_of_plan(ledger, switch.digest)
+        if roll is not None and recorded_roll(ledger, roll).pause is None:
+            give_up(ledger, roll)
         try:
             _restore(switch, ledger, cluster, progress, clock, decided_by)
         except ClusterUnreachable as error:
             failed = error
-            continue
-        # From now on, a broker drained by its roll gets bundles again. Lifting a pause checks the broker anyway.
-        roll = roll_of_plan(ledger, switch.digest)
-        if roll is not None and recorded_roll(ledger, roll).pause is None:
-            give_up(ledger, roll)
     if failed is not None:
         raise failed
 

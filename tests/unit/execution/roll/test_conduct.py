@@ -71,6 +71,14 @@ def die() -> None:
     raise Killed
 
 
+def die_after(send: Callable[..., Reply]) -> Callable[..., Reply]:
+    def last(write: object) -> Reply:
+        send(write)
+        raise Killed
+
+    return last
+
+
 def is_off(cluster: FakeCluster) -> list[bool]:
     return [cluster.overrides.get(setting) == OFF for setting in GUARDED]
 
@@ -851,6 +859,19 @@ def test_a_roll_that_was_given_up_has_its_balancer_back_and_looks_at_the_drained
     assert outcome(go_on(roll)) == "done"
     assert (roll.look().state, cluster.owned_bundles(B1)) == ("drained", frozenset())
     assert (is_off(cluster), list(left_off(ledger, name))) == ([True, True], [])
+
+
+def test_it_is_given_up_before_its_balancer_is_back_so_that_a_new_approval_restarts_no_broker_in_use(
+    ledger: Ledger, roll: Roll, cluster: FakeCluster
+) -> None:
+    go_on(roll)
+    cluster.time.pass_s(25 * 3600)  # its approval expires while it waits for the restart
+    cluster.send = die_after(cluster.send)  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        restore_what_was_left(ledger, "live", cluster, roll.progress, roll.clock)
+    assert is_off(cluster) == [False, True]
+    approved(ledger, roll.plan, throttle=THROTTLE)
+    assert status_of(ledger, roll.plan).restart is None
 
 
 def test_a_roll_that_is_over_is_not_given_up(ledger: Ledger, roll: Roll) -> None:
