@@ -308,7 +308,9 @@ def _ended(run: OngoingRun) -> _End:
     noted = "".join(f"; {note}" for note in guard.notes) if guard else ""
     nothing_left = "" if confirmed == len(records) or is_left(records) else ", and none is left to send"
     counted = f"{confirmed} of {len(records)} steps confirmed{nothing_left}{why}{noted}"
-    if confirmed == len(records) and (records or cause is None):
+    # A turn that was cut short has given the balancer back, even if that was after its last move: the roll stops.
+    is_turn = run.options.turns_before is not None
+    if confirmed == len(records) and (cause is None or (records and not is_turn)):
         held.end("done", counted)
         return _end("done", plan, held.id, counted, records)
     if all(record.attempts == 0 for record in records.values()):

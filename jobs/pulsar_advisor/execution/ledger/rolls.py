@@ -28,6 +28,8 @@ _ENDED: Final = "roll ended"
 _GIVEN_UP: Final = "roll given up"
 _TAKEN_UP: Final = "roll taken up"
 _OF: Final = "turn of a roll"
+_RUN_DONE: Final = "run done"
+"""What `HeldRun.end` records of a run whose steps are all confirmed."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class RecordedRoll:
     pause: str | None
     """Who asked for a pause, in words; None without a request, or once it was lifted."""
     is_turn_again: bool
-    """Whether the balancer was on since the broker was drained: its turn is planned again, and switches it off."""
+    """Whether the balancer was on since the broker was emptied: its turn is planned again, and switches it off."""
     is_given_up: bool
     """Whether whatever carried it on, such as a task, has ended, and nothing has taken it up since."""
 
@@ -104,7 +106,8 @@ def _recorded(session: Session, digest: str) -> RecordedRoll:
             announced = None
         elif event.kind in (PAUSE_LIFTED, _GIVEN_UP):
             # The cluster's own balancer was on meanwhile. A run's pause doesn't count.
-            if is_drained and announced is None and event.run_id is None:
+            is_moved = is_drained or _is_moved(session, turns, event.id)
+            if is_moved and announced is None and event.run_id is None:
                 is_drained, is_turn_again = False, True
             is_given_up = is_given_up or event.kind == _GIVEN_UP
         elif event.kind == _TAKEN_UP:
@@ -123,6 +126,14 @@ def _recorded(session: Session, digest: str) -> RecordedRoll:
         is_turn_again,
         is_given_up,
     )
+
+
+def _is_moved(session: Session, turns: Sequence[RollTurn], before: int) -> bool:
+    """Whether the last turn's plan was carried out before an event."""
+    if not turns:
+        return False
+    done = select(Event.id).where(Event.digest == turns[-1].plan, Event.kind == _RUN_DONE, Event.id < before)
+    return session.scalars(done.limit(1)).one_or_none() is not None
 
 
 def add_turn(ledger: Ledger, session: Session, roll: str, turn: RollTurn) -> None:

@@ -29,9 +29,11 @@ from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.roll import conduct
 from pulsar_advisor.execution.roll.conduct import NotBackYet, Roll, announce, end, go_on, mind_the_balancer, pause
 from pulsar_advisor.execution.roll.status import status_of, waits_for
+from pulsar_advisor.execution.run.executor import carry_out
 from pulsar_advisor.execution.run.guard import GUARDED, OFF, left_off, restore_what_was_left
+from pulsar_advisor.execution.run.ongoing_run import OngoingRun
 from pulsar_advisor.execution.undo import propose_undo
-from pulsar_advisor.model.errors import ClusterUnreachable, Refused, UsageError
+from pulsar_advisor.model.errors import ClusterUnreachable, Refused, StorageError, UsageError
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, PlanDecision, digest_of, short
 from unit.execution.actors import ALICE, BOB, approved, carried_out, run
@@ -861,6 +863,41 @@ def test_a_roll_that_was_given_up_has_its_balancer_back_and_looks_at_the_drained
     assert (is_off(cluster), list(left_off(ledger, name))) == ([True, True], [])
 
 
+def test_nor_does_one_restart_a_broker_that_was_not_looked_at_before_the_balancer_was_on(
+    ledger: Ledger, roll: Roll, cluster: FakeCluster
+) -> None:
+    cluster.reported_bundles = lambda _broker: die()  # type: ignore[method-assign, assignment, func-returns-value]
+    with pytest.raises(Killed):
+        go_on(roll)
+    del cluster.reported_bundles  # type: ignore[method-assign]
+    give_up(ledger, roll.digest)
+    restore_what_was_left(ledger, "live", cluster, roll.progress, roll.clock)
+    assert outcome(go_on(roll)) == "done"
+    assert (roll.look().state, is_off(cluster)) == ("drained", [True, True])
+
+
+def test_nor_does_one_that_was_paused_while_it_was_looked_at(ledger: Ledger, roll: Roll, cluster: FakeCluster) -> None:
+    cluster.statistics_lag_s = 60.0
+    reports, [basket] = cluster.reported_bundles, cluster.owned_bundles(B3)
+
+    def pause_and_report(broker: str) -> frozenset[str]:
+        pause(ledger, roll.plan, OLIVE)
+        return reports(broker)
+
+    def comes_meanwhile() -> None:
+        cluster.owners[basket], cluster._moved_at_ms[basket] = B1, cluster.time.ms
+
+    cluster.once("after the call", comes_meanwhile)
+    cluster.reported_bundles = pause_and_report  # type: ignore[method-assign]
+    with pytest.raises(Refused, match="paused by olive"):
+        go_on(roll)
+    cluster.reported_bundles = reports  # type: ignore[method-assign]
+    cluster.owners[basket] = B3  # as the balancer decided in the pause
+    lift_pause_of_plan(ledger, roll.digest, OLIVE)
+    assert outcome(go_on(roll)) == "done"
+    assert (roll.look().state, is_off(cluster)) == ("drained", [True, True])
+
+
 def test_it_is_given_up_before_its_balancer_is_back_so_that_a_new_approval_restarts_no_broker_in_use(
     ledger: Ledger, roll: Roll, cluster: FakeCluster
 ) -> None:
@@ -872,6 +909,21 @@ def test_it_is_given_up_before_its_balancer_is_back_so_that_a_new_approval_resta
     assert is_off(cluster) == [False, True]
     approved(ledger, roll.plan, throttle=THROTTLE)
     assert status_of(ledger, roll.plan).restart is None
+
+
+def test_a_turn_that_is_cut_short_after_its_last_move_gives_the_balancer_back_and_is_planned_again(
+    roll: Roll, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut_short(run: OngoingRun) -> None:
+        carry_out(run)
+        raise StorageError("the ledger's disk is full")
+
+    monkeypatch.setattr("pulsar_advisor.execution.apply.carry_out", cut_short)
+    assert outcome(go_on(roll)) == "partial"
+    assert (roll.look().state, is_off(cluster)) == ("stopped", [False, False])
+    monkeypatch.undo()
+    assert outcome(go_on(roll)) == "done"
+    assert (roll.look().state, is_off(cluster)) == ("drained", [True, True])
 
 
 def test_a_roll_that_is_over_is_not_given_up(ledger: Ledger, roll: Roll) -> None:
