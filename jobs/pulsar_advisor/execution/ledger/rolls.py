@@ -104,14 +104,13 @@ def _recorded(session: Session, digest: str) -> RecordedRoll:
         elif event.kind == _RESTARTED:
             restarted.append(detail["broker"])
             announced = None
-        elif event.kind in (PAUSE_LIFTED, _GIVEN_UP):
+        elif event.kind in (PAUSE_LIFTED, _GIVEN_UP, _TAKEN_UP):
             # The cluster's own balancer was on meanwhile. A run's pause doesn't count.
             is_moved = is_drained or _is_moved(session, turns, event.id)
             if is_moved and announced is None and event.run_id is None:
                 is_drained, is_turn_again = False, True
-            is_given_up = is_given_up or event.kind == _GIVEN_UP
-        elif event.kind == _TAKEN_UP:
-            is_given_up = False
+            if event.kind != PAUSE_LIFTED:
+                is_given_up = event.kind == _GIVEN_UP
         else:
             ended = detail["why"]
     pause = pause_of_plan(session, digest)

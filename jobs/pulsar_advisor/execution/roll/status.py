@@ -74,8 +74,8 @@ def _to_restart(seen: Progress) -> str | None:
     recorded = seen.recorded
     if seen.turn is None or seen.state != "drained" or recorded.announced or recorded.ended is not None:
         return None
-    # In a pause, the cluster's own balancer may bring bundles back: the broker is looked at again afterwards.
-    return seen.turn.broker if recorded.pause is None else None
+    # Meanwhile, the cluster's own balancer may bring bundles back: the broker is looked at again afterwards.
+    return None if recorded.pause is not None or recorded.is_given_up else seen.turn.broker
 
 
 def _turns(seen: Progress) -> tuple[TurnStatus, ...]:

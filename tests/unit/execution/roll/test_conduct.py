@@ -911,6 +911,14 @@ def test_it_is_given_up_before_its_balancer_is_back_so_that_a_new_approval_resta
     assert status_of(ledger, roll.plan).restart is None
 
 
+def test_nor_does_one_that_was_given_up_during_its_moves(ledger: Ledger, roll: Roll, cluster: FakeCluster) -> None:
+    cluster.once("after the call", lambda: give_up(ledger, roll.digest))  # as Airflow does while a shell carries it on
+    assert outcome(go_on(roll)) == "done"
+    assert (status_of(ledger, roll.plan).restart, is_off(cluster)) == (None, [False, False])
+    assert outcome(go_on(roll)) == "done"
+    assert (status_of(ledger, roll.plan).restart, is_off(cluster)) == (B1, [True, True])
+
+
 def test_a_turn_that_is_cut_short_after_its_last_move_gives_the_balancer_back_and_is_planned_again(
     roll: Roll, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
