@@ -102,7 +102,8 @@ class Guard:
         if _is_off(before):
             return
         record_switching_off(self.run, setting, before, OFF, effective)
-        self.run.renew()  # raises if this process was suspended and another one has taken over
+        with self.run.writing():  # raises if the run was aborted or taken over, as its switches may be given back then
+            pass
         reply, now = _set(self.cluster, setting, before, OFF, self.clock)
         if reply.leaves_open:
             self.unanswered.add(setting)

@@ -135,6 +135,22 @@ def test_what_a_run_switches_off_again_while_another_setting_is_restored_stays_o
     assert cluster.overrides == {SPLITTING: OFF}
 
 
+def test_a_run_that_is_aborted_just_before_it_switches_a_setting_off_leaves_it_on(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = guard.record_switching_off
+
+    def record_and_be_aborted(*switch: Any) -> None:
+        record(*switch)
+        abort(ledger, plan, BOB)
+        restore_what_was_left(ledger, "live", cluster, lambda _line: None, cluster.time.clock)
+
+    monkeypatch.setattr(guard, "record_switching_off", record_and_be_aborted)
+    with pytest.raises(Refused, match="was aborted or taken over"):
+        run(plan, ledger, cluster, guard=True)
+    assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
+
+
 @pytest.mark.parametrize("reached", [{"name": "staging"}, {"brokers": {"10.9.9.1:8080", "10.9.9.2:8080"}}])
 def test_another_cluster_reached_by_mistake_is_left_alone_and_the_warning_stays(
     ledger: Ledger, cluster: FakeCluster, plan: Plan, reached: dict[str, object]
