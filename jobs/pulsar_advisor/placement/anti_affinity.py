@@ -23,37 +23,47 @@ _DEFAULT_DOMAIN = "default"
 
 @dataclass(frozen=True, eq=False)
 class AntiAffinity:
-    """The groups of a cluster, and each broker's counts of them."""
+    """The groups of a cluster, which stay while bundles move."""
 
     group_of_namespace: Indices
     """NO_GROUP for a namespace without a group."""
-    counts: Integers
-    """(groups, brokers)."""
+    bundles: tuple[Indices, ...]
+    """Per group, the bundles (rows) of its namespaces."""
     domain: Indices | None
     """Per broker, the number of its failure domain; None if domains don't count."""
 
 
 def anti_affinity_of(state: ClusterState, failure_domains_enabled: bool) -> AntiAffinity:
-    """The groups of a cluster state, counted as its load manager does."""
+    """The groups of a cluster state."""
     named = zip(state.namespaces.anti_affinity_groups, state.namespaces.in_groups.tolist(), strict=True)
     groups = [(group or "").lower() if is_one else "" for group, is_one in named]
     known = _numbered(set(groups) - {""})
     group_of_namespace = np.array([known.get(group, NO_GROUP) for group in groups], dtype=np.int32)
-    bundles = state.bundles
-    extensible = state.load_manager == "extensible"
-    group = group_of_namespace[bundles.namespace]
-    rows = np.flatnonzero((bundles.owner != NO_ROW) & (group != NO_GROUP) & (bundles.listed | extensible))
-    owner, namespace = bundles.owner[rows].astype(np.int64), bundles.namespace[rows].astype(np.int64)
-    if not extensible:
-        pairs = np.unique(namespace * len(state.brokers) + owner)
-        namespace, owner = np.divmod(pairs, max(len(state.brokers), 1))
-    counts = np.zeros((len(known), len(state.brokers)), dtype=np.int64)
-    np.add.at(counts, (group_of_namespace[namespace], owner), 1)
+    group = group_of_namespace[state.bundles.namespace]
+    by_group = np.argsort(group, kind="stable").astype(np.int32)
+    # The first part is of the bundles in no group.
+    _, *bundles = np.split(by_group, np.searchsorted(group[by_group], np.arange(len(known))))
     return AntiAffinity(
         group_of_namespace=group_of_namespace,
-        counts=counts,
+        bundles=tuple(bundles),
         domain=domains(state.failure_domains) if failure_domains_enabled else None,
     )
+
+
+def counts_of(state: ClusterState, bundles: Indices) -> Integers:
+    """Per broker, how much of a group with these bundles (rows) its load manager counts there."""
+    owner, extensible = state.bundles.owner[bundles], state.load_manager == "extensible"
+    counted = (owner != NO_ROW) & (state.bundles.listed[bundles] | extensible)
+    owner, number = owner[counted], len(state.brokers)
+    if extensible:
+        return np.bincount(owner, minlength=number)
+    return namespaces_at(owner, state.bundles.namespace[bundles[counted]], number)
+
+
+def namespaces_at(place: Indices, namespace: Indices, number: int) -> Integers:
+    """Per place, of this number, how many namespaces have a bundle there; both are given for each bundle."""
+    pairs = np.unique(namespace.astype(np.int64) * number + place)
+    return np.bincount(pairs % max(number, 1), minlength=number)
 
 
 def domains(failure_domains: Sequence[str | None]) -> Indices | None:

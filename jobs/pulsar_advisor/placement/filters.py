@@ -16,7 +16,7 @@ Source: Pulsar `ModularLoadManagerImpl.selectBroker`, `LoadManagerShared`, `Brok
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -31,6 +31,7 @@ from pulsar_advisor.placement.anti_affinity import (
     NO_GROUP,
     AntiAffinity,
     anti_affinity_of,
+    counts_of,
     least_occupied,
     may_unload,
 )
@@ -102,28 +103,36 @@ class PlacementFacts:
     settings: LoadBalancerSettings
     isolation: Isolation
     anti_affinity: AntiAffinity
-    listed: Indices
-    """Rows of the bundles in some broker's list, by namespace."""
-    listed_offsets: Integers
-    """The bundles of namespace row s are `listed[listed_offsets[s]:listed_offsets[s + 1]]`."""
+    first_bundle: Integers
+    """The bundles of namespace row s are the rows from `first_bundle[s]` to before `first_bundle[s + 1]`."""
     same_class: Booleans
     """Per broker, whether it runs the load manager class of the settings; true if its class is unknown."""
     versions: tuple[Version | None, ...]
     """Per broker; None if it reported no readable version."""
     non_persistent: Booleans
     """Per bundle, whether one of its loaded topics is known to be non-persistent."""
+    _group_counts: dict[int, Integers] = field(default_factory=dict, init=False)
+
+    def group_counts(self, group: int) -> Integers:
+        """Per broker, how much it counts of an anti-affinity group."""
+        if group not in self._group_counts:
+            self._group_counts[group] = counts_of(self.state, self.anti_affinity.bundles[group])
+        return self._group_counts[group]
+
+    def after_moves(self, state: ClusterState) -> PlacementFacts:
+        """The facts of a state that differs in the load and the owners of its bundles, and in its brokers' topics and
+        availability, only."""
+        return replace(self, state=state)
 
 
 def placement_facts(state: ClusterState, settings: LoadBalancerSettings) -> PlacementFacts:
     """The facts of a cluster state."""
-    listed, listed_offsets = _listed_by_namespace(state)
     return PlacementFacts(
         state=state,
         settings=settings,
         isolation=isolation_of(state),
         anti_affinity=anti_affinity_of(state, settings.failure_domains_enabled),
-        listed=listed,
-        listed_offsets=listed_offsets,
+        first_bundle=np.searchsorted(state.bundles.namespace, np.arange(len(state.namespaces) + 1)),
         same_class=np.array(
             [name in ("", settings.load_manager_class_name) for name in state.brokers.load_manager_class_names],
             dtype=np.bool_,
@@ -131,27 +140,6 @@ def placement_facts(state: ClusterState, settings: LoadBalancerSettings) -> Plac
         versions=tuple(semantic_version(text) for text in state.brokers.versions),
         non_persistent=state.holds_non_persistent,
     )
-
-
-def facts_after_moves(facts: PlacementFacts, state: ClusterState) -> PlacementFacts:
-    """The facts of a state that differs from that of `facts` in the load and the owners of its bundles only."""
-    listed, listed_offsets = _listed_by_namespace(state)
-    return replace(
-        facts,
-        state=state,
-        anti_affinity=anti_affinity_of(state, facts.settings.failure_domains_enabled),
-        listed=listed,
-        listed_offsets=listed_offsets,
-    )
-
-
-def _listed_by_namespace(state: ClusterState) -> tuple[Indices, Integers]:
-    """Rows of the bundles in some broker's list, by namespace, and where each namespace's begin."""
-    listed = np.flatnonzero(state.bundles.listed & (state.bundles.owner != NO_ROW)).astype(np.int32)
-    namespace = state.bundles.namespace[listed]
-    by_namespace = np.argsort(namespace, kind="stable")
-    offsets = np.searchsorted(namespace[by_namespace], np.arange(len(state.namespaces) + 1)).astype(np.int64)
-    return listed[by_namespace], offsets
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +198,7 @@ def unload_obstacle(facts: PlacementFacts, allowed: Booleans, namespace: int, cu
     if np.count_nonzero(allowed) <= allowed[current]:
         return "isolation"
     group = int(facts.anti_affinity.group_of_namespace[namespace])
-    if group != NO_GROUP and not may_unload(allowed, facts.anti_affinity.counts[group], current):
+    if group != NO_GROUP and not may_unload(allowed, facts.group_counts(group), current):
         return "anti_affinity"
     return None
 
@@ -331,8 +319,9 @@ def _within_policies(facts: PlacementFacts, namespace: int, non_persistent: bool
 
 
 def _by_even_spread(filtering: _Filtering, facts: PlacementFacts, namespace: int) -> None:
-    listed = facts.listed[slice(*facts.listed_offsets[namespace : namespace + 2])]
-    owned = np.bincount(facts.state.bundles.owner[listed], minlength=len(facts.state.brokers))
+    bundles, rows = facts.state.bundles, slice(*facts.first_bundle[namespace : namespace + 2])
+    owner = bundles.owner[rows][bundles.listed[rows]]
+    owned = np.bincount(owner[owner != NO_ROW], minlength=len(facts.state.brokers))
     kept, fewest = fewest_bundles(filtering.left_over, owned)
     filtering.keep(kept, FilterOutcome.MORE_BUNDLES, owned, fewest)
 
@@ -359,7 +348,7 @@ def _by_anti_affinity(filtering: _Filtering, facts: PlacementFacts, namespace: i
     group = int(facts.anti_affinity.group_of_namespace[namespace])
     if group == NO_GROUP:
         return
-    counts = facts.anti_affinity.counts[group]
+    counts = facts.group_counts(group)
     spread = least_occupied(filtering.left_over, counts, facts.anti_affinity.domain)
     filtering.keep(spread.in_domain, FilterOutcome.DOMAIN_FULLER, spread.domain_count, spread.least_in_domain)
     filtering.keep(spread.kept, FilterOutcome.GROUP_FULLER, counts, spread.least)

@@ -16,7 +16,7 @@ import numpy as np
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState, Indices
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.placement import registry as placements
-from pulsar_advisor.placement.filters import PlacementFacts, facts_after_moves, unload_obstacle
+from pulsar_advisor.placement.filters import PlacementFacts, unload_obstacle
 from pulsar_advisor.planning.plans.propose import surroundings
 from pulsar_advisor.planning.proposals.select_broker import BrokerSelection, CandidateSets
 from pulsar_advisor.planning.proposals.views import observed
@@ -68,7 +68,7 @@ class Leader:
     def lead(self, seen: ClusterState, cycle: int, memories: Memories) -> tuple[Unloads, Memories]:
         """What it does in one cycle (counted from 1) with the cluster as it sees it, and what it remembers then."""
         shedder, placement = shedders.load(self.shedder), placements.load(self.placement)
-        facts = facts_after_moves(self.facts, seen)
+        facts = self.facts.after_moves(seen)
         view = observed(shedder.observe, facts)
         chosen, remembered = shedder.decide(view, self.settings, memories.shedder)
         memories = self._shared(memories, remembered)
@@ -98,10 +98,10 @@ class Leader:
         if seen.load_manager == "extensible" or not self.settings.load_balancer_auto_unload_split_bundles_enabled:
             return unloaded, memories
         known = _with_parents(before, seen, division)
-        facts = facts_after_moves(self.facts, known)
+        facts = self.facts.after_moves(known)
         selection = self._selection(cycle, memories, facts)
         own = replace(known, bundles=replace(known.bundles, long_term=bundles.long_term))
-        selection.candidates = selection.candidates.after_moves(replace(facts, state=own))
+        selection.candidates = selection.candidates.after_moves(facts.after_moves(own))
         asks_policies = seen.load_manager == "modular" and self.settings.behaviour >= _POLICIES_KEEP_CHILDREN_SINCE
         moves = []
         for split in division.splits:

@@ -19,7 +19,7 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.base_load import base_load
 from pulsar_advisor.placement import registry as placements
 from pulsar_advisor.placement import round_robin_broker_selector
-from pulsar_advisor.placement.filters import PlacementFacts, facts_after_moves, placement_facts
+from pulsar_advisor.placement.filters import PlacementFacts, placement_facts
 from pulsar_advisor.planning.proposals.select_broker import BrokerSelection, CandidateSets
 from pulsar_advisor.planning.proposals.views import observed
 from pulsar_advisor.simulation.intervals import Intervals
@@ -77,7 +77,7 @@ def _assigned(
     available[broker] = False
     # Until a bundle is assigned, the broker that is down counts as its owner: harmless, since it is no candidate.
     state = replace(seen, brokers=replace(seen.brokers, available=available))
-    facts = facts_after_moves(facts, state)
+    facts = facts.after_moves(state)
     strategy = placements.load(placement)
     selection = BrokerSelection(
         candidates=CandidateSets.of(facts),

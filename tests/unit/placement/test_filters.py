@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -8,10 +9,11 @@ import pytest
 from conformance import codes
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, IsolationPolicy
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, resolve_settings
+from pulsar_advisor.placement import filters
+from pulsar_advisor.placement.anti_affinity import counts_of
 from pulsar_advisor.placement.filters import (
     Candidates,
     extensible_candidates,
-    facts_after_moves,
     fewest_bundles,
     modular_candidates,
     overloaded_retry,
@@ -270,7 +272,17 @@ def test_the_facts_after_moves_are_those_of_the_state_that_they_lead_to(candidat
     brokers = {"a": {}, "b": {}, "c": {}}
     grouped = {"anti_affinity_groups": {"t/n": "group"}}
     before, after = (state(brokers, owners, **grouped) for owners in (("a", "b"), ("c", "b")))
-    facts = facts_after_moves(placement_facts(before, settings()), after)
+    facts = placement_facts(before, settings()).after_moves(after)
     found = candidates_of(facts, 0)
     assert answers(found) == answers(of(candidates_of, after, settings()))
     assert answers(found) != answers(of(candidates_of, before, settings()))
+
+
+@BOTH
+def test_after_a_move_only_the_group_that_is_asked_about_is_counted_again(candidates_of, monkeypatch):
+    grouped = state({"a": {}, "b": {}}, ("a", "b"), anti_affinity_groups={"t/n": "group", "t/other": "other"})
+    counted = Mock(wraps=counts_of)
+    monkeypatch.setattr(filters, "counts_of", counted)
+    facts = placement_facts(grouped, settings()).after_moves(grouped)
+    assert answers(candidates_of(facts, 0)) == answers(candidates_of(facts, 0))
+    assert counted.call_count == 1

@@ -31,12 +31,11 @@ from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.base_load import BaseLoad, base_load, usage_that_moves, with_usage_of_rates
 from pulsar_advisor.model.load.resource_usage import WEIGHT_KEYS, usage_ratios, weighted_maximum
-from pulsar_advisor.placement.anti_affinity import NO_GROUP
+from pulsar_advisor.placement.anti_affinity import NO_GROUP, namespaces_at
 from pulsar_advisor.placement.filters import (
     Candidates,
     PlacementFacts,
     destinations,
-    facts_after_moves,
     placement_facts,
     policy_candidates,
 )
@@ -78,8 +77,11 @@ NOWHERE: Final = Place(NO_ROW, float("nan"))
 class _FilterKey(NamedTuple):
     """What the candidates for a bundle depend on."""
 
-    namespace: int
-    """A row."""
+    policy: int
+    """The isolation policy of its namespace (a row), or NO_POLICY."""
+    group: int
+    """The anti-affinity group of its namespace, or NO_GROUP: the only filter whose answer depends on the moves so far.
+    """
     persistent: bool
     """Whether the bundle is known to hold persistent topics; likewise the next one."""
     non_persistent: bool
@@ -124,14 +126,14 @@ class Room:
         # (n, n): the factor by which an arriving bundle may cost a broker (the column) more CPU than its source.
         self.dearer = np.maximum(loads_of(state, base.least).relative_cost(each[:, None], each), 1.0)
         self._facts = placement_facts(state, settings)
-        self._by_namespace: dict[_FilterKey, Candidates] = {}
+        self._without_group: dict[_FilterKey, Candidates] = {}
         self._by_policy: dict[tuple[int, bool], Booleans] = {}
         self._forget_groups()
 
     def _forget_groups(self) -> None:
         """Forget what holds only until a bundle of an anti-affinity group moves."""
         self._facts_now: PlacementFacts | None = None
-        self._by_grouped_namespace: dict[_FilterKey, Candidates] = {}
+        self._by_group: dict[_FilterKey, Candidates] = {}
         self._peers_by_namespace: dict[int, _Peers] = {}
 
     @classmethod
@@ -161,7 +163,7 @@ class Room:
         """The room that is left while these brokers (rows), and no others, are emptied."""
         twin = self.copy()
         twin.leaving = np.isin(np.arange(len(self.fit)), brokers)
-        twin._by_namespace, twin._by_grouped_namespace = {}, {}
+        twin._without_group, twin._by_group = {}, {}
         return twin
 
     def onto(self, brokers: Sequence[int]) -> Self:
@@ -253,19 +255,21 @@ class Room:
     def candidates(self, bundle: int) -> Candidates:
         """The brokers that Pulsar's filters leave for a bundle (a row), and the answer about each broker."""
         key = self._filter_key(bundle)
-        in_group = self._group(key.namespace) != NO_GROUP  # the only filter whose answer depends on the moves so far
-        found = self._by_grouped_namespace if in_group else self._by_namespace
+        in_group = key.group != NO_GROUP
+        found = self._by_group if in_group else self._without_group
         if key not in found:
             facts = self._facts_after_moves() if in_group else self._facts
+            namespace = int(self.state.bundles.namespace[bundle])
             found[key] = destinations(
-                facts, key.namespace, self.leaving, persistent=key.persistent, non_persistent=key.non_persistent
+                facts, namespace, self.leaving, persistent=key.persistent, non_persistent=key.non_persistent
             )
         return found[key]
 
     def _facts_after_moves(self) -> PlacementFacts:
         if self._facts_now is None:
-            moved = replace(self.state, bundles=replace(self.state.bundles, owner=self.owner))
-            self._facts_now = facts_after_moves(self._facts, moved)
+            # Rooms that were copied from this one share the facts, and are not to see its further moves.
+            moved = replace(self.state, bundles=replace(self.state.bundles, owner=self.owner.copy()))
+            self._facts_now = self._facts.after_moves(moved)
         return self._facts_now
 
     def allowed(self, bundle: int) -> Rows:
@@ -283,11 +287,12 @@ class Room:
 
     def policies_allow(self, bundle: int) -> bool:
         """Whether the isolation policies allow a bundle (a row) where it is."""
-        namespace, _, non_persistent = self._filter_key(bundle)
-        if (namespace, non_persistent) not in self._by_policy:
+        policy, _, _, non_persistent = self._filter_key(bundle)
+        if (policy, non_persistent) not in self._by_policy:
+            namespace = int(self.state.bundles.namespace[bundle])
             allowed = policy_candidates(self._facts, namespace, non_persistent=non_persistent)
-            self._by_policy[namespace, non_persistent] = allowed
-        return bool(self._by_policy[namespace, non_persistent][self.owner[bundle]])
+            self._by_policy[policy, non_persistent] = allowed
+        return bool(self._by_policy[policy, non_persistent][self.owner[bundle]])
 
     def with_fewer_peers(self, bundle: int) -> Rows:
         """The brokers (rows) that a bundle (a row) may move to and that have less of its anti-affinity group."""
@@ -359,7 +364,12 @@ class Room:
     def _filter_key(self, bundle: int) -> _FilterKey:
         state = self.state
         namespace = int(state.bundles.namespace[bundle])
-        return _FilterKey(namespace, bool(state.holds_persistent[bundle]), bool(state.holds_non_persistent[bundle]))
+        return _FilterKey(
+            int(self._facts.isolation.policy_of_namespace[namespace]),
+            self._group(namespace),
+            bool(state.holds_persistent[bundle]),
+            bool(state.holds_non_persistent[bundle]),
+        )
 
     def _group(self, namespace: int) -> int:
         return int(self._facts.anti_affinity.group_of_namespace[namespace])
@@ -374,22 +384,16 @@ class Room:
             return None
         if namespace not in self._peers_by_namespace:
             of_bundle, domain = self.state.bundles.namespace, self._facts.anti_affinity.domain
-            same = (self._facts.anti_affinity.group_of_namespace[of_bundle] == group) & (of_bundle != namespace)
-            rows = np.flatnonzero(same & (self.owner != NO_ROW))
+            rows = self._facts.anti_affinity.bundles[group]
+            rows = rows[(of_bundle[rows] != namespace) & (self.owner[rows] != NO_ROW)]
             number, owner = len(self.state.brokers), self.owner[rows]
             self._peers_by_namespace[namespace] = _Peers(
-                on_broker=_namespaces_at(owner, of_bundle[rows], number),
+                on_broker=namespaces_at(owner, of_bundle[rows], number),
                 in_domain=np.zeros(number, dtype=np.int64)
                 if domain is None
-                else _namespaces_at(domain[owner], of_bundle[rows], number)[domain],
+                else namespaces_at(domain[owner], of_bundle[rows], number)[domain],
             )
         return self._peers_by_namespace[namespace]
-
-
-def _namespaces_at(place: Rows, namespace: Rows, number: int) -> Integers:
-    """Per place, of this number, how many namespaces have a bundle there; both are given for each bundle."""
-    pairs = np.unique(np.stack((namespace, place)), axis=1)
-    return np.bincount(pairs[1], minlength=number).astype(np.int64)
 
 
 def _moved(state: ClusterState, base_cpu: Floats) -> Floats:

@@ -29,12 +29,10 @@ from pulsar_advisor.model.strategy.decision import PlacementDecision
 from pulsar_advisor.model.strategy.memory import NoMemory
 from pulsar_advisor.model.strategy.outcomes import Outcomes
 from pulsar_advisor.placement import round_robin_broker_selector
-from pulsar_advisor.placement.anti_affinity import NO_GROUP
 from pulsar_advisor.placement.filters import (
     Candidates,
     PlacementFacts,
     extensible_candidates,
-    facts_after_moves,
     modular_candidates,
     overloaded_retry,
     policy_candidates,
@@ -189,16 +187,13 @@ class BrokerSelection:
     def _count_at(self, broker: int, bundle: int) -> None:
         state, facts = self.candidates.state, self.candidates.facts
         bundles, brokers = state.bundles, state.brokers
-        is_listed, namespace = bool(bundles.listed[bundle]), int(bundles.namespace[bundle])
         owner = _with(bundles.owner, bundle, broker)
-        listed = bundles.listed if is_listed else _with(bundles.listed, bundle, True)
+        listed = bundles.listed if bundles.listed[bundle] else _with(bundles.listed, bundle, True)
         if state.load_manager == "modular":
             topics = brokers.topics[broker] + bundles.topics[bundle]
             brokers = replace(brokers, topics=_with(brokers.topics, broker, topics))
         state = replace(state, brokers=brokers, bundles=replace(bundles, owner=owner, listed=listed))
-        moved = not is_listed or facts.anti_affinity.group_of_namespace[namespace] != NO_GROUP
-        facts = facts_after_moves(facts, state) if moved else replace(facts, state=state)
-        self.candidates = self.candidates.after_moves(facts)
+        self.candidates = self.candidates.after_moves(facts.after_moves(state))
         if isinstance(self.view, LoadData):
             self._answers.clear()
             figures = bundles.long_term[bundle]

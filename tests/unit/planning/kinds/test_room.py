@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.placement.filters import destinations
+from pulsar_advisor.planning.kinds import room
 from pulsar_advisor.planning.kinds.room import Room
 from unit.planning.kinds.clusters import SETTINGS, cluster
 
@@ -28,6 +32,15 @@ def test_a_move_changes_the_candidates_of_its_anti_affinity_group_alone() -> Non
     assert [asked.candidates(bundle).brokers.tolist() for bundle in (m, o)] == [[b, c], [a, b, c]]
     asked.move(n, b)
     assert [asked.candidates(bundle).brokers.tolist() for bundle in (m, o)] == [[c], [a, b, c]]
+
+
+def test_the_filters_are_asked_once_for_all_namespaces_with_the_same_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    of_one = IsolationPolicy("of one", ("t/a-0",), ("a",), ("b",), 1, 100)
+    asked = Room.of(cluster({"a": (5, 4, 3), "b": (2,)}, policies=(of_one,)), SETTINGS.values)
+    counted = Mock(wraps=destinations)
+    monkeypatch.setattr(room, "destinations", counted)
+    assert [asked.candidates(bundle).brokers.tolist() for bundle in range(4)] == [[0], [1], [1], [1]]
+    assert counted.call_count == 2
 
 
 def test_a_group_is_not_brought_together_in_a_failure_domain_unless_the_bundle_has_to_leave() -> None:
@@ -58,9 +71,9 @@ bundles = st.integers(0, len(GROUPED.bundles) - 1)
 brokers = st.integers(0, len(GROUPED.brokers) - 1)
 
 
-def answers(room: Room) -> list[tuple[list[int], list[int]]]:
-    rows = range(len(room.state.bundles))
-    return [(room.allowed(row).tolist(), room.with_fewer_peers(row).tolist()) for row in rows]
+def answers(asked: Room) -> list[tuple[list[int], list[int]]]:
+    rows = range(len(asked.state.bundles))
+    return [(asked.allowed(row).tolist(), asked.with_fewer_peers(row).tolist()) for row in rows]
 
 
 @given(st.lists(st.tuples(bundles, brokers, st.booleans()), max_size=6))
