@@ -426,6 +426,7 @@ def _dry_run(
     changes: list[str] = []
     done: list[Step] = []
     owners: dict[str, str | None] = {}
+    digest = digest_of(plan)
     throttle, consents, _ = _approved(plan, ledger, options)
     records = {} if unfinished is None else steps_of_run(ledger, unfinished.id)
     left_out = {name for name, record in records.items() if record.is_left_out}
@@ -435,7 +436,7 @@ def _dry_run(
             done.append(step)
         if state in ("confirmed", "failed", "skipped"):
             continue
-        found = foresee(cluster, ledger, plan, step, owners)
+        found = foresee(cluster, ledger, plan, step, digest, owners)
         found = replace(found, boundaries=boundaries_after(found.boundaries, step.namespace, done))
         reasons: list[str] = []
         if lost := [name for name in step.after if name in left_out]:

@@ -196,7 +196,9 @@ def _moves_back(
             }
         )
         alone = plan.model_copy(update={"steps": (move,)})
-        obstacle = _obstacle(alone, move, step.destination, foresee(cluster, ledger, alone, move, back_on))
+        obstacle = _obstacle(
+            alone, move, step.destination, foresee(cluster, ledger, alone, move, digest_of(alone), back_on)
+        )
         yield move.model_copy(update={"executable": obstacle is None, "not_executable_because": obstacle})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from typing import Final
 
 from sqlalchemy import ColumnElement, select, update
@@ -92,8 +93,13 @@ class HeldRun:
         return renewed(self.renew, _RENEW_MS / 1000)
 
     def steps(self) -> Mapping[str, StepRecord]:
-        """The steps by id, in plan order."""
-        return steps_of_run(self._ledger, self.id)
+        """The steps by id, in plan order, as they are now."""
+        return dict(self._steps)
+
+    @cached_property
+    def _steps(self) -> dict[str, StepRecord]:
+        # Read once: while the lease holds, they change here only, and without it nothing more is written or sent.
+        return dict(steps_of_run(self._ledger, self.id))
 
     def sent(self, step_id: str, request: str, topic: str | None) -> None:
         """Record that a call is about to be sent. Raises `Refused` if the run's approval was withdrawn."""
@@ -108,6 +114,7 @@ class HeldRun:
                 values["topic"] = topic
             changed = change_step(session, self.id, step_id, "sent", values)
             self.add_event(session, STEP_SENT, request, [changed], step_id)
+        self._steps[step_id] = changed
 
     def conclude(self, step_id: str, state: StepState, observation: str) -> None:
         """Record the result of a step and what was observed."""
@@ -115,6 +122,7 @@ class HeldRun:
             values: StepValues = {"observation": observation, "ended_at_ms": self._ledger.now_ms()}
             changed = change_step(session, self.id, step_id, state, values)
             self.add_event(session, f"step {state}", observation, [changed], step_id)
+        self._steps[step_id] = changed
 
     def note(self, step_id: str, kind: str, detail: str) -> None:
         """Record an event of a step without changing its state."""

@@ -59,7 +59,7 @@ class OngoingRun:
         records = self.held.steps()
         in_flight = [other for other in self.plan.executable_steps if records[other.id].state == "sent"]
         arriving = {other.namespace for other in in_flight if other.destination == step.destination}
-        return look_at(self.cluster, self.ledger, self.plan, step, {}, arriving)
+        return look_at(self.cluster, self.ledger, self.plan, step, self.held.digest, {}, arriving)
 
     def expected_boundaries(self, step: Step) -> tuple[str, ...]:
         """The boundaries of a step's namespace, as the steps confirmed so far should have left them."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
 
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
+from pulsar_advisor.execution.ledger import held_run
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run, take_over
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -14,7 +17,8 @@ from pulsar_advisor.execution.run.executor import _topic_to_look_up
 from pulsar_advisor.execution.run.preconditions import boundaries_after
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plans.plan import Plan, Step, StepPrediction, digest_of
+from pulsar_advisor.model.plans import plan as plans
+from pulsar_advisor.model.plans.plan import Plan, Step, StepPrediction, digest_of, seal
 from unit.execution.actors import approved, carried_out, killed_at_work, run
 from unit.execution.doubles import (
     B1,
@@ -34,6 +38,20 @@ from unit.execution.doubles import (
 
 MOVE, CUT = unload_step(1), split_step(2)
 BUNDLE = f"{NAMESPACE}/{LOWER}"
+
+
+def test_however_many_steps_a_plan_has_their_rows_are_read_once_and_it_is_not_hashed_for_each(
+    ledger: Ledger, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = approved(ledger, wide_plan())
+    rows, sealed = Mock(wraps=steps_of_run), Mock(wraps=seal)
+    monkeypatch.setattr(held_run, "steps_of_run", rows)
+    monkeypatch.setattr(plans, "seal", sealed)
+    hashed: list[int] = []
+    cluster.on_event = lambda _what: hashed.append(sealed.call_count)
+    assert run(plan, ledger, widen(cluster)).outcome == "done"
+    assert rows.call_count == 1
+    assert len(set(hashed)) == 1
 
 
 def test_a_resumed_step_waits_its_whole_time_though_the_clock_is_ahead(ledger: Ledger, cluster: FakeCluster) -> None:
