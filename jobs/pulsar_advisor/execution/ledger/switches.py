@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from pulsar_advisor.execution.ledger.held_run import HeldRun
+from pulsar_advisor.execution.ledger.held_run import STEP_SENT, HeldRun
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import GUARD_EVENTS, Event, Run
 
 _SWITCHED_OFF, _SWITCHED_BACK = GUARD_EVENTS
+
+MAY_ACT_MS: Final = 120_000
+"""How long after its record a call may still act if nothing shows that it did: a proxy may hand it on to a broker when
+whoever sent it has stopped waiting, or is gone."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,8 @@ class SwitchedOff:
 
     event: int
     """The event that recorded it: a run may switch a setting off more than once."""
+    at_ms: int
+    """When that was: just before the call."""
     run: int
     digest: str
     setting: str
@@ -58,6 +65,15 @@ def switched_off(ledger: Ledger, cluster_name: str | None = None) -> Sequence[Sw
         return _switched_off(session, cluster_name)
 
 
+def may_still_act(ledger: Ledger, switch: SwitchedOff) -> bool:
+    """Whether the call that switches a setting off may act later: it is recent, and its run didn't go on after it."""
+    went_on = select(Event.id).where(
+        Event.run_id == switch.run, Event.id > switch.event, Event.kind.in_((_SWITCHED_OFF, STEP_SENT))
+    )
+    with ledger.reading() as session:
+        return ledger.now_ms() - switch.at_ms < MAY_ACT_MS and session.scalars(went_on.limit(1)).first() is None
+
+
 def _switched_off(session: Session, cluster_name: str | None = None) -> Sequence[SwitchedOff]:
     of_guards = select(Event, Run.cluster_name).join(Run, Run.id == Event.run_id)
     if cluster_name is not None:
@@ -67,5 +83,5 @@ def _switched_off(session: Session, cluster_name: str | None = None) -> Sequence
         switch = json.loads(row.detail)
         off.pop((of_cluster, switch["setting"]), None)
         if row.kind == _SWITCHED_OFF and row.run_id is not None:
-            off[of_cluster, switch["setting"]] = SwitchedOff(row.id, row.run_id, row.digest, **switch)
+            off[of_cluster, switch["setting"]] = SwitchedOff(row.id, row.at_ms, row.run_id, row.digest, **switch)
     return tuple(off.values())

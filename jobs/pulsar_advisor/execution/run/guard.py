@@ -24,6 +24,7 @@ from pulsar_advisor.execution.ledger.rolls import give_up, goes_on, recorded_rol
 from pulsar_advisor.execution.ledger.runs import is_held, run_by_id
 from pulsar_advisor.execution.ledger.switches import (
     SwitchedOff,
+    may_still_act,
     record_switched_back,
     record_switching_off,
     switched_off,
@@ -132,10 +133,7 @@ class Guard:
     def _put_back(self, switch: SwitchedOff) -> None:
         """Restore a setting, unless the call that switches it off may still act."""
         if switch.setting in self.unanswered and not _is_off(self.cluster.override(switch.setting)):
-            self._note(
-                f"ATTENTION: the call that switches {switch.setting} off had no answer and may still act: look in "
-                f"a minute, with {reader().restore_balancer}"
-            )
+            self._note(_may_act(switch))
             return
         what = _restore(switch, self.ledger, self.cluster, self.progress, self.clock)
         self.notes += [what] if what else []
@@ -158,7 +156,8 @@ def restore_what_was_left(
     """Restore settings left off by runs that have ended or whose process is gone, with a prominent message.
 
     The message is omitted if it `is_expected`, as at the end of a roll. Unless a person decides, a `false` that may be
-    someone else's stays (`SwitchedOff.written`). Raises `ClusterUnreachable` once each setting was tried.
+    someone else's stays (`SwitchedOff.written`). One that isn't off stays recorded while the call that switches it off
+    may still act. Raises `ClusterUnreachable` once each setting was tried.
     """
     failed: ClusterUnreachable | None = None
     for switch in left_off(ledger, cluster_name):
@@ -173,7 +172,10 @@ def restore_what_was_left(
         if roll is not None and recorded_roll(ledger, roll).pause is None:
             give_up(ledger, roll)
         try:
-            _restore(switch, ledger, cluster, progress, clock, decided_by)
+            if may_still_act(ledger, switch) and not _is_off(_seen(cluster, switch.setting, _is_off, clock)):
+                progress(_may_act(switch))
+            else:
+                _restore(switch, ledger, cluster, progress, clock, decided_by)
         except ClusterUnreachable as error:
             failed = error
     if failed is not None:
@@ -222,6 +224,13 @@ def warning(switch: SwitchedOff, cluster_name: str) -> str:
     return (
         f"ATTENTION: {switch.setting} of cluster '{cluster_name}' was switched off by run {switch.run} and not put "
         f"back (it was {_value(switch.before)})"
+    )
+
+
+def _may_act(switch: SwitchedOff) -> str:
+    return (
+        f"ATTENTION: the call that switches {switch.setting} off may still act, as no answer to it is known: look "
+        f"in two minutes, with {reader().restore_balancer}"
     )
 
 

@@ -353,10 +353,42 @@ def test_a_switch_that_had_no_answer_and_no_effect_yet_stays_a_debt(
 ) -> None:
     cluster.send = lambda _write: Reply(None, "timed out")  # type: ignore[method-assign]
     with pytest.raises(
-        BalancerStillOff, match=f"the call that switches {SHEDDING} off had no answer and may still act"
+        BalancerStillOff, match=f"the call that switches {SHEDDING} off may still act, as no answer to it is known"
     ):
         run(plan, ledger, cluster, guard=True)
     assert [switch.setting for switch in switched_off(ledger, "live")] == [SHEDDING]
+
+
+def unanswered(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    """The call that switches shedding off has no answer, and no effect so far."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster, "send", lambda _write: Reply(None, "timed out"))
+        with pytest.raises(BalancerStillOff):
+            run(plan, ledger, cluster, guard=True)
+
+
+def restored(ledger: Ledger, cluster: FakeCluster) -> list[str]:
+    lines: list[str] = []
+    restore_what_was_left(ledger, "live", cluster, lines.append, cluster.time.clock, is_expected=True)
+    return lines
+
+
+def test_nobody_takes_such_a_switch_for_restored_and_what_comes_late_is_put_back(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    unanswered(ledger, cluster, plan)
+    [line] = restored(ledger, cluster)
+    assert line.startswith(f"ATTENTION: the call that switches {SHEDDING} off may still act")
+    cluster.overrides[SHEDDING] = OFF  # the call takes effect
+    restored(ledger, cluster)
+    assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
+
+
+def test_once_it_can_not_come_any_more_the_switch_is_settled(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    unanswered(ledger, cluster, plan)
+    cluster.time.pass_s(120)
+    assert restored(ledger, cluster) == [f"{SHEDDING} is restored: not overridden"]
+    assert switched_off(ledger, "live") == ()
 
 
 @pytest.mark.parametrize("brokers", [{B1}, {B1, B2}])
