@@ -28,7 +28,7 @@ from pulsar_advisor.execution.ledger.runs import (
     record_not_drained,
     runs_of_plan,
 )
-from pulsar_advisor.execution.ledger.steps import steps_of_run
+from pulsar_advisor.execution.ledger.steps import steps_of_run, unresolved_bundles
 from pulsar_advisor.execution.ledger.tables import Run, StepRecord
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.emptied import left_on
@@ -426,7 +426,7 @@ def _dry_run(
     changes: list[str] = []
     done: list[Step] = []
     owners: dict[str, str | None] = {}
-    digest = digest_of(plan)
+    unresolved = unresolved_bundles(ledger, plan.identity.cluster_name, except_of=digest_of(plan))
     throttle, consents, _ = _approved(plan, ledger, options)
     records = {} if unfinished is None else steps_of_run(ledger, unfinished.id)
     left_out = {name for name, record in records.items() if record.is_left_out}
@@ -436,7 +436,7 @@ def _dry_run(
             done.append(step)
         if state in ("confirmed", "failed", "skipped"):
             continue
-        found = foresee(cluster, ledger, plan, step, digest, owners)
+        found = foresee(cluster, ledger, plan, step, owners, unresolved)
         found = replace(found, boundaries=boundaries_after(found.boundaries, step.namespace, done))
         reasons: list[str] = []
         if lost := [name for name in step.after if name in left_out]:

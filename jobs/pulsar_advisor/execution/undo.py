@@ -11,7 +11,7 @@ from typing import Final
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.runs import ended_runs, runs_of_plan
-from pulsar_advisor.execution.ledger.steps import steps_of_run
+from pulsar_advisor.execution.ledger.steps import steps_of_run, unresolved_bundles
 from pulsar_advisor.execution.ledger.tables import Run, StepRecord
 from pulsar_advisor.execution.run.observe import find_owner, foresee
 from pulsar_advisor.execution.run.preconditions import Found, differences, foreign, malformed, no_destination
@@ -81,12 +81,14 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], ledger: Ledger, clu
     for step in confirmed:
         if step.action == "unload":
             moves.setdefault(step.bundle_name, []).append(step)
+    unresolved = unresolved_bundles(ledger, plan.identity.cluster_name)
     back: dict[str, list[Step]] = {}
     back_on: dict[str, str | None] = {}
     for step in reversed(confirmed):
         bundle = step.bundle_name
         if step.action == "unload" and step == moves[bundle][-1]:  # this also undoes earlier moves of the same bundle
-            back[bundle] = list(_moves_back(plan, step, moves[bundle][0].source, ledger, cluster, back_on))
+            origin = moves[bundle][0].source
+            back[bundle] = list(_moves_back(plan, step, origin, ledger, cluster, back_on, unresolved))
             back_on |= {move.bundle_name: move.destination for move in back[bundle] if move.executable}
     there = [bundle for bundle, parts in back.items() if all(part.source == part.destination for part in parts)]
     still_done = {step.id for step in confirmed} - {step.id for bundle in there for step in moves[bundle]}
@@ -164,6 +166,7 @@ def _moves_back(
     ledger: Ledger,
     cluster: ClusterPort,
     back_on: Mapping[str, str | None],
+    unresolved: Mapping[str, int],
 ) -> Iterator[Step]:
     """The moves that undo a step; `back_on` says where the moves before them bring bundles (by full name)."""
     boundaries = cluster.boundaries(step.namespace)
@@ -196,9 +199,8 @@ def _moves_back(
             }
         )
         alone = plan.model_copy(update={"steps": (move,)})
-        obstacle = _obstacle(
-            alone, move, step.destination, foresee(cluster, ledger, alone, move, digest_of(alone), back_on)
-        )
+        found = foresee(cluster, ledger, alone, move, back_on, unresolved)
+        obstacle = _obstacle(alone, move, step.destination, found)
         yield move.model_copy(update={"executable": obstacle is None, "not_executable_because": obstacle})
 
 

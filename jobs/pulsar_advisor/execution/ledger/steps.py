@@ -30,8 +30,8 @@ def steps_of_run(ledger: Ledger, run_id: int) -> Mapping[str, StepRecord]:
         return {row.step_id: row for row in rows}
 
 
-def unresolved_bundles(ledger: Ledger, cluster_name: str, except_of: str) -> Mapping[str, int]:
-    """Bundles with a call of unknown outcome, each with its run; excludes aborted runs and one plan."""
+def unresolved_bundles(ledger: Ledger, cluster_name: str, except_of: str = "") -> Mapping[str, int]:
+    """Bundles with a call of unknown outcome, each with its run; excludes aborted runs, and one plan if it is given."""
     with ledger.reading() as session:
         rows = session.execute(
             select(StepRecord.bundle, Run.id)
