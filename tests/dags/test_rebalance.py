@@ -237,6 +237,7 @@ def half_done(stages: Stages) -> Stages:
     return stages
 
 
+@pytest.mark.slow
 def test_a_run_that_went_wrong_is_taken_back_if_somebody_accepts_the_offer(half_done: Stages, run_dag: RunDag) -> None:
     form = {"allow_splits": False, "accept_worse": True, "accept_low_confidence": False, "comment": "back"}
     state, tasks = run_dag("pulsar_rebalance", FAST | {"offer_undo_h": 1}, Answer("Approve", form=form, undo="Approve"))
@@ -310,6 +311,7 @@ def test_a_plan_given_by_its_digest_is_carried_out_without_recommending_again(st
     assert len(stages.cluster.writes) == 1
 
 
+@pytest.mark.slow
 def test_somebody_is_called_when_an_approval_waits_and_when_a_task_failed(
     stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch, noted: list[str]
 ) -> None:
@@ -356,6 +358,7 @@ def test_a_plan_of_a_snapshot_too_old_to_be_sent_is_put_before_nobody(stages: St
     assert f"the snapshot {snapshot} is 7.1 h old, more than the 6h that are allowed" in refused.detail
 
 
+@pytest.mark.slow
 def test_who_is_asked_again_sees_what_a_run_before_has_left(half_done: Stages, run_dag: RunDag) -> None:
     run_dag("pulsar_rebalance", FAST, Answer("Approve"))
     run_dag("pulsar_rebalance", {"digest": digest_of(half_done.plan), **FAST}, Answer("Reject"))
@@ -474,6 +477,7 @@ def test_a_gate_that_airflow_took_for_lost_after_the_answer_does_not_ask_again(
     assert len(stages.cluster.writes) == 1
 
 
+@pytest.mark.slow
 def test_a_gate_that_airflow_took_for_lost_after_a_rejection_does_not_ask_again(
     stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -487,6 +491,7 @@ def test_a_gate_that_airflow_took_for_lost_after_a_rejection_does_not_ask_again(
     assert kinds(stages) == ["proposed", "rejected"]
 
 
+@pytest.mark.slow
 def test_a_rejection_says_nothing_about_a_run_that_another_dag_run_of_the_plan_has_begun(
     stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -532,6 +537,7 @@ def test_who_clears_a_dag_run_does_not_have_a_plan_proposed_in_another_name(
     assert proposals_of_plan(stages.ledger(), digest_of(made_since)) == []
 
 
+@pytest.mark.slow
 def test_nor_does_who_clears_the_task_alone_while_the_dag_run_waits_for_an_answer(
     stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -578,6 +584,7 @@ def test_an_approval_given_before_the_run_does_not_answer_its_gate(stages: Stage
     assert (state, tasks["approve"], tasks["apply"]) == ("failed", "failed", "upstream_failed")
 
 
+@pytest.mark.slow
 def test_a_gate_set_by_hand_is_recorded(stages: Stages, run_dag: RunDag) -> None:
     from airflow.models.taskinstance import TaskInstance
     from airflow.utils.session import create_session
@@ -641,6 +648,7 @@ def test_a_snapshot_that_must_not_be_used_ends_the_run_before_anybody_is_asked(s
     assert (state, tasks["fresh.require_trusted_snapshot"], tasks["approve"]) == ("failed", "failed", "upstream_failed")
 
 
+@pytest.mark.slow
 def test_with_nothing_to_do_nobody_is_asked(stages: Stages, run_dag: RunDag) -> None:
     stages.nothing_to_do = True
     state, tasks = run_dag("pulsar_rebalance", FAST)
@@ -652,6 +660,7 @@ def test_with_nothing_to_do_nobody_is_asked(stages: Stages, run_dag: RunDag) -> 
     )
 
 
+@pytest.mark.slow
 def test_a_plan_of_predictions_only_is_put_before_nobody(stages: Stages, run_dag: RunDag) -> None:
     step = unload_step().model_copy(update={"executable": False, "not_executable_because": "its broker is down"})
     stages.plan = make_plan([step], snapshot=stages.plan.snapshot)
@@ -667,6 +676,7 @@ def test_a_world_that_changed_after_the_approval_fails_apply_without_a_retry(sta
     assert stages.cluster.writes == []
 
 
+@pytest.mark.slow
 def test_a_try_of_apply_waits_for_the_one_before_it_until_its_time_of_day(stages: Stages, run_dag: RunDag) -> None:
     soon = datetime.now(UTC) + timedelta(hours=1)
     run_dag("pulsar_rebalance", {**FAST, "until": f"{soon:%H:%M}"}, Answer("Approve"))
@@ -676,6 +686,7 @@ def test_a_try_of_apply_waits_for_the_one_before_it_until_its_time_of_day(stages
     assert stages.applied_with.until == soon.replace(second=0, microsecond=0)
 
 
+@pytest.mark.slow
 def test_a_broker_that_clients_use_after_its_drain_fails_apply(
     stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -777,6 +788,7 @@ def test_an_outcome_other_than_predicted_fails_verify(stages: Stages, run_dag: R
     assert (state, tasks["apply"], tasks["verify"]) == ("failed", "success", "failed")
 
 
+@pytest.mark.slow
 def test_a_proposer_is_not_the_only_one_who_may_answer(stages: Stages, run_dag: RunDag) -> None:
     """Else the gate would wait for its time-out."""
     state, tasks = run_dag("pulsar_rebalance", {"approvers": ["dag_test"], **FAST})
@@ -814,6 +826,7 @@ automatic:
 """
 
 
+@pytest.mark.slow
 def test_no_policy_approves_what_was_not_computed_here_and_the_person_asked_is_told(
     stages: Stages, run_dag: RunDag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -830,6 +843,7 @@ def test_no_policy_approves_what_was_not_computed_here_and_the_person_asked_is_t
     assert proposal.not_computed_here == "its snapshot was carried here"
 
 
+@pytest.mark.slow
 def test_what_the_advisor_does_not_compute_is_not_even_proposed(stages: Stages, run_dag: RunDag) -> None:
     stages.not_computed_here = Refused("no recommendation lists it")
     state, tasks = run_dag("pulsar_rebalance", FAST)

@@ -137,6 +137,7 @@ def test_a_roll_that_somebody_ends_fails_and_has_its_balancer_back(
     assert cluster.overrides == {}
 
 
+@pytest.mark.slow
 def test_a_roll_whose_task_failed_is_given_up_and_has_its_balancer_back(
     stages: Stages, run_dag: RunDag, cluster: RestartedCluster, calls: list[str]
 ) -> None:
@@ -188,6 +189,7 @@ def test_somebody_is_called_once_if_a_broker_does_not_come_back(
     assert "answers 503" in late
 
 
+@pytest.mark.slow
 def test_a_rejected_roll_sends_nothing(stages: Stages, run_dag: RunDag, cluster: RestartedCluster) -> None:
     state, states = run_dag("pulsar_rolling_restart", FAST, Answer("Reject"))
     assert (state, states["roll"]) == ("failed", "upstream_failed")
@@ -200,6 +202,7 @@ def test_a_roll_that_restarts_no_broker_fails(stages: Stages, run_dag: RunDag, c
     assert (state, states["fresh.plan"], states["approve"]) == ("failed", "failed", "upstream_failed")
 
 
+@pytest.mark.slow
 def test_a_roll_of_an_old_snapshot_may_still_be_approved(
     stages: Stages, run_dag: RunDag, cluster: RestartedCluster
 ) -> None:

@@ -61,6 +61,7 @@ def test_a_recommendation_for_a_named_snapshot_ends_with_a_report(stages: Stages
     ]
 
 
+@pytest.mark.slow
 def test_a_recommendation_for_an_earlier_snapshot_sets_no_metric(
     stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,6 +87,7 @@ def test_of_several_snapshots_the_newest_is_recommended_on_whatever_events_users
     assert tasks.snapshot_to_recommend_on() == "20261121T084500Z"
 
 
+@pytest.mark.slow
 def test_a_release_in_the_form_is_previewed_before_the_report(
     stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,6 +130,7 @@ def test_notifiers_hear_of_advice_only_when_it_changes(
     assert noted == ["demo: Move one bundle.", "demo: Nothing is worth doing."]
 
 
+@pytest.mark.slow
 def test_what_a_person_had_recommended_meanwhile_is_not_what_was_told(
     stages: Stages, recommended: Callable[[], str]
 ) -> None:
@@ -145,6 +148,7 @@ def test_what_a_person_had_recommended_meanwhile_is_not_what_was_told(
     assert recommended() == "skipped"
 
 
+@pytest.mark.slow
 def test_advice_is_told_again_until_it_has_reached_somebody(
     recommended: Callable[[], str], noted: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

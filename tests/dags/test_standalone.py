@@ -54,6 +54,7 @@ def test_passwords_are_kept_and_readable_by_their_owner_only(tmp_path: Path) -> 
     assert file.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.slow
 def test_an_airflow_that_does_not_come_up_is_reported_with_its_log_and_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,6 +73,7 @@ def carried_out(first_seed: int, server: FaultServer, authority: Path | None = N
     return outcomes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first_seed", groups(0, SEEDS - WITH_TLS, SAMPLED))
 def test_a_run_among_faults_is_explained_by_its_ledger(first_seed: int, server: FaultServer) -> None:
     assert [outcome for outcome in carried_out(first_seed, server) if outcome.problems] == []

@@ -14,6 +14,7 @@ SAMPLED = 2
 """Instants in every run of the tests, spread evenly; all of them in `make test-full`."""
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.parametrize(
     ("in_flight", "effect_after_s"),
     [pytest.param(1, 0.0, id="one by one", marks=pytest.mark.full), pytest.param(3, 0.3, id="in waves")],
@@ -41,6 +42,7 @@ def test_a_run_that_is_killed_at_any_instant_ends_as_an_undisturbed_one(
     print(f"killed at {len(killed_at)} of {count} instants: every end as undisturbed")
 
 
+@pytest.mark.sampled(every=2)
 def test_a_run_that_gets_sigterm_finishes_its_step_and_can_be_resumed(new_ledger: NewLedger, tmp_path: Path) -> None:
     with scene(new_ledger(), tmp_path, effect_after_s=3.0) as asked:
         process = asked.start()

@@ -10,6 +10,7 @@ from integration.conftest import PostgreSQL
 from integration.scene import assert_as_undisturbed, scene
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("instants", ["one", pytest.param("all", marks=pytest.mark.full)])
 def test_a_run_whose_database_is_killed_at_any_instant_ends_as_an_undisturbed_one(
     own_postgresql: PostgreSQL, tmp_path: Path, instants: str

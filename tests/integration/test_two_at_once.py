@@ -48,6 +48,7 @@ def unanswered_calls(run: Scene) -> Iterator[None]:
         answer.set()
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize(
     ("first", "second"),
@@ -104,6 +105,7 @@ def test_a_process_that_was_suspended_past_its_lease_does_nothing_more(new_ledge
             assert_as_undisturbed(both)
 
 
+@pytest.mark.sampled(every=2)
 @pytest.mark.usefixtures("patient")
 def test_of_four_at_once_one_carries_the_plan_out(new_ledger: NewLedger, tmp_path: Path) -> None:
     with scene(new_ledger(), tmp_path) as four:

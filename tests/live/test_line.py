@@ -16,7 +16,7 @@ from harness.shell import QUICK, Answer, Shell, plain_connection
 from harness.skew import wait_for_skew
 from live.starting import StartCluster, with_cpu_skew
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 
 @dataclass(frozen=True)

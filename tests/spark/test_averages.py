@@ -166,6 +166,7 @@ def replaced(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> R
     return Replaced(raw, root, snapshot)
 
 
+@pytest.mark.slow
 def test_figures_that_a_later_report_replaced_are_taken_to_be_its_own(replaced: Replaced) -> None:
     row, raw = replaced.row(), replaced.raw
     assert (row["averages_folded_samples"], row["averages_unknown_samples"]) == (1, 2)
@@ -185,7 +186,7 @@ def earlier(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return folder
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.slow
 @pytest.mark.parametrize("of_an_earlier_release", [False, True], ids=["of this release", "of an earlier release"])
 def test_an_earlier_snapshot_knows_the_figures_that_were_replaced(
     spark: SparkSession, tmp_path: Path, earlier: Path, of_an_earlier_release: bool
@@ -254,6 +255,7 @@ def test_a_node_without_its_number_of_samples_counts_as_full(spark: SparkSession
     assert row["short_term_msg_rate_in_per_s"] == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bundle", IMPOSSIBLE, ids=["none", "full"])
 def test_a_number_of_samples_that_can_not_be_counts_as_the_nearest(bundle: str, replaced: Replaced) -> None:
     _, nearest = IMPOSSIBLE[bundle]

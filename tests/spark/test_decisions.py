@@ -66,6 +66,7 @@ def shares(recording: Recording, spark: SparkSession, folder: Path) -> Share:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_first_recorded_decisions_are_predicted(spark: SparkSession, tmp_path: Path) -> None:
     recording = recorded(SAMPLED).first(SAMPLED_CYCLES)

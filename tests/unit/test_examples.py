@@ -180,10 +180,12 @@ def test_the_command_line_offers_it(answers: dict[str, str]) -> None:
     assert NAME not in answers[f"{RECOMMEND} {NAME}"]
 
 
+@pytest.mark.slow
 def test_the_form_of_the_dags_offers_it(forms: str) -> None:
     assert NAME in forms
 
 
+@pytest.mark.slow
 def test_a_report_shows_what_it_would_do_and_why(report: str) -> None:
     assert NAME in report
     assert "topics are above mean plus threshold" in report
@@ -208,6 +210,7 @@ def test_the_tables_of_the_documentation_get_a_row(documented: tuple[str, Path])
     assert f"| {NAME} | shedder |" in (docs / "checks.md").read_text()
 
 
+@pytest.mark.slow
 def test_the_schema_of_an_earlier_version_of_a_document_is_removed(documented: tuple[str, Path]) -> None:
     stale, docs = documented
     assert "plan-4.json differ" in stale

@@ -21,7 +21,7 @@ from scenarios.scenario import FOLDER, Scenario, all_scenarios
 SCENARIOS = {one.name: one for one in all_scenarios()}
 SLOW = frozenset({"explanations_can_be_read"})
 """Properties that ask for hundreds of plans."""
-SAMPLED = 3
+SAMPLED = 6
 """Each how many scenarios one isn't slow: what is asked of a scenario is planned once for all properties."""
 
 

@@ -111,7 +111,7 @@ SLOW = ("report",)
 """Of these every thirtieth request, and all of them in `make test-full`."""
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("verb", "every"),
     [(verb, 30 if verb in SLOW else 1) for verb in VERBS] + [pytest.param("report", 1, marks=pytest.mark.full)],

@@ -57,6 +57,7 @@ SIZES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", SIZES)
 def test_before_is_what_simulate_says(state: ClusterState) -> None:
     settings = resolve_settings("4.0.8", EVERY_LOAD_COUNTS).values
