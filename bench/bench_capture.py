@@ -22,9 +22,10 @@ from typing import NamedTuple
 
 from large_cluster import CLUSTER, LargeCluster, served
 
+from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.read_client import ReadClient
-from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
+from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.capture.topic_decoders import topic_file
 from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.storage.results import read_document

@@ -21,11 +21,13 @@ from unittest import mock
 from urllib.parse import quote, unquote, urlsplit
 
 from captures import capture
+from pulsar_advisor.admin.answer import Answer
 from pulsar_advisor.admin.clock import ClockDifference
+from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.metadata_store import MetadataReader
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.request_budget import RequestBudget
-from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer
+from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection, ZooKeeperStore
 from pulsar_advisor.capture.raw_files import read_lines
 from pulsar_advisor.storage.root import Root

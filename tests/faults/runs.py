@@ -20,7 +20,8 @@ from pydantic import SecretStr
 
 from faults.cluster import Change, Cluster
 from faults.server import LONGEST_SILENCE_S, Faults, FaultServer
-from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
+from pulsar_advisor.admin.connection import AdminConnection
+from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.ledger.ledger import Ledger

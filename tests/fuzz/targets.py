@@ -24,7 +24,9 @@ import urllib3
 import zstandard
 from google.protobuf.message import DecodeError
 
+from pulsar_advisor.admin.answer import Answer
 from pulsar_advisor.admin.body import read_body
+from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.oauth2 import AccessToken, ClientCredentials
 from pulsar_advisor.admin.oxia import OxiaConnection
 from pulsar_advisor.admin.oxia_messages import ListResponse, ReadResponse, ShardAssignments
@@ -32,7 +34,7 @@ from pulsar_advisor.admin.oxia_store import OxiaStore
 from pulsar_advisor.admin.profiles import read_profiles
 from pulsar_advisor.admin.prometheus import Question, Window, samples_of
 from pulsar_advisor.admin.read_client import LEADER, Document, ReadClient, decode
-from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer
+from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.admin.web_address import WebAddress
 from pulsar_advisor.capture import documents, system_topics
 from pulsar_advisor.capture.raw_files import read_lines

@@ -22,8 +22,9 @@ from kazoo.client import KazooClient
 from captures import capture
 from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import LOAD_MANAGERS
+from pulsar_advisor.admin.answer import Answer
 from pulsar_advisor.admin.options import capture_options
-from pulsar_advisor.admin.transport import AdminTransport, Answer
+from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.capture import capture as capturing
 from pulsar_advisor.storage.root import Root
 from snapshots import isolation_policy

@@ -15,8 +15,10 @@ from pathlib import Path
 
 from harness.cluster import ClusterOptions, LiveCluster
 from harness.configuration import CLUSTER_NAME, SUPER_USER_ROLE
+from pulsar_advisor.admin.answer import ErrorAnswer
+from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.read_client import ReadClient
-from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, ErrorAnswer
+from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 

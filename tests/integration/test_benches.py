@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.options import CaptureOptions
-from pulsar_advisor.admin.transport import AdminConnection
 from pulsar_advisor.documents.manifest import Manifest
 from pulsar_advisor.stages.capture import run as capture
 from pulsar_advisor.storage.results import read_document

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 from harness.cluster import LiveCluster
 from harness.configuration import CLUSTER_NAME
-from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
+from pulsar_advisor.admin.connection import AdminConnection
+from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.model.cluster.bundle_range import contains, parse_range, topic_hash
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.model.plans.plan import Plan, Step

@@ -16,7 +16,8 @@ from harness.configuration import CLUSTER_NAME
 from harness.shell import ADVISOR
 from live.plans import at, divide, plan_of, topics_inside
 from live.starting import StartCluster
-from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
+from pulsar_advisor.admin.connection import AdminConnection
+from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload

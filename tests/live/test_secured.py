@@ -15,7 +15,8 @@ from harness.load import running_load
 from harness.shell import ADVISOR, QUICK, Answer, Shell, call
 from harness.skew import wait_for_skew
 from live.starting import StartCluster, with_cpu_skew
-from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
+from pulsar_advisor.admin.connection import AdminConnection
+from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.capture.system_topics import refusal
 from pulsar_advisor.storage.root import MANIFEST
 

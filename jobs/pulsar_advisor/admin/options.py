@@ -17,10 +17,10 @@ from pydantic import (
     model_validator,
 )
 
+from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.metadata_store import StoreConnection
 from pulsar_advisor.admin.oxia import OxiaConnection
 from pulsar_advisor.admin.profiles import Fields, Profile
-from pulsar_advisor.admin.transport import AdminConnection
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
 from pulsar_advisor.model.bounds import LISTEN, MAX_REQUESTS
 from pulsar_advisor.model.errors import UsageError

@@ -18,9 +18,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pulsar_advisor.admin.answer import Answer
 from pulsar_advisor.admin.body import TooLarge
 from pulsar_advisor.admin.read_client import Document, decode, unreadable
-from pulsar_advisor.admin.transport import AdminTransport, Answer, Parameters
+from pulsar_advisor.admin.transport import AdminTransport, Parameters
 from pulsar_advisor.model.cluster.cluster_state import Floats
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit
 from pulsar_advisor.model.text.plain_text import plain

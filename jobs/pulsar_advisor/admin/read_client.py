@@ -17,9 +17,10 @@ from urllib.parse import quote
 
 import msgspec
 
+from pulsar_advisor.admin.answer import Answer
 from pulsar_advisor.admin.clock import ClockDifference
 from pulsar_advisor.admin.request_budget import NotAsked
-from pulsar_advisor.admin.transport import LARGEST_ANSWER_BYTES, AdminTransport, Answer, Parameters
+from pulsar_advisor.admin.transport import LARGEST_ANSWER_BYTES, AdminTransport, Parameters
 from pulsar_advisor.admin.web_address import WebAddress, broker_at, broker_host
 from pulsar_advisor.model.errors import ClusterUnreachable
 

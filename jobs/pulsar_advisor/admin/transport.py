@@ -8,35 +8,32 @@ from __future__ import annotations
 import json
 import threading
 import time
-from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http.cookiejar import DefaultCookiePolicy
 from types import TracebackType
 from typing import Any, Final, Self
 
-import msgspec
 import requests
 import urllib3
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from requests.auth import AuthBase
 from tenacity import RetryCallState, Retrying, retry_if_exception, retry_if_result, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
+from pulsar_advisor.admin.answer import TRANSIENT, Answer, error_answer
 from pulsar_advisor.admin.body import read_body
-from pulsar_advisor.admin.clock import ClockDifference, clock_difference
-from pulsar_advisor.admin.oauth2 import AccessToken, ClientCredentials
+from pulsar_advisor.admin.clock import clock_difference
+from pulsar_advisor.admin.connection import AdminConnection
+from pulsar_advisor.admin.no_answer import NoAnswer, no_answer
+from pulsar_advisor.admin.oauth2 import AccessToken
 from pulsar_advisor.admin.request_budget import RequestBudget
-from pulsar_advisor.admin.secret import Given, Secret, secret_line
 from pulsar_advisor.admin.time_limit import TimelyAdapter
 from pulsar_advisor.admin.tls_files import require_tls_files
-from pulsar_advisor.admin.user_path import UserPath
 from pulsar_advisor.admin.web_address import WebAddress, broker_host
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, Refused
 from pulsar_advisor.model.release import running_release
 from pulsar_advisor.model.text.plain_text import plain
-from pulsar_advisor.model.text.some_of import beginning
 
 USER_AGENT: Final = f"pulsar-advisor/{running_release() or 'unknown'}"
 MAXIMUM_HOPS: Final = 5
@@ -52,161 +49,11 @@ LARGEST_ERROR_BYTES: Final = 1 << 20
 _HOUR_S: Final = 3600.0
 _SHORTEST_SECRET: Final = 8
 """Characters; a shorter one may occur in any error by chance, and protects nothing."""
-_LONGEST_REASON: Final = 500
-"""Characters of an error in a message: a bundle's name in it may take half of them."""
 _REDIRECTS: Final = frozenset({307, 308})
 """Redirects by brokers, which keep method and body."""
-_REDIRECTS_OF_PROXIES: Final = frozenset({301, 302, 303})
-"""Redirects by proxies, for example from http to https, or to a login page."""
 _SUCCESS: Final = range(200, 300)
-TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
-"""Statuses after which another try, or another broker, may answer."""
 
 Parameters = Mapping[str, str]
-
-
-class AdminConnection(BaseModel):
-    """How to reach the admin API and authenticate to it.
-
-    A secret is a reference (a file or an environment variable), read again for every call so that a rotated one is
-    picked up, or a `SecretStr` passed by a program. At most one of `token`, `token_file`, `token_env`, `basic_user`
-    and `oauth2`; a client certificate may accompany any of them.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-    admin_urls: tuple[str, ...] = Field(min_length=1)
-    """`http(s)://host:port[/path]` of brokers or of a proxy in front of them; tried in turn."""
-    token: Secret | None = None
-    token_file: UserPath | None = None
-    token_env: Given | None = None
-    """Name of the environment variable that holds the token."""
-    basic_user: Given | None = None
-    basic_password: Secret | None = None
-    basic_password_file: UserPath | None = None
-    basic_password_env: Given | None = None
-    oauth2: ClientCredentials | None = None
-    tls_ca_file: UserPath | None = None
-    """CA certificates to trust instead of the system's."""
-    tls_cert_file: UserPath | None = None
-    tls_key_file: UserPath | None = None
-    tls_verify_hostname: bool = True
-    connect_timeout_s: float = Field(default=5.0, gt=0)
-    read_timeout_s: float = Field(default=30.0, gt=0)
-    """Longest silence allowed while a broker answers a GET, and the time within which the answer has to begin."""
-    write_timeout_s: float = Field(default=75.0, gt=0)
-    """The same for other methods: an unload may take `namespaceBundleUnloadingTimeoutMs`, 60 s by default."""
-
-    @field_validator("admin_urls", mode="before")
-    @classmethod
-    def _several(cls, urls: object) -> object:
-        if isinstance(urls, str):
-            raise ValueError('give a list, even for one URL: ["http://broker:8080"]')
-        return urls
-
-    @field_validator("admin_urls")
-    @classmethod
-    def _plain_urls(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(_checked_url(url) for url in urls)
-
-    @model_validator(mode="after")
-    def _one_way_to_authenticate(self) -> Self:
-        ways = (self.token, self.token_file, self.token_env, self.basic_user, self.oauth2)
-        if sum(way is not None for way in ways) > 1:
-            raise ValueError("give only one of token_file, token_env, basic_user, oauth2")
-        passwords = (self.basic_password, self.basic_password_file, self.basic_password_env)
-        if sum(password is not None for password in passwords) != (self.basic_user is not None):
-            raise ValueError("basic_user requires exactly one of basic_password_file, basic_password_env")
-        if (self.tls_cert_file is None) != (self.tls_key_file is None):
-            raise ValueError("tls_cert_file and tls_key_file must be given together")
-        return self
-
-    @property
-    def has_credentials(self) -> bool:
-        """Whether an Authorization header or a client certificate is sent."""
-        references = (self.token_file, self.token_env, self.basic_user, self.oauth2, self.tls_cert_file)
-        return self.token is not None or any(references)
-
-    def authorization(self) -> str | None:
-        """The Authorization header's value, unless it comes from an OAuth2 issuer. Raises `UsageError`."""
-        if self.token is not None or self.token_file or self.token_env:
-            return f"Bearer {secret_line(self.token, self.token_file, self.token_env)}"
-        if self.basic_user is not None:
-            password = secret_line(self.basic_password, self.basic_password_file, self.basic_password_env)
-            return f"Basic {b64encode(f'{self.basic_user}:{password}'.encode()).decode()}"
-        return None
-
-
-class NoAnswer(ClusterUnreachable):
-    """A broker did not answer. `unsent` is true if the call can't have reached it, so that a retry is safe."""
-
-    def __init__(self, message: str, *, unsent: bool, timed_out: bool = False) -> None:
-        super().__init__(message)
-        self.unsent = unsent
-        self.timed_out = timed_out
-
-
-class ErrorAnswer(ClusterUnreachable):
-    """A broker answered, but with an error status.
-
-    `own_words` leaves out the broker's message, which may hold anything, so it is safe to write to disk. `is_absence`:
-    Pulsar itself says that there is no such thing; a proxy in front of it that doesn't know the path answers 404 too.
-    """
-
-    def __init__(self, message: str, *, status: int, is_absence: bool, own_words: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.is_absence = is_absence
-        self.own_words = own_words
-
-
-class _Error(msgspec.Struct):
-    reason: str | None = None
-
-
-_ERROR: Final = msgspec.json.Decoder(_Error)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A broker's response, after redirects. `url` is the address that answered, without the query."""
-
-    status: int
-    url: str
-    body: bytes | bytearray
-    clock: ClockDifference | None = None
-    """The clock of the server that answered; None without a usable `Date`."""
-    redirects: int = 0
-    """How many brokers saw the call before this one."""
-    retry_after_s: float = 0.0
-    """When to send it again at the earliest, as proxies and gateways say; up to an hour, 0 without a word of it."""
-
-    @property
-    def text(self) -> str:
-        """The body as text; several endpoints return bare text although they declare JSON."""
-        return self.body.decode("utf-8", errors="replace")
-
-    @property
-    def reason(self) -> str:
-        """First line of Pulsar's error message, as plain text; empty if its web server answered instead."""
-        try:
-            text = _ERROR.decode(self.body).reason or ""
-        except (msgspec.ValidationError, RecursionError):
-            text = ""  # JSON, but not from Pulsar
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            text = "" if self.body.lstrip()[:1] == b"<" else self.text
-        lines = text.strip().splitlines()
-        return plain(beginning(lines[0], _LONGEST_REASON)) if lines else ""
-
-    @property
-    def is_pulsars_own(self) -> bool:
-        """Whether an error is Pulsar's own, JSON with a reason: web servers and proxies answer with a page or text."""
-        return bool(self.reason) and self.body.lstrip()[:1] == b"{"
-
-    @property
-    def is_absence(self) -> bool:
-        """Whether Pulsar says that there is no such thing."""
-        return self.status == 404 and self.is_pulsars_own
 
 
 class AdminTransport:
@@ -321,11 +168,7 @@ class AdminTransport:
         """The answer itself if its status is one of `accepted`. Otherwise raises `ErrorAnswer` with the remedy."""
         if answer.status in accepted:
             return answer
-        said = f" ({answer.reason})" if answer.reason else ""
-        own_words = self._explain(answer, "")
-        raise ErrorAnswer(
-            self._explain(answer, said), status=answer.status, is_absence=answer.is_absence, own_words=own_words
-        )
+        raise error_answer(answer, has_credentials=self.connection.has_credentials)
 
     def trust_brokers(self, brokers: Iterable[str]) -> None:
         """Allow calls and redirects to the hosts of these brokers. Raises `ValueError` if one isn't `host:port`."""
@@ -417,7 +260,7 @@ class AdminTransport:
         except AdvisorError:
             raise
         except Exception as error:  # responses are untrusted: one that breaks a parser counts as no answer
-            raise _no_answer(address.origin, error, connection, silence_s) from error
+            raise no_answer(address.origin, error, connection, silence_s) from error
 
     def _redirect_target(self, address: WebAddress, location: str) -> WebAddress:
         try:
@@ -438,24 +281,6 @@ class AdminTransport:
             raise ClusterUnreachable(
                 f"{address.origin}: {refused}: '{address.host}' is not a broker of this cluster; use a broker's URL"
             )
-
-    def _explain(self, answer: Answer, said: str) -> str:
-        # Without valid credentials the web server answers (a page, text, its own JSON); Pulsar itself gives a reason.
-        if answer.status == 401 and answer.is_pulsars_own:
-            return f"{answer.url}: 401, the role lacks permission{said}: use the credentials of a super-user"
-        if answer.status == 401 and self.connection.has_credentials:
-            return f"{answer.url}: 401, credentials rejected: check that the token or password belongs to this cluster"
-        if answer.status == 401:
-            return f"{answer.url}: 401, credentials required: give the token file of a super-user"
-        if answer.status == 403:
-            return f"{answer.url}: 403, forbidden{said}: the role lacks permission, or policies are read-only"
-        if answer.status in _REDIRECTS_OF_PROXIES:
-            return (
-                f"{answer.url}: {answer.status}, redirected by a proxy, not a broker: give the address it redirects to"
-            )
-        if answer.status == 404 and not answer.is_pulsars_own:
-            return f"{answer.url}: 404, not found{said}: check that this is the admin URL of a Pulsar broker"
-        return f"{answer.url}: {answer.status}{said}"
 
 
 class _Authorization(AuthBase):
@@ -500,46 +325,6 @@ def _session(connection: AdminConnection) -> requests.Session:
     return session
 
 
-def _no_answer(address: str, error: Exception, connection: AdminConnection, silence_s: float) -> NoAnswer:
-    """The one-line error for a call that got no response, or none in HTTP."""
-    cause = getattr(error.args[0], "reason", error.args[0]) if error.args else error
-    files = (connection.tls_ca_file, connection.tls_cert_file, connection.tls_key_file)
-    gone = [file for file in files if file is not None and not file.exists()]
-    if type(error) is OSError and gone:  # what `requests` raises before it connects
-        what = f"TLS file {gone[0]} does not exist any more: put it back, or wait until it has been renewed"
-        return NoAnswer(f"{address}: {what}", unsent=True)
-    if isinstance(error, requests.exceptions.SSLError):
-        advice = "check the https port, the CA file and the host name"
-        # Any other TLS error may also interrupt a call that has already been sent.
-        untrusted = "CERTIFICATE_VERIFY_FAILED" in str(cause)
-        return NoAnswer(f"{address}: TLS failed ({_tls_problem(cause)}): {advice}", unsent=untrusted)
-    if isinstance(error, requests.ConnectTimeout):
-        what = f"no connection within {connection.connect_timeout_s:g} s: check host, port and firewall"
-        return NoAnswer(f"{address}: {what}", unsent=True, timed_out=True)
-    if isinstance(cause, urllib3.exceptions.NameResolutionError):
-        what = "host name can't be resolved: check the spelling, or run where it is known"
-        return NoAnswer(f"{address}: {what}", unsent=True)
-    if isinstance(cause, urllib3.exceptions.NewConnectionError):
-        what = "connection refused" if "refused" in str(cause) else "no connection"
-        return NoAnswer(
-            f"{address}: {what}: check that the server is up and that this is its web port, not a broker's binary one",
-            unsent=True,
-        )
-    if isinstance(error, requests.ReadTimeout) or isinstance(cause, urllib3.exceptions.ReadTimeoutError):
-        what = f"no complete response within {silence_s:g} s: the server hangs or is overloaded; try again"
-        return NoAnswer(f"{address}: {what}", unsent=False, timed_out=True)
-    if not isinstance(error, (requests.RequestException, urllib3.exceptions.HTTPError)):
-        what = f"the response can't be parsed ({type(error).__name__}): check which server this is"
-        return NoAnswer(f"{address}: {what}", unsent=False)
-    what = "connection closed before the response was complete: check that this is an http(s) port"
-    return NoAnswer(f"{address}: {what}", unsent=False)
-
-
-def _tls_problem(cause: object) -> str:
-    message = str(cause)
-    return message.split("] ", 1)[1].split(" (_ssl", 1)[0] if "] " in message else type(cause).__name__
-
-
 def _is_broken_connection(error: BaseException) -> bool:
     return isinstance(error, NoAnswer) and not error.timed_out
 
@@ -564,16 +349,3 @@ def _retry_after_s(header: str) -> float:
 def _last_outcome(state: RetryCallState) -> Any:
     assert state.outcome is not None
     return state.outcome.result()
-
-
-def _checked_url(url: str) -> str:
-    if "@" in url:
-        raise ValueError("an address must not carry a password: use basic_user and basic_password_file")
-    if "?" in url:
-        raise ValueError("an address must not carry a query, which often holds a secret: give it without")
-    try:
-        return str(WebAddress.parse(url)).rstrip("/")
-    except ValueError as error:
-        raise ValueError(
-            f"'{plain(url)}' is not a web address; expected the form http://host:8080 or https://host:8443"
-        ) from error

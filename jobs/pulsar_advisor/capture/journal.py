@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from pulsar_advisor.admin.answer import ErrorAnswer
+from pulsar_advisor.admin.no_answer import NoAnswer
 from pulsar_advisor.admin.read_client import Observer, UnreadableAnswer
-from pulsar_advisor.admin.transport import ErrorAnswer, NoAnswer
 from pulsar_advisor.documents.manifest import NOT_AVAILABLE, Failure, Missing, Read
 from pulsar_advisor.model.errors import ClusterUnreachable
 from pulsar_advisor.model.text.plain_text import plain

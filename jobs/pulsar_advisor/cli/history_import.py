@@ -62,8 +62,9 @@ def import_days(
     """
     from pydantic import ValidationError
 
+    from pulsar_advisor.admin.connection import AdminConnection
     from pulsar_advisor.admin.prometheus import READ_TIMEOUT_S, Prometheus
-    from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
+    from pulsar_advisor.admin.transport import AdminTransport
     from pulsar_advisor.history.exported import labels_of
     from pulsar_advisor.model.errors import UsageError
     from pulsar_advisor.model.text.problems import problems

@@ -23,8 +23,8 @@ ROOT_VARIABLE: Final = "PULSAR_ADVISOR_ROOT"
 CLUSTER_VARIABLE: Final = "PULSAR_ADVISOR_CLUSTER"
 
 if TYPE_CHECKING:
+    from pulsar_advisor.admin.connection import AdminConnection
     from pulsar_advisor.admin.options import CaptureOptions
-    from pulsar_advisor.admin.transport import AdminConnection
     from pulsar_advisor.execution.consent.policy import ApprovalPolicy
     from pulsar_advisor.execution.ledger.heads import Keeper
     from pulsar_advisor.execution.ledger.ledger import Ledger

@@ -50,7 +50,7 @@ from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.storage.root import LATEST, Root
 
 if TYPE_CHECKING:
-    from pulsar_advisor.admin.transport import AdminConnection
+    from pulsar_advisor.admin.connection import AdminConnection
     from pulsar_advisor.execution.ledger.heads import Keeper
     from pulsar_advisor.execution.ledger.ledger import Ledger
     from pulsar_advisor.model.plans.plan import Plan

@@ -15,8 +15,10 @@ from typing import Final, ParamSpec, TypeVar
 
 import msgspec
 
+from pulsar_advisor.admin.answer import ErrorAnswer
 from pulsar_advisor.admin.clock import ClockDifference
 from pulsar_advisor.admin.metadata_store import MetadataReader, StoreConnection, connected
+from pulsar_advisor.admin.no_answer import NoAnswer
 from pulsar_advisor.admin.oauth2 import NoToken
 from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.read_client import (
@@ -27,7 +29,7 @@ from pulsar_advisor.admin.read_client import (
     ReadClient,
     decode,
 )
-from pulsar_advisor.admin.transport import AdminTransport, ErrorAnswer, NoAnswer
+from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.capture.documents import ISOLATION_POLICIES, LOAD_REPORT, POLICIES
 from pulsar_advisor.capture.session import identify_in
 from pulsar_advisor.capture.surfaces import load_manager_kind, release_number

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
+from pulsar_advisor.admin.connection import AdminConnection
+from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.storage.plans import write_plan

@@ -8,7 +8,8 @@ import pytest
 from pydantic import SecretStr
 
 from pulsar_advisor.admin.binary_client import binary_client
-from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
+from pulsar_advisor.admin.connection import AdminConnection
+from pulsar_advisor.admin.transport import AdminTransport
 
 USER = {"basic_user": "olive", "basic_password": SecretStr("a:b")}
 CERTIFICATE = {"tls_cert_file": Path(__file__), "tls_key_file": Path(__file__)}

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_advisor.admin.clock import ClockDifference, clock_difference
-from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
+from pulsar_advisor.admin.connection import AdminConnection
+from pulsar_advisor.admin.transport import AdminTransport
 
 
 def difference(address: str) -> ClockDifference | None:

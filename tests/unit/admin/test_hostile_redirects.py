@@ -12,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from pydantic import SecretStr
 
+from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.read_client import ReadClient
-from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
+from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.admin.web_address import WebAddress
 from pulsar_advisor.model.errors import ClusterUnreachable
 from unit.admin.hostile_locations import locations

@@ -13,8 +13,9 @@ from pydantic import ValidationError
 from werkzeug import Request, Response
 
 from pulsar_advisor.admin import oauth2
+from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.oauth2 import AccessToken, ClientCredentials, NoToken
-from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
+from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
 from web_server import HTTPServer, endless_heads
 

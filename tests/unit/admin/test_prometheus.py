@@ -9,9 +9,11 @@ import pytest
 from werkzeug import Request, Response
 
 from pulsar_advisor.admin import prometheus
+from pulsar_advisor.admin.answer import Answer
+from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.prometheus import Prometheus, Question, Samples, Window, samples_of
 from pulsar_advisor.admin.read_client import UnreadableAnswer
-from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer
+from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.model.errors import ClusterUnreachable, DataNotFit
 from web_server import HTTPServer
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.options import CaptureOptions
-from pulsar_advisor.admin.transport import AdminConnection
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
 from unit.admin.fake_zookeeper import FakeKazoo, read_by_captures
 from web_server import HTTPServer

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from captures import capture
+from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.options import CaptureOptions
-from pulsar_advisor.admin.transport import AdminConnection
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
 from pulsar_advisor.capture.explanation import explained
 from pulsar_advisor.storage.root import Root

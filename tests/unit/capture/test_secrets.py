@@ -11,8 +11,8 @@ import pytest
 from werkzeug import Response
 
 from captures import capture, everything_in, manifest_of
+from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.options import CaptureOptions
-from pulsar_advisor.admin.transport import AdminConnection
 from pulsar_advisor.admin.zookeeper import ZooKeeperConnection
 from pulsar_advisor.storage.root import Root
 from unit.admin.fake_zookeeper import FakeKazoo, read_by_captures

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_advisor.admin.transport import AdminConnection
+from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.execution.cluster.probe import PublishProbe
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.model.errors import Refused

@@ -8,8 +8,9 @@ import pytest
 
 import documents
 from prometheus_double import PrometheusDouble, Value
+from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.prometheus import Prometheus
-from pulsar_advisor.admin.transport import AdminConnection, AdminTransport
+from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.documents.history_day import Gap, HistoryDay
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.history import imported as imported_day

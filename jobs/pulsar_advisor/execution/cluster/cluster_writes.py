@@ -16,6 +16,7 @@ from urllib.parse import quote
 import msgspec
 import numpy as np
 
+from pulsar_advisor.admin.answer import ErrorAnswer
 from pulsar_advisor.admin.read_client import (
     LARGEST_LISTING_BYTES,
     Document,
@@ -27,7 +28,7 @@ from pulsar_advisor.admin.read_client import (
     topic_path,
     unreadable,
 )
-from pulsar_advisor.admin.transport import AdminTransport, ErrorAnswer
+from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Split, Unload
 from pulsar_advisor.model.cluster.bundle_range import contains, parse_range, topic_hash
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy, LoadManagerKind

@@ -12,8 +12,10 @@ from werkzeug import Request, Response
 
 import pulsar_advisor
 from harness.certificates import make_certificates
+from pulsar_advisor.admin.answer import Answer, ErrorAnswer
+from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.metadata_store import Node
-from pulsar_advisor.admin.transport import AdminConnection, AdminTransport, Answer, ErrorAnswer
+from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort, Override, Reply, Split, Unload
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.cluster.restart_port import Published, RestartPort, published
@@ -65,6 +67,7 @@ def importers(libraries: set[str], sources: Sources) -> set[str]:
 def test_http_is_spoken_by_the_transport_to_an_oauth2_issuer_and_to_a_webhook_alone(sources: Sources) -> None:
     assert importers(HTTP_LIBRARIES, sources) == {
         "admin/transport.py",
+        "admin/no_answer.py",  # what its errors mean
         "admin/oauth2.py",
         "admin/body.py",
         "admin/time_limit.py",

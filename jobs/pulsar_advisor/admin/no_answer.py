@@ -1,0 +1,58 @@
+"""Why a call got no answer, in one line with advice, and whether it can have reached a broker."""
+
+from __future__ import annotations
+
+import requests
+import urllib3
+
+from pulsar_advisor.admin.connection import AdminConnection
+from pulsar_advisor.model.errors import ClusterUnreachable
+
+
+class NoAnswer(ClusterUnreachable):
+    """A broker did not answer. `unsent` is true if the call can't have reached it, so that a retry is safe."""
+
+    def __init__(self, message: str, *, unsent: bool, timed_out: bool = False) -> None:
+        super().__init__(message)
+        self.unsent = unsent
+        self.timed_out = timed_out
+
+
+def no_answer(address: str, error: Exception, connection: AdminConnection, silence_s: float) -> NoAnswer:
+    """The one-line error for a call that got no response, or none in HTTP."""
+    cause = getattr(error.args[0], "reason", error.args[0]) if error.args else error
+    files = (connection.tls_ca_file, connection.tls_cert_file, connection.tls_key_file)
+    gone = [file for file in files if file is not None and not file.exists()]
+    if type(error) is OSError and gone:  # what `requests` raises before it connects
+        what = f"TLS file {gone[0]} does not exist any more: put it back, or wait until it has been renewed"
+        return NoAnswer(f"{address}: {what}", unsent=True)
+    if isinstance(error, requests.exceptions.SSLError):
+        advice = "check the https port, the CA file and the host name"
+        # Any other TLS error may also interrupt a call that has already been sent.
+        untrusted = "CERTIFICATE_VERIFY_FAILED" in str(cause)
+        return NoAnswer(f"{address}: TLS failed ({_tls_problem(cause)}): {advice}", unsent=untrusted)
+    if isinstance(error, requests.ConnectTimeout):
+        what = f"no connection within {connection.connect_timeout_s:g} s: check host, port and firewall"
+        return NoAnswer(f"{address}: {what}", unsent=True, timed_out=True)
+    if isinstance(cause, urllib3.exceptions.NameResolutionError):
+        what = "host name can't be resolved: check the spelling, or run where it is known"
+        return NoAnswer(f"{address}: {what}", unsent=True)
+    if isinstance(cause, urllib3.exceptions.NewConnectionError):
+        what = "connection refused" if "refused" in str(cause) else "no connection"
+        return NoAnswer(
+            f"{address}: {what}: check that the server is up and that this is its web port, not a broker's binary one",
+            unsent=True,
+        )
+    if isinstance(error, requests.ReadTimeout) or isinstance(cause, urllib3.exceptions.ReadTimeoutError):
+        what = f"no complete response within {silence_s:g} s: the server hangs or is overloaded; try again"
+        return NoAnswer(f"{address}: {what}", unsent=False, timed_out=True)
+    if not isinstance(error, (requests.RequestException, urllib3.exceptions.HTTPError)):
+        what = f"the response can't be parsed ({type(error).__name__}): check which server this is"
+        return NoAnswer(f"{address}: {what}", unsent=False)
+    what = "connection closed before the response was complete: check that this is an http(s) port"
+    return NoAnswer(f"{address}: {what}", unsent=False)
+
+
+def _tls_problem(cause: object) -> str:
+    message = str(cause)
+    return message.split("] ", 1)[1].split(" (_ssl", 1)[0] if "] " in message else type(cause).__name__
