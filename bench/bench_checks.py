@@ -37,7 +37,8 @@ from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.files import sha256_hex, write_file
 from pulsar_advisor.storage.results import read_manifest
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
-from pulsar_advisor.tables.schemas import TABLES, Table
+from pulsar_advisor.tables.columns import Table
+from pulsar_advisor.tables.schemas import TABLES
 from pulsar_advisor.tables.session import spark_session
 from pulsar_advisor.tables.settings_inputs import settings_inputs
 from pulsar_advisor.tables.snapshot_frames import SnapshotFrames

@@ -27,7 +27,8 @@ from pulsar_advisor.model.cluster.bundle_range import format_range
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
-from pulsar_advisor.tables.schemas import TABLES, TRAFFIC
+from pulsar_advisor.tables.columns import TRAFFIC
+from pulsar_advisor.tables.schemas import TABLES
 from pulsar_advisor.tables.stored import ARROW
 from results import RESULTS, conditions, record
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pulsar_advisor.tables.columns import Table
 from pulsar_advisor.tables.outcomes import OUTCOMES
-from pulsar_advisor.tables.schemas import CHECKS, SIMULATIONS, TABLES, Table
+from pulsar_advisor.tables.schemas import CHECKS, TABLES
+from pulsar_advisor.tables.simulation_schemas import SIMULATIONS
 
 _HEAD = """# Tables
 

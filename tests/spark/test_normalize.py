@@ -22,8 +22,9 @@ from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
+from pulsar_advisor.tables.columns import Table
 from pulsar_advisor.tables.read_table import read_table
-from pulsar_advisor.tables.schemas import TABLES, Table
+from pulsar_advisor.tables.schemas import TABLES
 from pulsar_advisor.tables.settings_inputs import settings_inputs
 from pulsar_advisor.tables.state import cluster_state
 from scalable_topics import Segment, scalable_topic, split

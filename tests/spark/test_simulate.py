@@ -12,7 +12,7 @@ from pulsar_advisor.stages.normalize import run as normalize
 from pulsar_advisor.stages.simulate import run
 from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.root import RESULT, Root
-from pulsar_advisor.tables.schemas import SIMULATIONS
+from pulsar_advisor.tables.simulation_schemas import SIMULATIONS
 from spark.mutations import RECORDED, clean_capture
 
 pytestmark = [pytest.mark.spark, pytest.mark.full]

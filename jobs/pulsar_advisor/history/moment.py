@@ -17,8 +17,8 @@ from pulsar_advisor.history.columns import BROKERS, HOSTS, MOVED, TRAFFIC, UNFIT
 from pulsar_advisor.model.cluster.cluster_state import Floats
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, texts_of
 from pulsar_advisor.model.load.resource_usage import weighted_maximum
-from pulsar_advisor.tables.schemas import RESOURCES
-from pulsar_advisor.tables.schemas import TRAFFIC as TABLE_TRAFFIC
+from pulsar_advisor.tables.columns import RESOURCES
+from pulsar_advisor.tables.columns import TRAFFIC as TABLE_TRAFFIC
 from pulsar_advisor.tables.state import floats
 
 BROKER_COLUMNS: Final = {

@@ -23,9 +23,9 @@ from pyspark.sql import functions as sf
 
 from pulsar_advisor.model.cluster.cluster_state import HIGHEST_FIGURE
 from pulsar_advisor.model.load.averages import LONG_TERM_MAX_SAMPLES, MAX_SAMPLES
+from pulsar_advisor.tables.columns import TRAFFIC
 from pulsar_advisor.tables.frames import few_rows
 from pulsar_advisor.tables.raw import RawTables
-from pulsar_advisor.tables.schemas import TRAFFIC
 
 TERMS: Final = {"short_term": "shortTermData", "long_term": "longTermData"}
 """Prefix of an average's columns -> its field in the leader's node."""

@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from pulsar_advisor.model.cluster.cluster_state import View
+from pulsar_advisor.tables.columns import TRAFFIC
 from pulsar_advisor.tables.raw import RawTables
-from pulsar_advisor.tables.schemas import TRAFFIC
 
 
 def brokers(

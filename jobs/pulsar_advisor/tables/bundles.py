@@ -11,11 +11,11 @@ from pyspark.sql import functions as sf
 from pulsar_advisor.model.cluster.cluster_state import View
 from pulsar_advisor.model.load.averages import DEFAULT_FIGURES, MAX_SAMPLES
 from pulsar_advisor.tables.averages import TERMS, average, figures_of, leader_averages, sample, with_samples
+from pulsar_advisor.tables.columns import TRAFFIC
 from pulsar_advisor.tables.names import bundle_name, bundle_parts, is_bundle_name, namespace_kind, ranges_of, traffic_of
 from pulsar_advisor.tables.ownership import channel
 from pulsar_advisor.tables.raw import RawTables
 from pulsar_advisor.tables.reports import top_bundles
-from pulsar_advisor.tables.schemas import TRAFFIC
 
 _DEFAULTS: Final = dict(zip(TRAFFIC.values(), DEFAULT_FIGURES, strict=True))
 

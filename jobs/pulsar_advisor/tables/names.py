@@ -10,8 +10,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from pulsar_advisor.model.cluster.namespaces import BROKERS_NAMESPACES, SYSTEM_NAMESPACE, NamespaceKind
+from pulsar_advisor.tables.columns import TRAFFIC
 from pulsar_advisor.tables.frames import few_rows
-from pulsar_advisor.tables.schemas import TRAFFIC
 
 # `$` would match before a line end too.
 _BUNDLE = r"^(.+)/0x([0-9a-f]{8})_0x([0-9a-f]{8})\z"

@@ -24,6 +24,7 @@ from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.brokers import brokers
 from pulsar_advisor.tables.bundles import GOES_ON, bundles
 from pulsar_advisor.tables.captured import captured_documents, gaps
+from pulsar_advisor.tables.columns import Table
 from pulsar_advisor.tables.configuration import policies, settings
 from pulsar_advisor.tables.earlier import earlier_snapshot
 from pulsar_advisor.tables.frames import frame_of, in_few_partitions, in_one_partition, materialized, no_rows
@@ -43,7 +44,6 @@ from pulsar_advisor.tables.schemas import (
     SETTINGS,
     TABLES,
     TOPICS,
-    Table,
 )
 from pulsar_advisor.tables.session import jobs_named
 from pulsar_advisor.tables.spark_parquet import read_parquet, write_parquet

@@ -14,8 +14,8 @@ from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.planning.proposals.proposal import Answers, Proposal
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.columns import Column, Table, required
 from pulsar_advisor.tables.parquet import as_parquet
-from pulsar_advisor.tables.schemas import Column, Table, required
 from pulsar_advisor.tables.stored import ARROW, stored_files
 
 OUTCOMES: Final = Table(

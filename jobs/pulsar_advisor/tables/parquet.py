@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from upath import UPath
 
 from pulsar_advisor.storage.files import write_file
-from pulsar_advisor.tables.schemas import Table
+from pulsar_advisor.tables.columns import Table
 from pulsar_advisor.tables.stored import ARROW
 
 

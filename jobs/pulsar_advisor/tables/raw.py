@@ -23,8 +23,8 @@ from upath import UPath
 from pulsar_advisor.documents.manifest import File
 from pulsar_advisor.model.errors import DataNotFit, StorageError
 from pulsar_advisor.storage.files import is_local, sha256_of_file
+from pulsar_advisor.tables.columns import RESOURCES, SEGMENT_LOAD, TRAFFIC
 from pulsar_advisor.tables.frames import in_few_partitions, materialized, no_rows
-from pulsar_advisor.tables.schemas import RESOURCES, SEGMENT_LOAD, TRAFFIC
 
 _TRAFFIC = ", ".join(f"{field}: double" for field in TRAFFIC)
 _RESOURCES = ", ".join(f"{field}: struct<usage: double, limit: double>" for field in RESOURCES)

@@ -10,10 +10,11 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from pulsar_advisor.tables.columns import RESOURCES, TRAFFIC
 from pulsar_advisor.tables.frames import few_rows
 from pulsar_advisor.tables.ownership import last_lists
 from pulsar_advisor.tables.raw import BUNDLE_STATS, RawTables
-from pulsar_advisor.tables.schemas import BROKERS, RESOURCES, TRAFFIC
+from pulsar_advisor.tables.schemas import BROKERS
 
 _METRICS: Final = {
     "cpu": "brk_lb_cpu_usage",

@@ -2,63 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
-from pulsar_advisor.model.cluster.cluster_state import FIGURES
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column: Spark SQL type, and a comment with unit and source."""
-
-    name: str
-    type: str
-    comment: str
-    nullable: bool = True
-
-
-@dataclass(frozen=True)
-class Table:
-    """One table: the meaning of a row, its unique key, and its columns."""
-
-    name: str
-    row: str
-    key: tuple[str, ...]
-    columns: tuple[Column, ...]
-
-    def ddl(self, *names: str) -> str:
-        """These columns, or all of them, as Spark SQL declares columns."""
-        return ", ".join(f"{one.name} {one.type}" for one in self.columns if not names or one.name in names)
-
-
-TRAFFIC: Final = dict(
-    zip(
-        FIGURES,
-        (
-            "msg_rate_in_per_s",
-            "msg_rate_out_per_s",
-            "msg_throughput_in_bytes_per_s",
-            "msg_throughput_out_bytes_per_s",
-        ),
-        strict=True,
-    )
-)
-"""Pulsar's name of a traffic figure -> its column, in the order of `model.cluster.cluster_state.FIGURES`."""
-
-SEGMENT_LOAD: Final = dict(
-    zip(("msgRateIn", "msgRateOut", "bytesRateIn", "bytesRateOut"), TRAFFIC.values(), strict=True)
-)
-"""The same figures by their names in `SegmentLoadStats`."""
-
-RESOURCES: Final = {
-    "cpu": "cpu",
-    "memory": "memory",
-    "directMemory": "direct_memory",
-    "bandwidthIn": "bandwidth_in",
-    "bandwidthOut": "bandwidth_out",
-}
-"""Pulsar's name of a resource -> prefix of its columns, in the order of `model.cluster.cluster_state.RESOURCES`."""
+from pulsar_advisor.tables.columns import RESOURCES, Column, Table, required, traffic
 
 _UNITS: Final = {
     "cpu": "percent points of one core",
@@ -67,24 +13,6 @@ _UNITS: Final = {
     "bandwidthIn": "kbit/s",
     "bandwidthOut": "kbit/s",
 }
-
-
-def required(name: str, type_: str, comment: str) -> Column:
-    """A column that is never null."""
-    return Column(name, type_, comment, nullable=False)
-
-
-def _traffic(prefix: str, of: str) -> tuple[Column, ...]:
-    """The four traffic figures; `of` says what they measure."""
-    return tuple(
-        Column(
-            prefix + name,
-            "double",
-            f"{'messages' if 'Rate' in field else 'bytes'}/s {'in' if field.endswith('In') else 'out'}; {of} `{field}`",
-        )
-        for field, name in TRAFFIC.items()
-    )
-
 
 _VIEW = required(
     "view",
@@ -160,7 +88,7 @@ BROKERS: Final = Table(
             "milliseconds between the messages in which an Extensible broker published its load, as far as the capture "
             "heard them; null if none were heard",
         ),
-        *_traffic("", "the report's total (Simple's throughput: summed over its `bundleStats`);"),
+        *traffic("", "the report's total (Simple's throughput: summed over its `bundleStats`);"),
         Column("topics", "bigint", "loaded topics; report `numTopics`"),
         Column("bundles", "bigint", "report `numBundles`; metrics: bundles the broker says it owns"),
         Column("producers", "bigint", "report `numProducers`"),
@@ -174,8 +102,8 @@ BROKERS: Final = Table(
         required("owned_bundles", "bigint", "bundles the broker owns at the end of the capture; see bundles.owner"),
         Column("persistent_topics_enabled", "boolean", "report `persistentTopicsEnabled`"),
         Column("non_persistent_topics_enabled", "boolean", "report `nonPersistentTopicsEnabled`"),
-        *_traffic("stored_short_term_", "sum over the broker's bundles of short-term averages, broker_time_averages"),
-        *_traffic("stored_long_term_", "sum over the broker's bundles of long-term averages, broker_time_averages"),
+        *traffic("stored_short_term_", "sum over the broker's bundles of short-term averages, broker_time_averages"),
+        *traffic("stored_long_term_", "sum over the broker's bundles of long-term averages, broker_time_averages"),
         Column("stored_averages_modified_at_ms", "bigint", "epoch ms; when the leader last wrote those sums"),
     ),
 )
@@ -214,7 +142,7 @@ BUNDLES: Final = Table(
         required("reported", "boolean", "whether some broker's report has figures of it"),
         required("reported_by", "array<string>", "brokers whose reports have figures of it; sorted"),
         Column("figures_broker", "string", "whose figures these are: the owner's, else the latest reporting broker's"),
-        *_traffic("", "report"),
+        *traffic("", "report"),
         Column("topics", "bigint", "loaded topics; report `topics`"),
         Column("producers", "bigint", "report `producerCount`"),
         Column("consumers", "bigint", "report `consumerCount`"),
@@ -226,9 +154,9 @@ BUNDLES: Final = Table(
         ),
         Column("channel_state", "string", "state in the Extensible manager's ownership channel: `Owned`, `Free`, …"),
         Column("channel_owner", "string", "broker id; who owns it by that channel, or is about to"),
-        *_traffic("short_term_", "average over at most 10 samples of"),
+        *traffic("short_term_", "average over at most 10 samples of"),
         required("short_term_samples", "bigint", "samples in the short average"),
-        *_traffic("long_term_", "average over at most 1000 samples of"),
+        *traffic("long_term_", "average over at most 1000 samples of"),
         required("long_term_samples", "bigint", "samples in the long average"),
         required(
             "averages_origin",
@@ -283,7 +211,7 @@ TOPICS: Final = Table(
         Column("broker", "string", "whose statistics: the owner's if it has some; null: not loaded"),
         Column("reported_range", "string", "range under which the broker reported the topic"),
         required("reports", "bigint", "number of statistics of it, by broker and range"),
-        *_traffic("", "topic statistics (three decimals)"),
+        *traffic("", "topic statistics (three decimals)"),
         Column("producers", "bigint", "topic statistics `producerCount`"),
         Column("storage_size_bytes", "bigint", "topic statistics `storageSize`"),
         Column("scalable_topic", "string", "complete name, `topic://…`, of the topic whose segment it is; null: none"),
@@ -293,7 +221,7 @@ TOPICS: Final = Table(
         Column("segment_children", "array<bigint>", "ids of those that it was split or merged into"),
         *(
             Column(f"controller_{column.name}", column.type, column.comment)
-            for column in _traffic("", "as its topic's controller knows it, from the metadata store; topic statistics")
+            for column in traffic("", "as its topic's controller knows it, from the metadata store; topic statistics")
         ),
         Column("controller_load_modified_at_ms", "bigint", "epoch ms; when that load was last written"),
     ),
@@ -408,123 +336,3 @@ CHECKS: Final = Table(
     ),
 )
 """What `validate` writes: its result as a table."""
-
-
-_SIMULATION_KEY: Final = (
-    required("shedder", "string", "Pulsar's class name"),
-    required("placement", "string", "Pulsar's class name"),
-    required("what_if", "string", "settings that differ from the cluster's, `KEY=VALUE`, separated by a blank"),
-    required("seed", "bigint", "seed of the random choices, and of the moments at which brokers measure"),
-)
-
-
-def _spread(figure: str, unit: str, of: str) -> tuple[Column, ...]:
-    """How a figure is spread over the available brokers."""
-    return (
-        Column(f"{figure}_maximum{unit}", "double", f"greatest {of} of a broker"),
-        Column(f"{figure}_mean{unit}", "double", f"mean {of}"),
-        Column(f"{figure}_standard_deviation{unit}", "double", f"standard deviation of the {of}"),
-        Column(f"{figure}_range{unit}", "double", f"greatest less least {of}"),
-        Column(f"{figure}_gini", "double", f"Gini coefficient of the {of}: 0 all equal, near 1 one broker has all"),
-    )
-
-
-def _spreads(prefix: str = "") -> tuple[Column, ...]:
-    return (
-        *_spread(f"{prefix}usage", "_ratio", "weighted maximum usage"),
-        *_spread(f"{prefix}throughput", "_bytes_per_s", "throughput in and out"),
-    )
-
-
-SIMULATED_CYCLES: Final = Table(
-    "cycles",
-    "one cycle of one simulation: what it moved, and the cluster right afterwards",
-    ("shedder", "placement", "what_if", "seed", "cycle"),
-    (
-        *_SIMULATION_KEY,
-        required("cycle", "bigint", "from 1; 0 is the snapshot"),
-        required("at_ms", "bigint", "epoch ms, in the cluster's time"),
-        required("splits", "bigint", "bundles split in it"),
-        required("unloads", "bigint", "bundles unloaded in it, children of these splits included"),
-        required("moved_throughput_bytes_per_s", "double", "of these bundles"),
-        *_spreads(),
-    ),
-)
-
-SIMULATED_MOVES: Final = Table(
-    "moves",
-    "one unload of one simulation; the children of a split that are unloaded with it come first",
-    ("shedder", "placement", "what_if", "seed", "cycle", "position"),
-    (
-        *_SIMULATION_KEY,
-        required("cycle", "bigint", "from 1"),
-        required("position", "bigint", "its place among the cycle's unloads, from 0"),
-        required("bundle", "string", "`tenant/namespace/0x..._0x...`"),
-        required("source", "string", "broker id"),
-        required("destination", "string", "broker id; the source if the bundle came back to it"),
-        *_traffic("", "of the bundle,"),
-    ),
-)
-
-SIMULATED_SPLITS: Final = Table(
-    "splits",
-    "one child of a split of one simulation",
-    ("shedder", "placement", "what_if", "seed", "cycle", "child"),
-    (
-        *_SIMULATION_KEY,
-        required("cycle", "bigint", "from 1"),
-        required("position", "bigint", "the place of the split among the cycle's, from 0"),
-        required("bundle", "string", "the bundle that was split, `tenant/namespace/0x..._0x...`"),
-        required("broker", "string", "id of the broker that had it"),
-        required("algorithm", "string", "Pulsar's name of the split algorithm"),
-        required("reason", "string", "why it was split: the limit that it exceeds"),
-        required("child", "string", "`tenant/namespace/0x..._0x...`"),
-        required("topics", "bigint", "loaded topics of the child"),
-        *_traffic("", "of the child, by its topics,"),
-    ),
-)
-
-SIMULATED_SCORES: Final = Table(
-    "scores",
-    "one simulation",
-    ("shedder", "placement", "what_if", "seed"),
-    (
-        *_SIMULATION_KEY,
-        Column("ended", "string", "`settled`, `repeats` (goes round), `unfinished`; null with an error"),
-        Column("error", "string", "why the combination could not be simulated"),
-        Column("cycles", "bigint", "cycles simulated"),
-        Column("repeats_cycle", "bigint", "the cycle after which everything was as at the end"),
-        Column(
-            "settles_in_cycles",
-            "bigint",
-            "last cycle with an unload or a split, 0 without any; null if it did not settle",
-        ),
-        Column("settles_in_minutes", "double", "from the snapshot until then, in the cluster's time"),
-        Column("splits", "bigint", "bundles split, in all cycles"),
-        Column("unloads", "bigint", "in all cycles"),
-        Column("bundles", "bigint", "bundles unloaded at least once"),
-        Column("bundles_moved_again", "bigint", "bundles unloaded more than once"),
-        Column("topics", "bigint", "topics closed, once for each unload"),
-        Column("producers", "bigint", "producers that had to connect again, once for each unload"),
-        Column("consumers", "bigint", "consumers that had to connect again, once for each unload"),
-        Column("moved_throughput_bytes_per_s", "double", "of the unloaded bundles, once for each unload"),
-        Column(
-            "brokers_overshot",
-            "bigint",
-            "brokers that ended a cycle on the other side of the mean usage, further from it than at first",
-        ),
-        Column("highest_ratio", "double", "highest usage of a broker in any cycle"),
-        Column(
-            "lowest_maximum_ratio",
-            "double",
-            "of the busiest broker at the end, by what is known of the base loads; null if only the likely one counts",
-        ),
-        Column("highest_maximum_ratio", "double", "likewise"),
-        Column("worst_ended", "string", "as `ended`, at the worst of these"),
-        *_spreads("first_"),
-        *_spreads("last_"),
-    ),
-)
-
-SIMULATIONS: Final = (SIMULATED_SCORES, SIMULATED_CYCLES, SIMULATED_MOVES, SIMULATED_SPLITS)
-"""What `simulate` writes."""

@@ -15,8 +15,9 @@ from pulsar_advisor.simulation.simulate import Simulation
 from pulsar_advisor.storage.claim import link_to, require_no_link
 from pulsar_advisor.storage.files import refused_by_storage
 from pulsar_advisor.storage.root import RESULT, Root
+from pulsar_advisor.tables.columns import TRAFFIC, Table
 from pulsar_advisor.tables.parquet import write_table
-from pulsar_advisor.tables.schemas import SIMULATIONS, TRAFFIC, Table
+from pulsar_advisor.tables.simulation_schemas import SIMULATIONS
 from pulsar_advisor.tables.stored import stored_files
 
 FOLDER: Final = "simulations"

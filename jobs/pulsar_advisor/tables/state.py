@@ -38,8 +38,9 @@ from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.storage.results import read_manifest, validation_if_any
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.columns import RESOURCES, TRAFFIC
 from pulsar_advisor.tables.read_table import read_table
-from pulsar_advisor.tables.schemas import RESOURCES, TOPICS, TRAFFIC
+from pulsar_advisor.tables.schemas import TOPICS
 from pulsar_advisor.tables.stored import ARROW
 
 _RESOURCES: Final = tuple(RESOURCES.values())

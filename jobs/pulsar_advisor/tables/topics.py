@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from pulsar_advisor.tables.columns import SEGMENT_LOAD, TRAFFIC
 from pulsar_advisor.tables.names import ranges_of, traffic_of, with_range
 from pulsar_advisor.tables.raw import RawTables
-from pulsar_advisor.tables.schemas import SEGMENT_LOAD, TRAFFIC
 
 
 def topics(raw: RawTables, owned: DataFrame, namespaces_: DataFrame) -> DataFrame:

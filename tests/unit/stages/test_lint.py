@@ -15,7 +15,7 @@ from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.stages import lint, recommend
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.tables.schemas import TRAFFIC
+from pulsar_advisor.tables.columns import TRAFFIC
 from written_tables import broker, bundle, topic, written
 
 EARLIER, NOW = "20261121T082000Z", "20261121T083000Z"

@@ -7,8 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
+from pulsar_advisor.tables.columns import Column, Table
 from pulsar_advisor.tables.parquet import write_table
-from pulsar_advisor.tables.schemas import CHECKS, SIMULATIONS, Column, Table
+from pulsar_advisor.tables.schemas import CHECKS
+from pulsar_advisor.tables.simulation_schemas import SIMULATIONS
 
 TABLE = Table(
     "t", "one row", ("name",), (Column("name", "string", "a name", nullable=False), Column("number", "bigint", "count"))

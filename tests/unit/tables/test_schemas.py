@@ -1,6 +1,7 @@
 import pytest
 
-from pulsar_advisor.tables.schemas import TABLES, Table
+from pulsar_advisor.tables.columns import Table
+from pulsar_advisor.tables.schemas import TABLES
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)

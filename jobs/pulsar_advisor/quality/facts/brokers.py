@@ -10,8 +10,8 @@ from pyspark.sql import functions as sf
 from pulsar_advisor.model.cluster.cluster_state import HIGHEST_FIGURE
 from pulsar_advisor.quality.facts.figures import COUNTS, FIGURES, HIGHEST_COUNT, impossible, missing
 from pulsar_advisor.quality.facts.moved import with_moved
+from pulsar_advisor.tables.columns import RESOURCES
 from pulsar_advisor.tables.frames import few_rows, in_session
-from pulsar_advisor.tables.schemas import RESOURCES
 
 _RESOURCES: Final = tuple(RESOURCES.values())
 _HIGHEST_OF_BROKERS: Final = dict.fromkeys((*COUNTS, "bundles"), HIGHEST_COUNT)

@@ -9,8 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from pulsar_advisor.documents.manifest import Manifest
+from pulsar_advisor.tables.columns import Table
 from pulsar_advisor.tables.frames import Row, frame_of
-from pulsar_advisor.tables.schemas import TABLES, Table
+from pulsar_advisor.tables.schemas import TABLES
 
 REQUIRED_SURFACES: Final = ("brokers", "load_reports", "namespaces", "owned_bundles", "topic_stats")
 """Surfaces without which there is no fresh view of the whole cluster."""

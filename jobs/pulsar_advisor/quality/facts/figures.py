@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from pulsar_advisor.tables.schemas import TRAFFIC
+from pulsar_advisor.tables.columns import TRAFFIC
 
 FIGURES: Final = tuple(TRAFFIC.values())
 COUNTS: Final = ("topics", "producers", "consumers")
