@@ -14,6 +14,7 @@ from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.documents.history_day import Gap, HistoryDay
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.history import imported as imported_day
+from pulsar_advisor.history import scraped_cluster
 from pulsar_advisor.history.columns import DAY_TABLES, NO_BROKER
 from pulsar_advisor.history.exported import BUNDLES, HOST_METRICS, STARTED, TOPICS, VERSION, labels_of
 from pulsar_advisor.model.cluster.bundle_range import topic_hash
@@ -454,7 +455,7 @@ def test_an_import_that_was_killed_goes_on_to_the_same_bytes(
 def test_a_question_asks_for_no_more_points_than_stated(
     root: Root, server: HTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_history, "POINTS", 8)
+    monkeypatch.setattr(scraped_cluster, "POINTS", 8)
     one = double()
     yesterday, _ = imported(root, server, one)
     of_topics = [asked for asked in one.asked if asked["query"].startswith(TOPICS.metrics[0])]
