@@ -13,7 +13,7 @@ from pulsar_advisor.model.plans.plan import digest_of
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.kinds.goal_outcome import foretold_outcome, outcome_sentence
-from pulsar_advisor.planning.plans.consent import needed_consents
+from pulsar_advisor.planning.plans.consent import needed_consents, usage_change
 from pulsar_advisor.reporting.figures import percent
 from pulsar_advisor.reporting.markdown import code, text
 
@@ -81,7 +81,7 @@ def lines(
         yield f"- **assumes other settings** than the cluster's: {assumed}"
     notes = (*plan.decision.caveats, *newer_than_known(plan.pulsar_version))
     yield from (f"- **note**: {text(note)}" for note in notes)
-    yield f"- maximum usage: {percent(before.maximum_ratio)} → {percent(after.maximum_ratio)} (predicted)"
+    yield f"- highest usage: {usage_change(plan)} (predicted)"
     yield (
         f"- standard deviation: {percent(before.standard_deviation_ratio)} → "
         f"{percent(after.standard_deviation_ratio)} (predicted)"

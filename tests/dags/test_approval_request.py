@@ -8,13 +8,16 @@ from markdown_it import MarkdownIt
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.plans.goal import ROLL, Goal
-from pulsar_advisor.model.plans.plan import Plan, PlannedSetting
+from pulsar_advisor.model.plans.plan import Plan, PlannedSetting, Prediction
 from pulsar_advisor_airflow.approval_request import STEPS_SHOWN, Before, lines, subject
 from pulsar_advisor_airflow.configuration import report_link
-from unit.execution.doubles import UPPER, make_plan, unload_step
+from unit.execution.doubles import B1, UPPER, forecast, make_plan, unload_step
 from unit.planning.kinds.clusters import cluster, planned
 
 EVIL = "a`|\n\n# Approved already\n[click](https://evil) <img src=x> **b** https://evil \x1b[2J\u202e"
+
+NOW = forecast({B1: 0.8})
+OPEN = forecast({B1: 0.5}).model_copy(update={"highest_maximum_ratio": 0.8})
 
 
 def plan() -> Plan:
@@ -71,6 +74,12 @@ def test_who_approves_a_plan_is_shown_what_its_proposer_assumed() -> None:
     assumed = {"loadBalancerCPUResourceWeight": PlannedSetting(value="2", origin="what-if")}
     shown = "\n".join(lines(make_plan([unload_step()], settings=assumed), ApplyThrottle(), 4, "alice", "/reports/x"))
     assert "- **assumes other settings** than the cluster's: `loadBalancerCPUResourceWeight=2`" in shown
+
+
+def test_who_approves_a_plan_reads_that_it_may_be_of_no_use() -> None:
+    plan = make_plan([unload_step()], predicted=Prediction(model="base_load", before=NOW, after=OPEN))
+    shown = lines(plan, ApplyThrottle(), 4, "alice", "/reports/x")
+    assert "- highest usage: 80.0% → 50.0%, at worst 80.0% (predicted)" in shown
 
 
 def test_who_approves_a_plan_is_shown_for_how_long() -> None:

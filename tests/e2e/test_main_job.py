@@ -217,7 +217,7 @@ def test_the_advised_plan_goes_from_the_reports_button_to_the_verified_figure_on
     take(proposer, "plan")
     proposer.goto(CLUSTER_PAGE)
     expect(proposer.locator("body")).to_contain_text(
-        re.compile(rf"after run 1: maximum usage \d+\.\d%, {verdict}"), timeout=PAGE_LIMIT_MS
+        re.compile(rf"after run 1: highest usage \d+\.\d%, {verdict}"), timeout=PAGE_LIMIT_MS
     )
     expect(proposer.locator("body")).to_contain_text("before run 1: ")
     take(proposer, "cluster")

@@ -39,14 +39,14 @@ def plan_lines(plan: Plan, throttle: ApplyThrottle) -> Iterator[str]:
     """A plan for its approver: effect, steps in the order in which they are sent, digest."""
     from pulsar_advisor.execution.run.pace import sent_in_order
     from pulsar_advisor.model.plans.plan import digest_of
+    from pulsar_advisor.planning.plans.consent import usage_change
     from pulsar_advisor.planning.plans.to_mind import to_mind
 
     steps = plan.executable_steps
     unloads = sum(step.action == "unload" for step in steps)
-    before, after = plan.predicted.before.maximum_ratio, plan.predicted.after.maximum_ratio
     yield f"{plan.title}, cluster {plan.cluster}, snapshot {plan.snapshot}"
     what = f"{count(unloads, 'unload')}, {count(len(steps) - unloads, 'split')}"
-    yield f"{what}; highest usage {percent(before)} → {percent(after)}"
+    yield f"{what}; highest usage {usage_change(plan)}"
     for step in islice(sent_in_order(steps, throttle), STEPS_SHOWN):
         where = f"{step.source} → {step.destination or 'chosen by Pulsar'}" if step.action == "unload" else step.source
         yield f"  {step.id} {step.action:<6} {step.bundle_name} {where}"

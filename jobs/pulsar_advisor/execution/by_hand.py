@@ -28,7 +28,7 @@ from pulsar_advisor.model.plans.plan import Plan, Step, digest_of
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.plans.by_hand import pulsar_admin
-from pulsar_advisor.planning.plans.consent import needed_consents
+from pulsar_advisor.planning.plans.consent import needed_consents, usage_change
 from pulsar_advisor.planning.plans.to_mind import to_mind
 
 Form = Literal["pulsar-admin", "curl", "json"]
@@ -125,12 +125,10 @@ def _script(plan: Plan, form: Literal["pulsar-admin", "curl"]) -> Iterator[str]:
 
 
 def _head(plan: Plan, unloads: int, splits: list[Step]) -> Iterator[str]:
-    before, after = (_percent(one.maximum_ratio) for one in (plan.predicted.before, plan.predicted.after))
     cuts = sum(step.action == "split" for step in splits)
     calls = f"{count(unloads + len(splits) - cuts, 'unload')}, {count(cuts, 'split')}"
     yield f"{plan.title}, cluster {plan.identity.cluster_name}, from the figures of {observed_at(plan)}"
-    change = f"stays at {before}" if before == after else f"goes from {before} to {after}"
-    yield f"{digest_of(plan)}: {calls}; predicted: the highest usage {change}"
+    yield f"{digest_of(plan)}: {calls}; predicted: highest usage {usage_change(plan)}"
     yield from (f"Mind: {line}" for line in _to_mind(plan))
     yield ""
     of_all = "all unloads in turn, with a check before and after each" if unloads else "nothing: all steps are splits"
@@ -188,7 +186,3 @@ def _curl(call: Call) -> str:
     query = f"?{urlencode(call.query)}" if call.query else ""
     body = [] if call.body is None else [json.dumps(call.body)]
     return shlex.join(["call", call.method, f"{escaped(call.path)}{query}", *body])
-
-
-def _percent(ratio: float | None) -> str:
-    return "unknown" if ratio is None else f"{ratio:.1%}"

@@ -22,6 +22,7 @@ from pulsar_advisor.model.bounds import DEFAULT_DAYS
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.errors import Refused, UsageError
 from pulsar_advisor.model.plans.plan import Plan, short
+from pulsar_advisor.planning.plans.consent import usage_change
 from pulsar_advisor.reporting.figures import count, moment, percent
 from pulsar_advisor.reporting.fleet import render_fleet
 from pulsar_advisor.reporting.html import SCRIPT_SHA256
@@ -111,6 +112,7 @@ templates.filters |= {
     "took": _took,
     "percent": percent,
     "count": count,
+    "usage_change": usage_change,
 }
 templates.globals |= {
     "report_link": report_link,

@@ -41,7 +41,7 @@ def _line(row: SnapshotRow, after: AfterRun | None, newest_run: Run | None) -> S
     sentence, imbalance_ratio = row.sentence, row.imbalance_ratio
     if row.verdict == "unfinished" and after is not None:
         verdict = "verified" if after.as_predicted else "deviates"
-        known = "" if after.maximum_ratio is None else f": maximum usage {after.maximum_ratio:.1%}"
+        known = "" if after.maximum_ratio is None else f": highest usage {after.maximum_ratio:.1%}"
         sentence = f"after run {after.run}{known}, {'' if after.as_predicted else 'not '}as predicted"
         imbalance_ratio = after.imbalance_ratio
     elif row.verdict == "act" and newest_run is not None and began_after(newest_run, row.id):

@@ -163,11 +163,11 @@ def test_advice_that_was_carried_out_is_history_and_what_came_of_it_is_shown(
     record_verification(ledger, verdict, [], usage)
     page = server("vic").get("/pulsar-advisor/clusters/prod-eu").text
     assert re.search(rf'<span class="muted">before run {held.id}: Move one bundle', page)
-    assert f'<span class="good">after run {held.id}: maximum usage 51.1%, as predicted</span>' in page
+    assert f'<span class="good">after run {held.id}: highest usage 51.1%, as predicted</span>' in page
     assert re.search(r"1 of 1 steps confirmed; verified: <span[^>]*>as predicted</span>", page)
     assert "not validated" not in page
     page = server("vic").get("/pulsar-advisor/").text
-    assert f"after run {held.id}: maximum usage 51.1%, as predicted" in page
+    assert f"after run {held.id}: highest usage 51.1%, as predicted" in page
     assert "Move one bundle" not in page
 
 

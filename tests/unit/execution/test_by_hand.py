@@ -12,7 +12,7 @@ from unit.execution.doubles import B1, forecast, make_plan, split_step, unload_s
 def test_a_highest_usage_that_reads_the_same_afterwards_stays() -> None:
     before, after = forecast({B1: 0.8}), forecast({B1: 0.8001})
     plan = make_plan([unload_step()], predicted=Prediction(model="proportional", before=before, after=after))
-    assert "predicted: the highest usage stays at 80.0%\n" in exported(plan, "curl")
+    assert "predicted: highest usage stays at 80.0%\n" in exported(plan, "curl")
 
 
 def test_of_a_plan_that_only_splits_nothing_is_said_to_be_unloaded() -> None:

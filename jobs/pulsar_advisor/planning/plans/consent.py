@@ -75,6 +75,16 @@ def approve_words(plan: Plan) -> tuple[str, ...]:
     return ("approve", short(digest_of(plan)), "--as", "NAME", *flags)
 
 
+def usage_change(plan: Plan) -> str:
+    """`92.5% → 70.9%, at worst 89.0%`: the highest usage of all brokers before and after, for whoever consents."""
+    before, after = plan.predicted.before.maximum_ratio, _highest_ratio_after(plan)
+    worst = plan.predicted.after.highest_maximum_ratio
+    now, then = ("unknown" if ratio is None else f"{ratio:.1%}" for ratio in (before, after))
+    change = f"stays at {now}" if before is not None and now == then else f"{now} → {then}"
+    is_wider = after is not None and worst is not None and worst > after and f"{worst:.1%}" != then
+    return f"{change}{f', at worst {worst:.1%}' if is_wider else ''}"
+
+
 def overloaded_ratio(plan: Plan) -> float:
     """Usage (0..1) above which a broker is overloaded: as the plan's settings say, else the release's default.
 
@@ -93,9 +103,10 @@ def _worse(plan: Plan) -> Iterator[str]:
     if not any(step.action == "unload" for step in plan.executable_steps):
         return
     before, after = plan.predicted.before, plan.predicted.after
-    if before.maximum_ratio is None or after.maximum_ratio is None:
+    highest = _highest_ratio_after(plan)
+    if before.maximum_ratio is None or highest is None:
         yield "the highest usage of all brokers can't be predicted"
-    elif (highest := max(after.maximum_ratio, _highest_of_later_turns(plan))) >= before.maximum_ratio:
+    elif highest >= before.maximum_ratio:
         yield f"the highest predicted usage of all brokers {_change(before.maximum_ratio, highest)}"
     threshold = overloaded_ratio(plan)
     for broker, forecast in after.brokers.items():
@@ -106,10 +117,12 @@ def _worse(plan: Plan) -> Iterator[str]:
             yield f"{broker} would rise above the overload threshold of {threshold:.0%}: {usage}"
 
 
-def _highest_of_later_turns(plan: Plan) -> float:
-    """The highest usage (0..1) that a roll expects once it goes on; 0 for other plans."""
-    highest = plan.decision.figures.get("highest_usage_ratio") if plan.shedder == ROLL else None
-    return highest if isinstance(highest, int | float) else 0.0  # a plan's file has 1 for 1.0
+def _highest_ratio_after(plan: Plan) -> float | None:
+    """The highest usage (0..1) that a plan leads to, a roll in any of its turns; None if it can't be predicted."""
+    after = plan.predicted.after.maximum_ratio
+    later = plan.decision.figures.get("highest_usage_ratio") if plan.shedder == ROLL else None
+    # A plan's file has 1 for 1.0.
+    return max(after, later) if after is not None and isinstance(later, int | float) else after
 
 
 def _change(before: float, after: float) -> str:

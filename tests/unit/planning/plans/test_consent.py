@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_advisor.model.plans.plan import Doubt, Plan, PlannedSetting, Prediction, Step
-from pulsar_advisor.planning.plans.consent import needed_consents
+from pulsar_advisor.planning.plans.consent import needed_consents, usage_change
 from unit.execution.doubles import B1, B2, B3, UPPER, forecast, make_plan, split_step, unload_step
 
 TIE = Doubt(confidence="low", sentence="The last digits settled the decision.")
@@ -22,6 +22,25 @@ def needed(plan: Plan) -> dict[str, str]:
 
 def test_a_plan_that_helps_and_can_be_undone_needs_nothing() -> None:
     assert needed(predicting({B1: 0.8, B2: 0.2}, {B1: 0.5, B2: 0.5})) == {}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "at_worst", "said"),
+    [
+        (0.9, 0.496, 0.9, "90.0% → 49.6%, at worst 90.0%"),
+        (0.9, 0.496, 0.4961, "90.0% → 49.6%"),
+        (0.9, 0.496, None, "90.0% → 49.6%"),
+        (0.8, 0.8001, 0.95, "stays at 80.0%, at worst 95.0%"),
+        (None, None, None, "unknown → unknown"),
+    ],
+)
+def test_who_consents_reads_the_worse_end_of_the_prediction(
+    before: float | None, after: float | None, at_worst: float | None, said: str
+) -> None:
+    plan = predicting({B1: before}, {B1: after})
+    worse = plan.predicted.after.model_copy(update={"highest_maximum_ratio": at_worst})
+    changed = plan.predicted.model_copy(update={"after": worse})
+    assert usage_change(plan.model_copy(update={"predicted": changed})) == said
 
 
 def test_a_plan_that_only_splits_needs_consent_to_the_splits_alone() -> None:
