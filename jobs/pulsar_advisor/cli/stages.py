@@ -260,7 +260,7 @@ def _end(recommendation: Recommendation, *, detailed_exitcode: bool) -> None:
     """
     from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT
 
-    outcome, too_little = recommendation.goal_outcome, recommendation.coverage.decides
+    outcome, too_little = recommendation.goal_outcome, recommendation.coverage.decides or recommendation.is_unjudged
     if outcome in FALLS_SHORT or (outcome is not None and too_little):
         raise Ended(GOAL_NOT_REACHED)
     if too_little:
@@ -335,7 +335,7 @@ def report(
     else:
         _show_verdict(page)
         say(f"report: {path}")
-    if page.trust.coverage.why:
+    if page.trust.coverage.why or page.verdict.kind == "not_fit":
         raise Ended(DataNotFit.exit_code)
 
 

@@ -13,6 +13,7 @@ from pulsar_advisor.model.plans.plan import PlannedSetting
 from pulsar_advisor.planning.advice.compare import Score
 from pulsar_advisor.planning.advice.coverage import Coverage
 from pulsar_advisor.planning.advice.findings import Finding
+from pulsar_advisor.planning.advice.headline import none_judged
 from pulsar_advisor.planning.advice.options import Option
 from pulsar_advisor.planning.kinds.goal_outcome import GoalOutcome
 from pulsar_advisor.planning.proposals.fitness import Refusal
@@ -92,6 +93,11 @@ class Recommendation(Document):
         """The combination whose plan is advised."""
         digest = self.advice.digest
         return None if digest is None else next((row for row in self.combinations if row.digest == digest), None)
+
+    @property
+    def is_unjudged(self) -> bool:
+        """Whether nothing is advised, and too little could be judged to say that nothing needs doing."""
+        return self.advice.plan is None and (self.coverage.decides or none_judged(self.combinations, self.refusals))
 
     @property
     def imbalance_ratio(self) -> float | None:

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import CONFIDENCES, Confidence, Plan, Step, digest_of, short
-from pulsar_advisor.planning.advice.headline import none_judged, plan_sentence
+from pulsar_advisor.planning.advice.headline import plan_sentence
 from pulsar_advisor.planning.kinds.goal_outcome import outcome_sentence
 from pulsar_advisor.planning.plans.consent import ALONE, NeededConsent, approve_words, needed_consents
 from pulsar_advisor.planning.plans.own_balancer import ACTS, ACTS_ALIKE
@@ -135,8 +135,7 @@ def _kind(
     recommendation: Recommendation,
     trust: Trust,
 ) -> Literal["act", "nothing", "not_executable", "not_fit"]:
-    nothing_judged = none_judged(recommendation.combinations, recommendation.refusals)
-    if not trust.success or (advised is None and (trust.coverage.why or nothing_judged)):
+    if not trust.success or recommendation.is_unjudged:
         return "not_fit"
     if advised and executable:
         return "act"

@@ -53,12 +53,26 @@ def test_too_little_data_for_an_answer_has_the_code_of_unfit_data_or_of_the_goal
     assert exit_code(detailed) == code
 
 
+def test_no_answer_at_all_has_the_code_of_unfit_data(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking = documents.combination(plan=None, digest=None, steps=0, error="isolation_policies is missing")
+    write_file(root.folder("raw", SNAPSHOT) / MANIFEST, b"{}")
+    monkeypatch.setattr(stages, "_recommend", lambda *_: documents.recommendation(lacking))
+    assert exit_code(["recommend", "--json", "--root", root.url, "--cluster", root.cluster]) == 3
+
+
+def page_of(why: str = "", kind: str = "nothing") -> SimpleNamespace:
+    return SimpleNamespace(trust=SimpleNamespace(coverage=SimpleNamespace(why=why)), verdict=SimpleNamespace(kind=kind))
+
+
 @pytest.mark.parametrize("words", [["report"], ["report", "--json"]])
-@pytest.mark.parametrize(("why", "code"), [("too little can be judged", 3), ("", 0)])
+@pytest.mark.parametrize(
+    ("why", "kind", "code"),
+    [("too little can be judged", "act", 3), ("", "not_fit", 3), ("", "act", 0), ("", "nothing", 0)],
+)
 def test_a_report_of_too_little_data_has_the_code_of_unfit_data_in_every_form(
-    words: list[str], why: str, code: int, root: Root, monkeypatch: pytest.MonkeyPatch
+    words: list[str], why: str, kind: str, code: int, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = SimpleNamespace(trust=SimpleNamespace(coverage=SimpleNamespace(why=why)))
+    page = page_of(why, kind)
     write_file(root.folder("raw", SNAPSHOT) / MANIFEST, b"{}")
     monkeypatch.setattr("pulsar_advisor.stages.report.run", lambda *_: (page, "report.html"))
     monkeypatch.setattr("pulsar_advisor.reporting.json.json_chunks", lambda _: ["{}"])
@@ -74,7 +88,7 @@ def test_files_of_options_are_in_the_home_that_no_shell_expands(
 
     def written(*given: str) -> tuple[SimpleNamespace, str]:
         asked.append(given[3])
-        return SimpleNamespace(trust=SimpleNamespace(coverage=SimpleNamespace(why=""))), given[3]
+        return page_of(), given[3]
 
     write_file(root.folder("raw", SNAPSHOT) / MANIFEST, b"{}")
     monkeypatch.setattr("pulsar_advisor.stages.report.run", written)

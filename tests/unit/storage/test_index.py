@@ -55,6 +55,15 @@ def test_a_row_says_what_became_of_a_snapshot(root: Root) -> None:
     assert faults(json.loads(file_of(root).read_text())) == []
 
 
+def test_what_no_strategy_could_judge_is_unfit_as_in_its_report(root: Root) -> None:
+    captured(root, SNAPSHOTS[0])
+    write_file(root.folder("validation", SNAPSHOTS[0]) / RESULT, documents.validation().content())
+    lacking = documents.combination(plan=None, digest=None, steps=0, error="isolation_policies is missing")
+    document = documents.recommendation(lacking, sentence="No unload can be judged.")
+    write_file(root.folder("plans", SNAPSHOTS[0]) / "recommendation.json", document.content())
+    assert [(row.verdict, row.sentence) for row in newest(root, 1)] == [("unfit", "No unload can be judged.")]
+
+
 def test_a_sentence_that_was_cut_says_so(root: Root) -> None:
     recommended(root, SNAPSHOTS[0], f"Unload 3 bundles from {'b' * 500}: the busiest broker should fall.")
     assert newest(root, 1)[0].sentence.endswith("bbb…")
