@@ -89,7 +89,7 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
         return self._carried_on(context)
 
     def _carried_on(self, context: Context) -> Json:
-        from pulsar_advisor.execution.roll.conduct import ALL_RESTARTED
+        from pulsar_advisor.execution.ledger.rolls import ALL_RESTARTED
         from pulsar_advisor.execution.roll.status import status_of, waits_for
         from pulsar_advisor_airflow.ledger import keep_head, opened_ledger
         from pulsar_advisor_airflow.triggers.roll import RollTrigger

@@ -10,8 +10,9 @@ from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.execution.ledger.approvals import REJECTED
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import approvals_of, events_of, runs_of, undone
-from pulsar_advisor.execution.ledger.rolls import open_roll
+from pulsar_advisor.execution.ledger.rolls import ALL_RESTARTED, TURN_BEGUN, recorded_roll, runs_of_roll
 from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanSummary
+from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import title_of
 
 PlanStateName = Literal[
@@ -19,7 +20,8 @@ PlanStateName = Literal[
 ]
 """rejected: the last request for approval was answered with no, or not in time. approved: an approval is valid;
 expired, withdrawn: the newest one no longer is. applying, stopped, aborted: its newest run is active, ended with steps
-left, or was ended by a person; a roll between two turns is applying, too. undone: a plan that undoes it was applied."""
+left, or was ended by a person. undone: a plan that undoes it was applied. A roll that was begun is applied once every
+broker was restarted, aborted if it ended before, stopped if its newest run is, and otherwise applying."""
 
 
 _ASKED_AND_ANSWERED: Final = ("proposed", "approved", REJECTED)
@@ -63,14 +65,17 @@ def states_of(
         digest: [run.state for run in runs if run.state != "refused"]
         for digest, runs in runs_of(ledger, digests).items()
     }
-    roll = open_roll(ledger, cluster)
+    turns = events_of(ledger, [plan.digest for plan in plans if plan.shedder == ROLL], [TURN_BEGUN])
     answers = events_of(ledger, [digest for digest in digests if not begun.get(digest)], _ASKED_AND_ANSWERED)
 
+    now_ms = ledger.latest_ms()  # as for `apply`, what has expired stays so
+
     def state(digest: str) -> PlanStateName:
-        found = _state(begun.get(digest, ()), approvals.get(digest, ()), answers.get(digest, ()), ledger.now_ms())
-        if digest == roll:  # it goes on, whatever became of its first turn
-            return "applying" if found in ("applied", "aborted") else found
-        return "undone" if digest in taken_back else found
+        of_roll = _state_of_roll(ledger, digest) if digest in turns else None
+        if digest in taken_back and of_roll not in ("applying", "stopped"):  # a roll goes on with its other turns
+            return "undone"
+        found = begun.get(digest, ()), approvals.get(digest, ()), answers.get(digest, ())
+        return of_roll or _state(*found, now_ms)
 
     return [
         PlanState(
@@ -89,6 +94,14 @@ def states_of(
         )
         for plan in plans
     ]
+
+
+def _state_of_roll(ledger: Ledger, digest: str) -> PlanStateName:
+    ended = recorded_roll(ledger, digest).ended
+    if ended is not None:
+        return "applied" if ended == ALL_RESTARTED else "aborted"
+    runs = runs_of_roll(ledger, digest)
+    return "stopped" if runs and runs[-1].state == "stopped" else "applying"
 
 
 def _state(

@@ -20,7 +20,7 @@ from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanSummary,
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.model.plans.goal import ROLL
 
-_TURN: Final = "turn begun"
+TURN_BEGUN: Final = "turn begun"
 _DRAINED: Final = "broker drained"
 _ANNOUNCED: Final = "restart announced"
 _RESTARTED: Final = "broker restarted"
@@ -30,6 +30,9 @@ _TAKEN_UP: Final = "roll taken up"
 _OF: Final = "turn of a roll"
 _RUN_DONE: Final = "run done"
 """What `HeldRun.end` records of a run whose steps are all confirmed."""
+
+ALL_RESTARTED: Final = "every broker was restarted"
+"""Why a roll ends by itself."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ def recorded_roll(ledger: Ledger, digest: str) -> RecordedRoll:
 
 
 def _recorded(session: Session, digest: str) -> RecordedRoll:
-    kinds = (_TURN, _DRAINED, _ANNOUNCED, _RESTARTED, _ENDED, _GIVEN_UP, _TAKEN_UP, PAUSE_LIFTED)
+    kinds = (TURN_BEGUN, _DRAINED, _ANNOUNCED, _RESTARTED, _ENDED, _GIVEN_UP, _TAKEN_UP, PAUSE_LIFTED)
     events = session.scalars(select(Event).where(Event.digest == digest, Event.kind.in_(kinds)).order_by(Event.id))
     turns: list[RollTurn] = []
     restarted: list[str] = []
@@ -93,7 +96,7 @@ def _recorded(session: Session, digest: str) -> RecordedRoll:
     is_turn_again = False
     for event in events:
         detail = {} if event.kind == PAUSE_LIFTED else json.loads(event.detail)
-        if event.kind == _TURN:
+        if event.kind == TURN_BEGUN:
             turns.append(RollTurn(**detail))
             is_drained, announced, is_turn_again = False, None, False
         elif event.kind == _DRAINED:
@@ -137,7 +140,7 @@ def _is_moved(session: Session, turns: Sequence[RollTurn], before: int) -> bool:
 
 def add_turn(ledger: Ledger, session: Session, roll: str, turn: RollTurn) -> None:
     """Record within a write transaction that a turn of the roll with this digest begins."""
-    ledger.add_event(session, roll, _TURN, _detail(asdict(turn)))
+    ledger.add_event(session, roll, TURN_BEGUN, _detail(asdict(turn)))
     if turn.plan != roll:
         ledger.add_event(session, turn.plan, _OF, _detail({"roll": roll}))
 

@@ -24,6 +24,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import plan_pause_requested, request_pause_of_plan
 from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.ledger.rolls import (
+    ALL_RESTARTED,
     RecordedRoll,
     RollTurn,
     record_announced,
@@ -55,9 +56,6 @@ BACK_POLL_S: Final = 5.0
 """Interval at which a restarting broker is checked."""
 ROUNDS: Final = 3
 """Maximum number of plans that one call carries out for a broker that gets new bundles while it is drained."""
-
-ALL_RESTARTED: Final = "every broker was restarted"
-"""Why a roll ends by itself."""
 
 _IN_WORDS: Final = {
     "planned": "not drained yet",

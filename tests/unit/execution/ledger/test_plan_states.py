@@ -64,6 +64,14 @@ def test_an_approval_ends_by_time_or_by_a_person(ledger: Ledger, time: FakeTime)
     assert state(ledger) == "withdrawn"
 
 
+def test_what_has_expired_stays_so_if_the_clock_is_set_back(ledger: Ledger, time: FakeTime) -> None:
+    approved(ledger, PLAN)
+    time.ms += 5 * 3_600_000
+    record_refusal(ledger, digest_of(PLAN), "its approval has expired")
+    time.ms -= 5 * 3_600_000
+    assert state(ledger) == "expired"
+
+
 def test_a_plan_is_undone_once_the_plan_that_undoes_it_was_applied(ledger: Ledger, cluster: FakeCluster) -> None:
     run(approved(ledger, PLAN), ledger, cluster)
     undo = make_plan([unload_step()]).model_copy(update={"memory": {"undoes": digest_of(PLAN)}, "seed": 7})

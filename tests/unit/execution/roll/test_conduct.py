@@ -511,8 +511,33 @@ def state_of(roll: Roll) -> str:
 def test_a_roll_between_two_turns_is_being_applied(roll: Roll) -> None:
     go_on(roll)
     assert state_of(roll) == "applying"
-    ended(roll)
+
+
+def test_a_roll_is_applied_once_every_broker_was_restarted(roll: Roll, cluster: RestartedCluster) -> None:
+    conducted(roll, cluster)
     assert state_of(roll) == "applied"
+
+
+def test_a_roll_that_somebody_ended_before_is_aborted(roll: Roll) -> None:
+    go_on(roll)
+    ended(roll)
+    assert state_of(roll) == "aborted"
+
+
+def test_a_roll_whose_own_plan_was_made_again_is_being_applied_nevertheless(
+    roll: Roll, cluster: RestartedCluster
+) -> None:
+    cluster.time.pass_s(7 * 3600)
+    go_on(roll)
+    assert state_of(roll) == "applying"
+
+
+def test_a_roll_whose_later_turn_stopped_has_stopped(roll: Roll, cluster: RestartedCluster) -> None:
+    go_on(roll)
+    cluster.restart(B1)
+    cluster.replies, cluster.fails = [Reply(500, "no")] * 3, True
+    go_on_after(roll, B1)
+    assert state_of(roll) == "stopped"
 
 
 def undo(roll: Roll, cluster: RestartedCluster) -> None:
