@@ -10,6 +10,7 @@ from typing import Final
 
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.lists import undone
 from pulsar_advisor.execution.ledger.runs import ended_runs, runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run, unresolved_bundles
 from pulsar_advisor.execution.ledger.tables import Run, StepRecord
@@ -52,10 +53,11 @@ def propose_undo(plan: Plan, ledger: Ledger, cluster: ClusterPort) -> Plan:
 
 
 def can_be_undone(plan: Plan, ledger: Ledger) -> bool:
-    """Whether runs of a plan have moved anything that can be moved back; a split can't be undone."""
-    return no_destination(plan) is None and bool(
-        _moved(plan, _attempted(ledger, runs_of_plan(ledger, digest_of(plan))))
-    )
+    """Whether runs of a plan have moved anything that can be moved back, and wasn't; a split can't be undone."""
+    digest = digest_of(plan)
+    if no_destination(plan) is not None or digest in undone(ledger, plan.cluster):
+        return False
+    return bool(_moved(plan, _attempted(ledger, runs_of_plan(ledger, digest))))
 
 
 def _attempted(ledger: Ledger, runs: Sequence[Run]) -> Mapping[str, StepRecord]:

@@ -161,7 +161,7 @@ def build_page(
     root_url: str,
     tool_version: str,
     ledger_head: str | None,
-    carried_out: str,
+    why_not_again: str,
     drift: tuple[str, ...] | None = None,
     lint: Sequence[LintFinding],
     takes_s: TakesS | None = None,
@@ -170,7 +170,7 @@ def build_page(
 ) -> ReportPage:
     """The report of a recommendation (documents as in `docs/formats.md`).
 
-    `carried_out` says which run keeps its plan from being approved again. `plan` is that of `shown_combination`;
+    `why_not_again` says why its plan can't be approved again. `plan` is that of `shown_combination`;
     `root_url` is the root for the commands; `dag` is what readers in Airflow use instead. The same inputs give the same
     page. Raises `StorageError` if the plan is not the advised one.
     """
@@ -189,7 +189,7 @@ def build_page(
         pulsar_version=state.pulsar_version or "of an unknown release",
         load_manager=state.load_manager,
         view=state.view,
-        verdict=verdict_of(advised, reference, recommendation, trust, root_url, dag, carried_out),
+        verdict=verdict_of(advised, reference, recommendation, trust, root_url, dag, why_not_again),
         findings=tuple(sorted(recommendation.findings, key=lambda finding: finding.severity != "warning")),
         brokers=broker_table(
             rows, reference, thresholds_of(reference, settings) if reference else (), is_advised=advised is not None

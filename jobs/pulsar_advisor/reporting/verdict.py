@@ -82,12 +82,12 @@ def verdict_of(
     trust: Trust,
     root_url: str,
     dag: str | None,
-    carried_out: str,
+    why_not_again: str,
 ) -> Verdict:
     """The verdict on a recommendation; `reference` is the plan whose wording is used if none is advised.
 
-    `dag` is the Airflow DAG that carries plans out, if the report is for its readers; `carried_out` says which run
-    keeps the plan from being approved again.
+    `dag` is the Airflow DAG that carries plans out, if the report is for its readers; `why_not_again` says why
+    the plan can't be approved again; empty if it can.
     """
     plan = advised or reference
     steps = plan.steps if plan else ()
@@ -113,8 +113,8 @@ def verdict_of(
         warnings=tuple(sentence(why) for each in needed if each.consent.name == "worse" for why in each.reasons),
         commands=()
         if acting is None
-        else _afterwards(acting, carried_out, root_url, dag)
-        if carried_out
+        else _afterwards(acting, why_not_again, root_url, dag)
+        if why_not_again
         else _in_airflow(acting, dag, needed)
         if dag
         else _commands(acting, root_url, recommendation.proposer),
@@ -182,11 +182,11 @@ def _headline(
     return recommendation.coverage.headline(plan_sentence(plan, recommendation.noise_floor.ratio), claims_enough=False)
 
 
-def _afterwards(plan: Plan, carried_out: str, root_url: str, dag: str | None) -> tuple[Command, ...]:
+def _afterwards(plan: Plan, why_not_again: str, root_url: str, dag: str | None) -> tuple[Command, ...]:
     """The commands that remain for a plan that can't be approved again."""
-    what = f"This plan can't be approved again ({carried_out})"
+    what = f"This plan {why_not_again}"
     if dag:
-        return (Command(f"{what}: its page shows what happened", ()),)
+        return (Command(f"{what}. Its page shows what happened", ()),)
     verb = ("pulsar-advisor", "runs", short(digest_of(plan)))
     return (_place(plan, root_url), Command(f"{what}. To see what happened", (shlex.join(verb),)))
 

@@ -63,7 +63,7 @@ def report_page(root: Root, snapshot: str, ledger_url: str | None = None, dag: s
     }
     state = state_of(root, snapshot, recommendation.view, {})
     shown = shown_combination(recommendation, state, settings)
-    head, carried_out = _recorded(ledger_url, recommendation.advice.digest)
+    head, why_not_again = _recorded(ledger_url, recommendation.advice.digest)
     return build_page(
         state,
         recommendation,
@@ -74,7 +74,7 @@ def report_page(root: Root, snapshot: str, ledger_url: str | None = None, dag: s
         root_url=str(root.location),
         tool_version=running_release(),
         ledger_head=head,
-        carried_out=carried_out,
+        why_not_again=why_not_again,
         drift=drift_since_the_last_good_snapshot(root, snapshot),
         lint=judge(lint_case(root, state, inputs)),
         takes_s=DEFAULT_THROTTLE.takes_s,
@@ -93,18 +93,16 @@ def _plans_by_shedder(recommendation: Recommendation) -> Mapping[str, Collection
 
 
 def _recorded(ledger_url: str | None, digest: str | None) -> tuple[str | None, str]:
-    """The ledger's last event, None without one, and the run that keeps the plan from being approved again, if any."""
+    """The ledger's last event, None without one, and why the plan can't be approved again; empty if it can."""
     # Loads database libraries, which a report without a ledger doesn't need.
-    from pulsar_advisor.execution.consent.approval import barring_run
+    from pulsar_advisor.execution.consent.approval import why_not_again
     from pulsar_advisor.execution.ledger.opening import ledger_if_any
 
     with ledger_if_any(ledger_url) as ledger:
         if ledger is None:
             return None, ""
-        run = None if digest is None else barring_run(ledger, digest)
-        if run is None:
-            return str(ledger.head()), ""
-        return str(ledger.head()), f"run {run.id} is {run.state}" + (f": {run.sentence}" if run.sentence else "")
+        why = None if digest is None else why_not_again(ledger, digest)
+        return str(ledger.head()), why or ""
 
 
 def _settings_seen(recommendation: Recommendation, folder: UPath) -> dict[str, PlannedSetting]:

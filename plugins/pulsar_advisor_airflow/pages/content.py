@@ -22,7 +22,7 @@ from sqlalchemy import URL
 from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.documents.snapshot_index import SnapshotRow
 from pulsar_advisor.execution.apply import is_left, left_open
-from pulsar_advisor.execution.consent.approval import require_may_run
+from pulsar_advisor.execution.consent.approval import why_not_again
 from pulsar_advisor.execution.ledger import lists
 from pulsar_advisor.execution.ledger.address import ledger_url
 from pulsar_advisor.execution.ledger.approvals import REJECTED, approvals_of_plan
@@ -44,7 +44,7 @@ from pulsar_advisor.execution.run.pace import sent_in_order
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.execution.undo import can_be_undone
 from pulsar_advisor.model.bounds import DEFAULT_DAYS
-from pulsar_advisor.model.errors import AdvisorError, Refused, UsageError
+from pulsar_advisor.model.errors import AdvisorError, UsageError
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, Step, digest_of, load_plan
 from pulsar_advisor.reporting.fleet import FleetRow
@@ -213,8 +213,12 @@ class RunContent:
     """What to check after it was ended for good: calls whose outcome is unknown."""
     is_left: bool
     """Whether it has a step left to send, or a call to look at."""
+    why_not_again: str
+    """Why its plan can't be carried out any further, such as that it was undone; empty if it can."""
+    is_approved: bool
+    """Whether an approval of its plan is in force."""
     can_be_undone: bool
-    """Whether runs of its plan have moved anything."""
+    """Whether runs of its plan have moved anything that wasn't moved back."""
     roll: str | None
     """The digest of the roll that it is a turn of, which is steered on its own page; None if it isn't a turn."""
 
@@ -306,6 +310,8 @@ def run_content(ledger: Ledger, cluster: Cluster, number: int, offsets: Offsets)
         left_off=[switch for switch in left_off(ledger, run.cluster_name) if switch.run == run.id],
         left_open=list(left_open(ledger, [run])) if run.state == "aborted" else (),
         is_left=is_left(records),
+        why_not_again=why_not_again(ledger, run.digest) or "",
+        is_approved=any(one.is_in_force(ledger.latest_ms()) for one in approvals.values()),
         can_be_undone=can_be_undone(plan, ledger),
         roll=roll_of_plan(ledger, run.digest),
     )
@@ -414,19 +420,14 @@ def _steps_as_sent(plan: Plan, throttle: ApplyThrottle, first: int) -> Part[tupl
 
 
 def _why_not(ledger: Ledger | None, plan: Plan, digest: str) -> str:
+    of = None if ledger is None else roll_of_plan(ledger, digest)
+    if of not in (None, digest):
+        return f"it is a turn of the roll {of}"
+    if ledger is not None and (why := why_not_again(ledger, digest)) is not None:
+        return f"it {why}"
     if plan.shedder == ROLL:
-        of = None if ledger is None else roll_of_plan(ledger, digest)
-        if of not in (None, digest):
-            return f"it is a turn of the roll {of}"
         return f"it is a rolling restart: trigger {dag_of('pulsar_rolling_restart', plan.cluster)} with its digest"
-    if not plan.executable_steps:
-        return "no step of it can be carried out"
-    try:
-        if ledger is not None:
-            require_may_run(ledger, digest)
-    except Refused as refused:
-        return str(refused)
-    return ""
+    return "" if plan.executable_steps else "no step of it can be carried out"
 
 
 def _states(ledger: Ledger, cluster: Cluster, digests: Sequence[str]) -> dict[str, PlanStateName]:

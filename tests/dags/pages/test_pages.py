@@ -26,7 +26,7 @@ import rotten_root
 from dags.pages.conftest import DECEPTIVE, HOSTILE, LogIn, page_of, started, token_in
 from pulsar_advisor.documents.history_day import HistoryDay
 from pulsar_advisor.execution.consent.approval import propose
-from pulsar_advisor.execution.ledger.approvals import record_rejection
+from pulsar_advisor.execution.ledger.approvals import record_rejection, withdraw_approvals
 from pulsar_advisor.execution.ledger.held_run import HeldRun
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import pause_requested
@@ -44,7 +44,7 @@ from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import MANIFEST, RESULT, Root
 from pulsar_advisor_airflow.forms import RUN
-from unit.execution.actors import ALICE
+from unit.execution.actors import ALICE, BOB
 from unit.execution.doubles import LOWER, NAMESPACE, SNAPSHOT, UPPER, make_plan, split_step, unload_step
 from unit.reporting.skewed import skewed_inputs
 
@@ -769,7 +769,22 @@ def test_a_plan_that_had_its_run_can_not_be_proposed_again(
     assert 'was proposed: <span class="good">applied</span>' in page
     page = server("olive").get(f"{REPORT}/plans/{recommended}").text
     assert "<form" not in page
-    assert f"It can't be proposed again: {recommended} was already carried out, in run {held.id}" in page
+    assert f"It can't be proposed again: it was already carried out, in run {held.id}" in page
+
+
+def test_what_is_offered_of_a_stopped_run_is_what_apply_would_accept(
+    server: LogIn, ledger: Ledger, plan: Plan, held: HeldRun
+) -> None:
+    held.end("stopped", "0 of 1 steps confirmed")
+    assert "clear its task <code>apply</code>" in server("vic").get(page_of(held)).text
+    withdraw_approvals(ledger, held.digest, BOB, "")
+    assert "To continue, have its plan approved again" in server("vic").get(page_of(held)).text
+    back = plan.model_copy(update={"memory": {"undoes": held.digest}})
+    started(ledger, back).end("done", "1 of 1 steps confirmed")
+    assert "Its plan has been undone since: capture again" in server("vic").get(page_of(held)).text
+    of_plan = server("olive").get(f"/pulsar-advisor/clusters/prod-eu/plans/{held.digest}").text
+    assert "It can't be proposed again: it has been undone since" in of_plan
+    assert "<form" not in of_plan
 
 
 def test_what_to_do_about_a_run_that_is_under_way_is_something_to_press(

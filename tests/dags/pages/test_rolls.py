@@ -97,6 +97,8 @@ def test_a_paused_roll_goes_on_and_one_that_was_ended_is_over(server: LogIn, rol
     page = client.get(page_of_roll(roll)).text
     assert "It is over: ended by olive (airflow)." in page
     assert "<button" not in page
+    of_plan = client.get(page_of_roll(roll).replace("/rolls/", "/plans/")).text
+    assert "It can't be proposed again: it is a roll that is over, ended by olive (airflow)" in of_plan
 
 
 def test_a_turn_that_stopped_is_named_with_what_to_do(server: LogIn, roll: Roll) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from pulsar_advisor.execution.apply import abort
-from pulsar_advisor.execution.consent.approval import propose
+from pulsar_advisor.execution.consent.approval import propose, why_not_again
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.held_run import start_run
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -262,8 +262,11 @@ def test_a_plan_that_was_undone_is_not_carried_out_any_more(ledger: Ledger, clus
     assert run(approved(ledger, undo), ledger, cluster).outcome == "done"
     with pytest.raises(Refused, match=f"{digest_of(plan)} has been undone since"):
         run(plan, ledger, cluster, resume=resume)
-    with pytest.raises(Refused, match="has been undone since" if resume else "was already carried out"):
+    why = "has been undone since" if resume else "was already carried out"
+    assert str(why_not_again(ledger, digest_of(plan))).startswith(why)
+    with pytest.raises(Refused, match=why):
         approved(ledger, plan)
+    assert not can_be_undone(plan, ledger)
 
 
 def test_a_bundle_whose_broker_is_gone_is_left_out(ledger: Ledger, cluster: FakeCluster) -> None:

@@ -336,7 +336,7 @@ class Inputs:
         *,
         root_url: str = "data",
         ledger_head: str | None = None,
-        carried_out: str = "",
+        why_not_again: str = "",
         dag: str | None = None,
     ) -> ReportPage:
         shown = shown_combination(self.recommendation, self.state, self.settings)
@@ -351,7 +351,7 @@ class Inputs:
             root_url=root_url,
             tool_version="0.1.0",
             ledger_head=ledger_head,
-            carried_out=carried_out,
+            why_not_again=why_not_again,
             lint=self.lint,
             dag=dag,
         )

@@ -136,9 +136,9 @@ def test_a_command_survives_any_root() -> None:
 
 
 def test_a_plan_that_was_carried_out_is_not_offered_for_approval_again() -> None:
-    said = skewed_inputs().page(carried_out="run 3 is done: 2 of 2 steps confirmed").verdict.commands
+    said = skewed_inputs().page(why_not_again="was already carried out, in run 3: capture again").verdict.commands
     assert [command.lines[0].split()[:2] for command in said][1:] == [["pulsar-advisor", "runs"]]
-    assert said[1].purpose.startswith("This plan can't be approved again (run 3 is done: 2 of 2 steps confirmed)")
+    assert said[1].purpose.startswith("This plan was already carried out, in run 3: capture again. To see")
 
 
 def test_commands_name_the_plan_by_the_first_digits_of_its_digest() -> None:

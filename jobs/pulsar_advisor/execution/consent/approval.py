@@ -13,10 +13,11 @@ from pulsar_advisor.execution.ledger.approvals import add_approval, approvals_of
 from pulsar_advisor.execution.ledger.audit import why_unproven
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import undone
+from pulsar_advisor.execution.ledger.plans import summary_of_plan
 from pulsar_advisor.execution.ledger.proposals import add_proposal, proposals_of_plan
-from pulsar_advisor.execution.ledger.rolls import RecordedRoll, recorded_roll
+from pulsar_advisor.execution.ledger.rolls import recorded_roll
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
-from pulsar_advisor.execution.ledger.tables import Approval, Run
+from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.person import Person, account, is_authenticated, same_person
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.bounds import EXPIRES, VALID_FOR_S
@@ -30,9 +31,10 @@ from pulsar_advisor.planning.plans.consent import ALONE, ConsentName, NeededCons
 ROLL_VALID_FOR_S: Final = 24 * 3600
 """The same for a roll, which waits for a restart after each of its turns."""
 
+_NEW_PLAN: Final = "capture again, and make a new plan"
 _NOT_ANOTHER_RUN: Final[Mapping[RunState, str]] = {
-    "done": "was already carried out, in run {run}: capture again, and make a new plan",
-    "aborted": "was ended for good, in run {run}: capture again, and make a new plan",
+    "done": f"was already carried out, in run {{run}}: {_NEW_PLAN}",
+    "aborted": f"was ended for good, in run {{run}}: {_NEW_PLAN}",
     "active": "is being carried out, in run {run}: wait for it, or {end_run}",
 }
 """State of a plan's run -> why the plan can't be approved again."""
@@ -66,28 +68,31 @@ def propose(ledger: Ledger, plan: Plan, proposer: Person, not_computed_here: str
 
 
 def require_may_run(ledger: Ledger, digest: str, *, again: bool = False) -> None:
-    """Raise `Refused`, naming the run, if a plan was carried out, aborted or (unless `again`) is under way.
+    """Raise `Refused` if a plan can't have another run, as `why_not_again` says, with what to do."""
+    if (why := why_not_again(ledger, digest, again=again)) is not None:
+        raise Refused(f"{digest} {why}")
 
-    A stopped run may be resumed. A roll that isn't over may go on even though its first turn was carried out.
+
+def why_not_again(ledger: Ledger, digest: str, *, again: bool = False) -> str | None:
+    """Why a plan can't have another run, and so no further approval, in words that follow its digest; None if it can.
+
+    Because it was carried out, aborted, undone or (unless `again`) is under way, or is a roll that is over. A stopped
+    run may be resumed. A roll that isn't over may go on even though its first turn was carried out.
     """
     roll = recorded_roll(ledger, digest)
     if roll.ended is not None:
-        raise Refused(f"the roll {digest} is over, {roll.ended}: capture again, and make a new plan")
-    run = _barring_run(roll, runs_of_plan(ledger, digest))
-    if run is not None and not (again and run.state == "active"):
-        end_run = reader().end_run.format(digest=short(digest))
-        raise Refused(f"{digest} {_NOT_ANOTHER_RUN[run.state].format(run=run.id, end_run=end_run)}")
-
-
-def barring_run(ledger: Ledger, digest: str) -> Run | None:
-    """The run of a plan that can't have another one, and so no further approval; None if it can."""
-    return _barring_run(recorded_roll(ledger, digest), runs_of_plan(ledger, digest))
-
-
-def _barring_run(roll: RecordedRoll, runs: Sequence[Run]) -> Run | None:
-    if roll.turns and roll.ended is None:
+        return f"is a roll that is over, {roll.ended}: {_NEW_PLAN}"
+    if roll.turns:
         return None
-    return next((run for run in runs if run.state in _NOT_ANOTHER_RUN), None)
+    for run in runs_of_plan(ledger, digest):
+        if run.state in _NOT_ANOTHER_RUN and not (again and run.state == "active"):
+            end_run = reader().end_run.format(digest=short(digest))
+            return _NOT_ANOTHER_RUN[run.state].format(run=run.id, end_run=end_run)
+    plan = summary_of_plan(ledger, digest)
+    # A turn of a roll that was undone is planned again.
+    if plan is not None and plan.shedder != ROLL and digest in undone(ledger, plan.cluster):
+        return f"has been undone since: {_NEW_PLAN}"
+    return None
 
 
 def approve(
@@ -115,8 +120,6 @@ def approve(
     if not plan.executable_steps:
         raise Refused("the plan has no step that could be carried out: there is nothing to approve")
     require_may_run(ledger, digest, again=True)  # taking over a lost run may need another approval
-    if plan.shedder != ROLL and digest in undone(ledger, plan.cluster):  # a roll goes on with its other turns
-        raise Refused(f"{digest} has been undone since: capture again, and make a new plan")
     if reason := _forbidden(ledger, digest, approver.name, approver.source, policy):
         raise Refused(reason)
     if missing := [each for each in needed_consents(plan) if each.consent.name not in consents]:

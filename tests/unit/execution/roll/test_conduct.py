@@ -14,7 +14,7 @@ from pulsar_advisor.execution.apply import abort
 from pulsar_advisor.execution.apply import pause as pause_run
 from pulsar_advisor.execution.cluster.cluster_port import Override, Reply, Unload
 from pulsar_advisor.execution.consent import turn
-from pulsar_advisor.execution.consent.approval import approve, barring_run, standing_approval, withdraw
+from pulsar_advisor.execution.consent.approval import approve, standing_approval, why_not_again, withdraw
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -23,7 +23,6 @@ from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
 from pulsar_advisor.execution.ledger.plan_states import states_of
 from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.ledger.rolls import give_up, open_roll, record_announced
-from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.roll import conduct
@@ -463,12 +462,9 @@ def test_the_run_of_its_first_turn_keeps_a_roll_from_no_further_approval_until_t
     roll: Roll, ledger: Ledger
 ) -> None:
     go_on(roll)
-    [first] = runs_of_plan(ledger, roll.digest)
-    assert (first.state, barring_run(ledger, roll.digest)) == ("done", None)
+    assert why_not_again(ledger, roll.digest) is None
     end(ledger, roll.plan, ALICE)
-    barring = barring_run(ledger, roll.digest)
-    assert barring is not None
-    assert barring.id == first.id
+    assert str(why_not_again(ledger, roll.digest)).startswith("is a roll that is over, ended by alice")
 
 
 def test_a_roll_that_is_approved_again_looks_at_the_drained_broker_again(
