@@ -418,9 +418,11 @@ def thin_history(cluster: str, retention: str) -> list[str]:
 def write_index() -> str:
     """Write the page over all clusters of the root; returns its location."""
     from pulsar_advisor.stages.index import run
+    from pulsar_advisor_airflow.ledger import ledger_url_if_any
 
+    root = _root("any")
     with as_airflow_errors():
-        return run(_root("any"), DEFAULT_DAYS)
+        return run(root, DEFAULT_DAYS, ledger_url_if_any(root))
 
 
 def audit_ledger() -> str:

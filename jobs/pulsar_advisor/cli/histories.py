@@ -134,7 +134,7 @@ def diff(earlier: str, later: str = LATEST, /, *, place: Place = Place(), json: 
     print_json(found) if json else say_lines(difference_lines(found, root.cluster))
 
 
-def index(*, place: Place = Place(), days: WholeNumber = DEFAULT_DAYS) -> None:
+def index(*, place: Place = Place(), days: WholeNumber = DEFAULT_DAYS, ledger: LedgerPlace = LedgerPlace()) -> None:
     """Write index.html into the root: all its clusters on one page, the worst on top.
 
     Parameters
@@ -148,7 +148,7 @@ def index(*, place: Place = Place(), days: WholeNumber = DEFAULT_DAYS) -> None:
     root = place.open()
     if not root.path.exists():
         raise UsageError(f"there is no root {root.location}: run `capture`, or name another with --root")
-    say(write_index(root, days))
+    say(write_index(root, days, ledger.url_if_any(place)))
 
 
 def _no_day(root: Root) -> str:

@@ -42,9 +42,11 @@ class FleetRow:
     changed_settings: int
     restarts: int
     verdict: str
-    """What was last advised, or why nothing was."""
-    report: str | None
-    """Link from the page to its last report."""
+    """What was last advised, and whether that was carried out since, or why nothing was."""
+    advised_at: str = ""
+    """When the snapshot that says so was taken; empty without one."""
+    report: str | None = None
+    """Link from the page to the report of that snapshot, if it has one."""
     problem: str | None = None
     """Why some of its data can't be shown."""
 

@@ -4,51 +4,66 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
 from pulsar_advisor.documents.history_day import HistoryDay
+from pulsar_advisor.execution.ledger.opening import ledger_if_any
 from pulsar_advisor.history.trend import HOURS, moves_text, slope_of, slope_text
-from pulsar_advisor.model.cluster.snapshot_id import hour_of, midnight
+from pulsar_advisor.model.cluster.snapshot_id import hour_of, midnight, snapshot_moment
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.reporting.fleet import FleetRow, render_fleet
+from pulsar_advisor.stages.snapshot_lines import Recorded, SnapshotLine, last_and_unfinished
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.history import folded_days
 from pulsar_advisor.storage.index import newest
 from pulsar_advisor.storage.root import Root
 
+_LOOKED_AT: Final = 12
+"""Snapshots among which the last one with a verdict is looked for."""
 
-def run(root: Root, days: int) -> str:
-    """Write the page to `index.html` of a root, whose cluster is ignored; returns its place. Raises `StorageError`."""
+
+def run(root: Root, days: int, ledger_url: str | None) -> str:
+    """Write the page to `index.html` of a root, whose cluster is ignored; returns its place. Raises `StorageError`.
+
+    `ledger_url` is the address of the ledger, which there may not be yet.
+    """
     page = root.path / "index.html"
-    rows = [fleet_row(Root(root.url, name), days, _report) for name in root.known_clusters()]
+    with ledger_if_any(ledger_url) as ledger:
+        recorded = Recorded.of(ledger)
+    rows = [fleet_row(Root(root.url, name), days, _report, recorded) for name in root.known_clusters()]
     write_file(page, render_fleet(rows, days).encode())
     return str(page)
 
 
-def fleet_row(root: Root, days: int, report_at: Callable[[str, str], str]) -> FleetRow:
+def fleet_row(root: Root, days: int, report_at: Callable[[str, str], str], recorded: Recorded) -> FleetRow:
     """A cluster, as far as its files can be read; `report_at` is the link to the report of a cluster and snapshot."""
     problems: list[str] = []
     folded: Sequence[HistoryDay] = ()
-    verdict: str | None = None
-    report: str | None = None
+    advice: SnapshotLine | None = None
+    without_advice = ""
     try:
         folded, unreadable = folded_days(root, days)
         problems += unreadable
-        for last in newest(root, 1):
-            verdict = last.sentence
-            report = report_at(root.cluster, last.id) if last.has_report else None
+        last, unfinished = last_and_unfinished(recorded.lines(root.cluster, newest(root, _LOOKED_AT)))
+        advice = last or unfinished
+        without_advice = "no snapshot is left" if folded else "never captured"
     except (AdvisorError, OSError) as error:
         problems.append(str(error))
-        verdict = "not known"
-    if verdict is None:
-        verdict = "no snapshot is left" if folded else "never captured"
+        without_advice = "not known"
     same = [day for day in folded if day.cluster_name == folded[-1].cluster_name]
     known = {day.day: day.summary for day in same if day.summary is not None}
     if len(known) < len(same):
         problems.append(f"some days were folded by an earlier release: {reader().fold_days}")
-    return _row(root.cluster, same, verdict, report, "; ".join(problems) or None)
+    found = _row(root.cluster, same, without_advice, "; ".join(problems) or None)
+    if advice is None:
+        return found
+    report = report_at(root.cluster, advice.id) if advice.has_report else None
+    advised_at = f"{snapshot_moment(advice.id):%Y-%m-%d %H:%M} UTC"
+    return replace(found, verdict=advice.sentence, advised_at=advised_at, report=report)
 
 
 def _report(cluster: str, snapshot: str) -> str:
@@ -56,7 +71,7 @@ def _report(cluster: str, snapshot: str) -> str:
     return f"reports/cluster={cluster}/snapshot={snapshot}/report.html"
 
 
-def _row(cluster: str, days: Sequence[HistoryDay], verdict: str, report: str | None, problem: str | None) -> FleetRow:
+def _row(cluster: str, days: Sequence[HistoryDay], verdict: str, problem: str | None) -> FleetRow:
     found = [(day, day.summary) for day in days if day.summary is not None]
     fit = [(day, one.busiest, one) for day, one in found if one.busiest is not None]
     moves: Counter[str] = Counter()
@@ -84,7 +99,6 @@ def _row(cluster: str, days: Sequence[HistoryDay], verdict: str, report: str | N
         changed_settings=sum(one.settings for _, one in found),
         restarts=sum(one.restarts for _, one in found),
         verdict=verdict,
-        report=report,
         problem=problem,
     )
 

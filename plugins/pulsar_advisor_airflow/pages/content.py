@@ -6,12 +6,12 @@ list.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Final, Generic, TypeVar
@@ -19,8 +19,6 @@ from typing import Annotated, Final, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import URL
 
-from pulsar_advisor.documents.runs import RunState
-from pulsar_advisor.documents.snapshot_index import SnapshotRow
 from pulsar_advisor.execution.apply import is_left, left_open
 from pulsar_advisor.execution.consent.approval import why_not_again
 from pulsar_advisor.execution.ledger import lists
@@ -38,7 +36,7 @@ from pulsar_advisor.execution.ledger.runs import is_parked, run_if_any, runs_of_
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.switches import SwitchedOff
 from pulsar_advisor.execution.ledger.tables import Approval, Event, Proposal, Run, StepRecord
-from pulsar_advisor.execution.ledger.verifications import verifications_of_plan
+from pulsar_advisor.execution.ledger.verifications import last_verdicts
 from pulsar_advisor.execution.run.guard import left_off, left_off_by_cluster
 from pulsar_advisor.execution.run.pace import sent_in_order
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
@@ -50,6 +48,15 @@ from pulsar_advisor.model.plans.plan import Plan, Step, digest_of, load_plan
 from pulsar_advisor.reporting.fleet import FleetRow
 from pulsar_advisor.reporting.options import OptionRow, option_rows
 from pulsar_advisor.stages.index import fleet_row
+from pulsar_advisor.stages.snapshot_lines import (
+    CARRIED_OUT,
+    Recorded,
+    ShownVerdict,
+    SnapshotLine,
+    began_after,
+    last_and_unfinished,
+    snapshot_lines,
+)
 from pulsar_advisor.storage.index import has_report, newest
 from pulsar_advisor.storage.plans import PlanReference, read_recommendation
 from pulsar_advisor.storage.root import Root
@@ -57,7 +64,6 @@ from pulsar_advisor_airflow.clusters import Cluster, dag_of
 from pulsar_advisor_airflow.configuration import option, report_link
 from pulsar_advisor_airflow.pages.answers import without_places
 from pulsar_advisor_airflow.pages.dag_runs import NewestRun, newest_runs
-from pulsar_advisor_airflow.pages.snapshot_lines import ShownVerdict, SnapshotLine, began_after, snapshot_lines
 
 ROWS_SHOWN: Final = 30
 """Rows shown of each of a cluster's lists."""
@@ -67,9 +73,6 @@ STEPS_SHOWN: Final = 200
 EVENTS_SHOWN: Final = 100
 VERDICTS_READ: Final = 100
 """Maximum number of `verify`'s verdicts read per cluster."""
-
-CARRIED_OUT: Final[Collection[RunState]] = ("active", "done")
-"""The states of a run that makes earlier advice history."""
 
 _READ_AT_ONCE: Final = 16
 """Clusters read in parallel: on an object store each file is a round trip."""
@@ -233,15 +236,11 @@ def cluster_lines(clusters: Sequence[Cluster]) -> list[ClusterLine]:
     dag_runs = newest_runs(clusters)
     with ledger_if_any() as ledger:
         runs = {} if ledger is None else lists.newest_runs(ledger)
-        carried_out = {} if ledger is None else lists.newest_runs(ledger, CARRIED_OUT)
-        after = {} if ledger is None else lists.newest_after_run(ledger)
+        recorded = Recorded.of(ledger)
         off = {} if ledger is None else left_off_by_cluster(ledger)
 
     def line(cluster: Cluster) -> ClusterLine:
-        name = cluster.name
-        of_cluster = {snapshot: one for (owner, snapshot), one in after.items() if owner == name}
-        read = partial(snapshot_lines, after=of_cluster, newest_run=carried_out.get(name))
-        return _line(cluster, runs.get(name), dag_runs.get(name), read)
+        return _line(cluster, runs.get(cluster.name), dag_runs.get(cluster.name), recorded)
 
     lines = _for_each(clusters, line)
     return sorted((replace(line, left_off=off.get(line.cluster.name, ())) for line in lines), key=_urgency)
@@ -249,9 +248,11 @@ def cluster_lines(clusters: Sequence[Cluster]) -> list[ClusterLine]:
 
 def fleet_rows(clusters: Sequence[Cluster]) -> list[FleetRow]:
     """The last weeks of clusters, from their folded days."""
+    with ledger_if_any() as ledger:
+        recorded = Recorded.of(ledger)
 
     def row(cluster: Cluster) -> FleetRow:
-        found = fleet_row(root_of(cluster), DEFAULT_DAYS, report_link)
+        found = fleet_row(root_of(cluster), DEFAULT_DAYS, report_link, recorded)
         return found if found.problem is None else replace(found, problem=without_places(found.problem))
 
     return _for_each(clusters, row)
@@ -265,7 +266,7 @@ def cluster_content(cluster: Cluster, offsets: Offsets) -> ClusterContent:
     def content_with(after: Mapping[str, AfterRun], newest_run: Run | None) -> ClusterContent:
         snapshots = snapshot_lines(rows, after, newest_run)
         shown = _part(snapshots, ROWS_SHOWN, lambda row: row.id)
-        return ClusterContent(shown, dag_run, _last_and_unfinished(snapshots)[1])
+        return ClusterContent(shown, dag_run, last_and_unfinished(snapshots)[1])
 
     with ledger_if_any() as ledger:
         if ledger is None:
@@ -280,7 +281,7 @@ def cluster_content(cluster: Cluster, offsets: Offsets) -> ClusterContent:
             plans=_part(states, ROWS_SHOWN, lambda _: offsets.plans_from + ROWS_SHOWN),
             runs=_part(runs, ROWS_SHOWN, lambda _: offsets.runs_from + ROWS_SHOWN),
             events=lists.newest_events(ledger, cluster.name, EVENTS_SHOWN),
-            as_predicted={one.run: one.as_predicted for one in after.values()},
+            as_predicted=last_verdicts(ledger, [run.id for run in runs[:ROWS_SHOWN]]),
             left_off=left_off_by_cluster(ledger).get(cluster.name, ()),
             roll=open_roll(ledger, cluster.name),
         )
@@ -302,7 +303,7 @@ def run_content(ledger: Ledger, cluster: Cluster, number: int, offsets: Offsets)
         steps=_part(steps[offsets.steps_from :], STEPS_SHOWN, lambda _: offsets.steps_from + STEPS_SHOWN),
         steps_in_all=len(steps),
         confirmed=sum(step.is_confirmed for step in steps),
-        as_predicted=_as_predicted(ledger, run.digest),
+        as_predicted=last_verdicts(ledger, [run.id]),
         events=_events(ledger, run.digest, offsets, run.id),
         approver=approval.approver if approval else "",
         pause=pause_requested(ledger, run.id),
@@ -356,13 +357,14 @@ def plan_content(ledger: Ledger | None, cluster: Cluster, plan: Plan, offsets: O
     )
     if ledger is None or shown.state is None:
         return shown
+    runs = runs_of_plan(ledger, digest)
     return replace(
         shown,
         proposals=proposals_of_plan(ledger, digest),
         approvals=approvals,
         rejections=lists.events_of(ledger, [digest], [REJECTED]).get(digest, ()),
-        runs=runs_of_plan(ledger, digest),
-        as_predicted=_as_predicted(ledger, digest),
+        runs=runs,
+        as_predicted=last_verdicts(ledger, [run.id for run in runs]),
         events=_events(ledger, digest, offsets),
     )
 
@@ -459,32 +461,18 @@ def _for_each(clusters: Sequence[Cluster], read: Callable[[Cluster], _Shown]) ->
         return [each.result() for each in [pool.submit(copy_context().run, read, cluster) for cluster in clusters]]
 
 
-def _as_predicted(ledger: Ledger, digest: str) -> dict[int, bool]:
-    return {verified.run_id: verified.as_predicted for verified in verifications_of_plan(ledger, digest)}
-
-
 def _line(
     cluster: Cluster,
     run: Run | None,
     dag_run: NewestRun | None,
-    as_known_now: Callable[[Sequence[SnapshotRow]], Sequence[SnapshotLine]],
+    recorded: Recorded,
 ) -> ClusterLine:
     try:
-        rows = as_known_now(newest(root_of(cluster), TREND_SHOWN))
+        rows = recorded.lines(cluster.name, newest(root_of(cluster), TREND_SHOWN))
     except AdvisorError as error:
         return ClusterLine(cluster, run, dag_run, problem=str(error))
-    last, unfinished = _last_and_unfinished(rows)
+    last, unfinished = last_and_unfinished(rows)
     return ClusterLine(cluster, run, dag_run, last, unfinished, trend=rows[::-1])
-
-
-def _last_and_unfinished(rows: Iterable[SnapshotLine]) -> tuple[SnapshotLine | None, SnapshotLine | None]:
-    """`last` and `unfinished` of `ClusterLine`, from a cluster's snapshots, newest first."""
-    unfinished = None
-    for row in rows:
-        if row.verdict != "unfinished":
-            return row, unfinished
-        unfinished = unfinished or row
-    return None, unfinished
 
 
 def _urgency(line: ClusterLine) -> tuple[int, str]:

@@ -151,6 +151,21 @@ def test_a_verified_run_says_whether_it_went_as_predicted(
         assert re.search(rf"1 of 1 steps confirmed; verified: <span[^>]*>{said}</span>", server("vic").get(path).text)
 
 
+def test_two_runs_that_were_verified_with_one_snapshot_both_have_their_verdict(
+    server: LogIn, ledger: Ledger, plan: Plan, held: HeldRun
+) -> None:
+    held.end("done", "1 of 1 steps confirmed")
+    second = started(ledger, plan.model_copy(update={"seed": 7}))
+    second.end("done", "1 of 1 steps confirmed")
+    for run, as_predicted in ((held.id, False), (second.id, True)):
+        verdict = Verification(
+            run_id=run, snapshot=SNAPSHOT, at_ms=ledger.now_ms(), usage_judged=True, as_predicted=as_predicted
+        )
+        record_verification(ledger, verdict, [], [])
+    page = server("vic").get("/pulsar-advisor/clusters/prod-eu").text
+    assert re.findall(r"verified: <span[^>]*>([^<]*)</span>", page) == ["as predicted", "not as predicted"]
+
+
 def test_advice_that_was_carried_out_is_history_and_what_came_of_it_is_shown(
     server: LogIn, root: Root, ledger: Ledger, held: HeldRun
 ) -> None:
@@ -166,9 +181,10 @@ def test_advice_that_was_carried_out_is_history_and_what_came_of_it_is_shown(
     assert f'<span class="good">after run {held.id}: highest usage 51.1%, as predicted</span>' in page
     assert re.search(r"1 of 1 steps confirmed; verified: <span[^>]*>as predicted</span>", page)
     assert "not validated" not in page
-    page = server("vic").get("/pulsar-advisor/").text
-    assert f"after run {held.id}: highest usage 51.1%, as predicted" in page
-    assert "Move one bundle" not in page
+    for path in ("", "index"):
+        page = server("vic").get(f"/pulsar-advisor/{path}").text
+        assert f"after run {held.id}: highest usage 51.1%, as predicted" in page
+        assert "Move one bundle" not in page
 
 
 @pytest.fixture

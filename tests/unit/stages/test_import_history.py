@@ -24,6 +24,7 @@ from pulsar_advisor.stages.diff import run as diff
 from pulsar_advisor.stages.export_history import run as export
 from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.index import fleet_row
+from pulsar_advisor.stages.snapshot_lines import Recorded
 from pulsar_advisor.stages.trend import run as trend
 from pulsar_advisor.stages.verify_history import run as verify
 from pulsar_advisor.storage.history import day_if_any, remove_day
@@ -324,7 +325,7 @@ def test_who_reads_imported_days_hears_how_sure_they_are(
     assert [record.getMessage() for record in caplog.records] == [
         "imported: 2 of 2 days, 0 with low confidence; `history show` says what was guessed or left out"
     ]
-    assert fleet_row(root, 28, "/{}/{}".format).imported == 2
+    assert fleet_row(root, 28, "/{}/{}".format, Recorded()).imported == 2
     caplog.clear()
     diff(root, YESTERDAY, "latest")
     assert [record.getMessage() for record in caplog.records] == [

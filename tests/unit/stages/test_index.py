@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 
 import documents
+from pulsar_advisor.execution.ledger.lists import AfterRun
+from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.stages.export_history import run as export_days
 from pulsar_advisor.stages.fold import run as fold
 from pulsar_advisor.stages.index import fleet_row, run
+from pulsar_advisor.stages.snapshot_lines import Recorded
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.history import day_path
 from pulsar_advisor.storage.root import RESULT, Root
@@ -26,7 +29,7 @@ def root_with_moves(folder: Path) -> Root:
 def test_a_row_is_the_sum_of_its_days(tmp_path: Path) -> None:
     root = root_with_moves(tmp_path)
     fold(root, DAY)
-    row = fleet_row(root, 28, "/{}/{}".format)
+    row = fleet_row(root, 28, "/{}/{}".format, Recorded())
     assert (row.days, row.snapshots, row.fit, row.brokers, row.bundles) == (1, 3, 0, 2, 1)
     assert (row.moves, row.now, row.day, row.busiest) == ("1: 1 unexplained", None, "", (None,))
 
@@ -40,24 +43,24 @@ def test_a_day_that_has_only_begun_bends_no_slope(tmp_path: Path) -> None:
         write_file(root.folder("validation", id) / RESULT, documents.validation(snapshot=id).content())
     for day in sorted({day for day, _ in times}):
         fold(root, f"202611{day}")
-    row = fleet_row(root, 28, "/{}/{}".format)
+    row = fleet_row(root, 28, "/{}/{}".format, Recorded())
     assert (row.days, row.slope) == (6, "+0.00 points/day (90 %: +0.00 to +0.00)")
     assert row.now == pytest.approx(0.2)
 
 
 def test_a_cluster_that_was_never_folded_is_on_the_page(tmp_path: Path) -> None:
     root = root_with_moves(tmp_path)
-    assert run(root, 28) == str(root.path / "index.html")
+    assert run(root, 28, None) == str(root.path / "index.html")
     assert "no folded day" in (tmp_path / "index.html").read_text()
 
 
 def test_a_cluster_of_which_only_days_are_left_was_captured_all_the_same(tmp_path: Path) -> None:
     """As after `snapshots prune`, and in a root that `history export` wrote."""
     root = root_with_moves(tmp_path / "root")
-    assert fleet_row(Root(root.url, "other"), 28, "/{}/{}".format).verdict == "never captured"
+    assert fleet_row(Root(root.url, "other"), 28, "/{}/{}".format, Recorded()).verdict == "never captured"
     fold(root, DAY)
     list(export_days(root, str(tmp_path / "exported"), pseudonyms=False))
-    row = fleet_row(Root(str(tmp_path / "exported"), root.cluster), 28, "/{}/{}".format)
+    row = fleet_row(Root(str(tmp_path / "exported"), root.cluster), 28, "/{}/{}".format, Recorded())
     assert (row.snapshots, row.verdict, row.report) == (3, "no snapshot is left", None)
 
 
@@ -70,13 +73,37 @@ def test_snapshots_that_can_not_be_listed_are_not_taken_for_none(
         raise OSError("Input/output error")
 
     monkeypatch.setattr("pulsar_advisor.stages.index.newest", unreadable)
-    row = fleet_row(root, 28, "/{}/{}".format)
+    row = fleet_row(root, 28, "/{}/{}".format, Recorded())
     assert (row.verdict, row.problem) == ("not known", "Input/output error")
+
+
+def test_the_last_advice_is_dated_and_stays_while_a_newer_snapshot_is_processed(tmp_path: Path) -> None:
+    root = root_with_moves(tmp_path)
+    advised, newer = f"{DAY}T120000Z", f"{DAY}T200000Z"
+    write_file(root.folder("validation", advised) / RESULT, documents.validation().content())
+    document = documents.recommendation(plan="a.json", digest="sha256:0", sentence="Move one bundle.")
+    write_file(root.folder("plans", advised) / "recommendation.json", document.content())
+    row = fleet_row(root, 28, "/{}/{}".format, Recorded())
+    assert (row.verdict, row.advised_at) == ("Move one bundle.", "2026-11-21 12:00 UTC")
+    verified = Recorded(after={(root.cluster, newer): AfterRun(7, True, 0.511, 0.1)})
+    row = fleet_row(root, 28, "/{}/{}".format, verified)
+    assert row.verdict == "after run 7: highest usage 51.1%, as predicted"
+
+
+def test_advice_that_was_carried_out_is_not_the_last_word(tmp_path: Path) -> None:
+    root = root_with_moves(tmp_path)
+    document = documents.recommendation(plan="a.json", digest="sha256:0", sentence="Move one bundle.")
+    newest = f"{DAY}T200000Z"
+    write_file(root.folder("validation", newest) / RESULT, documents.validation().content())
+    write_file(root.folder("plans", newest) / "recommendation.json", document.content())
+    run_since = Run(id=7, state="done", started_at_ms=1_795_400_000_000)
+    row = fleet_row(root, 28, "/{}/{}".format, Recorded(carried_out={root.cluster: run_since}))
+    assert row.verdict == "before run 7: Move one bundle."
 
 
 def test_a_day_that_can_not_be_read_is_named_and_the_page_is_made(tmp_path: Path) -> None:
     root = root_with_moves(tmp_path)
     write_file(day_path(root, DAY), b"{}")
-    row = fleet_row(root, 28, "/{}/{}".format)
+    row = fleet_row(root, 28, "/{}/{}".format, Recorded())
     assert row.problem is not None
     assert row.problem.startswith(f"{DAY} can't be read")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from sqlalchemy import select
 
@@ -37,3 +37,10 @@ def verifications_of_plan(ledger: Ledger, digest: str) -> Sequence[Verification]
     with ledger.reading() as session:
         query = select(Verification).join(Run, Run.id == Verification.run_id).where(Run.digest == digest)
         return session.scalars(query.order_by(Verification.id)).all()
+
+
+def last_verdicts(ledger: Ledger, runs: Collection[int]) -> Mapping[int, bool]:
+    """Whether each of these runs went as predicted, by the last result of `verify`; only runs that have one."""
+    query = select(Verification.run_id, Verification.as_predicted).where(Verification.run_id.in_(runs))
+    with ledger.reading() as session:
+        return dict(session.execute(query.order_by(Verification.id)).tuples().all())

@@ -5,14 +5,19 @@ Advice from before a run is outdated; a snapshot with which `verify` judged a ru
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, Self
 
+from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.documents.snapshot_index import SnapshotRow, SnapshotVerdict
-from pulsar_advisor.execution.ledger.lists import AfterRun
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.lists import AfterRun, newest_after_run, newest_runs
 from pulsar_advisor.execution.ledger.tables import Run
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
+
+CARRIED_OUT: Final[Collection[RunState]] = ("active", "done")
+"""The states of a run that makes earlier advice history."""
 
 ShownVerdict = Literal[SnapshotVerdict, "history", "verified", "deviates"]
 
@@ -27,6 +32,39 @@ class SnapshotLine:
     failed_checks: int | None
     imbalance_ratio: float | None
     has_report: bool
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a ledger has recorded since the snapshots of all its clusters; by default nothing."""
+
+    carried_out: Mapping[str, Run] = field(default_factory=dict)
+    """The newest run of each cluster, finished or in progress."""
+    after: Mapping[tuple[str, str], AfterRun] = field(default_factory=dict)
+    """As `newest_after_run`."""
+
+    @classmethod
+    def of(cls, ledger: Ledger | None) -> Self:
+        """What this ledger has, if there is one."""
+        return cls() if ledger is None else cls(newest_runs(ledger, CARRIED_OUT), newest_after_run(ledger))
+
+    def lines(self, cluster: str, rows: Sequence[SnapshotRow]) -> Sequence[SnapshotLine]:
+        """As `snapshot_lines`, of a cluster."""
+        after = {snapshot: one for (owner, snapshot), one in self.after.items() if owner == cluster}
+        return snapshot_lines(rows, after, self.carried_out.get(cluster))
+
+
+def last_and_unfinished(lines: Iterable[SnapshotLine]) -> tuple[SnapshotLine | None, SnapshotLine | None]:
+    """The newest snapshot with a verdict, and the newest one of all if a stage has yet to run on it, or failed.
+
+    `lines` are a cluster's, newest first.
+    """
+    unfinished = None
+    for line in lines:
+        if line.verdict != "unfinished":
+            return line, unfinished
+        unfinished = unfinished or line
+    return None, unfinished
 
 
 def snapshot_lines(
