@@ -191,8 +191,8 @@ def roll_lines(order: RollOrder) -> Iterator[str]:
         yield f"{number:>3}. {turn.broker}{leader}{_destinations(turn.onto)}"
         yield f"     {_turn_of(turn)}"
     moves = sum(turn.bundles for turn in order.turns)
-    takes = round(sum(DEFAULT_THROTTLE.takes_s(turn.bundles) for turn in order.turns) / 60)
-    pace = f", about {count(takes, 'minute')} at the pace that is approved by default," if moves else ""
+    takes_s = sum(DEFAULT_THROTTLE.takes_s(turn.bundles) for turn in order.turns)
+    pace = f", about {lasting(takes_s)} at the pace that is approved by default," if moves else ""
     yield f"{count(moves, 'move')}{pace} and {count(len(order.turns), 'restart')}"
 
 

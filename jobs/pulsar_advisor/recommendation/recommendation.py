@@ -13,6 +13,7 @@ from pulsar_advisor.model.cluster.cluster_state import ClusterState
 from pulsar_advisor.model.configuration.settings import ResolvedSettings
 from pulsar_advisor.model.load.base_load import base_load, with_usage_of_rates
 from pulsar_advisor.model.load.resource_usage import usage_ratios
+from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.strategy.entry import combination
 from pulsar_advisor.planning.advice.capacity import uneven_sentence
@@ -49,7 +50,9 @@ def recommendation(
     advised = _advised(scores, request, alone, floor.ratio)
     advised_plan = plan_in(advised.plan) if advised is not None and advised.plan is not None else None
     of_goal = plan_in(str(planned[0].plan)) if request.goal is not None and planned else None
-    foresight = alone.foresight(advised_plan)
+    # A roll keeps the balancer off until its last turn, and its plan is the first one.
+    is_roll = advised_plan is not None and advised_plan.shedder == ROLL
+    foresight = alone.foresight(None if is_roll else advised_plan)
     base = base_load(fit, earlier)
     settled = with_usage_of_rates(fit, earlier, base)  # what plans start from
     refused = _refusals(fit, settings, request)

@@ -10,6 +10,7 @@ import numpy as np
 
 from pulsar_advisor.model.bounds import VALID_FOR_S
 from pulsar_advisor.model.cluster.cluster_state import ClusterState, Floats, rate_per_s, throughput_bytes_per_s
+from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.planning.advice.compare import clients_of
 from pulsar_advisor.reporting.figures import count, throughput
@@ -32,6 +33,8 @@ class Disturbance:
     """The unload that closes the most topics; empty without one."""
     largest_step_topics: int
     largest_step_clients: int
+    is_first_turn: bool = False
+    """Whether it is that of a roll's first turn: the later ones are planned when they come."""
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -41,10 +44,10 @@ class Disturbance:
     def _sentences(self) -> Iterator[str]:
         if self.least_duration_s:
             yield (
-                f"Applying takes at least {_duration(self.least_duration_s)}: "
-                f"{count(self.calls, 'call')} at the default pace."
+                f"{'The first turn' if self.is_first_turn else 'Applying'} takes at least "
+                f"{_duration(self.least_duration_s)}: {count(self.calls, 'call')} at the default pace."
             )
-            if self.least_duration_s > VALID_FOR_S:
+            if self.least_duration_s > VALID_FOR_S and not self.is_first_turn:  # a roll has a day
                 yield (
                     f"An approval expires after {VALID_FOR_S // 3600} h by default: allow more steps in flight, or "
                     "limit the plan's unloads."
@@ -97,6 +100,7 @@ def disturbance_of(state: ClusterState, plan: Plan | None, takes_s: TakesS | Non
         largest_step="" if largest is None else largest.id,
         largest_step_topics=0 if largest is None else largest.expect.topics,
         largest_step_clients=0 if largest is None else clients[largest.id],
+        is_first_turn=plan.shedder == ROLL,
     )
 
 

@@ -22,6 +22,7 @@ from pulsar_advisor.model.bounds import DEFAULT_DAYS
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 from pulsar_advisor.model.errors import Refused, UsageError
 from pulsar_advisor.model.plans.plan import Plan, short
+from pulsar_advisor.model.text.some_of import lasting
 from pulsar_advisor.planning.plans.consent import usage_change
 from pulsar_advisor.reporting.figures import count, moment, percent
 from pulsar_advisor.reporting.fleet import render_fleet
@@ -110,6 +111,7 @@ templates.filters |= {
     "moment": _moment,
     "short": short,
     "took": _took,
+    "lasting": lasting,
     "percent": percent,
     "count": count,
     "usage_change": usage_change,

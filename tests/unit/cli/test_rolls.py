@@ -37,7 +37,7 @@ def test_each_turn_says_what_moves_where_and_the_whole_how_long_it_takes() -> No
         "     2 bundles, 9 clients, 2 of them again later; the busiest other broker is then at 50.0%",
         "  2. a (the leader) → b 30, c 1",
         "     31 bundles, 20 clients, 1 stays; the busiest other broker is then at 40.0%",
-        "33 moves, about 7 minutes at the pace that is approved by default, and 2 restarts",
+        "33 moves, about 8 min at the pace that is approved by default, and 2 restarts",
     ]
 
 

@@ -151,6 +151,13 @@ def test_a_roll_whose_later_turn_leaves_bundles_behind_is_reached_in_part() -> N
         assert document.goal_outcome == outcome
 
 
+def test_nothing_is_said_of_the_balancer_after_a_rolls_first_turn_as_it_stays_off() -> None:
+    goals = Goal(ROLL, ("a:8080", "b:8080", "c:8080"), ceiling_ratio=0.85), Goal("drain", ("a:8080",))
+    documents = [recommended(cluster("a", "b", "b", "c"), request=Request(goal=each))[0] for each in goals]
+    foresights = [document.foresight for document in documents if document.foresight is not None]
+    assert [foresight.plan is None for foresight in foresights] == [True, False]
+
+
 def test_a_strategy_without_its_input_is_refused_and_why_pulsar_itself_cannot_be_simulated_is_said() -> None:
     document, plans = recommended(cluster("a", "a", "a", "a", missing={"bundle_traffic": "nobody was asked"}))
     assert not any(plan.steps for plan in plans.values())

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pulsar_advisor.model.bounds import VALID_FOR_S
+from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.reporting.disturbance import Disturbance, disturbance_of, tenants_of
 from unit.reporting.scores import plain
@@ -37,6 +38,16 @@ def test_duration_and_impact_are_said() -> None:
     duration, impact = (plain(sentence) for sentence in advised()[1].sentences)
     assert duration.startswith("Applying takes at least ")
     assert " close, one bundle at a time, and " in impact
+
+
+def test_of_a_roll_only_the_first_turn_is_estimated() -> None:
+    inputs = skewed_inputs()
+    roll = inputs.plans[0].model_copy(update={"shedder": ROLL})
+    found = disturbance_of(inputs.state, roll, lambda *_: VALID_FOR_S + 1.0)
+    assert found is not None
+    duration, impact = (plain(sentence) for sentence in found.sentences)
+    assert duration.startswith("The first turn takes at least ")
+    assert impact.startswith(f"{found.topics} topics with ")
 
 
 def test_a_run_that_outlasts_its_approval_says_so_and_what_helps() -> None:
