@@ -92,7 +92,7 @@ def lines(
         yield f"- **consent needed**: {text(needed.sentence)}. Tick *{needed.consent.title}* to approve it."
     if why_a_person:
         yield f"- {text(why_a_person)}"
-    yield f"- approved for {valid_for_h:.3g} h: nothing is sent later"
+    yield f"- approved for {valid_for_h:g} h: nothing is sent later"
     yield f"- limits approved with it: {'; '.join(throttle.sentences())}"
     if plan.shedder == ROLL and plan.goal is not None:
         left = [broker for broker in plan.goal.brokers if broker not in recorded.ended]

@@ -82,9 +82,10 @@ def test_who_approves_a_plan_reads_that_it_may_be_of_no_use() -> None:
     assert "- highest usage: 80.0% → 50.0%, at worst 80.0% (predicted)" in shown
 
 
-def test_who_approves_a_plan_is_shown_for_how_long() -> None:
-    assert "- approved for 0.5 h: nothing is sent later" in lines(
-        make_plan([unload_step()]), ApplyThrottle(), 0.5, "alice", "/reports/x"
+@pytest.mark.parametrize("hours", ["0.5", "4", "167.5"])
+def test_who_approves_a_plan_is_shown_for_how_long(hours: str) -> None:
+    assert f"- approved for {hours} h: nothing is sent later" in lines(
+        make_plan([unload_step()]), ApplyThrottle(), float(hours), "alice", "/reports/x"
     )
 
 

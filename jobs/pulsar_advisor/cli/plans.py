@@ -47,6 +47,7 @@ from pulsar_advisor.model.bounds import duration, next_time, seconds
 from pulsar_advisor.model.errors import AdvisorError, BalancerStillOff, Deviates, Refused, UsageError
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.text.some_of import count
+from pulsar_advisor.reporting.figures import moment
 from pulsar_advisor.storage.root import LATEST, Root
 
 if TYPE_CHECKING:
@@ -140,7 +141,8 @@ def approve(
         if not_computed_here:
             say(f"- not computed here: {not_computed_here}")
         say_lines(f"- {limit}" for limit in approval.throttle.sentences())
-        say(f"approved by {approval.approver} for {duration(valid_for_s)}: {approval.digest}")
+        lasts = f"for {duration(valid_for_s)}, until {moment(approval.expires_at_ms)}"
+        say(f"approved by {approval.approver} {lasts}: {approval.digest}")
         digits = short(approval.digest)
         then = ("roll", "continue", digits) if document.shedder == ROLL else ("apply", digits, "--dry-run")
         if outdated and document.shedder != ROLL:  # the turns of a roll are planned anew

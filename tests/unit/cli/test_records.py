@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import documents
 from pulsar_advisor.cli import exit_code
 from pulsar_advisor.cli.options import CLUSTER_VARIABLE, ROOT_VARIABLE
 from pulsar_advisor.execution.consent.approval import propose
+from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.person import person_on_command_line
 from pulsar_advisor.model.plans.plan import Plan, digest_of, short
@@ -36,13 +38,16 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
 
 
 def test_a_plan_is_approved_by_a_prefix_and_its_whole_digest_is_recorded(
-    plan: Plan, capsys: pytest.CaptureFixture[str]
+    plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert exit_code(["approve", short(digest_of(plan)), "--as", "bob"]) == 0
     shown = capsys.readouterr().out
     assert f"digest: {digest_of(plan)}" in shown
     assert f"{plan.steps[0].namespace}/{plan.steps[0].bundle}" in shown
-    assert f"approved by bob for 4h: {digest_of(plan)}\n" in shown
+    with closing(open_ledger(Root(str(tmp_path), "demo").ledger_url)) as ledger:
+        (approval,) = approvals_of_plan(ledger, digest_of(plan))
+    until = f"{datetime.fromtimestamp(approval.expires_at_ms // 1000, UTC):%Y-%m-%d %H:%M:%S UTC}"
+    assert f"approved by bob for 4h, until {until}: {digest_of(plan)}\n" in shown
     assert exit_code(["plans", "--json"]) == 0
     (listed,) = json.loads(capsys.readouterr().out)
     assert (listed["digest"], listed["state"]) == (digest_of(plan), "approved")
@@ -121,7 +126,7 @@ def test_who_is_alone_is_shown_the_policy_that_lets_one_person_do_both(
     )
     monkeypatch.setenv("PULSAR_ADVISOR_POLICY", written.stdout)
     assert exit_code(approve) == 0
-    assert f"approved by alicia for 4h: {digest_of(plan)}" in capsys.readouterr().out.splitlines()
+    assert "approved by alicia for 4h, until " in capsys.readouterr().out
 
 
 def test_the_advised_plan_leads_and_those_that_do_the_same_share_a_line(
