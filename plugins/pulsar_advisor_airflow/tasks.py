@@ -144,22 +144,23 @@ def new_advice(cluster: str, snapshot: str) -> dict[str, str]:
     interfere.
     """
     from pulsar_advisor.planning.advice.compare import steps_sha256
-    from pulsar_advisor.storage.plans import advised_plan
+    from pulsar_advisor.storage.plans import PlanReference, read_recommendation
     from pulsar_advisor_airflow.configuration import report_link, with_host
     from pulsar_advisor_airflow.notifiers import CHANGES, TOLD
 
     root, context = _root(cluster), get_current_context()
     with as_airflow_errors():
-        plan, sentence = advised_plan(root, snapshot)
-        changes = steps_sha256(plan.load(root).steps if plan else ())
+        advice = read_recommendation(root, snapshot).advice
+        named = PlanReference(snapshot, advice.plan, advice.digest) if advice.plan and advice.digest else None
+        changes = steps_sha256(named.load(root).steps if named else ())
     if context["asset_state_store"].get(TOLD) == changes:
         raise AirflowSkipException("the advice is the same as last reported")
     context["ti"].xcom_push(CHANGES, changes)
     return {
         "cluster": cluster,
         "snapshot": snapshot,
-        "sentence": plain(sentence),
-        "digest": plan.digest if plan else "",
+        "sentence": plain(advice.sentence),
+        "digest": advice.digest or "",
         "report": with_host(report_link(cluster, snapshot)),
     }
 

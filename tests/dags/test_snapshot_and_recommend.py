@@ -10,10 +10,14 @@ from typing import get_args
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+import documents
 from dags.conftest import RunDag, Stages
 from pulsar_advisor.documents.upgrade import UpgradePreview
 from pulsar_advisor.recommendation.upgrade import UpgradeRequest
+from pulsar_advisor.storage.files import write_file
+from pulsar_advisor.storage.plans import advised_plan
 from pulsar_advisor_airflow.notifiers import BalancerWebhook
+from pulsar_advisor_airflow.tasks import new_advice
 from web_server import HTTPServer
 
 pytestmark = pytest.mark.airflow
@@ -128,6 +132,21 @@ def test_notifiers_hear_of_advice_only_when_it_changes(
     stages.nothing_to_do = True
     assert [recommended(), recommended()] == ["success", "skipped"]
     assert noted == ["demo: Move one bundle.", "demo: Nothing is worth doing."]
+
+
+def test_the_only_plan_of_a_recommendation_is_no_advice_unless_it_is_advised(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = stages.snapshot()
+    stages._recommend(snapshot)
+    found = advised_plan(stages.root, snapshot)[0]
+    assert found is not None
+    document = documents.recommendation(documents.combination(plan=found.file, digest=found.digest))
+    write_file(stages.root.folder("plans", snapshot) / "recommendation.json", document.content())
+    context = {"asset_state_store": {}, "ti": SimpleNamespace(xcom_push=lambda *_: None)}
+    monkeypatch.setattr("pulsar_advisor_airflow.tasks.get_current_context", lambda: context)
+    said = new_advice("demo", snapshot)
+    assert (said["sentence"], said["digest"]) == ("Nothing is worth doing.", "")
 
 
 @pytest.mark.slow
