@@ -10,12 +10,14 @@ from pulsar_advisor.model.configuration.settings import setting_value
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, digest_of, short
 from pulsar_advisor.model.text.some_of import count
+from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO
 
 ConsentName = Literal["splits", "worse", "low_confidence"]
 
 OVERLOADED_KEY: Final = "loadBalancerBrokerOverloadedThresholdPercentage"
 
 _STEPS_NAMED: Final = 3
+_ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True)
@@ -76,13 +78,17 @@ def approve_words(plan: Plan) -> tuple[str, ...]:
 
 
 def usage_change(plan: Plan) -> str:
-    """`92.5% → 70.9%, at worst 89.0%`: the highest usage of all brokers before and after, for whoever consents."""
+    """`92.5% → 70.9%, at worst 89.0%`: the highest usage of all brokers before and after, for whoever consents.
+
+    As in a report, the worse end is that of a move, and said if it is higher by more than noise.
+    """
     before, after = plan.predicted.before.maximum_ratio, _highest_ratio_after(plan)
     worst = plan.predicted.after.highest_maximum_ratio
     now, then = ("unknown" if ratio is None else f"{ratio:.1%}" for ratio in (before, after))
     change = f"stays at {now}" if before is not None and now == then else f"{now} → {then}"
-    is_wider = after is not None and worst is not None and worst > after and f"{worst:.1%}" != then
-    return f"{change}{f', at worst {worst:.1%}' if is_wider else ''}"
+    if after is None or worst is None or worst - after <= DEFAULT_RATIO + _ROUNDING or not _moves(plan):
+        return change
+    return f"{change}, at worst {worst:.1%}"
 
 
 def overloaded_ratio(plan: Plan) -> float:
@@ -99,8 +105,12 @@ def _splits(plan: Plan) -> Iterator[str]:
         yield f"it splits {count(splits, 'bundle')}, which can't be undone"
 
 
+def _moves(plan: Plan) -> bool:
+    return any(step.action == "unload" for step in plan.executable_steps)
+
+
 def _worse(plan: Plan) -> Iterator[str]:
-    if not any(step.action == "unload" for step in plan.executable_steps):
+    if not _moves(plan):
         return
     before, after = plan.predicted.before, plan.predicted.after
     highest = _highest_ratio_after(plan)

@@ -28,7 +28,7 @@ def test_a_plan_that_helps_and_can_be_undone_needs_nothing() -> None:
     ("before", "after", "at_worst", "said"),
     [
         (0.9, 0.496, 0.9, "90.0% → 49.6%, at worst 90.0%"),
-        (0.9, 0.496, 0.4961, "90.0% → 49.6%"),
+        (0.9, 0.496, 0.526, "90.0% → 49.6%"),
         (0.9, 0.496, None, "90.0% → 49.6%"),
         (0.8, 0.8001, 0.95, "stays at 80.0%, at worst 95.0%"),
         (None, None, None, "unknown → unknown"),
@@ -41,6 +41,13 @@ def test_who_consents_reads_the_worse_end_of_the_prediction(
     worse = plan.predicted.after.model_copy(update={"highest_maximum_ratio": at_worst})
     changed = plan.predicted.model_copy(update={"after": worse})
     assert usage_change(plan.model_copy(update={"predicted": changed})) == said
+
+
+def test_a_plan_that_moves_nothing_has_no_worse_end() -> None:
+    plan = predicting({B1: 0.8}, {B1: 0.8}).model_copy(update={"steps": (split_step(),)})
+    worse = plan.predicted.after.model_copy(update={"highest_maximum_ratio": 0.9})
+    changed = plan.predicted.model_copy(update={"after": worse})
+    assert usage_change(plan.model_copy(update={"predicted": changed})) == "stays at 80.0%"
 
 
 def test_a_plan_that_only_splits_needs_consent_to_the_splits_alone() -> None:
