@@ -19,6 +19,7 @@ from pulsar_advisor.planning.plans.planned_settings import planned_settings
 from pulsar_advisor.quality.history import quality_history, started_failing
 from pulsar_advisor.reporting.forms import Form, rendered
 from pulsar_advisor.reporting.page import ReportPage, build_page, shown_combination
+from pulsar_advisor.splitting.registry import SPLIT_DECIDERS
 from pulsar_advisor.stages.upgrade import preview_if_any
 from pulsar_advisor.storage.files import write_chunks
 from pulsar_advisor.storage.index import update_index
@@ -84,10 +85,15 @@ def report_page(root: Root, snapshot: str, ledger_url: str | None = None, dag: s
 
 
 def _plans_by_shedder(recommendation: Recommendation) -> Mapping[str, Collection[str]]:
-    """The digests of the plans of each shedder that made one."""
+    """The digests of the plans of each shedder, or plan kind, that made one.
+
+    Without that of a split decider, which places nothing: its answers are beside those of another shedder than the
+    Simple manager's, which has the same name.
+    """
+    deciders = {decider.name for decider in SPLIT_DECIDERS}
     plans = defaultdict[str, list[str]](list)
     for row in recommendation.combinations:
-        if row.digest is not None:
+        if row.digest is not None and (row.placement or row.shedder not in deciders):
             plans[row.shedder].append(row.digest)
     return plans
 

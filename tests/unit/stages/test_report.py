@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +16,7 @@ from pulsar_advisor.model.cluster.cluster_state import rate_per_s
 from pulsar_advisor.stages import report
 from pulsar_advisor.storage.plans import read_recommendation
 from pulsar_advisor.storage.root import Root
+from pulsar_advisor.tables.outcomes import SCHEMA
 from pulsar_advisor.tables.state import cluster_state
 
 LIVE = Path(__file__).parents[2] / "data/earlier/root"
@@ -37,3 +40,24 @@ def test_of_the_published_view_a_report_shows_what_plans_start_from_the_reports_
     fresh = cluster_state(root, SNAPSHOT, "fresh").brokers
     shown = {row.id: row.msg_rate_per_s for row in report.report_page(root, SNAPSHOT).brokers.rows}
     assert shown == pytest.approx(dict(zip(fresh.ids, rate_per_s(fresh.traffic).tolist(), strict=True)))
+
+
+def test_a_plan_of_splits_is_not_looked_for_among_the_answers_of_the_shedder_that_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Root(str(shutil.copytree(LIVE, tmp_path / "root")), "live")
+    made = read_recommendation(root, SNAPSHOT)
+    (drain,) = made.combinations
+    splits = replace(drain, shedder="SimpleLoadManagerImpl", digest="sha256:splits")
+    simple = replace(splits, placement="AvgShedder", digest="sha256:moves")
+    with_splits = made.model_copy(update={"combinations": (drain, splits, simple)})
+    looked_for = dict[str, Collection[str]]()
+
+    def answers(_root: Root, _snapshot: str, plans: Mapping[str, Collection[str]]) -> pa.Table:
+        looked_for.update(plans)
+        return SCHEMA.empty_table()
+
+    monkeypatch.setattr(report, "read_recommendation", lambda *_: with_splits)
+    monkeypatch.setattr(report, "outcomes_of", answers)
+    report.report_page(root, SNAPSHOT)
+    assert looked_for == {"drain": [drain.digest], "SimpleLoadManagerImpl": ["sha256:moves"]}
