@@ -55,7 +55,7 @@ def _lines(page: ReportPage) -> Iterator[str]:
     for finding in page.findings:
         yield f"* **{finding.severity.capitalize()}:** {text(finding.sentence)}"
     for command in verdict.commands:
-        yield from ("", f"{command.purpose}:", "", "```sh", *map(plain, command.continued.splitlines()), "```")
+        yield from ("", f"{text(command.purpose)}:", "", "```sh", *map(plain, command.continued.splitlines()), "```")
     yield from _options(page)
     yield from _brokers(page)
     yield from _hot(page)

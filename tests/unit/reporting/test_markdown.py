@@ -61,6 +61,12 @@ def test_sentences_hold_no_markup(value: str, escaped: str) -> None:
     assert text(value) == escaped
 
 
+def test_whoever_proposes_puts_no_markup_into_a_ticket() -> None:
+    inputs = skewed_inputs()
+    made = inputs.recommendation.model_copy(update={"proposer": "<img src=x>"})
+    assert r"as somebody other than \<img src=x\>, from" in render_markdown(replace(inputs, recommendation=made).page())
+
+
 @pytest.mark.parametrize(("value", "span"), [("a", "`a`"), ("a`b", "``a`b``"), ("`a", "`` `a ``"), ("a|b", "`a\\|b`")])
 def test_names_are_code_whatever_they_hold(value: str, span: str) -> None:
     assert code(value) == span
