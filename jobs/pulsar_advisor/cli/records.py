@@ -64,7 +64,7 @@ def runs(
     """
     from pulsar_advisor.documents.runs import RecordedEvent, RecordedRun
     from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
-    from pulsar_advisor.execution.ledger.lists import runs_on, undone
+    from pulsar_advisor.execution.ledger.lists import not_drained, runs_on, undone
     from pulsar_advisor.execution.run.guard import left_off
 
     with _ledger_of(place, ledger) as (cluster, book):
@@ -92,7 +92,8 @@ def runs(
                 how = command(("runs", short(by)), place, ledger)
                 say(f"undone since; to see how: {how}")
             return
-        left = left_off(book)
+        left, listed = left_off(book), runs_on(book, cluster)
+        in_use = not_drained(book, listed)
         found = [
             RecordedRun(
                 run=run.id,
@@ -101,10 +102,10 @@ def runs(
                 started_at_ms=run.started_at_ms,
                 ended_at_ms=run.ended_at_ms,
                 approver=next(one.approver for one in approvals_of_plan(book, run.digest) if one.id == run.approval_id),
-                sentence=run.sentence,
+                sentence="; ".join(filter(None, (run.sentence, in_use.get(run.id)))),
                 still_off=tuple(switch.setting for switch in left if switch.run == run.id),
             )
-            for run in runs_on(book, cluster)
+            for run in listed
         ]
     if json:
         print_json(found)

@@ -25,7 +25,7 @@ from pulsar_advisor.execution.ledger.runs import (
     abort_runs,
     end_parked_run,
     is_held,
-    record_not_drained,
+    record_drained,
     runs_of_plan,
 )
 from pulsar_advisor.execution.ledger.steps import steps_of_run, unresolved_bundles
@@ -100,8 +100,8 @@ def apply_plan(
     reached, left_there = goal_outcome(plan), ""
     if ended.outcome in ("done", "nothing_to_do") and reached not in FALLS_SHORT:
         left_there = _not_drained(plan, cluster, progress, clock, interruption)
-    if left_there and ended.run is not None:
-        record_not_drained(ledger, digest_of(plan), ended.run, left_there)
+        if ended.run is not None:
+            record_drained(ledger, digest_of(plan), ended.run, left_there)
     has_ended = not options.dry_run and ended.parking is None
     left = left_off(ledger, plan.identity.cluster_name) if has_ended else ()
     undoable = (one.id for one in ended.steps if one.action == "unload" and one.state == "confirmed")

@@ -133,7 +133,8 @@ class ClusterContent:
     plans: Part[PlanState] = Part((), None)
     runs: Part[Run] = Part((), None)
     as_predicted: Mapping[int, bool] = field(default_factory=dict)
-    """As in `PlanContent`."""
+    not_drained: Mapping[int, str] = field(default_factory=dict)
+    """Both as in `PlanContent`."""
     events: Sequence[Event] = ()
     left_off: Sequence[SwitchedOff] = ()
     """As in `ClusterLine`."""
@@ -190,6 +191,8 @@ class PlanContent:
     runs: Sequence[Run] = ()
     as_predicted: Mapping[int, bool] = field(default_factory=dict)
     """The last verdict of `verify` on each run that has one, by the run's number."""
+    not_drained: Mapping[int, str] = field(default_factory=dict)
+    """Likewise, why brokers that a run drained may not be stopped."""
     events: Part[Event] = Part((), None)
 
 
@@ -203,7 +206,8 @@ class RunContent:
     confirmed: int
     """How many steps are confirmed."""
     as_predicted: Mapping[int, bool]
-    """As in `PlanContent`."""
+    not_drained: Mapping[int, str]
+    """Both as in `PlanContent`."""
     events: Part[Event]
     approver: str
     pause: str | None
@@ -282,6 +286,7 @@ def cluster_content(cluster: Cluster, offsets: Offsets) -> ClusterContent:
             runs=_part(runs, ROWS_SHOWN, lambda _: offsets.runs_from + ROWS_SHOWN),
             events=lists.newest_events(ledger, cluster.name, EVENTS_SHOWN),
             as_predicted=last_verdicts(ledger, [run.id for run in runs[:ROWS_SHOWN]]),
+            not_drained=lists.not_drained(ledger, runs[:ROWS_SHOWN]),
             left_off=left_off_by_cluster(ledger).get(cluster.name, ()),
             roll=open_roll(ledger, cluster.name),
         )
@@ -304,6 +309,7 @@ def run_content(ledger: Ledger, cluster: Cluster, number: int, offsets: Offsets)
         steps_in_all=len(steps),
         confirmed=sum(step.is_confirmed for step in steps),
         as_predicted=last_verdicts(ledger, [run.id]),
+        not_drained=lists.not_drained(ledger, [run]),
         events=_events(ledger, run.digest, offsets, run.id),
         approver=approval.approver if approval else "",
         pause=pause_requested(ledger, run.id),
@@ -365,6 +371,7 @@ def plan_content(ledger: Ledger | None, cluster: Cluster, plan: Plan, offsets: O
         rejections=lists.events_of(ledger, [digest], [REJECTED]).get(digest, ()),
         runs=runs,
         as_predicted=last_verdicts(ledger, [run.id for run in runs]),
+        not_drained=lists.not_drained(ledger, runs),
         events=_events(ledger, digest, offsets),
     )
 

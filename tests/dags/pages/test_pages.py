@@ -30,7 +30,7 @@ from pulsar_advisor.execution.ledger.approvals import record_rejection, withdraw
 from pulsar_advisor.execution.ledger.held_run import HeldRun
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import pause_requested
-from pulsar_advisor.execution.ledger.runs import run_by_id
+from pulsar_advisor.execution.ledger.runs import record_drained, run_by_id
 from pulsar_advisor.execution.ledger.switches import record_switched_back, record_switching_off, switched_off
 from pulsar_advisor.execution.ledger.tables import Verification, VerifiedBroker
 from pulsar_advisor.execution.ledger.verifications import record_verification
@@ -164,6 +164,19 @@ def test_two_runs_that_were_verified_with_one_snapshot_both_have_their_verdict(
         record_verification(ledger, verdict, [], [])
     page = server("vic").get("/pulsar-advisor/clusters/prod-eu").text
     assert re.findall(r"verified: <span[^>]*>([^<]*)</span>", page) == ["as predicted", "not as predicted"]
+
+
+def test_a_broker_that_may_not_be_stopped_is_red_where_the_run_that_drained_it_is_done(
+    server: LogIn, ledger: Ledger, held: HeldRun
+) -> None:
+    held.end("done", "1 of 1 steps confirmed")
+    record_drained(ledger, held.digest, held.id, "clients use a/b")
+    said = '1 of 1 steps confirmed; <span class="bad">clients use a/b</span>'
+    cluster = "/pulsar-advisor/clusters/prod-eu"
+    pages = (page_of(held), cluster, f"{cluster}/plans/{held.digest}")
+    assert [said in server("vic").get(path).text for path in pages] == [True] * 3
+    record_drained(ledger, held.digest, held.id, "")
+    assert [said in server("vic").get(path).text for path in pages] == [False] * 3
 
 
 def test_advice_that_was_carried_out_is_history_and_what_came_of_it_is_shown(

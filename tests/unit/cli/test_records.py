@@ -16,12 +16,13 @@ from pulsar_advisor.cli.options import CLUSTER_VARIABLE, ROOT_VARIABLE
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.opening import open_ledger
+from pulsar_advisor.execution.ledger.runs import record_drained
 from pulsar_advisor.execution.person import person_on_command_line
 from pulsar_advisor.model.plans.plan import Plan, digest_of, short
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.plans import write_plan
 from pulsar_advisor.storage.root import MANIFEST, Root
-from unit.execution.actors import ALICE
+from unit.execution.actors import ALICE, started
 from unit.execution.doubles import UPPER, make_plan, unload_step
 
 
@@ -65,6 +66,17 @@ def test_plans_and_history_are_tables_for_people(plan: Plan, capsys: pytest.Capt
     assert line.split()[:3] == [short(digest_of(plan)), "proposed", plan.snapshot]
     assert exit_code(["runs"]) == 0
     assert capsys.readouterr().out == "no runs yet on cluster 'demo'\n"
+
+
+def test_a_run_whose_brokers_may_not_be_stopped_says_so(
+    plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(open_ledger(Root(str(tmp_path), "demo").ledger_url)) as ledger:
+        held = started(ledger, plan)
+        held.end("done", "1 of 1 steps confirmed")
+        record_drained(ledger, held.digest, held.id, "clients use a/b")
+    assert exit_code(["runs"]) == 0
+    assert capsys.readouterr().out.endswith("bob: 1 of 1 steps confirmed; clients use a/b\n")
 
 
 def test_withdrawing_prints_its_result_as_json_too(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:

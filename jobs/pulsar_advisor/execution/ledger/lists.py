@@ -16,6 +16,7 @@ from sqlalchemy import Select, func, select
 
 from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.runs import DRAINED, NOT_DRAINED
 from pulsar_advisor.execution.ledger.tables import (
     RUN_STATES,
     Approval,
@@ -146,6 +147,14 @@ def newest_events(ledger: Ledger, cluster: str, count: int) -> Sequence[Event]:
             of_plan = select(Event).where(Event.digest == digest).order_by(Event.id.desc()).limit(count)
             found = sorted([*found, *session.scalars(of_plan)], key=lambda event: -event.id)[:count]
     return found
+
+
+def not_drained(ledger: Ledger, runs: Collection[Run]) -> Mapping[int, str]:
+    """Why brokers that some of these runs drained may not be stopped, by the last look at them; by the run's number."""
+    found: dict[int | None, str] = {}
+    for events in events_of(ledger, [run.digest for run in runs], (NOT_DRAINED, DRAINED)).values():
+        found |= {event.run_id: event.detail if event.kind == NOT_DRAINED else "" for event in events}
+    return {run.id: why for run in runs if (why := found.get(run.id))}
 
 
 def runs_of(ledger: Ledger, digests: Sequence[str]) -> Mapping[str, Sequence[Run]]:

@@ -11,7 +11,7 @@ from typing import Final
 from sqlalchemy import select, update
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.tables import UNFINISHED, Run
+from pulsar_advisor.execution.ledger.tables import UNFINISHED, Event, Run
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.plan import short
@@ -20,6 +20,10 @@ from pulsar_advisor.storage.process import Process, has_ended
 
 PARKED_AT_MS: Final = 0
 """The heartbeat of an active run that no process holds."""
+
+NOT_DRAINED: Final = "not drained"
+DRAINED: Final = "drained"
+"""Kinds of events: what the last look at the brokers that a finished plan drains found."""
 
 LEASE_MS: Final = 180_000
 """`--resume` may take over a run whose holder hasn't renewed its lease for this long. Longer than the longest call: an
@@ -89,10 +93,15 @@ def abort_runs(ledger: Ledger, digest: str, person: Person) -> Sequence[Run]:
         return ended
 
 
-def record_not_drained(ledger: Ledger, digest: str, run: int, why: str) -> None:
-    """Record why brokers that a run of a plan drained may not be stopped, though its steps are done."""
+def record_drained(ledger: Ledger, digest: str, run: int, why_not: str) -> None:
+    """Record why brokers that a run of a plan drained may not be stopped, though its steps are done.
+
+    Without a reason, that they may be after all, if the last look found one.
+    """
+    looks = select(Event.kind).where(Event.run_id == run, Event.kind.in_((NOT_DRAINED, DRAINED)))
     with ledger.writing() as session:
-        ledger.add_event(session, digest, "not drained", why, run=run)
+        if why_not or session.scalar(looks.order_by(Event.id.desc()).limit(1)) == NOT_DRAINED:
+            ledger.add_event(session, digest, NOT_DRAINED if why_not else DRAINED, why_not, run=run)
 
 
 def end_parked_run(ledger: Ledger, digest: str, why: str) -> None:

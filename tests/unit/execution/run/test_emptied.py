@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.lists import not_drained, runs_on
 from pulsar_advisor.execution.run.emptied import Left, left_on
 from pulsar_advisor.execution.run.options import undisturbed
 from pulsar_advisor.model.errors import ClusterUnreachable
@@ -105,6 +106,15 @@ def test_a_drain_whose_broker_clients_still_use_reaches_its_goal_only_in_part(
         assert result.sentence.endswith(why)
         [last] = ledger.events(digest_of(plan), count=1)
         assert (last.kind, last.run_id, last.detail) == ("not drained", result.run, why)
+        assert not_drained(ledger, runs_on(ledger, plan.cluster)) == {result.run: why}
+
+
+def test_a_drained_broker_that_clients_have_left_meanwhile_may_be_stopped(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = drained(ledger, cluster)
+    run(plan, ledger, cluster)
+    del cluster.owners[BASKET]
+    assert run(plan, ledger, cluster).goal_outcome == "reached"
+    assert not_drained(ledger, runs_on(ledger, plan.cluster)) == {}
 
 
 def test_a_drained_broker_without_clients_is_empty(ledger: Ledger, cluster: FakeCluster) -> None:
