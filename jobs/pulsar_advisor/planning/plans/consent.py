@@ -10,7 +10,6 @@ from pulsar_advisor.model.configuration.settings import setting_value
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, digest_of, short
 from pulsar_advisor.model.text.some_of import count
-from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO
 
 ConsentName = Literal["splits", "worse", "low_confidence"]
 
@@ -82,6 +81,8 @@ def usage_change(plan: Plan) -> str:
 
     As in a report, the worse end is that of a move, and said if it is higher by more than noise.
     """
+    from pulsar_advisor.planning.usage.noise import DEFAULT_RATIO  # loads numpy, which lists of plans don't need
+
     before, after = plan.predicted.before.maximum_ratio, _highest_ratio_after(plan)
     worst = plan.predicted.after.highest_maximum_ratio
     now, then = ("unknown" if ratio is None else f"{ratio:.1%}" for ratio in (before, after))
