@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from pulsar_advisor.execution.consent.approval import NOTHING_BEFORE, Before
 from pulsar_advisor.execution.run.pace import sent_in_order
 from pulsar_advisor.model.configuration.settings import newer_than_known
 from pulsar_advisor.model.plans.goal import ROLL
@@ -25,18 +25,6 @@ STEPS_SHOWN: Final = 40
 """The body is a summary; the report has the rest."""
 
 
-@dataclass(frozen=True)
-class Before:
-    """What the ledger had recorded about a plan before the request."""
-
-    runs: tuple[int, ...] = ()
-    """Runs that ended with steps or turns left."""
-    ended: frozenset[str] = frozenset()
-    """The ids of finished steps, and of brokers that a roll has restarted."""
-    proposers: tuple[str, ...] = ()
-    """The others who proposed it, and so can't approve it."""
-
-
 def subject(plan: Plan) -> str:
     """One line with the full digest."""
     what = "Restart the brokers of" if plan.shedder == ROLL else "Rebalance"
@@ -51,7 +39,7 @@ def lines(
     report: str,
     why_a_person: str = "",
     not_computed_here: str | None = None,
-    recorded: Before = Before(),
+    recorded: Before = NOTHING_BEFORE,
 ) -> Iterator[str]:
     """The plan for a person, line by line: effect, consents, limits, unloads and splits separately; `report` is a link.
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from markdown_it import MarkdownIt
 
+from pulsar_advisor.execution.consent.approval import Before
 from pulsar_advisor.execution.throttle import ApplyThrottle
 from pulsar_advisor.model.cluster.cluster_state import IsolationPolicy
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, PlannedSetting, Prediction
-from pulsar_advisor_airflow.approval_request import STEPS_SHOWN, Before, lines, subject
+from pulsar_advisor_airflow.approval_request import STEPS_SHOWN, lines, subject
 from pulsar_advisor_airflow.configuration import report_link
 from unit.execution.doubles import B1, UPPER, forecast, make_plan, unload_step
 from unit.planning.kinds.clusters import cluster, planned

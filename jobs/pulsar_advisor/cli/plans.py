@@ -102,7 +102,7 @@ def approve(
         "low_confidence": accept_low_confidence,
     }
     with opened_plan(plan, place, ledger) as (document, root, book):
-        from pulsar_advisor.execution.consent.approval import default_validity_s
+        from pulsar_advisor.execution.consent.approval import carried_out_before, default_validity_s
         from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.execution.run.preconditions import stale
         from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
@@ -111,6 +111,7 @@ def approve(
 
         _mind_the_guard(document, book, command(RESTORE, place, ledger))
         outdated = stale(document, throttle.changes().get("max_age_s", DEFAULT_THROTTLE.max_age_s), book.now_ms())
+        before = carried_out_before(book, digest_of(document))
         valid_for_s = default_validity_s(document) if expires is None else seconds(expires)
         approval, not_computed_here = record(
             root,
@@ -137,7 +138,7 @@ def approve(
             )
         )
     else:
-        say_lines(plan_lines(document, approval.throttle))
+        say_lines(plan_lines(document, approval.throttle, before))
         if not_computed_here:
             say(f"- not computed here: {not_computed_here}")
         say_lines(f"- {limit}" for limit in approval.throttle.sentences())

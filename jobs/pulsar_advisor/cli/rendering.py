@@ -6,7 +6,6 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from pulsar_advisor.model.text.some_of import NAMED, count, lasting, points, some_of
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from pulsar_advisor.documents.runs import RecordedEvent, RecordedRun
     from pulsar_advisor.documents.validation import CatalogueEntry, CheckResult, Validation
     from pulsar_advisor.documents.verify_result import VerifyResult
+    from pulsar_advisor.execution.consent.approval import Before
     from pulsar_advisor.execution.ledger.plan_states import PlanState
     from pulsar_advisor.execution.throttle import ApplyThrottle
     from pulsar_advisor.history.difference import Difference, Growth
@@ -35,23 +35,25 @@ DIFFERENCES_SHOWN: Final = 10
 """Maximum per kind."""
 
 
-def plan_lines(plan: Plan, throttle: ApplyThrottle) -> Iterator[str]:
-    """A plan for its approver: effect, steps in the order in which they are sent, digest."""
+def plan_lines(plan: Plan, throttle: ApplyThrottle, before: Before) -> Iterator[str]:
+    """A plan for its approver: effect, steps left in the order in which they are sent, digest."""
     from pulsar_advisor.execution.run.pace import sent_in_order
     from pulsar_advisor.model.plans.plan import digest_of
     from pulsar_advisor.planning.plans.consent import usage_change
     from pulsar_advisor.planning.plans.to_mind import to_mind
 
-    steps = plan.executable_steps
+    steps = [step for step in sent_in_order(plan.executable_steps, throttle) if step.id not in before.ended]
     unloads = sum(step.action == "unload" for step in steps)
     yield f"{plan.title}, cluster {plan.cluster}, snapshot {plan.snapshot}"
     what = f"{count(unloads, 'unload')}, {count(len(steps) - unloads, 'split')}"
     yield f"{what}; highest usage {usage_change(plan)}"
-    for step in islice(sent_in_order(steps, throttle), STEPS_SHOWN):
+    for step in steps[:STEPS_SHOWN]:
         where = f"{step.source} → {step.destination or 'chosen by Pulsar'}" if step.action == "unload" else step.source
         yield f"  {step.id} {step.action:<6} {step.bundle_name} {where}"
     if len(steps) > STEPS_SHOWN:
         yield f"  and {len(steps) - STEPS_SHOWN:,} more: see the report"
+    if before.runs:
+        yield f"carried out in part, in run {', '.join(map(str, before.runs))}: only what is left is sent"
     if left_out := [step for step in plan.steps if not step.executable]:
         first = left_out[0]
         yield f"left out: {count(len(left_out), 'step')}; {first.id} because {first.not_executable_because}"

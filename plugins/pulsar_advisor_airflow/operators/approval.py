@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict
 
@@ -14,8 +14,6 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, T
 
 from pulsar_advisor.execution.ledger.approvals import record_refusal, record_rejection, rejected_at
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
-from pulsar_advisor.execution.ledger.rolls import recorded_roll, runs_of_roll
-from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.text.plain_text import plain
@@ -28,12 +26,12 @@ from pulsar_advisor_airflow.notifiers import Call
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from pulsar_advisor.execution.consent.approval import Before
     from pulsar_advisor.execution.ledger.ledger import Ledger
     from pulsar_advisor.execution.person import Person
     from pulsar_advisor.execution.throttle import ApplyThrottle, ThrottleChanges
     from pulsar_advisor.model.plans.canonical_json import Json
     from pulsar_advisor.model.plans.plan import Plan
-    from pulsar_advisor_airflow.approval_request import Before
 
 FIELD: Final[Mapping[ConsentName, str]] = {
     "splits": "allow_splits",
@@ -174,19 +172,13 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             )
 
     def _recorded_before(self, ledger: Ledger, proposer: str) -> Before:
-        from pulsar_advisor_airflow.approval_request import Before
+        from pulsar_advisor.execution.consent.approval import carried_out_before
 
-        digest = self.plan["digest"]
-        # For a plan that isn't a roll, its own runs.
-        runs = [run.id for run in runs_of_roll(ledger, digest) if run.state in ("stopped", "done")]
-        records = [record for run in runs for record in steps_of_run(ledger, run).values()]
-        ended = {record.step_id for record in records if record.is_confirmed or record.is_left_out}
-        proposers = {proposal.proposer for proposal in proposals_of_plan(ledger, digest)} - {proposer}
-        return Before(
-            runs=tuple(runs),
-            ended=frozenset(ended | {*recorded_roll(ledger, digest).restarted}),
-            proposers=tuple(sorted(proposers)) if approval_policy(self.cluster).separate_approver else (),
-        )
+        before = carried_out_before(ledger, self.plan["digest"])
+        if not approval_policy(self.cluster).separate_approver:
+            return before
+        proposers = {proposal.proposer for proposal in proposals_of_plan(ledger, self.plan["digest"])} - {proposer}
+        return replace(before, proposers=tuple(sorted(proposers)))
 
     def execute_complete(
         self,

@@ -16,7 +16,7 @@ import pytest
 from pulsar_advisor.cli import exit_code
 from pulsar_advisor.cli.rendering import apply_lines, plan_lines
 from pulsar_advisor.documents.apply_result import ApplyResult
-from pulsar_advisor.execution.consent.approval import propose, withdraw
+from pulsar_advisor.execution.consent.approval import NOTHING_BEFORE, carried_out_before, propose, withdraw
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
@@ -139,7 +139,7 @@ def test_who_approves_an_undo_reads_what_it_undoes_and_what_it_leaves_out(ledger
     plan = make_plan([unload_step(1), unload_step(2, UPPER)], snapshot=PLAN.snapshot)
     run(approved(ledger, plan), ledger, cluster)
     cluster.owners[f"{NAMESPACE}/{UPPER}"] = B1
-    lines = list(plan_lines(propose_undo(plan, ledger, cluster), DEFAULT_THROTTLE))
+    lines = list(plan_lines(propose_undo(plan, ledger, cluster), DEFAULT_THROTTLE, NOTHING_BEFORE))
     assert lines[0].startswith(f"undo of {short(digest_of(plan))}, cluster {plan.cluster}")
     assert f"left out: 1 step; undo-step-002 because the bundle is on {B1} already" in lines
 
@@ -245,8 +245,20 @@ def test_whoever_approves_a_plan_too_old_to_be_applied_is_told(
 def test_whoever_approves_sees_the_steps_in_the_order_in_which_they_are_sent() -> None:
     canary = unload_step(2, UPPER)
     canary = canary.model_copy(update={"expect": canary.expect.model_copy(update={"topics": 1})})
-    lines = plan_lines(make_plan([unload_step(), canary]), DEFAULT_THROTTLE)
+    lines = plan_lines(make_plan([unload_step(), canary]), DEFAULT_THROTTLE, NOTHING_BEFORE)
     assert [line.split()[0] for line in lines if " unload " in line] == [canary.id, "step-001"]
+
+
+def test_whoever_approves_what_is_left_of_a_plan_sees_that_and_the_run_before(ledger: Ledger) -> None:
+    plan = make_plan([unload_step(), unload_step(2, UPPER)])
+    held = started(ledger, plan)
+    held.sent("step-001", "PUT", None)
+    held.conclude("step-001", "confirmed", "")
+    held.end("stopped", "1 of 2 steps confirmed")
+    lines = list(plan_lines(plan, DEFAULT_THROTTLE, carried_out_before(ledger, digest_of(plan))))
+    assert "1 unload, 0 splits" in lines[1]
+    assert [line.split()[0] for line in lines if line.startswith("  step-")] == ["step-002"]
+    assert "carried out in part, in run 1: only what is left is sent" in lines
 
 
 def test_a_preview_shows_only_calls_that_would_be_sent(ledger: Ledger, cluster: FakeCluster) -> None:

@@ -15,8 +15,9 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.lists import undone
 from pulsar_advisor.execution.ledger.plans import summary_of_plan
 from pulsar_advisor.execution.ledger.proposals import add_proposal, proposals_of_plan
-from pulsar_advisor.execution.ledger.rolls import recorded_roll
+from pulsar_advisor.execution.ledger.rolls import recorded_roll, runs_of_roll
 from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.person import Person, account, is_authenticated, same_person
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
@@ -50,6 +51,29 @@ class Approved:
     expires_at_ms: int
     not_computed_here: str | None
     """Why the plan couldn't be computed again from its snapshot; null if it was."""
+
+
+@dataclass(frozen=True)
+class Before:
+    """What the ledger had recorded about a plan before it is approved."""
+
+    runs: tuple[int, ...] = ()
+    """Runs that ended with steps or turns left."""
+    ended: frozenset[str] = frozenset()
+    """The ids of finished steps, and of brokers that a roll has restarted."""
+    proposers: tuple[str, ...] = ()
+    """The others who proposed it, and so can't approve it."""
+
+
+NOTHING_BEFORE: Final = Before()
+
+
+def carried_out_before(ledger: Ledger, digest: str) -> Before:
+    """What was carried out of a plan that may go on; for a roll, in all its turns."""
+    runs = [run.id for run in runs_of_roll(ledger, digest) if run.state in ("active", "stopped", "done")]
+    records = (record for run in runs for record in steps_of_run(ledger, run).values())
+    ended = {record.step_id for record in records if record.is_confirmed or record.is_left_out}
+    return Before(tuple(runs), frozenset(ended | {*recorded_roll(ledger, digest).restarted}))
 
 
 def default_validity_s(plan: Plan) -> int:
