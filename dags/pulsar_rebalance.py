@@ -133,9 +133,10 @@ def rebalance_dag(cluster: Cluster) -> None:
                 task_id="approve", plan=undo, answer_within_h="{{ params.offer_undo_h }}", asks_policy=False, **asked
             )
             taken_back = carried_out(plan=undo)
-            failed = {"trigger_rule": "one_failed", "on_failure_callback": [*guard_notifiers(), Call("task.failed")]}
-            restored = task(**failed)(tasks.restore_guard)(place.cluster, undo)
-            chain(judged, undo, undo_gate, taken_back, restored)
+            # However it ended, unless it never came to it: a run that is done may have left the balancer off, too.
+            ended = {"trigger_rule": "none_skipped", "on_failure_callback": [*guard_notifiers(), Call("task.failed")]}
+            restored = task(**ended)(tasks.restore_guard)(place.cluster, undo)
+            chain([executed, judged], undo, undo_gate, taken_back, restored)
 
     # Set last: Airflow copies the form to every later task, and checks each copy whenever it reads this file.
     pulsar_rebalance().params = REBALANCE

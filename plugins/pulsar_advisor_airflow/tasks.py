@@ -27,6 +27,7 @@ from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor_airflow.assets import announce, audited_ledger, snapshot_validated
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.failures import as_airflow_errors, logged, root_at, was_ever_cleared
+from pulsar_advisor_airflow.links import PlanLink
 from pulsar_advisor_airflow.metrics import age_measured, measured
 
 if TYPE_CHECKING:
@@ -207,9 +208,13 @@ def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: s
 
     if not plan or not hours:
         raise AirflowSkipException("there is no plan to undo" if hours else "no offer was requested")
+    if not _has_begun():
+        raise AirflowSkipException("this DAG run carried nothing out")
     # Clearing one of its tasks resets its start.
     began_ms, root = get_current_context()["dag_run"].run_after.timestamp() * 1000, _root(cluster)
     with as_airflow_errors(), opened_ledger(root) as ledger:
+        if (going_on := _await_end(ledger, plan["digest"])) is not None:
+            raise AirflowSkipException(f"run {going_on} of the plan goes on")
         runs = [run for run in runs_of_plan(ledger, plan["digest"]) if (run.ended_at_ms or 0) >= began_ms]
         if not runs or not can_be_undone(PlanReference(**plan).load(root), ledger):
             raise AirflowSkipException("this DAG run moved nothing that can be moved back")
@@ -470,6 +475,7 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
     """
     from pulsar_advisor.execution.ledger.lists import cluster_names
     from pulsar_advisor.execution.ledger.rolls import give_up
+    from pulsar_advisor.execution.ledger.switches import switched_off
     from pulsar_advisor.execution.run.guard import left_off, warning
     from pulsar_advisor.model.errors import UsageError
     from pulsar_advisor.stages.apply import restore_what_was_left
@@ -478,9 +484,13 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
     from pulsar_advisor_airflow.ledger import opened_ledger
 
     with as_airflow_errors(), opened_ledger(_root(cluster)) as ledger:
-        if plan and not _never_began():
+        if plan and _has_begun():
             give_up(ledger, plan["digest"])
-            _await_holder(ledger, plan["digest"])
+            going_on = _await_end(ledger, plan["digest"])
+            if going_on in {switch.run for switch in switched_off(ledger)}:
+                raise AirflowException(
+                    f"run {going_on} goes on, though its task has ended: the cluster's balancer is off"
+                )
         for name in sorted(name for name in cluster_names(ledger, cluster) if left_off(ledger, name)):
             if (registered := clusters().get(cluster)) is None:
                 off = "; ".join(warning(switch, name) for switch in left_off(ledger, name))
@@ -491,33 +501,33 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
                 raise AirflowException(plain("; ".join(warning(switch, name) for switch in still)))
 
 
-def _never_began() -> bool:
-    """Whether the task above this one never started because the plan was rejected or refused."""
+def _has_begun() -> bool:
+    """Whether the task above this one that carries the plan out has begun in this DAG run: it shows its links first.
+
+    Its state doesn't tell: below a gate at which somebody ended the DAG run it is skipped, as is one that was stopped.
+    """
     ti = get_current_context()["ti"]
-    above = sorted(ti.task.upstream_task_ids)
-    states = ti.get_task_states(dag_id=ti.dag_id, task_ids=above, run_ids=[ti.run_id])[ti.run_id]
-    return "upstream_failed" in states.values()
+    return any(ti.xcom_pull(task_ids=sorted(ti.task.upstream_task_ids), key=PlanLink().xcom_key))
 
 
-def _await_holder(ledger: Ledger, digest: str) -> None:
-    """Wait while a run of a plan holds its guard; if its worker was killed, it does so until its lease expires.
+def _await_end(ledger: Ledger, digest: str) -> int | None:
+    """Wait while a worker holds a run of a plan whose task has ended; until its lease expires, if it was killed.
 
-    Raises `AirflowException` if a run goes on nevertheless.
+    Then a run that no worker continues is ended, so that it doesn't keep others from its cluster, and can be cleared.
+    Returns the number of a run that goes on nevertheless.
     """
     from pulsar_advisor.execution.ledger.rolls import runs_of_roll
-    from pulsar_advisor.execution.ledger.runs import LEASE_MS, is_held
-    from pulsar_advisor.execution.ledger.switches import switched_off
+    from pulsar_advisor.execution.ledger.runs import LEASE_MS, end_unheld_run, is_held
 
     deadline_s = monotonic() + LEASE_MS / 1000
-    while True:
-        guarding = {switch.run for switch in switched_off(ledger)}
-        held = [run.id for run in runs_of_roll(ledger, digest) if run.id in guarding and is_held(ledger, run)]
-        if not held:
-            return
+    while held := [run.id for run in runs_of_roll(ledger, digest) if is_held(ledger, run)]:
         if monotonic() >= deadline_s:
-            raise AirflowException(f"run {held[0]} goes on, though its task has ended: the cluster's balancer is off")
+            return held[0]
         log.info("run %s is held by a worker that may be gone: waiting for its end, or its lease's", held[0])
         sleep(_HOLDER_POLL_S)
+    for of in {run.digest for run in runs_of_roll(ledger, digest)}:
+        end_unheld_run(ledger, of, "its task in Airflow has ended")
+    return None
 
 
 def _require_as_sealed(root: Root, snapshot: str, stage: str) -> None:

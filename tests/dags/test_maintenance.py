@@ -18,6 +18,7 @@ from pulsar_advisor.execution.cluster.cluster_port import Override
 from pulsar_advisor.execution.consent.approval import approve, propose
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.held_run import HeldRun, start_run
+from pulsar_advisor.execution.ledger.runs import run_by_id
 from pulsar_advisor.execution.ledger.switches import record_switching_off
 from pulsar_advisor.execution.run.guard import OFF
 from pulsar_advisor.model.plans.plan import digest_of
@@ -109,7 +110,7 @@ def test_after_its_task_a_run_is_waited_for_until_it_has_ended_or_lost_its_lease
     stages: Stages, two_clusters: None, reached: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = {"digest": digest_of(stages.plan)}
-    monkeypatch.setattr(tasks, "_never_began", lambda: False)
+    monkeypatch.setattr(tasks, "_has_begun", lambda: True)
     with guarding(stages) as held:
         with monkeypatch.context() as long:
             ticks = itertools.count(0, 100)
@@ -121,6 +122,19 @@ def test_after_its_task_a_run_is_waited_for_until_it_has_ended_or_lost_its_lease
         monkeypatch.setattr(tasks, "sleep", lambda _s: held.end("stopped", "killed"))
         tasks.restore_guard("demo", plan)
     assert stages.cluster.override(SHEDDING) == "true"
+
+
+def test_after_its_task_a_run_that_is_still_parked_is_ended(
+    stages: Stages, two_clusters: None, reached: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing would continue it: the trigger that waited has fired, or could not reach the ledger."""
+    monkeypatch.setattr(tasks, "_has_begun", lambda: True)
+    with guarding(stages) as held:
+        held.park("waits 60 s between two waves")
+        tasks.restore_guard("demo", {"digest": held.digest})
+        with closing(stages.ledger()) as ledger:
+            run = run_by_id(ledger, held.id)
+        assert (run.state, run.sentence) == ("stopped", "its task in Airflow has ended")
 
 
 def test_a_cluster_that_is_another_one_is_left_alone(

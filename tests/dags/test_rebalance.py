@@ -246,9 +246,28 @@ def test_a_run_that_went_wrong_is_taken_back_if_somebody_accepts_the_offer(half_
 
 
 @pytest.mark.full
+def test_a_run_that_is_taken_back_and_leaves_the_balancer_off_has_it_restored(
+    half_done: Stages, run_dag: RunDag
+) -> None:
+    cluster, changes_owner = half_done.cluster, half_done.cluster.on_event
+
+    def reject_overrides_in_the_second_run(what: str) -> None:
+        changes_owner(what)
+        cluster.rejects_overrides = len(cluster.effects) > 1
+
+    cluster.on_event = reject_overrides_in_the_second_run
+    form = {"allow_splits": False, "accept_worse": True, "accept_low_confidence": False, "comment": "back"}
+    conf = FAST | {"guard": True, "offer_undo_h": 1}
+    _, tasks = run_dag("pulsar_rebalance", conf, Answer("Approve", form=form, undo="Approve"))
+    assert (tasks["undo.apply"], cluster.overrides != {}) == ("success", True)
+    assert tasks["undo.restore_guard"] == "failed", "it tried: here no broker answers it"
+
+
+@pytest.mark.full
 def test_the_offer_to_undo_is_declined_by_default(half_done: Stages, run_dag: RunDag) -> None:
     state, tasks = run_dag("pulsar_rebalance", FAST | {"offer_undo_h": 1}, Answer("Approve"))
     assert (state, tasks["undo.approve"], tasks["undo.apply"]) == ("failed", "success", "skipped")
+    assert tasks["undo.restore_guard"] == "skipped"
     assert len(half_done.cluster.writes) == 1
 
 
@@ -267,8 +286,38 @@ def test_an_offer_is_made_too_once_tasks_of_the_dag_run_were_cleared(
         clear_task_instances([gate], session)
         gate.dag_run.set_state("running")  # as the scheduler does, with a new start
         monkeypatch.setattr(tasks, "get_current_context", lambda: {"dag_run": gate.dag_run})
+        monkeypatch.setattr(tasks, "_has_begun", lambda: True)
         plan = asdict(write_plan(half_done.root, half_done.plan))
         assert tasks.offered_undo("demo", plan, "pulsar_default", 1)["digest"] != plan["digest"]
+
+
+@pytest.mark.parametrize("ends_itself", [True, False])
+def test_the_offer_waits_for_the_worker_whose_task_somebody_stopped(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch, ends_itself: bool
+) -> None:
+    """Airflow starts it as soon as the task's state is set, and kills a worker that doesn't end within seconds."""
+    from pulsar_advisor_airflow import tasks
+
+    plan = make_plan([unload_step(1), unload_step(2, UPPER)])
+    with closing(stages.ledger()) as ledger:
+        held = started(ledger, plan)
+        held.sent("step-001", "PUT /unload", None)
+        held.conclude("step-001", "confirmed", "moved")
+        stages.cluster.owners[f"{NAMESPACE}/{LOWER}"] = B2
+
+        def end(_s: float) -> None:
+            if ends_itself:
+                held.end("stopped", "1 of 2 steps confirmed")
+            else:
+                monkeypatch.setattr("pulsar_advisor.execution.ledger.runs.has_ended", lambda _process: True)
+
+        monkeypatch.setattr(tasks, "sleep", end)
+        monkeypatch.setattr(tasks, "_has_begun", lambda: True)
+        began = datetime.now(UTC) - timedelta(hours=1)
+        dag_run = SimpleNamespace(run_after=began, triggering_user_name="uma")
+        monkeypatch.setattr(tasks, "get_current_context", lambda: {"dag_run": dag_run})
+        offered = tasks.offered_undo("demo", asdict(write_plan(stages.root, plan)), "pulsar_default", 1)
+        assert (offered["file"].startswith("undo"), runs_of_plan(ledger, digest_of(plan))[0].state) == (True, "stopped")
 
 
 def test_nothing_is_offered_for_a_run_that_only_split(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,6 +334,7 @@ def test_nothing_is_offered_for_a_run_that_only_split(stages: Stages, monkeypatc
         held.end("stopped", "1 of 2 steps confirmed")
     dag_run = SimpleNamespace(run_after=datetime.now(UTC) - timedelta(hours=1))
     monkeypatch.setattr(tasks, "get_current_context", lambda: {"dag_run": dag_run})
+    monkeypatch.setattr(tasks, "_has_begun", lambda: True)
     with pytest.raises(AirflowSkipException, match="moved nothing"):
         tasks.offered_undo("demo", asdict(write_plan(stages.root, plan)), "pulsar_default", 1)
 
@@ -492,25 +542,35 @@ def test_a_gate_that_airflow_took_for_lost_after_a_rejection_does_not_ask_again(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("below", ["upstream_failed", "skipped"])
 def test_a_rejection_says_nothing_about_a_run_that_another_dag_run_of_the_plan_has_begun(
-    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch
+    stages: Stages, run_dag: RunDag, monkeypatch: pytest.MonkeyPatch, below: str
 ) -> None:
-    """It would wait for that run, fail, and call somebody about a balancer that is off as it should be."""
+    """It would wait for that run, fail, and call somebody about a balancer that is off as it should be.
+
+    Airflow has the tasks below the gate skipped if somebody marks the DAG run as failed meanwhile.
+    """
+    from airflow.models.taskinstance import TaskInstance
+    from sqlalchemy import select
+
     from pulsar_advisor_airflow import tasks
 
     begun: list[int] = []
 
-    def begin(_run_id: str, _session: Any) -> None:
+    def begin(run_id: str, session: Any) -> None:
         with closing(stages.ledger()) as ledger:
             held = started(ledger, stages.plan)
             record_switching_off(held, "loadBalancerSheddingEnabled", "true", OFF, {})
             begun.append(held.id)
+        if below == "skipped":
+            apply = select(TaskInstance).where(TaskInstance.run_id == run_id, TaskInstance.task_id == "apply")
+            session.scalars(apply).one().state = below
 
     ticks = count(0, 100)
     monkeypatch.setattr(tasks, "monotonic", lambda: next(ticks))
     monkeypatch.setattr(tasks, "sleep", lambda _s: None)
     _, ended = run_dag("pulsar_rebalance", FAST, Answer("Reject", meanwhile=begin))
-    assert (ended["approve"], ended["apply"], ended["restore_guard"]) == ("failed", "upstream_failed", "success")
+    assert (ended["approve"], ended["apply"], ended["restore_guard"]) == ("failed", below, "success")
     assert [run.state for run in runs_of_plan(stages.ledger(), digest_of(stages.plan))] == ["active"]
     assert len(begun) == 1
 

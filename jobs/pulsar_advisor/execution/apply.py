@@ -23,7 +23,7 @@ from pulsar_advisor.execution.ledger.rolls import recorded_roll, roll_of_plan, r
 from pulsar_advisor.execution.ledger.runs import (
     LEASE_MS,
     abort_runs,
-    end_parked_run,
+    end_unheld_run,
     is_held,
     record_drained,
     runs_of_plan,
@@ -165,7 +165,7 @@ def _applied(
     except Refused as refused:
         record_refusal(ledger, digest, str(refused))
         if options.waited is not None:
-            end_parked_run(ledger, digest, str(refused))
+            end_unheld_run(ledger, digest, str(refused))
         telemetry.refused()
         raise
     before = options.turns_before or frozenset()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from pulsar_advisor.execution.ledger.pauses import pause_requested
-from pulsar_advisor.execution.ledger.runs import end_parked_run, run_by_id
+from pulsar_advisor.execution.ledger.runs import end_unheld_run, run_by_id
 from pulsar_advisor_airflow.ledger import opened_ledger
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class ParkedRunTrigger(BaseTrigger):  # type: ignore[misc]
         """A user stopped or cleared the task: the run ends with the steps so far."""
 
         def end(ledger: Ledger) -> None:
-            end_parked_run(ledger, run_by_id(ledger, self.run_number).digest, "the task was stopped in Airflow")
+            end_unheld_run(ledger, run_by_id(ledger, self.run_number).digest, "the task was stopped in Airflow")
 
         await asyncio.to_thread(self._with_ledger, end)
 

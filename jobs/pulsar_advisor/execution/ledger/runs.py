@@ -104,10 +104,14 @@ def record_drained(ledger: Ledger, digest: str, run: int, why_not: str) -> None:
             ledger.add_event(session, digest, NOT_DRAINED if why_not else DRAINED, why_not, run=run)
 
 
-def end_parked_run(ledger: Ledger, digest: str, why: str) -> None:
-    """Stop a plan's parked run, which no process would continue; a run that a process holds goes on."""
-    with ledger.writing() as session:
-        parked = (Run.digest == digest, Run.state == "active", Run.heartbeat_at_ms == PARKED_AT_MS)
-        values = {"state": "stopped", "ended_at_ms": ledger.now_ms(), "sentence": why}
-        for run in session.scalars(update(Run).where(*parked).values(**values).returning(Run)).all():
-            ledger.add_event(session, digest, "run stopped", why, [run], run.id)
+def end_unheld_run(ledger: Ledger, digest: str, why: str) -> None:
+    """Stop a plan's active run that no process continues: a parked one, or one whose process is gone."""
+    for run in runs_of_plan(ledger, digest):
+        if run.state != "active" or is_held(ledger, run):
+            continue
+        with ledger.writing() as session:
+            seen = (Run.id == run.id, Run.state == "active", Run.lease == run.lease)
+            values = {"state": "stopped", "ended_at_ms": ledger.now_ms(), "sentence": why}
+            same = update(Run).where(*seen, Run.heartbeat_at_ms == run.heartbeat_at_ms)
+            for ended in session.scalars(same.values(**values).returning(Run)).all():
+                ledger.add_event(session, digest, "run stopped", why, [ended], ended.id)

@@ -13,7 +13,7 @@ from pulsar_advisor.execution.apply import abort, go_on, pause
 from pulsar_advisor.execution.consent.approval import withdraw
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import pause_requested
-from pulsar_advisor.execution.ledger.runs import end_parked_run, run_by_id
+from pulsar_advisor.execution.ledger.runs import end_unheld_run, run_by_id
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.run.pace import Pace
 from pulsar_advisor.execution.run.parking import ParkedRun, Parking, parking_of
@@ -168,6 +168,6 @@ def test_an_aborted_run_does_not_go_on(ledger: Ledger, cluster: FakeCluster, pla
 
 def test_a_process_that_holds_a_run_keeps_it(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
     ends: list[str] = []
-    cluster.on_event = lambda _what: (end_parked_run(ledger, digest_of(plan), "over"), ends.append("tried"))[0]
+    cluster.on_event = lambda _what: (end_unheld_run(ledger, digest_of(plan), "over"), ends.append("tried"))[0]
     assert run(plan, ledger, cluster).outcome == "done"
     assert ends
