@@ -140,6 +140,8 @@ def advised_plan(cluster: str, snapshot: str, *, roll: bool = False) -> dict[str
 def new_advice(cluster: str, snapshot: str) -> dict[str, str]:
     """The advice, if it differs from what people were last notified of; otherwise the task is skipped.
 
+    It is skipped, too, for a snapshot older than the last that was recommended on, as when its DAG run is cleared.
+
     Two pieces of advice are the same if they move and split the same bundles in the same way. `TellAdvice` keeps what
     people were notified of in the state store of the task's only asset, an inlet, so other clusters' advice doesn't
     interfere.
@@ -154,6 +156,9 @@ def new_advice(cluster: str, snapshot: str) -> dict[str, str]:
         advice = read_recommendation(root, snapshot).advice
         named = PlanReference(snapshot, advice.plan, advice.digest) if advice.plan and advice.digest else None
         changes = steps_sha256(named.load(root).steps if named else ())
+        is_newest = _is_newest(root, snapshot)
+    if not is_newest:
+        raise AirflowSkipException("the advice on a newer snapshot counts")
     if context["asset_state_store"].get(TOLD) == changes:
         raise AirflowSkipException("the advice is the same as last reported")
     context["ti"].xcom_push(CHANGES, changes)
@@ -546,7 +551,7 @@ def _require_as_sealed(root: Root, snapshot: str, stage: str) -> None:
 
 
 def _is_newest(root: Root, snapshot: str) -> bool:
-    """Whether metrics may show a snapshot: a form may name one older than the last that was recommended on."""
+    """Whether metrics and messages may show a snapshot: a form may name one older than the last recommended on."""
     from pulsar_advisor_airflow.overdue import newest_advised
 
     return snapshot >= (newest_advised(root) or "")

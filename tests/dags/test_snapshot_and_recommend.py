@@ -149,6 +149,18 @@ def test_the_only_plan_of_a_recommendation_is_no_advice_unless_it_is_advised(
     assert (said["sentence"], said["digest"]) == ("Nothing is worth doing.", "")
 
 
+def test_advice_on_an_earlier_snapshot_is_told_to_no_one(
+    stages: Stages, run_dag: RunDag, recommended: Callable[[], str], noted: list[str]
+) -> None:
+    earlier = stages.snapshot()
+    stages._validate(earlier)
+    stages.nothing_to_do = True
+    recommended()
+    stages.nothing_to_do = False
+    _, tasks = run_dag("pulsar_recommend", {"snapshot": earlier})
+    assert (tasks["new_advice"], noted) == ("skipped", ["demo: Nothing is worth doing."])
+
+
 @pytest.mark.slow
 def test_what_a_person_had_recommended_meanwhile_is_not_what_was_told(
     stages: Stages, recommended: Callable[[], str]
