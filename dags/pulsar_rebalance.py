@@ -13,7 +13,7 @@ drain a broker. The user who triggers the run proposes the plan and **can't appr
 | `approve` | shows the plan and waits (*Required Actions*). No response in time counts as a rejection |
 | `apply` | carries the plan out step by step, trusting only the observed state of the cluster; deferred in long waits |
 | `after`, `verify` | once brokers report anew, compares prediction and outcome, using another fresh snapshot |
-| `as_predicted` | fails the DAG run if `apply` or `verify` failed |
+| `as_predicted` | fails the DAG run if `apply` or `verify` failed, or somebody ended it before |
 | `undo` | then offers to take the run back, for an hour unless the form says otherwise: another gate, another `apply` |
 | `restore_guard` | however `apply` ended: switches the cluster's own balancer on again, if a run left it off |
 
@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.providers.standard.sensors.date_time import DateTimeSensorAsync
 from airflow.sdk import TaskGroup, chain, dag, get_current_context, task
 
@@ -125,7 +124,8 @@ def rebalance_dag(cluster: Cluster) -> None:
         restore = task(on_failure_callback=[*guard_notifiers(), Call("task.failed")])(tasks.restore_guard)
         chain(executed, restore(place.cluster, plan).as_teardown(on_failure_fail_dagrun=True))
         # A DAG run's state is that of its last tasks: without this one it would succeed, as the offer is made anyway.
-        chain(judged, EmptyOperator(task_id="as_predicted"))
+        as_predicted = task(task_id="as_predicted", on_failure_callback=[])(tasks.require_success)
+        chain([gate, executed, judged], as_predicted().as_teardown(on_failure_fail_dagrun=True))
         with TaskGroup("undo"):
             offer = task(task_id="offer", trigger_rule="all_done", multiple_outputs=False)(tasks.offered_undo)
             undo = offer(place.cluster, plan, place.pulsar_conn_id, "{{ params.offer_undo_h }}")

@@ -21,7 +21,6 @@ of a cluster runs at a time; another one waits for its end.
 
 from __future__ import annotations
 
-from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import TaskGroup, chain, dag, get_current_context, task
 
 from pulsar_advisor_airflow import tasks
@@ -95,7 +94,8 @@ def rolling_restart_dag(cluster: Cluster) -> None:
         restore = task(on_failure_callback=[*guard_notifiers(), Call("task.failed")])(tasks.restore_guard)
         chain(gate, roll, restore(place.cluster, plan).as_teardown(on_failure_fail_dagrun=True))
         # A DAG run's state is that of its last tasks: without this one a failed roll would end as a success.
-        chain(roll, EmptyOperator(task_id="all_restarted"))
+        all_restarted = task(task_id="all_restarted", on_failure_callback=[])(tasks.require_success)
+        chain([gate, roll], all_restarted().as_teardown(on_failure_fail_dagrun=True))
 
     # Set last: Airflow copies the form to every later task, and checks each copy whenever it reads this file.
     pulsar_rolling_restart().params = ROLL

@@ -328,6 +328,23 @@ def report(cluster: str, snapshot: str) -> str:
     return path
 
 
+def require_success() -> None:
+    """Fail if a task above this one failed, or if not all right above it were carried out; skipped if none was.
+
+    For a teardown: when somebody marks a DAG run as failed, Airflow has all other tasks that are due skipped, and takes
+    the state of the DAG run from those.
+    """
+    ti = get_current_context()["ti"]
+    states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id])[ti.run_id]
+    if failed := sorted(task for task in ti.task.get_flat_relative_ids(upstream=True) if states[task] == "failed"):
+        raise AirflowFailException(f"failed: {', '.join(failed)}")
+    last = {states[task] for task in ti.task.upstream_task_ids}
+    if "success" not in last:
+        raise AirflowSkipException("there was nothing to carry out")
+    if last != {"success"}:
+        raise AirflowFailException("somebody ended this DAG run before it was carried out")
+
+
 def clusters_to_restore() -> list[str]:
     """The clusters of this installation, and any former one whose own balancer a run left off."""
     from pulsar_advisor.execution.run.guard import left_off_by_cluster

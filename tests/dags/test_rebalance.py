@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowException
 
 from dags.conftest import Answer, RunDag, Stages
 from pulsar_advisor.documents.document import as_json
@@ -563,16 +564,42 @@ def test_a_rejection_says_nothing_about_a_run_that_another_dag_run_of_the_plan_h
             record_switching_off(held, "loadBalancerSheddingEnabled", "true", OFF, {})
             begun.append(held.id)
         if below == "skipped":
-            apply = select(TaskInstance).where(TaskInstance.run_id == run_id, TaskInstance.task_id == "apply")
-            session.scalars(apply).one().state = below
+            due = TaskInstance.task_id.not_in(("approve", "restore_guard", "as_predicted"))
+            in_run = select(TaskInstance).where(TaskInstance.run_id == run_id, TaskInstance.state.is_(None), due)
+            for task in session.scalars(in_run):
+                task.state = below
 
     ticks = count(0, 100)
     monkeypatch.setattr(tasks, "monotonic", lambda: next(ticks))
     monkeypatch.setattr(tasks, "sleep", lambda _s: None)
-    _, ended = run_dag("pulsar_rebalance", FAST, Answer("Reject", meanwhile=begin))
+    state, ended = run_dag("pulsar_rebalance", FAST, Answer("Reject", meanwhile=begin))
     assert (ended["approve"], ended["apply"], ended["restore_guard"]) == ("failed", below, "success")
+    assert state == "failed"
     assert [run.state for run in runs_of_plan(stages.ledger(), digest_of(stages.plan))] == ["active"]
     assert len(begun) == 1
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        ({"capture": "skipped", "approve": "success", "apply": "success"}, None),
+        ({"capture": "success", "approve": "skipped", "apply": "skipped"}, "nothing to carry out"),
+        ({"capture": "failed", "approve": "skipped", "apply": "skipped"}, "failed: capture"),
+        ({"capture": "success", "approve": "success", "apply": "skipped"}, "somebody ended this DAG run"),
+    ],
+)
+def test_a_dag_run_that_somebody_ended_is_no_success(
+    monkeypatch: pytest.MonkeyPatch, states: Mapping[str, str], said: str | None
+) -> None:
+    from pulsar_advisor_airflow import tasks
+
+    above = SimpleNamespace(
+        upstream_task_ids={"approve", "apply"}, get_flat_relative_ids=lambda upstream: set(states) if upstream else ()
+    )
+    ti = SimpleNamespace(dag_id="dag", run_id="run", task=above, get_task_states=lambda **_: {"run": states})
+    monkeypatch.setattr(tasks, "get_current_context", lambda: {"ti": ti})
+    with nullcontext() if said is None else pytest.raises(AirflowException, match=said):
+        tasks.require_success()
 
 
 def test_who_clears_a_dag_run_does_not_have_a_plan_proposed_in_another_name(
