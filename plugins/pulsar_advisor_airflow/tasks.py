@@ -535,10 +535,10 @@ def _has_begun() -> bool:
 def _await_end(ledger: Ledger, digest: str) -> int | None:
     """Wait while a worker holds a run of a plan whose task has ended; until its lease expires, if it was killed.
 
-    Then a run that no worker continues is ended, so that it doesn't keep others from its cluster, and can be cleared.
-    Returns the number of a run that goes on nevertheless.
+    Then a run that no worker continues is ended, so that it doesn't keep others from its cluster; but a roll must know
+    that a turn's run only lost its process. Returns the number of a run that goes on nevertheless.
     """
-    from pulsar_advisor.execution.ledger.rolls import runs_of_roll
+    from pulsar_advisor.execution.ledger.rolls import roll_of_plan, runs_of_roll
     from pulsar_advisor.execution.ledger.runs import LEASE_MS, end_unheld_run, is_held
 
     deadline_s = monotonic() + LEASE_MS / 1000
@@ -547,8 +547,8 @@ def _await_end(ledger: Ledger, digest: str) -> int | None:
             return held[0]
         log.info("run %s is held by a worker that may be gone: waiting for its end, or its lease's", held[0])
         sleep(_HOLDER_POLL_S)
-    for of in {run.digest for run in runs_of_roll(ledger, digest)}:
-        end_unheld_run(ledger, of, "its task in Airflow has ended")
+    if roll_of_plan(ledger, digest) is None:
+        end_unheld_run(ledger, digest, "its task in Airflow has ended")
     return None
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -159,6 +161,22 @@ def test_a_roll_whose_task_failed_is_given_up_and_has_its_balancer_back(
     assert f"- **one approval for the whole roll**: `{ORDER[1]}`, `{ORDER[2]}`, in this order" in body
     assert "**carried out in part**" in body
     assert "proposes 0 unloads and 0 splits" in body
+
+
+@pytest.mark.full
+def test_a_try_of_a_roll_that_ends_with_its_worker_is_followed_by_one_that_does_the_rest(
+    stages: Stages, run_dag: RunDag, cluster: RestartedCluster
+) -> None:
+    def restart(ledger: Ledger, plan: Plan, broker: str) -> None:
+        cluster.restart(broker)
+        announce(ledger, plan, broker, OLIVE)
+
+    cluster.once("after the call", lambda: os.kill(os.getpid(), signal.SIGTERM))
+    with meanwhile(stages, restart) as restarted:
+        state, states = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
+    assert (state, states["roll"], restarted, cluster.overrides) == ("success", "success", list(ORDER), {})
+    kinds = [event.kind for event in stages.ledger().events(digest_of(stages.plan))]
+    assert [kind for kind in kinds if kind.startswith("run")] == ["run started", "run stopped", "run resumed", "run done"]
 
 
 @pytest.mark.slow
