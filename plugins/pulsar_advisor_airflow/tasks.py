@@ -26,7 +26,7 @@ from pulsar_advisor.model.plans.canonical_json import Json
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor_airflow.assets import announce, audited_ledger, snapshot_validated
 from pulsar_advisor_airflow.configuration import option
-from pulsar_advisor_airflow.failures import as_airflow_errors, logged, root_at, was_ever_cleared
+from pulsar_advisor_airflow.failures import as_airflow_errors, given_plan, logged, root_at, was_ever_cleared
 from pulsar_advisor_airflow.links import PlanLink
 from pulsar_advisor_airflow.metrics import age_measured, measured
 
@@ -208,7 +208,6 @@ def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: s
     `hours` is how long the offer can be accepted; 0: no offer is made.
     """
     from pulsar_advisor.execution.undo import can_be_undone
-    from pulsar_advisor.storage.plans import PlanReference
     from pulsar_advisor_airflow.ledger import opened_ledger
 
     if not plan or not hours:
@@ -221,12 +220,12 @@ def offered_undo(cluster: str, plan: Mapping[str, str] | None, pulsar_conn_id: s
         if (going_on := _await_end(ledger, plan["digest"])) is not None:
             raise AirflowSkipException(f"run {going_on} of the plan goes on")
         runs = [run for run in runs_of_plan(ledger, plan["digest"]) if (run.ended_at_ms or 0) >= began_ms]
-        if not runs or not can_be_undone(PlanReference(**plan).load(root), ledger):
+        if not runs or not can_be_undone(given_plan(plan).load(root), ledger):
             raise AirflowSkipException("this DAG run moved nothing that can be moved back")
         judged = [one for one in verifications_of_plan(ledger, plan["digest"]) if one.run_id == runs[-1].id]
     if runs[-1].state == "done" and (not judged or judged[-1].as_predicted):
         raise AirflowSkipException("nothing is known to have gone wrong; to undo the run, tick Undo in the form")
-    return _proposed(cluster, PlanReference(**undo_plan(cluster, plan["digest"], pulsar_conn_id)))
+    return _proposed(cluster, given_plan(undo_plan(cluster, plan["digest"], pulsar_conn_id)))
 
 
 def propose(cluster: str, *candidates: Mapping[str, str] | None) -> dict[str, str]:
@@ -236,10 +235,9 @@ def propose(cluster: str, *candidates: Mapping[str, str] | None) -> dict[str, st
     whoever cleared it, and Airflow doesn't say who that was. That person could approve it, too.
     """
     from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
-    from pulsar_advisor.storage.plans import PlanReference
     from pulsar_advisor_airflow.ledger import opened_ledger
 
-    reference = PlanReference(**next(candidate for candidate in candidates if candidate))
+    reference = given_plan(next(filter(None, candidates), None))
     context = get_current_context()
     dag_run = context["dag_run"]
     if dag_run.clear_number or was_ever_cleared(context):
@@ -269,30 +267,28 @@ def _proposed(cluster: str, reference: PlanReference) -> dict[str, str]:
     return asdict(reference)
 
 
-def judged_from(cluster: str, plan: Mapping[str, str]) -> str:
+def judged_from(cluster: str, plan: Mapping[str, str] | None) -> str:
     """When `verify` can judge usage (ISO 8601): until then brokers report figures from before the run."""
     from pulsar_advisor.stages.verify import judged_from
-    from pulsar_advisor.storage.plans import PlanReference
     from pulsar_advisor_airflow.ledger import opened_ledger
 
     root = _root(cluster)
     with as_airflow_errors(), opened_ledger(root) as ledger:
-        return judged_from(PlanReference(**plan).load(root), ledger, root).isoformat()
+        return judged_from(given_plan(plan).load(root), ledger, root).isoformat()
 
 
-def verify(cluster: str, plan: Mapping[str, str], snapshot: str) -> Json:
+def verify(cluster: str, plan: Mapping[str, str] | None, snapshot: str) -> Json:
     """Compare prediction and outcome, using a snapshot taken after the plan was carried out.
 
     Returns the run and the snapshot it was verified with; the ledger has the figures.
     """
     from pulsar_advisor.stages.verify import run
-    from pulsar_advisor.storage.plans import PlanReference
     from pulsar_advisor_airflow.clusters import dag_of
     from pulsar_advisor_airflow.ledger import opened_ledger
 
     root = _root(cluster)
     with as_airflow_errors(), opened_ledger(root) as ledger:
-        result = run(PlanReference(**plan).load(root), ledger, root, snapshot)
+        result = run(given_plan(plan).load(root), ledger, root, snapshot)
     announce(get_current_context(), cluster=cluster, digest=result.digest, run=result.run, snapshot=result.snapshot)
     if result.deviations:
         raise AirflowFailException(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -411,6 +412,22 @@ def test_a_task_that_was_handed_no_plan_fails_for_good(operator: Any, tmp_path: 
     ti = SimpleNamespace(try_number=1, max_tries=0, task=task, start_date=None)
     with pytest.raises(AirflowFailException, match="no plan was handed to this task"):
         task.execute({"ti": ti, "dag_run": SimpleNamespace(start_date=None)})
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        lambda: tasks.propose("demo", None),
+        lambda: tasks.judged_from("demo", None),
+        lambda: tasks.verify("demo", None, ""),
+    ],
+)
+def test_so_does_one_that_proposes_or_judges_it(
+    task: Callable[[], object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AIRFLOW__PULSAR_ADVISOR__ROOT", str(tmp_path))
+    with pytest.raises(AirflowFailException, match="no plan was handed to this task"):
+        task()
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,12 @@ def test_a_try_of_a_roll_that_ends_with_its_worker_is_followed_by_one_that_does_
         state, states = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
     assert (state, states["roll"], restarted, cluster.overrides) == ("success", "success", list(ORDER), {})
     kinds = [event.kind for event in stages.ledger().events(digest_of(stages.plan))]
-    assert [kind for kind in kinds if kind.startswith("run")] == ["run started", "run stopped", "run resumed", "run done"]
+    assert [kind for kind in kinds if kind.startswith("run")] == [
+        "run started",
+        "run stopped",
+        "run resumed",
+        "run done",
+    ]
 
 
 @pytest.mark.slow
