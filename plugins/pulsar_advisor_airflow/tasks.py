@@ -332,9 +332,9 @@ def require_success() -> None:
     """
     ti = get_current_context()["ti"]
     states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id])[ti.run_id]
-    if failed := sorted(task for task in ti.task.get_flat_relative_ids(upstream=True) if states[task] == "failed"):
+    if failed := sorted(task for task in ti.task.get_flat_relative_ids(upstream=True) if states.get(task) == "failed"):
         raise AirflowFailException(f"failed: {', '.join(failed)}")
-    last = {states[task] for task in ti.task.upstream_task_ids}
+    last = {states.get(task) for task in ti.task.upstream_task_ids}
     if "success" not in last:
         raise AirflowSkipException("there was nothing to carry out")
     if last != {"success"}:
