@@ -41,7 +41,7 @@ from pulsar_advisor_airflow.forms import (
     REBALANCE,
     STRATEGY_ARGUMENTS,
     THROTTLE,
-    require_no_contradiction,
+    filled_in,
 )
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.operators.apply import PulsarApplyOperator
@@ -56,8 +56,7 @@ require_release("0.1.0", __file__)
 @task.branch
 def given_or_fresh() -> str:
     """The branch that provides the plan. Fails if the form contradicts itself."""
-    params = get_current_context()["params"]
-    require_no_contradiction(params)
+    params = filled_in(REBALANCE, get_current_context())
     if not params["digest"]:
         return "fresh.capture"
     return "undo_plan" if params["undo"] else "plan_by_digest"

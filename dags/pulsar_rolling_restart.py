@@ -26,7 +26,7 @@ from airflow.sdk import TaskGroup, chain, dag, get_current_context, task
 from pulsar_advisor_airflow import tasks
 from pulsar_advisor_airflow.clusters import Cluster, clusters_to_build, labelled
 from pulsar_advisor_airflow.configuration import guard_notifiers
-from pulsar_advisor_airflow.forms import DIGEST, ROLL, ROLL_ARGUMENTS, THROTTLE, require_no_contradiction
+from pulsar_advisor_airflow.forms import DIGEST, ROLL, ROLL_ARGUMENTS, THROTTLE, filled_in
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.operators.approval import PlanApprovalOperator
 from pulsar_advisor_airflow.operators.roll import PulsarRollOperator
@@ -40,8 +40,7 @@ require_release("0.1.0", __file__)
 @task.branch
 def given_or_fresh() -> str:
     """The branch that provides the plan. Fails if the form contradicts itself."""
-    params = get_current_context()["params"]
-    require_no_contradiction(params)
+    params = filled_in(ROLL, get_current_context())
     return "plan_by_digest" if params["digest"] else "fresh.capture"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from airflow.sdk import Param
 from airflow.sdk.exceptions import AirflowFailException
@@ -27,6 +27,8 @@ from pulsar_advisor.model.bounds import (
     Bounds,
 )
 from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.model.text.plain_text import plain
+from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.placement.registry import PLACEMENTS
 from pulsar_advisor.planning.kinds.goal import check_goal
 from pulsar_advisor.planning.kinds.registry import KINDS
@@ -34,6 +36,9 @@ from pulsar_advisor.planning.proposals.configured import CONFIGURED
 from pulsar_advisor.planning.requests.request import ALL, Request, what_if
 from pulsar_advisor.shedding.registry import SHEDDERS
 from pulsar_advisor_airflow.failures import as_airflow_errors
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
 
 HOUR_S = 3600
 _BOTH = {CONFIGURED: "the cluster's own, as its brokers are configured", ALL: "all, and advise the best"}
@@ -352,6 +357,18 @@ _NOT_OF: Final = {
 """Fields about a goal that the verb of a plan kind has no option for."""
 _DEFAULTS: Final = {name: field.value for name, field in _FIELDS.items()}
 """A copy, because Airflow writes the submitted values into the fields."""
+
+
+def filled_in(form: Mapping[str, Param], context: Context) -> Mapping[str, object]:
+    """The values of the fields of a DAG run's form. Raises `AirflowFailException` if one would be ignored."""
+    params, given = context["params"], context["dag_run"].conf or {}
+    ours = {name: value for name, value in given.items() if not name.startswith("airflow/")}
+    if unknown := sorted(ours.keys() - form.keys()):
+        raise AirflowFailException(plain(f"the form has no field {some_of(unknown)}: its fields are {', '.join(form)}"))
+    if any(params[name] != value for name, value in ours.items()):
+        raise AirflowFailException("this Airflow ignores the form: [core] dag_run_conf_overrides_params must be true")
+    require_no_contradiction(params)
+    return params
 
 
 def require_no_contradiction(params: Mapping[str, object]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from pulsar_advisor_airflow.forms import (
     LIMITS,
     REBALANCE,
     ROLL,
+    filled_in,
     number_param,
     require_no_contradiction,
 )
@@ -95,6 +98,23 @@ def test_no_field_that_would_be_ignored_is_accepted(form: Any, filled: dict[str,
     untouched = {name: field.value for name, field in form.items()}
     with pytest.raises(AirflowFailException, match=said):
         require_no_contradiction({**untouched, **filled})
+
+
+@pytest.mark.parametrize(
+    ("given", "used", "said"),
+    [
+        ({"airflow/task_span_detail_level": 1, "guard": True}, {"guard": True}, None),
+        ({"guards": True}, {"guards": True}, "the form has no field guards: its fields are digest, "),
+        ({"guard": True}, {}, "this Airflow ignores the form"),
+    ],
+)
+def test_a_run_is_given_what_the_form_has_and_airflow_uses(
+    given: dict[str, Any], used: dict[str, Any], said: str | None
+) -> None:
+    untouched = {name: field.value for name, field in REBALANCE.items()}
+    context: Any = {"params": {**untouched, **used}, "dag_run": SimpleNamespace(conf=given)}
+    with nullcontext() if said is None else pytest.raises(AirflowFailException, match=said):
+        assert filled_in(REBALANCE, context)["guard"] is True
 
 
 @pytest.mark.parametrize(
