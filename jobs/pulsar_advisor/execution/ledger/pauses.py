@@ -77,7 +77,9 @@ def pause_requested(ledger: Ledger, run_id: int) -> str | None:
 
 def pause_of_run(session: Session, run_id: int) -> str | None:
     """Who requested a run's pause, in words; None without a request, or once a person or a resumption lifted it."""
-    return _in_force(session, Event.run_id == run_id)
+    # The index by digest finds a plan's events: by the run alone, each query would read all of the ledger's.
+    digest = select(Run.digest).where(Run.id == run_id).scalar_subquery()
+    return _in_force(session, Event.digest == digest, Event.run_id == run_id)
 
 
 def _in_force(session: Session, *of: ColumnElement[bool]) -> str | None:

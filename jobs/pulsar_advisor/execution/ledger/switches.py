@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.ledger.held_run import STEP_SENT, HeldRun
 from pulsar_advisor.execution.ledger.ledger import Ledger
-from pulsar_advisor.execution.ledger.tables import GUARD_EVENTS, Event, Run
+from pulsar_advisor.execution.ledger.tables import GUARD_EVENTS, OF_GUARDS, Event, Run
 
 _SWITCHED_OFF, _SWITCHED_BACK = GUARD_EVENTS
 
@@ -75,13 +75,15 @@ def may_still_act(ledger: Ledger, switch: SwitchedOff) -> bool:
 
 
 def _switched_off(session: Session, cluster_name: str | None = None) -> Sequence[SwitchedOff]:
-    of_guards = select(Event, Run.cluster_name).join(Run, Run.id == Event.run_id)
+    columns = (Event.id, Event.at_ms, Event.run_id, Event.digest, Event.kind, Event.detail, Run.cluster_name)
+    of_guards = select(*columns).join(Run, Run.id == Event.run_id).where(OF_GUARDS)
     if cluster_name is not None:
         of_guards = of_guards.where(Run.cluster_name == cluster_name)
     off: dict[tuple[str, str], SwitchedOff] = {}
-    for row, of_cluster in session.execute(of_guards.where(Event.kind.in_(GUARD_EVENTS)).order_by(Event.id)):
+    # Ordered by SQLite, they would be looked for among all events, without their index.
+    for row in sorted(session.execute(of_guards), key=lambda row: row.id):
         switch = json.loads(row.detail)
-        off.pop((of_cluster, switch["setting"]), None)
-        if row.kind == _SWITCHED_OFF and row.run_id is not None:
-            off[of_cluster, switch["setting"]] = SwitchedOff(row.id, row.at_ms, row.run_id, row.digest, **switch)
+        off.pop((row.cluster_name, switch["setting"]), None)
+        if row.kind == _SWITCHED_OFF:
+            off[row.cluster_name, switch["setting"]] = SwitchedOff(row.id, row.at_ms, row.run_id, row.digest, **switch)
     return tuple(off.values())

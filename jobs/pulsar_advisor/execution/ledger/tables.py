@@ -47,6 +47,10 @@ def _one_of(column: str, values: tuple[str, ...]) -> str:
     return f"{column} IN ({', '.join(repr(value) for value in values)})"
 
 
+OF_GUARDS: Final = text(_one_of("kind", GUARD_EVENTS))
+"""Which events those are, in the words of their index: SQLite uses it for no others."""
+
+
 class Base(DeclarativeBase):
     """Registry of the ledger's tables."""
 
@@ -323,8 +327,8 @@ class Event(Base):
         Index(
             "events_of_guards",
             "run_id",
-            sqlite_where=text(_one_of("kind", GUARD_EVENTS)),
-            postgresql_where=text(_one_of("kind", GUARD_EVENTS)),
+            sqlite_where=OF_GUARDS,
+            postgresql_where=OF_GUARDS,
         ),
     )
 

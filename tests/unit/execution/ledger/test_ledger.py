@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, event, text
 
 from pulsar_advisor.execution.consent.approval import propose, withdraw
 from pulsar_advisor.execution.ledger.approvals import record_refusal
 from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.pauses import pause_requested
 from pulsar_advisor.execution.ledger.plans import recorded_plan
+from pulsar_advisor.execution.ledger.switches import switched_off
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.plan import digest_of, load_plan
 from unit.execution.actors import ALICE, started
@@ -62,6 +66,23 @@ def test_the_database_refuses_what_the_advisor_never_does(
     with engine.connect() as connection, pytest.raises(Exception, match=why):
         connection.execute(text(change))
     assert audit(ledger).findings == ()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [lambda ledger: pause_requested(ledger, 1), switched_off, lambda ledger: switched_off(ledger, "live")],
+    ids=["a run's pause", "settings that runs switched off", "those of a cluster"],
+)
+def test_what_waiting_runs_and_pages_ask_again_and_again_does_not_read_all_events(
+    ledger: Ledger, query: Callable[[Ledger], object]
+) -> None:
+    sent: list[tuple[Any, ...]] = []
+    event.listen(ledger._engine, "before_cursor_execute", lambda *call: sent.append(call[2:4]))
+    query(ledger)
+    (asked,) = (statement for statement in sent if statement[0].startswith("SELECT"))
+    with ledger.reading() as session:
+        steps = session.connection().exec_driver_sql(f"EXPLAIN QUERY PLAN {asked[0]}", asked[1]).all()
+    assert [step.detail for step in steps if "events" in step.detail and "INDEX" not in step.detail] == []
 
 
 def test_no_text_in_an_event_acts_on_a_terminal(ledger: Ledger) -> None:
