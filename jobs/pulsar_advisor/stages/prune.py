@@ -50,13 +50,14 @@ def remove(
     stages = stage_folders(root)
     made = made_of(root, stages)  # listed before the manifests, so that a new snapshot is not mistaken for a remainder
     existing = root.snapshots()
+    left_over = made.difference(existing)
     removed: list[str] = []
     remainders: list[str] = []
     kept: list[str] = []
     at_work: list[str] = []
     references.snapshots()  # reads every plan once; what comes to it later, `refer_to` reads
-    for snapshot in sorted({*made.difference(existing), *outdated(existing)}):
-        is_remainder = snapshot not in existing
+    for snapshot in sorted(left_over.union(outdated(existing))):
+        is_remainder = snapshot in left_over
         if root.is_written(snapshot, "capture") == is_remainder:
             continue  # imported, or removed by another process, since the listing
         if references.refer_to(snapshot):

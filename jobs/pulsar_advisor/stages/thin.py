@@ -34,13 +34,13 @@ def run(root: Root, lifetimes: Lifetimes, address: str | None, now: datetime, *,
     """
     references = PlanReferences(root, address)
     folded = FoldedDays(root, f"{now:%Y%m%d}")
-    of_events: list[str] = []
+    of_events: set[str] = set()
     unfolded: list[str] = []
 
     def outdated(existing: Sequence[str]) -> Collection[str]:
         aged = lifetimes.outdated(existing, folded.fit, now)
         ended = lifetimes.outdated_days({day_of(snapshot) for snapshot in aged}, now)
-        of_events.extend(sorted(folded.of_events([snapshot for snapshot in aged if day_of(snapshot) not in ended])))
+        of_events.update(folded.of_events([snapshot for snapshot in aged if day_of(snapshot) not in ended]))
         others = [snapshot for snapshot in aged if snapshot not in of_events]
         held = {snapshot for snapshot in others if folded.hold(snapshot)}
         going = held - folded.damaged(held)
@@ -48,10 +48,10 @@ def run(root: Root, lifetimes: Lifetimes, address: str | None, now: datetime, *,
         return going
 
     pruned = remove(root, references, outdated, dry_run=dry_run)
-    left = [snapshot for snapshot in root.snapshots() if snapshot not in pruned.removed]
+    left = sorted(set(root.snapshots()).difference(pruned.removed))
     return pruned.model_copy(
         update={
-            "of_events": tuple(of_events),
+            "of_events": tuple(sorted(of_events)),
             "unfolded": tuple(unfolded),
             "raw_of_days": tuple(
                 _remove_raw_files(root, lifetimes.outdated_raw(left, now), references, folded, dry_run=dry_run)
