@@ -18,7 +18,6 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, Booleans, ClusterState, Indices, rate_per_s
 from pulsar_advisor.model.java.maps import Hashes, hash_map_order, name_hashes
@@ -162,6 +161,8 @@ class BrokerSelection:
     """Bundle row and the answer about each broker: first the filters' answer, then the strategy's."""
     _answers: dict[bytes, PlacementDecision] = field(default_factory=dict)
     """Candidates -> the answer of a strategy that remembers nothing: to every bundle the same, until loads change."""
+    _counts: bool = False
+    """Whether what changes as bundles are assigned is this selection's own copy."""
 
     def select(self, bundle: int, source: int) -> int:
         """The broker for a bundle at `source` (rows), NO_ROW if no broker qualifies."""
@@ -185,23 +186,34 @@ class BrokerSelection:
         return destination
 
     def _count_at(self, broker: int, bundle: int) -> None:
-        state, facts = self.candidates.state, self.candidates.facts
-        bundles, brokers = state.bundles, state.brokers
-        owner = _with(bundles.owner, bundle, broker)
-        listed = bundles.listed if bundles.listed[bundle] else _with(bundles.listed, bundle, True)
-        if state.load_manager == "modular":
-            topics = brokers.topics[broker] + bundles.topics[bundle]
-            brokers = replace(brokers, topics=_with(brokers.topics, broker, topics))
-        state = replace(state, brokers=brokers, bundles=replace(bundles, owner=owner, listed=listed))
-        self.candidates = self.candidates.after_moves(facts.after_moves(state))
+        if not self._counts:
+            self._begin_to_count()
+        facts = self.candidates.facts
+        bundles, brokers = facts.state.bundles, facts.state.brokers
+        bundles.owner[bundle], bundles.listed[bundle] = broker, True
+        if facts.state.load_manager == "modular":
+            brokers.topics[broker] += bundles.topics[bundle]
+        self.candidates = self.candidates.after_moves(facts.after_moves(facts.state))
         if isinstance(self.view, LoadData):
             self._answers.clear()
             figures = bundles.long_term[bundle]
             rate = rate_per_s(np.where(np.isfinite(figures), figures, DEFAULT_FIGURES))
-            of_brokers = self.view.brokers
-            assigned = of_brokers.preallocated_rate_per_s[broker] + rate
-            rates = _with(of_brokers.preallocated_rate_per_s, broker, assigned)
-            self.view = replace(self.view, brokers=replace(of_brokers, preallocated_rate_per_s=rates))
+            self.view.brokers.preallocated_rate_per_s[broker] += rate
+
+    def _begin_to_count(self) -> None:
+        """Copy what changes as bundles are assigned, once: others share the state and the view."""
+        facts = self.candidates.facts
+        bundles, brokers = facts.state.bundles, facts.state.brokers
+        bundles = replace(bundles, owner=bundles.owner.copy(), listed=bundles.listed.copy())
+        brokers = replace(brokers, topics=brokers.topics.copy())
+        self.candidates = replace(
+            self.candidates, facts=facts.after_moves(replace(facts.state, brokers=brokers, bundles=bundles))
+        )
+        if isinstance(self.view, LoadData):
+            load = self.view.brokers
+            load = replace(load, preallocated_rate_per_s=load.preallocated_rate_per_s.copy())
+            self.view = replace(self.view, brokers=load)
+        self._counts = True
 
     @cached_property
     def _load(self) -> LoadData:
@@ -242,10 +254,3 @@ class BrokerSelection:
             return self._answers[key]
         decision, self.memory = self.strategy.choose(self.view, in_order, bundle, settings, self.memory)
         return decision
-
-
-def _with(values: npt.NDArray[Any], row: int, value: Any) -> npt.NDArray[Any]:
-    """The same values, but for one row."""
-    changed = values.copy()
-    changed[row] = value
-    return changed

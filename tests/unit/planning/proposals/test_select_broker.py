@@ -219,3 +219,14 @@ def test_under_the_simple_manager_every_candidate_is_possible_as_the_leaders_quo
     chosen = selection(cluster("simple"), Takes(choices=((1,),)))
     chosen.select(0, 0)
     assert chosen.possible == {0: (1, 2)}
+
+
+def test_what_bundles_are_assigned_to_is_noted_in_one_copy_of_the_state_that_others_share() -> None:
+    state = cluster()
+    chosen, before = selection(state, Takes(((B,), (C,)))), state.bundles.owner.copy()
+    chosen.assign(0, A)
+    noted = chosen.candidates.state.bundles.owner
+    chosen.assign(1, A)
+    assert chosen.candidates.state.bundles.owner is noted
+    assert noted.tolist()[:2] == [B, C]
+    assert state.bundles.owner.tolist() == before.tolist()
