@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain, pairwise
 from statistics import fmean, pstdev
-from typing import Final
+from typing import Final, NamedTuple
 
 from pulsar_advisor.execution.cluster.cluster_port import ClusterPort
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -79,6 +80,7 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], ledger: Ledger, clu
     at_ms = ledger.now_ms()
     attempted = [step for step in plan.executable_steps if step.id in records]
     confirmed = [step for step in attempted if _is_confirmed(records, step)]
+    changes = _changes(plan)
     moves: dict[str, list[Step]] = {}
     for step in confirmed:
         if step.action == "unload":
@@ -98,7 +100,7 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], ledger: Ledger, clu
     steps: list[Step] = []
     for step in reversed(attempted):
         bundle = step.bundle_name
-        if step not in confirmed:
+        if not _is_confirmed(records, step):
             record = records[step.id]
             seen = f": {record.observation}" if record.observation else ""
             why = f"{step.id} was not confirmed ({record.state}){seen}. {_as_it_is(step, cluster)}"
@@ -108,8 +110,7 @@ def undo_plan(plan: Plan, records: Mapping[str, StepRecord], ledger: Ledger, clu
         elif step == moves[bundle][-1]:
             if all(part.executable for part in back[bundle]):
                 still_done -= {each.id for each in moves[bundle]}
-            usage = forecast_with(plan, still_done).brokers
-            touched = {broker: usage[broker].usage_ratio for broker in step.predicted.brokers if broker in usage}
+            touched = _usages_with(plan, changes, still_done, step.predicted.brokers)
             steps += [part.model_copy(update={"predicted": StepPrediction(brokers=touched)}) for part in back[bundle]]
     return plan.model_copy(
         update={
@@ -237,21 +238,13 @@ def _impossible(step: Step, why: str) -> Step:
 
 def forecast_with(plan: Plan, done: Collection[str]) -> Forecast:
     """The plan's forecast if only these steps (by id) are done: each adds what it adds in the plan."""
-    executable = plan.executable_steps
-    if not done:
-        return plan.predicted.before
-    if {step.id for step in executable} <= set(done):
-        return plan.predicted.after
-    brokers = dict(plan.predicted.before.brokers)
-    planned = {broker: row.usage_ratio for broker, row in brokers.items()}
-    for step in executable:
-        for broker, afterwards in step.predicted.brokers.items():
-            before, planned[broker] = planned.get(broker), afterwards
-            if step.id in done and broker in brokers:
-                usage = brokers[broker].usage_ratio
-                known = usage is not None and before is not None and afterwards is not None
-                reached = usage + afterwards - before if known else None  # type: ignore[operator]
-                brokers[broker] = brokers[broker].model_copy(update=_usage(reached))
+    if (planned := _planned(plan, done)) is not None:
+        return planned
+    brokers, changes = dict(plan.predicted.before.brokers), _changes(plan)
+    for broker, reached in _usages_with(plan, changes, done, brokers).items():
+        if any(change.step in done for change in changes.get(broker, ())):
+            brokers[broker] = brokers[broker].model_copy(update=_usage(reached))
+    for step in plan.executable_steps:
         if step.id in done and step.action == "unload":
             _carry(brokers, step, step.source, -1)
             _carry(brokers, step, step.destination, 1)
@@ -262,6 +255,49 @@ def forecast_with(plan: Plan, done: Collection[str]) -> Forecast:
         mean_ratio=fmean(usages) if usages else None,
         standard_deviation_ratio=pstdev(usages) if usages else None,
     )
+
+
+class _Change(NamedTuple):
+    """A change of a broker's usage that the plan predicts."""
+
+    step: str
+    before: float | None
+    afterwards: float | None
+
+
+def _changes(plan: Plan) -> Mapping[str, Sequence[_Change]]:
+    """The changes of each broker by the plan's steps, in their order."""
+    found: defaultdict[str, list[_Change]] = defaultdict(list)
+    planned = {broker: row.usage_ratio for broker, row in plan.predicted.before.brokers.items()}
+    for step in plan.executable_steps:
+        for broker, afterwards in step.predicted.brokers.items():
+            found[broker].append(_Change(step.id, planned.get(broker), afterwards))
+            planned[broker] = afterwards
+    return found
+
+
+def _usages_with(
+    plan: Plan, changes: Mapping[str, Sequence[_Change]], done: Collection[str], brokers: Iterable[str]
+) -> dict[str, float | None]:
+    """As `forecast_with`, but only the usage of these brokers, if the plan forecasts theirs."""
+    planned = _planned(plan, done)
+    rows = (planned or plan.predicted.before).brokers
+    usages = {broker: rows[broker].usage_ratio for broker in brokers if broker in rows}
+    if planned is None:
+        for broker in usages:
+            for change in changes.get(broker, ()):
+                usage = usages[broker]
+                if change.step in done:
+                    known = usage is not None and change.before is not None and change.afterwards is not None
+                    usages[broker] = usage + change.afterwards - change.before if known else None  # type: ignore[operator]
+    return usages
+
+
+def _planned(plan: Plan, done: Collection[str]) -> Forecast | None:
+    """The plan's own forecast for none or all of its steps; None for some of them."""
+    if not done:
+        return plan.predicted.before
+    return plan.predicted.after if all(step.id in done for step in plan.executable_steps) else None
 
 
 def _usage(ratio: float | None) -> dict[str, float | None]:

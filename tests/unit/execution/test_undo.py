@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from unittest.mock import Mock
 
 import pytest
 
@@ -57,6 +58,15 @@ def test_bundles_go_back_last_one_first_to_where_they_were(ledger: Ledger, clust
     assert moves(undo) == [("undo-step-002", UPPER, B3, B1), ("undo-step-001", LOWER, B2, B1)]
     assert run(approved(ledger, undo), ledger, cluster).outcome == "done"
     assert set(cluster.owners.values()) == {B1}
+
+
+def test_however_many_steps_go_back_the_whole_cluster_is_forecast_twice(
+    ledger: Ledger, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forecasts = Mock(wraps=forecast_with)
+    monkeypatch.setattr("pulsar_advisor.execution.undo.forecast_with", forecasts)
+    assert len(moves(undo_of_run(ledger, cluster, make_plan(BOTH)))) == len(BOTH)
+    assert forecasts.call_count == 2
 
 
 def test_a_half_run_plan_is_undone_as_far_as_it_went(ledger: Ledger, cluster: FakeCluster) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sqlalchemy import ColumnElement, func, select, update
+from sqlalchemy import ColumnElement, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from pulsar_advisor.documents.runs import StepState
@@ -46,14 +46,15 @@ def unresolved_bundles(ledger: Ledger, cluster_name: str, except_of: str = "") -
         return {row.bundle: row.id for row in rows}
 
 
-def last_confirmed_at_ms(ledger: Ledger, cluster_name: str, namespace: str) -> int:
-    """When a step on a bundle of this namespace was last confirmed, in any run; 0 if never."""
+def last_confirmed_at_ms(ledger: Ledger, cluster_name: str, namespace: str, since_ms: int) -> int:
+    """When a step on a bundle of this namespace was last confirmed, in any run; 0 if not since a moment."""
+    recent = select(Run.id).where(
+        Run.cluster_name == cluster_name, or_(Run.ended_at_ms.is_(None), Run.ended_at_ms >= since_ms)
+    )
     with ledger.reading() as session:
         last = session.scalar(
-            select(func.max(StepRecord.ended_at_ms))
-            .join(Run, Run.id == StepRecord.run_id)
-            .where(
-                Run.cluster_name == cluster_name,
+            select(func.max(StepRecord.ended_at_ms)).where(
+                StepRecord.run_id.in_(recent),
                 StepRecord.state == "confirmed",
                 StepRecord.bundle.startswith(f"{namespace}/", autoescape=True),
             )

@@ -78,8 +78,9 @@ def foresee(
 
 def reported_late(ledger: Ledger, plan: Plan, step: Step) -> bool:
     """Whether we moved or split bundles of the namespace too recently for their owner to report topics."""
-    touched_at_ms = last_confirmed_at_ms(ledger, plan.identity.cluster_name, step.namespace)
-    return abs(ledger.now_ms() - touched_at_ms) < STATISTICS_S * 1000
+    late_ms, now_ms = STATISTICS_S * 1000, ledger.now_ms()
+    touched_at_ms = last_confirmed_at_ms(ledger, plan.identity.cluster_name, step.namespace, now_ms - late_ms)
+    return abs(now_ms - touched_at_ms) < late_ms
 
 
 def _count_at(

@@ -13,6 +13,7 @@ from pulsar_advisor.execution.ledger.audit import audit
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import pause_requested
 from pulsar_advisor.execution.ledger.plans import recorded_plan
+from pulsar_advisor.execution.ledger.steps import last_confirmed_at_ms
 from pulsar_advisor.execution.ledger.switches import switched_off
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.plan import digest_of, load_plan
@@ -70,10 +71,15 @@ def test_the_database_refuses_what_the_advisor_never_does(
 
 @pytest.mark.parametrize(
     "query",
-    [lambda ledger: pause_requested(ledger, 1), switched_off, lambda ledger: switched_off(ledger, "live")],
-    ids=["a run's pause", "settings that runs switched off", "those of a cluster"],
+    [
+        lambda ledger: pause_requested(ledger, 1),
+        switched_off,
+        lambda ledger: switched_off(ledger, "live"),
+        lambda ledger: last_confirmed_at_ms(ledger, "live", "shop/orders", 1),
+    ],
+    ids=["a run's pause", "settings that runs switched off", "those of a cluster", "a namespace's last move"],
 )
-def test_what_waiting_runs_and_pages_ask_again_and_again_does_not_read_all_events(
+def test_what_is_asked_for_each_step_or_page_reads_neither_all_events_nor_all_steps(
     ledger: Ledger, query: Callable[[Ledger], object]
 ) -> None:
     sent: list[tuple[Any, ...]] = []
@@ -81,8 +87,9 @@ def test_what_waiting_runs_and_pages_ask_again_and_again_does_not_read_all_event
     query(ledger)
     (asked,) = (statement for statement in sent if statement[0].startswith("SELECT"))
     with ledger.reading() as session:
-        steps = session.connection().exec_driver_sql(f"EXPLAIN QUERY PLAN {asked[0]}", asked[1]).all()
-    assert [step.detail for step in steps if "events" in step.detail and "INDEX" not in step.detail] == []
+        explained = session.connection().exec_driver_sql(f"EXPLAIN QUERY PLAN {asked[0]}", asked[1])
+    whole = [row.detail for row in explained if "INDEX" not in row.detail]
+    assert [detail for detail in whole if {"events", "steps"}.intersection(detail.split())] == []
 
 
 def test_no_text_in_an_event_acts_on_a_terminal(ledger: Ledger) -> None:
