@@ -5,18 +5,18 @@ is, its bundles find room, and one more broker could still fail. Every figure is
 `base_load` model: if all CPU goes with the messages, fewer brokers have to carry all of it; if all of it is base, more
 brokers take none of it away.
 
-Brokers with the same limits are one machine type, each of its brokers taken for the median one, or for the one with the
-most base where all CPU may be base. The load that moves is work (points of a core), poured over all brokers like water:
-with bundles of any size the busiest broker is above that level, and a single bundle may need more than a whole broker
-has left. Isolation policies aren't considered in it; they are where bundles are packed: for the broker that could go,
-and for the loss of each.
+Brokers with the same limits are one machine type. One more of a type is taken for the median one, or for the one with
+the most base where all CPU may be base; of fewer, the most used remain. The load that moves is work (points of a core),
+poured over all brokers like water: with bundles of any size the busiest broker is above that level, and a single bundle
+may need more than a whole broker has left. Isolation policies aren't considered in it; they are where bundles are
+packed: for the broker that could go, and for the loss of each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 from operator import itemgetter
 from typing import ClassVar, Final, Literal
 
@@ -40,6 +40,7 @@ end of the range only, or if figures that validation doubts are right."""
 
 _CERTAIN_WITHIN: Final = 0.01
 """Ends of a range that are nearer than this are one figure."""
+_ROUNDING: Final = 1e-9
 _LARGE_BASE: Final = 1 / 3
 """Share of the CPU usage above which a base says that CPU may not follow messages."""
 
@@ -100,18 +101,22 @@ class Scale:
 
 @dataclass(frozen=True, eq=False)
 class _End:
-    """The load at one end of the model: what stays on a broker of each type, and what moves; by resource."""
+    """The load at one end of the model, by resource."""
 
     stays: Floats
-    """(t, 5)"""
+    """(n, 5): what no bundle takes along from each broker."""
+    typical: Floats
+    """(t, 5): the same of one more broker of each type."""
     moves: Floats
-    """(5,)"""
+    """(5,): all that bundles take along."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Load:
-    """The cluster's load over its machine types."""
+    """The cluster's load over its brokers, the most used of each machine type first, and over more of these types."""
 
+    of_type: Rows
+    """(n,)"""
     share: Floats
     """(t, 5): the share, weights applied, that one unit takes at a broker of the type."""
     least: _End
@@ -121,32 +126,39 @@ class _Load:
 
     def busiest(self, end: _End, numbers: Sequence[int]) -> float:
         """The usage (ratio) of the busiest broker with this many of each type, if the load were divided evenly."""
-        rows = np.repeat(np.arange(len(numbers)), numbers)
+        kept = [end.stays[self.of_type == machine][:number] for machine, number in enumerate(numbers)]
+        more = [number - len(rows) for number, rows in zip(numbers, kept, strict=True)]
+        stays = np.concatenate([*kept, end.typical.repeat(more, axis=0)])
+        types = np.repeat(np.tile(np.arange(len(numbers)), 2), [*map(len, kept), *more])
         levels = [
-            level(end.stays[rows, resource] * self.share[rows, resource], self.share[rows, resource], amount)
+            level(stays[:, resource] * self.share[types, resource], self.share[types, resource], amount)
             for resource, amount in enumerate(end.moves.tolist())
-            if (self.share[rows, resource] > 0).all()
+            if (self.share[types, resource] > 0).all()
         ]
         return max(levels, default=0.0)
 
-    def needed(self, end: _End, numbers: Sequence[int], machine: int, target: float) -> int | None:
-        """The fewest brokers of one type, beside the others, that keep all within a usage; None if no number does."""
-        others = [number if row != machine else 0 for row, number in enumerate(numbers)]
-        most, is_above_by_itself = 0 if any(others) else 1, False
-        for resource, amount in enumerate(end.moves.tolist()):
-            share = self.share[:, resource]
-            if not (share > 0).all():
-                continue
-            room = (target - end.stays[:, resource] * share) / share
-            if any(number and room[row] < 0 for row, number in enumerate(others)):
-                return None
-            is_above_by_itself |= bool(room[machine] < 0)
-            lacks = amount - float(room @ np.array(others))
-            least = ceil(lacks / float(room[machine]) - 1e-9) if lacks > 0 and room[machine] > 0 else 0
-            if lacks > 0 and not least:
-                return None
-            most = max(most, least)
-        return None if most and is_above_by_itself else most
+    def needed(self, ends: Sequence[_End], machine: int, target: float) -> int | None:
+        """The fewest brokers of one type, beside all others, that keep all within a usage at each of these ends; None
+        if no number does."""
+        is_own = self.of_type == machine
+        enough = np.ones(is_own.sum() + 1, dtype=np.bool_)
+        enough[0] = not is_own.all()
+        more = 1.0
+        for end in ends:
+            for resource in np.flatnonzero((self.share > 0).all(axis=0)).tolist():
+                limit = target * (1 + _ROUNDING) / self.share[:, resource]
+                room = limit[self.of_type] - end.stays[:, resource]
+                of_one_more = float(limit[machine] - end.typical[machine, resource])
+                lacks = end.moves[resource] - room[~is_own].sum() - np.cumsum([0.0, *room[is_own]])
+                lacks[np.minimum.accumulate([room[~is_own].min(initial=0.0), *room[is_own]]) < 0] = inf
+                enough &= lacks <= 0
+                if of_one_more > 0 and lacks[-1] < inf:
+                    more = max(more, ceil(lacks[-1] / of_one_more))
+                elif of_one_more < 0 or lacks[-1] > 0:
+                    more = inf
+        if enough.any():
+            return int(enough.argmax())
+        return None if more == inf else len(enough) - 1 + int(more)
 
     @property
     def ends(self) -> tuple[_End, _End, _End]:
@@ -171,8 +183,8 @@ def scale(room: Room, target_ratio: float) -> Scale:
         Machine(
             title=titles[machine],
             brokers=numbers[machine],
-            needed=_most_needed([load.needed(end, numbers, machine, target_ratio) for end in load.ends]),
-            needed_if_messages=load.needed(load.least, numbers, machine, target_ratio),
+            needed=load.needed(load.ends, machine, target_ratio),
+            needed_if_messages=load.needed([load.least], machine, target_ratio),
         )
         for machine in range(len(numbers))
     )
@@ -195,7 +207,7 @@ def scale(room: Room, target_ratio: float) -> Scale:
         brokers=len(rows),
         target_ratio=target_ratio,
         verdict=verdict,
-        confidence="low" if doubtful or unknown else _confidence(room, rows, now, base_ratio),
+        confidence="low" if doubtful or unknown else _confidence(room, rows, sizes, base_ratio),
         sentence=" ".join(filter(None, (sentence, unknown))),
         machines=machines,
         sizes=tuple(sorted(sizes, key=lambda size: (titles.index(size.machine) if size.change else 0, size.change))),
@@ -209,13 +221,17 @@ def scale(room: Room, target_ratio: float) -> Scale:
 
 
 def _load(room: Room, rows: Rows, limits: Floats, of_type: Rows) -> _Load:
+    most_used_first = np.argsort(-room.usage_of(rows), kind="stable")
+    rows, of_type = rows[most_used_first], of_type[most_used_first]
+
     def end(base_cpu: Floats, of_brokers: Callable[..., Floats]) -> _End:
         usage, stays = room.staying(rows, base_cpu)
-        of_each = [of_brokers(stays[of_type == machine], axis=0) for machine in range(len(limits))]
-        return _End(np.stack(of_each), (usage - stays).sum(axis=0))
+        typical = [of_brokers(stays[of_type == machine], axis=0) for machine in range(len(limits))]
+        return _End(stays, np.stack(typical), (usage - stays).sum(axis=0))
 
     base, share = room.base, ppm_per_unit(limits, room.settings) / PPM
-    return _Load(share, end(base.least, np.median), end(base.likely, np.median), end(base.greatest, np.max))
+    ends = end(base.least, np.median), end(base.likely, np.median), end(base.greatest, np.max)
+    return _Load(of_type, share, *ends)
 
 
 def _titles(limits: Floats, brokers: Sequence[str]) -> list[str]:
@@ -231,11 +247,6 @@ def _size(load: _Load, numbers: Sequence[int], titles: Sequence[str], machine: i
     changed = [number + change * (row == machine) for row, number in enumerate(numbers)]
     ratios = [load.busiest(end, changed) for end in load.ends]
     return Size(titles[machine] if change else "", change, sum(changed), min(ratios), ratios[1], max(ratios))
-
-
-def _most_needed(found: Sequence[int | None]) -> int | None:
-    known = [number for number in found if number is not None]
-    return max(known) if len(known) == len(found) else None
 
 
 def _one_could_go(room: Room, brokers: Rows, target: float) -> bool:
@@ -264,10 +275,10 @@ def _base_ratio(room: Room, rows: Rows) -> float:
     return float(room.base.greatest[rows].sum() / usage) if usage > 0 else 0.0
 
 
-def _confidence(room: Room, rows: Rows, now: Size, base_ratio: float) -> Confidence:
+def _confidence(room: Room, rows: Rows, sizes: Sequence[Size], base_ratio: float) -> Confidence:
     if base_ratio > _LARGE_BASE:
         return "low"
-    is_certain = now.highest_ratio - now.lowest_ratio <= _CERTAIN_WITHIN
+    is_certain = all(size.highest_ratio - size.lowest_ratio <= _CERTAIN_WITHIN for size in sizes)
     return "high" if is_certain or all(room.base.origin[row] == "history" for row in rows) else "medium"
 
 

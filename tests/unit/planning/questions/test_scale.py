@@ -103,6 +103,45 @@ def test_what_stays_on_every_broker_may_be_above_the_target_already() -> None:
     assert scale(busy, 0.75).machines[0].needed == 4
 
 
+def with_bases(sizes: Mapping[str, Sequence[float]], bases: Sequence[float]) -> Room:
+    """The room of brokers whose base loads history shows, percent points of 100."""
+    base = np.array(bases)
+    return Room(cluster(sizes), SETTINGS.values, BaseLoad(base, base, base, ("history",) * len(bases)), 0.85)
+
+
+def test_a_broker_keeps_its_own_base() -> None:
+    found = scale(
+        with_bases({"a": [39], "b": [30], "c": [20]}, [30.0, 30.0, 0.0]), 0.35
+    )  # c takes what moves, 9 and 20
+    now = next(size for size in found.sizes if size.change == 0)
+    assert (now.lowest_ratio, now.highest_ratio) == pytest.approx((0.3, 0.3))
+    assert found.verdict == "right"
+
+
+@given(
+    loads=st.lists(st.tuples(st.integers(0, 40), st.integers(1, 40)), min_size=2, max_size=4), target=st.integers(5, 80)
+)
+@examples(60)
+def test_as_many_brokers_as_are_needed_are_enough_and_fewer_are_not(loads: list[tuple[int, int]], target: int) -> None:
+    sizes = {name: [base + moves] for name, (base, moves) in zip("abcd", loads, strict=False)}
+    found = scale(with_bases(sizes, [float(base) for base, _ in loads]), target / 100)
+    needed = found.machines[0].needed
+    for size in found.sizes:
+        if size.highest_ratio != pytest.approx(target / 100):
+            assert (needed is not None and size.brokers >= needed) == (size.highest_ratio < target / 100)
+
+
+def test_one_more_of_a_machine_that_may_be_above_the_target_by_itself_is_no_help() -> None:
+    """All of `a` may be base. Without it the rest would do then, but not if its CPU follows messages."""
+    state = cluster({"a": [100], "b": [7], "c": [47]}, limits=dict.fromkeys("abc", 100.0))
+    state.brokers.limit[0, BANDWIDTH_OUT] *= 10
+    found = scale(room(state, follows_messages=False), 0.5)
+    assert [(one.brokers, one.needed, one.needed_if_messages) for one in found.machines] == [(2, None, 3), (1, None, 2)]
+    assert (
+        "1 more with cores not reported like b:8080 would be if CPU follows messages; if it doesn't" in found.sentence
+    )
+
+
 def test_of_machines_of_which_as_many_are_lacking_the_smallest_is_named() -> None:
     state = cluster({"a": [300], "b": [1200]}, limits={"a": 400.0, "b": 1600.0})
     assert scale(room(state), 0.7).sentence.endswith("1 more with 4 cores would be.")
