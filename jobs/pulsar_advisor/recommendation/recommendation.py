@@ -55,6 +55,7 @@ def recommendation(
     foresight = alone.foresight(None if is_roll else advised_plan)
     base = base_load(fit, earlier)
     settled = with_usage_of_rates(fit, earlier, base)  # what plans start from
+    lowest_ratio = lowest_maximum(settled, settings.values, base.likely)
     refused = _refusals(fit, settings, request)
     judged = coverage(state, settings.values, alone.published, alone.set_aside_by)
     is_judged = not none_judged(scores, refused)
@@ -72,6 +73,7 @@ def recommendation(
                 settings.values,
                 request.limits.exclude_brokers,
                 only_splits=advised_plan is not None and only_splits(advised_plan),
+                lowest_ratio=lowest_ratio,
             ),
             without_traffic=not state.brokers.traffic.any(),
             limited=request.limits.are_given,
@@ -101,7 +103,7 @@ def recommendation(
         foresight=foresight,
         noise_floor=floor,
         model_errors=model_errors([*earlier, fit]),
-        lowest_maximum_ratio=lowest_maximum(settled, settings.values, base.likely),
+        lowest_maximum_ratio=lowest_ratio,
         trials=alone.tried,
         options=_options(alone, scores, request, foresight, floor.ratio, settled) if request.goal is None else (),
         settings=planned_settings(settings, keys),

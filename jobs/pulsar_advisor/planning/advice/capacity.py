@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -22,6 +23,10 @@ from pulsar_advisor.model.text.some_of import points, some_of
 from pulsar_advisor.placement.filters import placement_facts, policy_candidates
 from pulsar_advisor.planning.proposals.executable import is_movable, why_no_destination
 from pulsar_advisor.planning.requests.what_if import NIC_SPEED
+
+
+_ROUNDING: Final = 1e-6
+"""Ratio: usages are of Pulsar's binary32."""
 
 
 def only_more_brokers(usage: Floats, settings: LoadBalancerSettings) -> str | None:
@@ -55,11 +60,17 @@ def unknown_network(state: ClusterState) -> str | None:
 
 
 def uneven_sentence(
-    state: ClusterState, settings: LoadBalancerSettings, excluded: Collection[str] = (), *, only_splits: bool = False
+    state: ClusterState,
+    settings: LoadBalancerSettings,
+    excluded: Collection[str] = (),
+    *,
+    only_splits: bool = False,
+    lowest_ratio: float | None = None,
 ) -> str | None:
     """What can be done about the busiest available broker if no strategy acts; None if the load is even.
 
-    `only_splits`: or if all that is advised is to split bundles.
+    `only_splits`: or if all that is advised is to split bundles. `lowest_ratio`: the usage below which no moves of
+    whole bundles bring the busiest broker.
 
     It is uneven if that broker is overloaded, or above the mean by more than
     `loadBalancerBrokerThresholdShedderPercentage`, as Pulsar's default shedder up to 5.0 has it. Nothing can be done
@@ -99,8 +110,10 @@ def uneven_sentence(
         )
     if why_no_destination(state, settings):  # so no goal can be planned for
         return f"{is_above}."
-    if only_splits:
-        return f"{is_above}: `split` looks for cuts whose parts move."
+    is_at_bound = lowest_ratio is not None and lowest_ratio >= known.max() - _ROUNDING
+    if only_splits or is_at_bound:
+        why = "no moves of whole bundles lower it; " if is_at_bound else ""
+        return f"{is_above}: {why}`split` looks for cuts whose parts move."
     return f"{is_above}: `{verb}{f' {broker}' * (verb == 'relieve')}` looks for moves that no strategy makes."
 
 

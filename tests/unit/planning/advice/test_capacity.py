@@ -91,6 +91,14 @@ def test_far_above_the_mean_the_goal_that_may_help_is_named(state: ClusterState,
     )
 
 
+def test_where_no_moves_of_whole_bundles_lower_it_no_moves_are_looked_for(
+    state: ClusterState, settings: ResolvedSettings
+) -> None:
+    found = uneven_sentence(state, settings.values, lowest_ratio=0.9)
+    assert str(found).endswith(": no moves of whole bundles lower it; `split` looks for cuts whose parts move.")
+    assert "relieve" in str(uneven_sentence(state, settings.values, lowest_ratio=0.8))
+
+
 def test_of_a_broker_near_the_mean_there_is_nothing_to_say(state: ClusterState, settings: ResolvedSettings) -> None:
     state.brokers.usage[:, CPU] = [240.0, 220.0, 200.0]
     assert uneven_sentence(state, settings.values) is None
