@@ -9,7 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from pulsar_advisor.model.bounds import VALID_FOR_S
-from pulsar_advisor.model.cluster.cluster_state import ClusterState, Floats, rate_per_s, throughput_bytes_per_s
+from pulsar_advisor.model.cluster.cluster_state import (
+    ClusterState,
+    Floats,
+    possible,
+    rate_per_s,
+    throughput_bytes_per_s,
+)
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.planning.advice.compare import clients_of
@@ -112,7 +118,7 @@ def tenants_of(state: ClusterState, plan: Plan | None) -> tuple[Tenant, ...]:
     row_of = {name: row for row, name in enumerate(tenants)}
     tenant_of_namespace = np.array([row_of[name] for name in names], dtype=np.int64)
     rows = tenant_of_namespace[state.bundles.namespace]
-    traffic = np.nan_to_num(state.bundles.traffic, posinf=0.0)
+    traffic = np.where(possible(state.bundles.traffic)[:, None], state.bundles.traffic, 0.0)
     rates, flows = (
         np.asarray(np.bincount(rows, weights=figure, minlength=len(tenants)), dtype=np.float64)
         for figure in (rate_per_s(traffic), throughput_bytes_per_s(traffic))

@@ -84,6 +84,13 @@ def test_the_tenants_have_all_of_the_load_and_all_of_the_disturbance() -> None:
     assert disturbed == sorted(disturbed, reverse=True)
 
 
+def test_figures_that_cannot_be_are_no_part_of_the_load() -> None:
+    state = skewed_inputs().state
+    state.bundles.traffic[0] = [-1e9, 1.0, float("-inf"), 1.0]
+    shares = [share for one in tenants_of(state, None) for share in (one.msg_rate_share, one.throughput_share)]
+    assert all(share is not None and 0.0 <= share <= 1.0 for share in shares)
+
+
 def test_without_a_plan_no_tenant_is_disturbed() -> None:
     assert all(one.topics == one.clients == one.unloads == 0 for one in tenants_of(skewed_inputs().state, None))
 
