@@ -24,7 +24,6 @@ from pulsar_advisor.placement.filters import placement_facts, policy_candidates
 from pulsar_advisor.planning.proposals.executable import is_movable, why_no_destination
 from pulsar_advisor.planning.requests.what_if import NIC_SPEED
 
-
 _ROUNDING: Final = 1e-6
 """Ratio: usages are of Pulsar's binary32."""
 

@@ -16,6 +16,7 @@ from typing import Final, Literal, Self
 import numpy as np
 
 from pulsar_advisor.model.cluster.cluster_state import NO_ROW, ClusterState
+from pulsar_advisor.model.cluster.namespaces import is_pulsars_own
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.load.resource_usage import usage_ratios
 
@@ -24,6 +25,8 @@ DEFAULT_RATIO: Final = 0.03
 (`tests/data/decisions`); those of single recordings are from 0.8 to 5.7 points."""
 FEWEST_DIFFERENCES: Final = 12
 """Pairs of reports that a cluster's own noise can be judged from."""
+_SAME_RATIO: Final = 0.0005
+"""Usages that differ by less read the same."""
 _NEAR_MS: Final = 30 * 60_000
 """Snapshots further apart differ by the time of day as well."""
 
@@ -42,7 +45,7 @@ def noise_floor(moments: Sequence[ClusterState], settings: LoadBalancerSettings)
     differences = [difference for pair in pairwise(seen) for difference in _differences(*pair)]
     if len(differences) < FEWEST_DIFFERENCES:
         return NoiseFloor(DEFAULT_RATIO, "default")
-    return NoiseFloor(median(differences), "history")
+    return NoiseFloor(max(median(differences), _SAME_RATIO), "history")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,31 +58,38 @@ class _Seen:
     reported_at_ms: Mapping[str, int]
     served: Mapping[str, Set[str]]
     """Names of the bundles that it reports; nothing for a broker without any."""
+    loaded: Set[str]
+    """Brokers that report a bundle of users: the usage of the others hardly differs, whatever the load does."""
 
     @classmethod
     def of(cls, state: ClusterState, settings: LoadBalancerSettings) -> Self:
         brokers, bundles = state.brokers, state.bundles
         usage = usage_ratios(brokers, settings)
         counts = np.where(brokers.available & brokers.complete, usage, np.nan)
-        served = defaultdict[str, set[str]](set)
+        served, loaded = defaultdict[str, set[str]](set), set[str]()
         for bundle in np.flatnonzero(bundles.reported & (bundles.owner != NO_ROW)).tolist():
-            served[brokers.ids[bundles.owner[bundle]]].add(state.bundle_name(bundle))
+            broker = brokers.ids[bundles.owner[bundle]]
+            served[broker].add(state.bundle_name(bundle))
+            if not is_pulsars_own(state.namespace_of(bundle)):
+                loaded.add(broker)
         return cls(
             at_ms=state.captured_at_ms,
             usage=dict(zip(brokers.ids, counts.tolist(), strict=True)),
             reported_at_ms=dict(zip(brokers.ids, brokers.report_updated_at_ms.tolist(), strict=True)),
             served=served,
+            loaded=loaded,
         )
 
 
 def _differences(earlier: _Seen, later: _Seen) -> Iterator[float]:
-    """Differences in usage (ratio), one for each broker that reported anew and served the same bundles both times.
+    """Differences in usage (ratio), one for each loaded broker that reported anew and served the same bundles both
+    times.
 
     Empty if the two snapshots are too far apart.
     """
     if not 0 < later.at_ms - earlier.at_ms <= _NEAR_MS:
         return
-    for broker in earlier.usage.keys() & later.usage.keys():
+    for broker in earlier.usage.keys() & later.loaded:
         difference = abs(later.usage[broker] - earlier.usage[broker])
         reported_anew = earlier.reported_at_ms[broker] < later.reported_at_ms[broker]
         if reported_anew and earlier.served.get(broker) == later.served.get(broker) and math.isfinite(difference):

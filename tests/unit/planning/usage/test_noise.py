@@ -15,12 +15,17 @@ SETTINGS = resolve_settings("4.0.8").values
 MINUTE_MS = 60_000
 
 
-def moment(number: int, *percents: float, minutes: int = 5, moved: bool = False) -> ClusterState:
-    """The snapshot after `number` intervals, with the CPU usage of its brokers."""
+def moment(
+    number: int, *percents: float, minutes: int = 5, moved: bool = False, idle: frozenset[int] = frozenset()
+) -> ClusterState:
+    """The snapshot after `number` intervals, with the CPU usage of its brokers; `idle` ones serve health checks."""
     ids = [f"b{row}:8080" for row in range(len(percents))]
     state = cluster_state(
         [BrokerRow(name, cpu=(percent, 100.0)) for name, percent in zip(ids, percents, strict=True)],
-        [BundleRow(f"t/{row}", WHOLE, ids[row - moved], topics=1) for row in range(len(ids))],
+        [
+            BundleRow(f"pulsar/{ids[row]}" if row in idle else f"t/{row}", WHOLE, ids[row - moved], topics=1)
+            for row in range(len(ids))
+        ],
     )
     at_ms = state.captured_at_ms + number * minutes * MINUTE_MS
     reported = state.brokers.report_updated_at_ms + number * minutes * MINUTE_MS
@@ -56,3 +61,14 @@ def test_a_broker_whose_figures_are_unfit_does_not_count() -> None:
     for one in moments:
         one.brokers.complete[2] = False
     assert noise_floor(moments, SETTINGS).ratio == pytest.approx(0.015, abs=1e-6)
+
+
+def test_brokers_without_load_make_it_no_lower() -> None:
+    usages = [(50.0, 40.0, 1.0, 1.0, 1.0), (51.0, 42.0, 1.0, 1.0, 1.0)] * 5
+    moments = [moment(number, *each, idle=frozenset({2, 3, 4})) for number, each in enumerate(usages)]
+    assert noise_floor(moments, SETTINGS).ratio == pytest.approx(0.015, abs=1e-6)
+
+
+def test_a_usage_that_reads_the_same_is_never_a_gain() -> None:
+    frozen = [moment(number, 50.0, 40.0, 30.0) for number in range(9)]
+    assert noise_floor(frozen, SETTINGS) == NoiseFloor(0.0005, "history")
