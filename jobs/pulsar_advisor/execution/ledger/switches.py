@@ -38,6 +38,8 @@ class SwitchedOff:
     """The value that switched it off, which only the advisor writes; None in ledgers of earlier releases."""
     effective: Mapping[str, str] = field(default_factory=dict)
     """The value in each broker's memory before, by broker id; empty in ledgers of earlier releases."""
+    replaces: SwitchedOff | None = None
+    """The switch that was recorded before, by a run that didn't put it back."""
 
 
 def record_switching_off(
@@ -74,6 +76,12 @@ def may_still_act(ledger: Ledger, switch: SwitchedOff) -> bool:
         return ledger.now_ms() - switch.at_ms < MAY_ACT_MS and session.scalars(went_on.limit(1)).first() is None
 
 
+def earlier_may_still_act(ledger: Ledger, switch: SwitchedOff) -> bool:
+    """Whether the same goes for the call of a switch that it replaces."""
+    earlier = switch.replaces
+    return earlier is not None and (may_still_act(ledger, earlier) or earlier_may_still_act(ledger, earlier))
+
+
 def _switched_off(session: Session, cluster_name: str | None = None) -> Sequence[SwitchedOff]:
     columns = (Event.id, Event.at_ms, Event.run_id, Event.digest, Event.kind, Event.detail, Run.cluster_name)
     of_guards = select(*columns).join(Run, Run.id == Event.run_id).where(OF_GUARDS)
@@ -83,7 +91,10 @@ def _switched_off(session: Session, cluster_name: str | None = None) -> Sequence
     # Ordered by SQLite, they would be looked for among all events, without their index.
     for row in sorted(session.execute(of_guards), key=lambda row: row.id):
         switch = json.loads(row.detail)
-        off.pop((row.cluster_name, switch["setting"]), None)
+        of_cluster = row.cluster_name
+        earlier = off.pop((of_cluster, switch["setting"]), None)
         if row.kind == _SWITCHED_OFF:
-            off[row.cluster_name, switch["setting"]] = SwitchedOff(row.id, row.at_ms, row.run_id, row.digest, **switch)
+            off[of_cluster, switch["setting"]] = SwitchedOff(
+                row.id, row.at_ms, row.run_id, row.digest, **switch, replaces=earlier
+            )
     return tuple(off.values())

@@ -24,6 +24,7 @@ from pulsar_advisor.execution.ledger.rolls import give_up, goes_on, recorded_rol
 from pulsar_advisor.execution.ledger.runs import is_held, run_by_id
 from pulsar_advisor.execution.ledger.switches import (
     SwitchedOff,
+    earlier_may_still_act,
     may_still_act,
     record_switched_back,
     record_switching_off,
@@ -101,7 +102,7 @@ class Guard:
         first = self.cluster.override(setting)
         before = _seen(self.cluster, setting, lambda again: again == first, self.clock)
         if _is_off(before):
-            return
+            return self._adopt(setting, before)
         record_switching_off(self.run, setting, before, OFF, effective)
         with self.run.writing():  # raises if the run was aborted or taken over, as its switches may be given back then
             pass
@@ -116,6 +117,14 @@ class Guard:
         self.unanswered.discard(setting)
         self.switched.add(setting)
         self.progress(f"{setting} is off while the plan is carried out; it was {_value(before)}")
+
+    def _adopt(self, setting: str, now: str | None) -> None:
+        """Answer for a setting that another run left off, or whoever restores that switches it on during this one."""
+        for switch in switched_off(self.ledger, self.run.cluster_name):
+            is_handed_over = switch.run in {self.run.id, *self.turns_before}
+            if switch.setting == setting and switch.written == now and not is_handed_over:
+                record_switching_off(self.run, setting, switch.before, OFF, switch.effective)
+                self.switched.add(setting)
 
     def _end(self) -> None:
         if self.run.is_overtaken() or self.is_handed_on:
@@ -290,6 +299,8 @@ def _restore_once(
                 f"ATTENTION: {setting} is {_value(now)} again, and still off in the memory of {some_of(behind)}: "
                 f"restart them, then {reader().restore_balancer}"
             )
+    if earlier_may_still_act(ledger, switch):
+        return say(_may_act(switch))
     if is_theirs:
         record_switched_back(ledger, switch, f"left at {_value(now)}, which someone has set meanwhile")
         return say(f"{setting} is {_value(now)}: someone has set it meanwhile, so it stays")

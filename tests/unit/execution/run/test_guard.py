@@ -100,6 +100,24 @@ def test_the_next_apply_of_any_plan_restores_what_was_left_and_says_so_loudly(
     assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
 
 
+def test_nobody_restores_during_a_run_what_an_earlier_one_has_left_off(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    left_off(ledger, cluster, plan)
+    cluster.rejects_overrides = True
+    seen: list[dict[str, str]] = []
+
+    def restored_by_another_process() -> None:
+        cluster.rejects_overrides = False
+        restored(ledger, cluster)
+        seen.append(dict(cluster.overrides))
+
+    cluster.once("before the call", restored_by_another_process)
+    other = approved(ledger, make_plan([split_step(1)]))
+    assert run(other, ledger, cluster, guard=True).outcome == "done"
+    assert (seen, cluster.overrides, switched_off(ledger, "live")) == ([BOTH_OFF], {}, ())
+
+
 def test_a_process_that_restored_it_late_takes_nothing_from_the_run_that_switched_it_off_again(
     ledger: Ledger, cluster: FakeCluster, plan: Plan
 ) -> None:
@@ -389,6 +407,18 @@ def test_once_it_can_not_come_any_more_the_switch_is_settled(ledger: Ledger, clu
     cluster.time.pass_s(120)
     assert restored(ledger, cluster) == [f"{SHEDDING} is restored: not overridden"]
     assert switched_off(ledger, "live") == ()
+
+
+def test_nor_is_it_forgotten_once_another_run_has_switched_the_setting_off_and_back(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    unanswered(ledger, cluster, plan)
+    result = run(plan, ledger, cluster, guard=True)
+    assert (result.outcome, result.still_off, cluster.overrides) == ("done", (SHEDDING,), {})
+    cluster.overrides[SHEDDING] = OFF  # the first call takes effect
+    cluster.time.pass_s(120)
+    restored(ledger, cluster)
+    assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
 
 
 @pytest.mark.parametrize("brokers", [{B1}, {B1, B2}])
