@@ -34,6 +34,7 @@ from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run.emptied import left_on
 from pulsar_advisor.execution.run.executor import carry_out
 from pulsar_advisor.execution.run.guard import Guard, left_off, restore_what_was_left
+from pulsar_advisor.execution.run.health import check_guard
 from pulsar_advisor.execution.run.observe import foresee
 from pulsar_advisor.execution.run.ongoing_run import Drift, OngoingRun, Stop
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress, undisturbed
@@ -290,6 +291,7 @@ def _ended(run: OngoingRun) -> _End:
         with held.kept(), guard.kept() if guard else nullcontext():
             carry_out(run)
             if guard is not None and run.options.turns_before is not None:
+                check_guard(run)  # also where nothing was sent since somebody switched the balancer on again
                 guard.is_handed_on = all(record.is_confirmed for record in held.steps().values())
     except LeaseLost:
         raise
@@ -307,9 +309,9 @@ def _ended(run: OngoingRun) -> _End:
     confirmed = sum(record.is_confirmed for record in records.values())
     noted = "".join(f"; {note}" for note in guard.notes) if guard else ""
     nothing_left = "" if confirmed == len(records) or is_left(records) else ", and none is left to send"
+    is_turn = run.options.turns_before is not None
     counted = f"{confirmed} of {len(records)} steps confirmed{nothing_left}{why}{noted}"
     # A turn that was cut short has given the balancer back, even if that was after its last move: the roll stops.
-    is_turn = run.options.turns_before is not None
     if confirmed == len(records) and (cause is None or (records and not is_turn)):
         held.end("done", counted)
         return _end("done", plan, held.id, counted, records)
@@ -367,11 +369,10 @@ def _refusals(
     if not plan.executable_steps and options.turns_before is None:
         yield "the plan has no step that could be carried out"
     unfinished = _unfinished(runs)
+    is_turn = options.turns_before is not None
+    turn_again = reader().plan_turn_again.format(digest=short(roll_of_plan(ledger, digest) or digest))
     if digest in undone(ledger, plan.cluster):
-        is_turn = options.turns_before is not None
-        roll = roll_of_plan(ledger, digest) or digest
-        to_do = reader().plan_turn_again.format(digest=short(roll)) if is_turn else _NEW_PLAN
-        yield f"{digest} has been undone since: {to_do}"
+        yield f"{digest} has been undone since: {turn_again if is_turn else _NEW_PLAN}"
     if any(run.state == "aborted" for run in runs):
         yield f"a run of {digest} was aborted: {_NEW_PLAN}"
     if unfinished and not options.resume:
@@ -386,7 +387,7 @@ def _refusals(
     if not_approved:
         yield not_approved
     if reason := stale(plan, throttle.max_age_s, clock.now_ms(), ledger.now_ms()):
-        yield reason
+        yield f"{reason}; {turn_again}" if is_turn else reason
     if unfinished and (
         reason := from_the_future(unfinished, steps_of_run(ledger, unfinished.id).values(), ledger.now_ms())
     ):

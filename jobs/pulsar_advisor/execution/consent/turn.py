@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from sqlalchemy.orm import Session
+
 from pulsar_advisor.execution.consent.approval import moves_of_a_bundle, standing_approval
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.execution.ledger.approvals import add_approval
+from pulsar_advisor.execution.ledger.approvals import add_approval, approvals_of_plan
 from pulsar_advisor.execution.ledger.held_run import require_not_withdrawn
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.proposals import add_proposal, proposals_of_plan
@@ -59,17 +61,33 @@ def begin_turn(
         if digest != first:
             for proposal in proposals:
                 add_proposal(ledger, session, seal(plan), Person(proposal.proposer, proposal.source), "")
-            add_approval(
-                ledger,
-                session,
-                plan,
-                Person(base.approver, base.source),
-                expires_at_ms=base.expires_at_ms,
-                comment=f"a turn of the roll {first}",
-                consents=base.consents,
-                throttle=base.throttle,
-            )
+            _add_approval_of_turn(ledger, session, plan, base)
         add_turn(ledger, session, first, turn)
+
+
+def approve_as_roll(ledger: Ledger, roll: Plan, plan: Plan, policy: ApprovalPolicy) -> None:
+    """Approve the plan of a turn that is to be resumed as its roll is, if the roll was approved anew since.
+
+    Raises `Refused` if the roll's approval doesn't hold.
+    """
+    base = standing_approval(ledger, roll, policy)
+    if base.id > approvals_of_plan(ledger, digest_of(plan))[-1].id:
+        with ledger.writing() as session:
+            require_not_withdrawn(session, base.id)
+            _add_approval_of_turn(ledger, session, plan, base)
+
+
+def _add_approval_of_turn(ledger: Ledger, session: Session, plan: Plan, base: Approval) -> None:
+    add_approval(
+        ledger,
+        session,
+        plan,
+        Person(base.approver, base.source),
+        expires_at_ms=base.expires_at_ms,
+        comment=f"a turn of the roll {base.digest}",
+        consents=base.consents,
+        throttle=base.throttle,
+    )
 
 
 def _beyond(roll: Plan, plan: Plan, base: Approval, left: Sequence[str], moved: Mapping[str, int]) -> Iterator[str]:

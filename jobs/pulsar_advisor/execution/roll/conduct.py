@@ -19,7 +19,7 @@ from pulsar_advisor.execution.cluster.cluster_port import LOOK_AGAIN_S
 from pulsar_advisor.execution.cluster.restart_port import LeadersView, RestartPort
 from pulsar_advisor.execution.consent.approval import standing_approval, withdraw
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.execution.consent.turn import begin_turn
+from pulsar_advisor.execution.consent.turn import approve_as_roll, begin_turn
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import plan_pause_requested, request_pause_of_plan
 from pulsar_advisor.execution.ledger.plans import recorded_plan
@@ -322,7 +322,9 @@ def _drained(roll: Roll, seen: Progress) -> Drained:
 def _resumed(roll: Roll, seen: Progress) -> ApplyResult:
     assert seen.turn is not None, "a turn that was begun"
     roll.progress(f"resuming the turn of {seen.turn.broker}")
-    return _applied(roll, recorded_plan(roll.ledger, seen.turn.plan), seen, resume=True)
+    plan = recorded_plan(roll.ledger, seen.turn.plan)
+    approve_as_roll(roll.ledger, roll.plan, plan, roll.policy)
+    return _applied(roll, plan, seen, resume=True)
 
 
 def _begun(roll: Roll, seen: Progress) -> ApplyResult:

@@ -35,7 +35,7 @@ from pulsar_advisor.execution.undo import propose_undo
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused, StorageError, UsageError
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, PlanDecision, digest_of, short
-from unit.execution.actors import ALICE, BOB, approved, carried_out, run
+from unit.execution.actors import ALICE, BOB, FOUR_EYES, approved, carried_out, run
 from unit.execution.doubles import (
     B1,
     B2,
@@ -953,6 +953,45 @@ def test_a_turn_that_is_cut_short_after_its_last_move_gives_the_balancer_back_an
     monkeypatch.undo()
     assert outcome(go_on(roll)) == "done"
     assert (roll.look().state, is_off(cluster)) == ("drained", [True, True])
+
+
+def test_so_is_one_whose_balancer_somebody_switched_on_after_its_last_move(
+    roll: Roll, ledger: Ledger, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def switched_on(run: OngoingRun) -> None:
+        carry_out(run)
+        cluster.overrides[GUARDED[0]] = "true"
+
+    monkeypatch.setattr("pulsar_advisor.execution.apply.carry_out", switched_on)
+    assert outcome(go_on(roll)) == "partial"
+    assert status_of(ledger, roll.plan).restart is None
+
+
+def stopped_turn(roll: Roll, ledger: Ledger, cluster: RestartedCluster) -> None:
+    """The second turn is paused after its first move."""
+    go_on(roll)
+    cluster.restart(B1)
+    cluster.once("after the call", lambda: pause(ledger, roll.plan, OLIVE))
+    assert outcome(go_on_after(roll, B1)) == "partial"
+    lift_pause_of_plan(ledger, roll.digest, OLIVE)
+
+
+def test_a_turn_goes_on_under_the_approval_that_its_roll_was_given_anew(ledger: Ledger, cluster: RestartedCluster) -> None:
+    plan = approved(ledger, roll_plan(cluster), consents=(), valid_for_s=3600, throttle=THROTTLE)
+    roll = roll_of(plan, ledger, cluster)
+    stopped_turn(roll, ledger, cluster)
+    cluster.time.pass_s(3600)
+    approve(ledger, plan, digest=roll.digest, approver=BOB, policy=FOUR_EYES, throttle=THROTTLE)
+    assert outcome(go_on(roll)) == "done"
+
+
+def test_a_turn_that_is_too_old_to_be_resumed_says_how_it_is_planned_again(
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster
+) -> None:
+    stopped_turn(roll, ledger, cluster)
+    cluster.time.pass_s(7 * 3600)
+    with pytest.raises(Refused, match=f"roll continue {short(roll.digest)} --anew` plans the turn again"):
+        go_on(roll)
 
 
 def test_a_roll_that_is_over_is_not_given_up(ledger: Ledger, roll: Roll) -> None:
