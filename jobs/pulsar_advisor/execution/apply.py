@@ -310,7 +310,8 @@ def _ended(run: OngoingRun) -> _End:
     noted = "".join(f"; {note}" for note in guard.notes) if guard else ""
     nothing_left = "" if confirmed == len(records) or is_left(records) else ", and none is left to send"
     is_turn = run.options.turns_before is not None
-    counted = f"{confirmed} of {len(records)} steps confirmed{nothing_left}{why}{noted}"
+    to_do = f"; {_AFTER_A_DRIFT}" if isinstance(cause, Drift) and not is_turn else ""
+    counted = f"{confirmed} of {len(records)} steps confirmed{nothing_left}{why}{to_do}{noted}"
     # A turn that was cut short has given the balancer back, even if that was after its last move: the roll stops.
     if confirmed == len(records) and (cause is None or (records and not is_turn)):
         held.end("done", counted)
@@ -320,7 +321,7 @@ def _ended(run: OngoingRun) -> _End:
         sentence = f"nothing was sent{reasons}{noted}"
         held.end("refused", sentence)
         telemetry.refused()
-        raise _refused(run, sentence, f"; {_AFTER_A_DRIFT}" if isinstance(cause, Drift) else "") from cause
+        raise _refused(run, sentence, to_do) from cause
     held.end("stopped", counted)
     return _end("partial", plan, held.id, counted, records)
 
