@@ -97,12 +97,19 @@ class Guard:
         return None
 
     def _switch_off(self, setting: str) -> None:
-        effective = self.cluster.effective(setting)
+        open_ones = switched_off(self.ledger, self.run.cluster_name)
+        earlier = next((switch for switch in open_ones if switch.setting == setting), None)
+        # What that switch left in the brokers' memory isn't what was there before.
+        effective = {**self.cluster.effective(setting), **(earlier.effective if earlier else {})}
         # Read last: what someone sets between this read and the call is lost.
         first = self.cluster.override(setting)
         before = _seen(self.cluster, setting, lambda again: again == first, self.clock)
         if _is_off(before):
-            return self._adopt(setting, before)
+            if earlier and earlier.written == before and earlier.run not in {self.run.id, *self.turns_before}:
+                # Answer for what that run left off, or whoever restores that switches it on during this one.
+                record_switching_off(self.run, setting, earlier.before, OFF, effective)
+                self.switched.add(setting)
+            return
         record_switching_off(self.run, setting, before, OFF, effective)
         with self.run.writing():  # raises if the run was aborted or taken over, as its switches may be given back then
             pass
@@ -117,14 +124,6 @@ class Guard:
         self.unanswered.discard(setting)
         self.switched.add(setting)
         self.progress(f"{setting} is off while the plan is carried out; it was {_value(before)}")
-
-    def _adopt(self, setting: str, now: str | None) -> None:
-        """Answer for a setting that another run left off, or whoever restores that switches it on during this one."""
-        for switch in switched_off(self.ledger, self.run.cluster_name):
-            is_handed_over = switch.run in {self.run.id, *self.turns_before}
-            if switch.setting == setting and switch.written == now and not is_handed_over:
-                record_switching_off(self.run, setting, switch.before, OFF, switch.effective)
-                self.switched.add(setting)
 
     def _end(self) -> None:
         if self.run.is_overtaken() or self.is_handed_on:

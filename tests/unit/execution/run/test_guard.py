@@ -26,7 +26,7 @@ from pulsar_advisor.execution.run.guard import OFF, leave_as_it_is, restore_what
 from pulsar_advisor.model.errors import BalancerStillOff, ClusterUnreachable, Refused
 from pulsar_advisor.model.plans.plan import Plan, digest_of
 from unit.execution.actors import BOB, approved, carried_out, run
-from unit.execution.doubles import B1, B2, FakeCluster, make_plan, split_step, unload_step
+from unit.execution.doubles import B1, B2, LOWER, FakeCluster, make_plan, split_step, unload_step
 
 SHEDDING, SPLITTING = "loadBalancerSheddingEnabled", "loadBalancerAutoBundleSplitEnabled"
 MOVE, CUT = unload_step(1), split_step(2)
@@ -431,6 +431,23 @@ def test_where_brokers_do_not_notice_a_deletion_the_old_value_is_set(
     assert set(cluster.effective(SHEDDING).values()) == {"true"}
     assert (result.exit_code, result.still_off) == (0, ())
     assert f"{SHEDDING} is 'true', set instead of deleted" in result.sentence
+
+
+def test_what_an_earlier_run_left_off_in_their_memory_does_not_count_as_what_was_there(
+    ledger: Ledger, cluster: FakeCluster
+) -> None:
+    cluster.misses_deletions = set(cluster.brokers)
+    answers = cluster.send
+
+    def deletes_only(write: Unload | Split | Override) -> Reply:
+        is_set = isinstance(write, Override) and write.value == "true"
+        return Reply(401, "not a super-user") if is_set else answers(write)
+
+    cluster.send = deletes_only  # type: ignore[method-assign]
+    assert carried_out(ledger, cluster, MOVE, guard=True).exit_code == 8
+    cluster.once("before the call", lambda: setattr(cluster, "send", answers))
+    assert carried_out(ledger, cluster, unload_step(1, LOWER, B2, B1), guard=True).exit_code == 0
+    assert set(cluster.effective(SHEDDING).values()) == {"true"}
 
 
 def test_brokers_that_were_all_replaced_are_given_what_the_earlier_ones_had(
