@@ -19,6 +19,7 @@ from pulsar_advisor.planning.advice.compare import (
 )
 from pulsar_advisor.planning.proposals.proposal import Move
 from unit.planning.made_plans import plan_of
+from unit.properties import examples
 
 OWN = ("ThresholdShedder", "LeastLongTermMessageRate")
 
@@ -105,6 +106,22 @@ def test_of_plans_that_differ_by_noise_one_that_is_better_at_the_worse_end_is_ad
     assert advise([risky, safe], OWN, 0.02) == safe
     assert advise([replace(risky, highest_maximum_after=0.66), safe], OWN, 0.02).shedder == "A"  # type: ignore[union-attr]
     assert advise([risky, safe], OWN, 0.005) == risky
+
+
+@given(
+    plans=st.lists(st.tuples(st.floats(0.4, 0.95), st.integers(1, 5), st.integers(0, 2)), min_size=1, max_size=5),
+    worse=st.floats(0, 0.2),
+    floor=st.sampled_from([0.0, 0.03]),
+)
+@examples(100)
+def test_a_plan_that_is_worse_than_the_advised_one_changes_nothing(
+    plans: list[tuple[float, int, int]], worse: float, floor: float
+) -> None:
+    rows = [row(f"S{number}", *plan) for number, plan in enumerate(plans)]
+    found = advise(rows, OWN, floor)
+    if found is not None and found.maximum_after is not None:
+        beaten = replace(found, shedder="Z", maximum_after=found.maximum_after + worse, topics=1, unloads=9)
+        assert advise([beaten, *reversed(rows)], OWN, floor) == found
 
 
 def test_between_equals_the_fewer_unloads_win_then_the_clusters_own_shedder() -> None:

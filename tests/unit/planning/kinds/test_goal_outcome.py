@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.planning.kinds.goal_outcome import goal_outcome, outcome_sentence
-from unit.planning.kinds.clusters import cluster, planned
+from unit.planning.kinds.clusters import cluster, moved, planned
+from unit.properties import examples
 
 DRAIN_A = Goal("drain", ("a",))
 
@@ -76,3 +79,20 @@ def test_what_falls_short_is_said_and_what_is_reached_needs_no_words() -> None:
     assert outcome_sentence(None, "") == ""
     assert outcome_sentence("in part", "drain a:8080") == "Goal reached only in part: drain a:8080."
     assert outcome_sentence("missed", "") == "Goal missed."
+
+
+@given(
+    sizes=st.fixed_dictionaries({broker: st.lists(st.integers(1, 30), min_size=1, max_size=5) for broker in "abc"}),
+    goal=st.sampled_from([DRAIN_A, Goal("balance", (), 0.5), Goal("relieve", ("a",), 0.3)]),
+)
+@examples(60)
+def test_a_goal_that_was_reached_asks_for_nothing_more(sizes: dict[str, list[int]], goal: Goal) -> None:
+    plan = planned(cluster(sizes), goal)
+    moves = moved(plan)
+    after: dict[str, list[float]] = {broker: [] for broker in sizes}
+    for broker, own in sizes.items():
+        for number, size in enumerate(own):
+            after[moves.get(f"t/{broker}-{number}", broker)].append(size)
+    if goal_outcome(plan) == "reached":
+        again = planned(cluster(after), goal)
+        assert (goal_outcome(again), again.steps) == ("reached", ())
