@@ -11,7 +11,6 @@ from typing import Final, Literal
 from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.plans.plan import CONFIDENCES, Confidence, Plan, Step, digest_of, short
-from pulsar_advisor.planning.advice.headline import plan_sentence
 from pulsar_advisor.planning.kinds.goal_outcome import outcome_sentence
 from pulsar_advisor.planning.plans.consent import ALONE, NeededConsent, approve_words, needed_consents
 from pulsar_advisor.planning.plans.own_balancer import ACTS, ACTS_ALIKE
@@ -157,29 +156,26 @@ def _headline(
     recommendation: Recommendation,
     trust: Trust,
 ) -> str:
-    if kind == "not_fit" and trust.success:
-        return recommendation.advice.sentence
-    if kind == "not_fit":
+    advice = recommendation.advice.sentence
+    if kind == "not_fit" and not trust.success:
         # A title says what is true when the check passes.
         failed = [check.title for check in (*trust.not_evaluated, *trust.failed) if check.severity == "critical"]
         more = len(failed) - _CHECKS_NAMED
         shown = [*failed[:_CHECKS_NAMED], *([count(more, "more check")] if more > 0 else [])]
         return f"No advice: the data must not be used. Did not pass: {sentence('; '.join(shown))}"
-    if plan is not None and plan.goal is not None:
-        return recommendation.advice.sentence
-    if plan is None or kind == "nothing":
-        advice, why = recommendation.advice.sentence, plan.decision.why_nothing if plan else None
-        if plan is None or why is None or why in advice:
+    if plan is None or plan.goal is not None or kind in ("act", "not_fit"):
+        return advice
+    if kind == "nothing":
+        why = plan.decision.why_nothing
+        if why is None or why in advice:
             return advice
         who = "" if why.startswith(plan.shedder) else f"{plan.shedder}: "
         return f"{advice} {who}{sentence(why)}"
-    if kind == "not_executable":
-        unloads = [step for step in plan.steps if step.action == "unload"]
-        wishes = [f"unload {count(len(unloads), 'bundle')}"] if unloads else []
-        wishes += [f"split {count(number, 'bundle')}"] if (number := len(plan.steps) - len(unloads)) else []
-        reason, _ = obstacles.most_common(1)[0]
-        return f"Nothing can be done: {plan.shedder} would {' and '.join(wishes)}, but {sentence(reason)}"
-    return recommendation.coverage.headline(plan_sentence(plan, recommendation.noise_floor.ratio), claims_enough=False)
+    unloads = [step for step in plan.steps if step.action == "unload"]
+    wishes = [f"unload {count(len(unloads), 'bundle')}"] if unloads else []
+    wishes += [f"split {count(number, 'bundle')}"] if (number := len(plan.steps) - len(unloads)) else []
+    reason, _ = obstacles.most_common(1)[0]
+    return f"Nothing can be done: {plan.shedder} would {' and '.join(wishes)}, but {sentence(reason)}"
 
 
 def _afterwards(plan: Plan, why_not_again: str, root_url: str, dag: str | None) -> tuple[Command, ...]:

@@ -85,14 +85,19 @@ def test_a_reason_that_names_its_shedder_is_not_introduced_by_it() -> None:
     assert headline(inputs.page().verdict).endswith(f"Pulsar itself does nothing either. {why}.")
 
 
-def test_a_split_alone_is_said_to_move_nothing() -> None:
+def test_all_of_the_advice_is_said() -> None:
+    """Beside a plan that only splits, it says what else can be done about the busiest broker."""
+    advice = "Split 1 bundle of shop/orders, which can't be undone. b1 is at 91.0% (CPU): `split` looks for cuts."
+    recommendation = skewed_inputs().recommendation
+    said = recommendation.advice.model_copy(update={"sentence": advice})
+    inputs = replace(skewed_inputs(), recommendation=recommendation.model_copy(update={"advice": said}))
+    assert inputs.page().verdict.headline == advice
+
+
+def test_a_split_alone_has_to_be_accepted_as_a_split_only() -> None:
     hot = bundle_row(skewed_state(), f"shop/orders/{QUARTERS[2]}")
     split = Split(hot, "range_equally_divide", (0xA0000000,), "too many", near_tie=False)
     verdict = verdict_on(plan_of(splits=(split,)))
-    assert headline(verdict) == (
-        "Split 1 bundle of shop/orders, which can't be undone. A split alone moves no load: the busiest broker stays "
-        "at 91.0% (CPU)."
-    )
     assert "--splits" in verdict.commands[1].lines[-1]
     assert "--accept-worse" not in verdict.commands[1].lines[-1]
     assert verdict.warnings == ()
@@ -235,13 +240,11 @@ def test_what_could_not_be_judged_is_not_called_balance() -> None:
     assert page.answers.silences == ()
 
 
-def too_little_judged(inputs: Inputs, advice: str | None) -> Inputs:
+def too_little_judged(inputs: Inputs, advice: str) -> Inputs:
     recommendation = inputs.recommendation
     too_little = replace(recommendation.coverage, decides=True, why="Too little can be judged: a is silent.")
-    changed: dict[str, object] = {"coverage": too_little}
-    if advice is not None:
-        changed["advice"] = recommendation.advice.model_copy(update={"sentence": advice})
-    return replace(inputs, recommendation=recommendation.model_copy(update=changed))
+    said = recommendation.advice.model_copy(update={"sentence": advice})
+    return replace(inputs, recommendation=recommendation.model_copy(update={"coverage": too_little, "advice": said}))
 
 
 def test_where_too_little_could_be_judged_nothing_else_is_said_of_the_cluster() -> None:
@@ -252,9 +255,9 @@ def test_where_too_little_could_be_judged_nothing_else_is_said_of_the_cluster() 
 
 
 def test_a_plan_for_the_rest_comes_after_what_could_not_be_judged() -> None:
-    verdict = too_little_judged(skewed_inputs(), None).page().verdict
-    assert verdict.kind == "act"
-    assert verdict.headline.startswith("Too little can be judged: a is silent. For the rest: Unload ")
+    advice = "Too little can be judged: a is silent. For the rest: Unload 2 bundles."
+    verdict = too_little_judged(skewed_inputs(), advice).page().verdict
+    assert (verdict.kind, verdict.headline) == ("act", advice)
 
 
 def test_a_check_that_did_not_pass_is_not_stated_as_true() -> None:
