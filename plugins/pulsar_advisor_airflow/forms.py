@@ -361,7 +361,8 @@ _DEFAULTS: Final = {name: field.value for name, field in _FIELDS.items()}
 
 def filled_in(form: Mapping[str, Param], context: Context) -> Mapping[str, object]:
     """The values of the fields of a DAG run's form. Raises `AirflowFailException` if one would be ignored."""
-    params, given = context["params"], context["dag_run"].conf or {}
+    params: Mapping[str, object] = context["params"]
+    given = context["dag_run"].conf or {}
     ours = {name: value for name, value in given.items() if not name.startswith("airflow/")}
     if unknown := sorted(ours.keys() - form.keys()):
         raise AirflowFailException(plain(f"the form has no field {some_of(unknown)}: its fields are {', '.join(form)}"))
