@@ -976,7 +976,9 @@ def stopped_turn(roll: Roll, ledger: Ledger, cluster: RestartedCluster) -> None:
     lift_pause_of_plan(ledger, roll.digest, OLIVE)
 
 
-def test_a_turn_goes_on_under_the_approval_that_its_roll_was_given_anew(ledger: Ledger, cluster: RestartedCluster) -> None:
+def test_a_turn_goes_on_under_the_approval_that_its_roll_was_given_anew(
+    ledger: Ledger, cluster: RestartedCluster
+) -> None:
     plan = approved(ledger, roll_plan(cluster), consents=(), valid_for_s=3600, throttle=THROTTLE)
     roll = roll_of(plan, ledger, cluster)
     stopped_turn(roll, ledger, cluster)
