@@ -38,8 +38,6 @@ class SwitchedOff:
     """The value that switched it off, which only the advisor writes; None in ledgers of earlier releases."""
     effective: Mapping[str, str] = field(default_factory=dict)
     """The value in each broker's memory before, by broker id; empty in ledgers of earlier releases."""
-    replaces: SwitchedOff | None = None
-    """The switch that was recorded before, by a run that didn't put it back."""
 
 
 def record_switching_off(
@@ -77,24 +75,29 @@ def may_still_act(ledger: Ledger, switch: SwitchedOff) -> bool:
 
 
 def earlier_may_still_act(ledger: Ledger, switch: SwitchedOff) -> bool:
-    """Whether the same goes for the call of a switch that it replaces."""
-    earlier = switch.replaces
-    return earlier is not None and (may_still_act(ledger, earlier) or earlier_may_still_act(ledger, earlier))
+    """Whether the same goes for the call of an earlier run, which had not put the setting back when this one came."""
+    with ledger.reading() as session:
+        name = session.get_one(Run, switch.run).cluster_name
+        open_then = _switched_off(session, name, before=switch.event)
+    earlier = [one for one in open_then if one.setting == switch.setting]
+    return any(may_still_act(ledger, one) or earlier_may_still_act(ledger, one) for one in earlier)
 
 
-def _switched_off(session: Session, cluster_name: str | None = None) -> Sequence[SwitchedOff]:
+def _switched_off(
+    session: Session, cluster_name: str | None = None, before: int | None = None
+) -> Sequence[SwitchedOff]:
+    """As `switched_off`; as it was `before` this event."""
     columns = (Event.id, Event.at_ms, Event.run_id, Event.digest, Event.kind, Event.detail, Run.cluster_name)
     of_guards = select(*columns).join(Run, Run.id == Event.run_id).where(OF_GUARDS)
     if cluster_name is not None:
         of_guards = of_guards.where(Run.cluster_name == cluster_name)
+    if before is not None:
+        of_guards = of_guards.where(Event.id < before)
     off: dict[tuple[str, str], SwitchedOff] = {}
     # Ordered by SQLite, they would be looked for among all events, without their index.
     for row in sorted(session.execute(of_guards), key=lambda row: row.id):
         switch = json.loads(row.detail)
-        of_cluster = row.cluster_name
-        earlier = off.pop((of_cluster, switch["setting"]), None)
+        off.pop((row.cluster_name, switch["setting"]), None)
         if row.kind == _SWITCHED_OFF:
-            off[of_cluster, switch["setting"]] = SwitchedOff(
-                row.id, row.at_ms, row.run_id, row.digest, **switch, replaces=earlier
-            )
+            off[row.cluster_name, switch["setting"]] = SwitchedOff(row.id, row.at_ms, row.run_id, row.digest, **switch)
     return tuple(off.values())
