@@ -522,7 +522,7 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
 def _has_begun() -> bool:
     """Whether the task above this one that carries the plan out has begun in this DAG run: it shows its links first.
 
-    Its state doesn't tell: below a gate at which somebody ended the DAG run it is skipped, as is one that was stopped.
+    Its state doesn't show that: if somebody ends the DAG run, Airflow skips a task that runs and one that never began.
     """
     ti = get_current_context()["ti"]
     return any(ti.xcom_pull(task_ids=sorted(ti.task.upstream_task_ids), key=PlanLink().xcom_key))

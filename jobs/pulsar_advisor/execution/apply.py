@@ -371,9 +371,11 @@ def _refusals(
         yield "the plan has no step that could be carried out"
     unfinished = _unfinished(runs)
     is_turn = options.turns_before is not None
-    turn_again = reader().plan_turn_again.format(digest=short(roll_of_plan(ledger, digest) or digest))
+    turn_again = ""
+    if is_turn:
+        turn_again = reader().plan_turn_again.format(digest=short(roll_of_plan(ledger, digest) or digest))
     if digest in undone(ledger, plan.cluster):
-        yield f"{digest} has been undone since: {turn_again if is_turn else _NEW_PLAN}"
+        yield f"{digest} has been undone since: {turn_again or _NEW_PLAN}"
     if any(run.state == "aborted" for run in runs):
         yield f"a run of {digest} was aborted: {_NEW_PLAN}"
     if unfinished and not options.resume:

@@ -66,18 +66,18 @@ class _Seen:
         brokers, bundles = state.brokers, state.bundles
         usage = usage_ratios(brokers, settings)
         counts = np.where(brokers.available & brokers.complete, usage, np.nan)
-        served, loaded = defaultdict[str, set[str]](set), set[str]()
-        for bundle in np.flatnonzero(bundles.reported & (bundles.owner != NO_ROW)).tolist():
-            broker = brokers.ids[bundles.owner[bundle]]
-            served[broker].add(state.bundle_name(bundle))
-            if not is_pulsars_own(state.namespace_of(bundle)):
-                loaded.add(broker)
+        reported = bundles.reported & (bundles.owner != NO_ROW)
+        of_users = np.array([not is_pulsars_own(name) for name in state.namespaces.names], dtype=np.bool_)
+        loaded = np.unique(bundles.owner[reported & of_users[bundles.namespace]])
+        served = defaultdict[str, set[str]](set)
+        for bundle in np.flatnonzero(reported).tolist():
+            served[brokers.ids[bundles.owner[bundle]]].add(state.bundle_name(bundle))
         return cls(
             at_ms=state.captured_at_ms,
             usage=dict(zip(brokers.ids, counts.tolist(), strict=True)),
             reported_at_ms=dict(zip(brokers.ids, brokers.report_updated_at_ms.tolist(), strict=True)),
             served=served,
-            loaded=loaded,
+            loaded={brokers.ids[broker] for broker in loaded.tolist()},
         )
 
 
