@@ -5,16 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from pulsar_advisor.capture.progress import LoggedProgress
+from pulsar_advisor.capture.progress import CaptureProgress, LoggedProgress
 from pulsar_advisor.cli.output import is_quiet
-
-if TYPE_CHECKING:
-    from pulsar_advisor.capture.progress import CaptureProgress
 
 
 class _Bars:

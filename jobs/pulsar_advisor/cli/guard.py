@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from pulsar_advisor.cli.options import Connection, Json, LedgerPlace, Place, YourName
 from pulsar_advisor.cli.output import Ended, log, print_json, say_lines
+from pulsar_advisor.execution.person import person_on_command_line
 from pulsar_advisor.model.errors import BalancerStillOff, Refused
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ def restore(
         Your name, if a plain `false`, which an earlier release or somebody else may have written, is to be undone too.
     """
     with _opened(place, ledger) as (book, names):
-        from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.stages.apply import restore_what_was_left
 
         person = None if as_ is None else person_on_command_line(as_)
@@ -67,7 +67,6 @@ def leave(
 ) -> None:
     """Leave a cluster's own balancer as it is: nothing will restore what runs have left off so far. Sends nothing."""
     with _opened(place, ledger) as (book, names):
-        from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.execution.run.guard import leave_as_it_is
 
         for name in names:

@@ -6,9 +6,12 @@ from typing import Annotated, Final
 
 from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place, WholeNumber
 from pulsar_advisor.cli.output import Ended, log, print_json, say, say_lines, timed
+from pulsar_advisor.cli.rendering import difference_lines
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.model.bounds import DEFAULT_DAYS, TREND_DAYS
+from pulsar_advisor.model.cluster.snapshot_id import day_of, require_day
 from pulsar_advisor.model.errors import DataNotFit, UsageError
+from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.storage.root import LATEST, Root
 
@@ -33,7 +36,6 @@ def fold(
     all
         Fold every day that has a snapshot, or was folded by an earlier release.
     """
-    from pulsar_advisor.model.cluster.snapshot_id import day_of, require_day
     from pulsar_advisor.stages.fold import fold_until
     from pulsar_advisor.stages.fold import run as fold_day
 
@@ -118,9 +120,7 @@ def diff(earlier: str, later: str = LATEST, /, *, place: Place = Place(), json: 
     later
         The same, or 'latest'.
     """
-    from pulsar_advisor.cli.rendering import difference_lines
     from pulsar_advisor.history.events import UNKNOWN
-    from pulsar_advisor.model.text.reader import reader
     from pulsar_advisor.stages.diff import run as compare
     from pulsar_advisor.storage.history import day_with
 

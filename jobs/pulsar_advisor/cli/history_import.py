@@ -10,7 +10,9 @@ from cyclopts import Parameter
 
 from pulsar_advisor.cli.options import Json, LedgerPlace, Place, WholeNumber
 from pulsar_advisor.cli.output import log, print_json, say_lines
+from pulsar_advisor.history.exported import labels_of
 from pulsar_advisor.model.bounds import DEFAULT_DAYS, IMPORT_DAYS, IMPORT_STEP, seconds
+from pulsar_advisor.model.errors import UsageError
 
 
 @Parameter(name="*")
@@ -65,8 +67,6 @@ def import_days(
     from pulsar_advisor.admin.connection import AdminConnection
     from pulsar_advisor.admin.prometheus import READ_TIMEOUT_S, Prometheus
     from pulsar_advisor.admin.transport import AdminTransport
-    from pulsar_advisor.history.exported import labels_of
-    from pulsar_advisor.model.errors import UsageError
     from pulsar_advisor.model.text.problems import problems
     from pulsar_advisor.stages.import_history import run
 

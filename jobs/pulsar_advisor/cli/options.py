@@ -15,8 +15,12 @@ from cyclopts import Parameter, Token
 
 from pulsar_advisor.admin.home import with_home
 from pulsar_advisor.admin.profiles import DEFAULT_CONFIG, Profile, choose_profile, read_profiles
+from pulsar_advisor.execution.person import person_on_command_line
+from pulsar_advisor.execution.throttle import ThrottleChanges
 from pulsar_advisor.model.bounds import ratio, seconds
 from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.model.plans.goal import Goal
+from pulsar_advisor.planning.proposals.limits import Limits
 from pulsar_advisor.storage.root import Root
 
 ROOT_VARIABLE: Final = "PULSAR_ADVISOR_ROOT"
@@ -28,8 +32,6 @@ if TYPE_CHECKING:
     from pulsar_advisor.execution.consent.policy import ApprovalPolicy
     from pulsar_advisor.execution.ledger.heads import Keeper
     from pulsar_advisor.execution.ledger.ledger import Ledger
-    from pulsar_advisor.execution.throttle import ThrottleChanges
-    from pulsar_advisor.model.plans.goal import Goal
     from pulsar_advisor.planning.requests.request import Request
 
 
@@ -158,7 +160,6 @@ class LedgerPlace:
 
     def url(self, place: Place) -> str:
         """The given address, or SQLite in the root."""
-
         return self.given(place) or place.open().ledger_url
 
     def url_if_any(self, place: Place) -> str | None:
@@ -326,8 +327,6 @@ class PlanOptions:
         return self._request(goal=goal, splits=False)
 
     def _request(self, max_splits: int | None = None, **others: Any) -> Request:
-        from pulsar_advisor.execution.person import person_on_command_line
-        from pulsar_advisor.planning.proposals.limits import Limits
         from pulsar_advisor.planning.requests.request import Request, what_if
 
         return Request(
@@ -399,8 +398,6 @@ class GoalOptions:
     def chosen(self) -> Goal | None:
         """The goal these options make, if any. Raises `UsageError` for a percentage that is none, and for other
         options without a goal."""
-        from pulsar_advisor.model.plans.goal import Goal
-
         if not self.goal:
             if self != GoalOptions():
                 raise UsageError("--brokers, --to, --ceiling and --onto are about a goal: name it with --goal")

@@ -40,9 +40,12 @@ from pulsar_advisor.cli.output import (
     timed,
 )
 from pulsar_advisor.cli.rendering import apply_lines, plan_lines, verify_lines
+from pulsar_advisor.cli.signals import deferred_signals
 from pulsar_advisor.cli.stages import capture_into
 from pulsar_advisor.cli.starting import spark_for
 from pulsar_advisor.cli.usage import refuse_together
+from pulsar_advisor.execution.person import person_on_command_line
+from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.bounds import duration, next_time, seconds
 from pulsar_advisor.model.errors import AdvisorError, BalancerStillOff, Deviates, Refused, UsageError
 from pulsar_advisor.model.plans.goal import ROLL
@@ -103,9 +106,7 @@ def approve(
     }
     with opened_plan(plan, place, ledger) as (document, root, book):
         from pulsar_advisor.execution.consent.approval import carried_out_before, default_validity_s
-        from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.execution.run.preconditions import stale
-        from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
         from pulsar_advisor.model.plans.plan import digest_of, short
         from pulsar_advisor.stages.approve import run as record
 
@@ -165,7 +166,6 @@ def withdraw(
     """Withdraw the approval of a plan; a run that is under way stops before its next call."""
     with opened_plan(plan, place, ledger) as (document, _, book):
         from pulsar_advisor.execution.consent.approval import withdraw as take_back
-        from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.model.plans.plan import digest_of
 
         digest = digest_of(document)
@@ -236,14 +236,12 @@ def apply(
     reach, restore = partial(connection.admin, place), command(RESTORE, place, connection, ledger)
     keepers = () if dry_run else heads.keepers(place)
     with opened_plan(plan, place, ledger) as (document, _, book), head_kept(book, keepers):
-        from pulsar_advisor.cli.signals import deferred_signals
         from pulsar_advisor.documents.receipts import EndedRun
         from pulsar_advisor.execution.apply import abort as end_run
         from pulsar_advisor.execution.apply import before_resuming, left_open
         from pulsar_advisor.execution.apply import pause as pause_run
         from pulsar_advisor.execution.cluster.probe import PublishProbe
         from pulsar_advisor.execution.ledger.runs import is_held, run_by_id
-        from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.execution.run.options import ApplyOptions
         from pulsar_advisor.execution.telemetry import LOGGER
         from pulsar_advisor.model.plans.plan import short
@@ -364,7 +362,6 @@ def undo(
     """
     with opened_plan(plan, place, ledger) as (document, root, book):
         from pulsar_advisor.execution.consent.approval import propose
-        from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.planning.plans.consent import approve_words
         from pulsar_advisor.stages.derive import why_not_computed_here
         from pulsar_advisor.stages.undo import run as make_plan

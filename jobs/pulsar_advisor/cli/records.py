@@ -10,10 +10,10 @@ from pulsar_advisor.cli.options import Flag, Json, LedgerPlace, Place, PlanName,
 from pulsar_advisor.cli.output import log, print_json, say, say_lines, say_rows
 from pulsar_advisor.cli.rendering import event_table, plan_table, run_table
 from pulsar_advisor.model.errors import AdvisorError, UsageError
+from pulsar_advisor.storage.root import Root
 
 if TYPE_CHECKING:
     from pulsar_advisor.execution.ledger.ledger import Ledger
-    from pulsar_advisor.storage.root import Root
 
 
 def plans(

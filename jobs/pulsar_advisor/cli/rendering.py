@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.text.some_of import NAMED, count, lasting, points, some_of
 from pulsar_advisor.reporting.figures import percent, throughput
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from pulsar_advisor.documents.verify_result import VerifyResult
     from pulsar_advisor.execution.consent.approval import Before
     from pulsar_advisor.execution.ledger.plan_states import PlanState
-    from pulsar_advisor.execution.throttle import ApplyThrottle
     from pulsar_advisor.history.difference import Difference, Growth
     from pulsar_advisor.history.events import Event
     from pulsar_advisor.lint.judge import FindingWithEffect
@@ -184,8 +184,6 @@ def restart_lines(order: RestartOrder, ceiling_ratio: float | None = None) -> It
 
 def roll_lines(order: RollOrder) -> Iterator[str]:
     """The turns of a roll, what each moves, and how long that takes at the default pace."""
-    from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
-
     if order.balance_first is not None:
         yield order.balance_first
     for number, turn in enumerate(order.turns, start=1):

@@ -28,11 +28,14 @@ from pulsar_advisor.cli.options import (
 from pulsar_advisor.cli.output import Ended, log, print_json, progress, say_lines
 from pulsar_advisor.cli.plans import head_kept, opened_plan
 from pulsar_advisor.cli.rendering import roll_lines, roll_status_lines
+from pulsar_advisor.cli.signals import deferred_signals
 from pulsar_advisor.cli.starting import spark_for
 from pulsar_advisor.cli.usage import refuse_together
+from pulsar_advisor.execution.person import person_on_command_line
 from pulsar_advisor.model.bounds import ratio, seconds
 from pulsar_advisor.model.errors import BalancerStillOff, Deviates
 from pulsar_advisor.model.plans.goal import ROLL, Goal
+from pulsar_advisor.storage.root import Root
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +45,6 @@ if TYPE_CHECKING:
     from pulsar_advisor.execution.roll.conduct import Roll
     from pulsar_advisor.execution.run.options import Interruption
     from pulsar_advisor.model.plans.plan import Plan
-    from pulsar_advisor.storage.root import Root
 
 Spare = Annotated[
     tuple[str, ...],
@@ -140,9 +142,7 @@ def continue_(
     refuse_together({"--restarted": restarted is not None, "--anew": anew})
     wait_s = seconds(wait)
     with reach.opened(plan) as (document, root, book), head_kept(book, heads.keepers(reach.place)):
-        from pulsar_advisor.cli.signals import deferred_signals
         from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
-        from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.execution.roll.conduct import announce, go_on
         from pulsar_advisor.execution.roll.status import status_of
         from pulsar_advisor.model.plans.plan import digest_of
@@ -186,7 +186,6 @@ def pause(
     The cluster's own balancer is switched on meanwhile.
     """
     with reach.opened(plan) as (document, root, book):
-        from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.execution.roll.conduct import mind_the_balancer
         from pulsar_advisor.execution.roll.conduct import pause as pause_roll
         from pulsar_advisor.execution.roll.status import status_of
@@ -210,7 +209,6 @@ def end(
 ) -> None:
     """End a roll for good, wherever it is: withdraw its approval, and switch the cluster's own balancer on again."""
     with reach.opened(plan) as (document, root, book), head_kept(book, heads.keepers(reach.place)):
-        from pulsar_advisor.execution.person import person_on_command_line
         from pulsar_advisor.execution.roll.conduct import end as end_roll
         from pulsar_advisor.execution.roll.conduct import mind_the_balancer
         from pulsar_advisor.execution.roll.status import status_of

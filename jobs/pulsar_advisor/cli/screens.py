@@ -9,16 +9,15 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pulsar_advisor.documents.broker_tables import Figure, Overall
 from pulsar_advisor.model.configuration.settings import setting_value
 from pulsar_advisor.model.text.plain_text import plain
-from pulsar_advisor.monitor.tables import OVERALL_HEADINGS, SYSTEM, broker_rows, notes, overall
+from pulsar_advisor.monitor.tables import OVERALL_HEADINGS, SYSTEM, BrokerLoad, ClusterLoad, broker_rows, notes, overall
 from pulsar_advisor.reporting.figures import moment
 from pulsar_advisor.reporting.wrapping import columns_of, wrapped
 
 if TYPE_CHECKING:
-    from pulsar_advisor.documents.broker_tables import Figure, Overall
     from pulsar_advisor.documents.diagnosis import Diagnosis
-    from pulsar_advisor.monitor.tables import BrokerLoad, ClusterLoad
     from pulsar_advisor.reporting.futures import Future
 
 _WIDTH_OF_FILE: Final = 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -66,8 +67,6 @@ def prune_snapshots(
     dry_run
         Say what would be removed; remove nothing.
     """
-    from datetime import UTC, datetime
-
     from pulsar_advisor.snapshots.retention import Retention, lifetimes
     from pulsar_advisor.stages.prune import run as prune
     from pulsar_advisor.stages.thin import run as prune_by_age

@@ -36,6 +36,7 @@ from pulsar_advisor.cli.output import (
 from pulsar_advisor.cli.rendering import check_lines, entry_lines, lint_lines, not_evaluated
 from pulsar_advisor.cli.starting import load_soon, spark_for, spark_soon
 from pulsar_advisor.cli.usage import refuse_together
+from pulsar_advisor.execution.person import person_on_command_line
 from pulsar_advisor.model.bounds import seconds
 from pulsar_advisor.model.errors import DataNotFit, UsageError
 from pulsar_advisor.model.text.some_of import count
@@ -272,7 +273,6 @@ def _end(recommendation: Recommendation, *, detailed_exitcode: bool) -> None:
 def _recommend(
     spark: Callable[[], SparkSession | None], snapshot: str, request: Request, place: Place, ledger: LedgerPlace
 ) -> Recommendation:
-    from pulsar_advisor.execution.person import person_on_command_line
     from pulsar_advisor.stages.propose import run as propose_plans
     from pulsar_advisor.stages.recommend import check
     from pulsar_advisor.stages.recommend import run as compute

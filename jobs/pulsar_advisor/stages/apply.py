@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.transport import AdminTransport
+from pulsar_advisor.documents.apply_result import ApplyResult
 from pulsar_advisor.execution.apply import apply_plan
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.cluster.probe import PublishProbe, publishing
 from pulsar_advisor.execution.ledger.approvals import record_refusal
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.run import guard
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Progress, undisturbed
 from pulsar_advisor.model.errors import Refused
-from pulsar_advisor.model.plans.plan import digest_of
-
-if TYPE_CHECKING:
-    from pulsar_advisor.documents.apply_result import ApplyResult
-    from pulsar_advisor.execution.ledger.ledger import Ledger
-    from pulsar_advisor.execution.person import Person
-    from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.model.plans.plan import Plan, digest_of
 
 
 def run(

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.capture.capture import Destination, capture, listening, opened
 from pulsar_advisor.capture.progress import CaptureProgress, LoggedProgress
+from pulsar_advisor.capture.publications import Heard
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.storage.claim import claimed, remove_remainders
 from pulsar_advisor.storage.files import write_file
 from pulsar_advisor.storage.index import update_index
 from pulsar_advisor.storage.results import read_manifest
-from pulsar_advisor.storage.root import MANIFEST
-
-if TYPE_CHECKING:
-    from pulsar_advisor.admin.options import CaptureOptions
-    from pulsar_advisor.capture.publications import Heard
-    from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import MANIFEST, Root
 
 _log = logging.getLogger(__name__)
 

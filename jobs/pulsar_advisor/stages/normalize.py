@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from pulsar_advisor.documents.tables_result import TablesResult
 from pulsar_advisor.model.errors import StorageError
@@ -26,9 +27,6 @@ from pulsar_advisor.tables.normalize import (
 from pulsar_advisor.tables.raw import read_raw, verify_files
 from pulsar_advisor.tables.schemas import PROBLEMS
 from pulsar_advisor.tables.session import jobs_named
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _log = logging.getLogger(__name__)
 

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from pyspark.sql import SparkSession
 
 from pulsar_advisor.admin.metadata_store import StoreConnection, connected
+from pulsar_advisor.admin.options import CaptureOptions
 from pulsar_advisor.admin.transport import AdminTransport
+from pulsar_advisor.documents.recommendation import Recommendation
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
 from pulsar_advisor.execution.cluster.restart_port import LeadersView, Published, published
+from pulsar_advisor.execution.consent.policy import ApprovalPolicy
+from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.roll.conduct import PlanAnew, Roll
 from pulsar_advisor.execution.run.options import Interruption, undisturbed
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.plans.goal import ROLL, Goal
+from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.planning.requests.request import Request
 from pulsar_advisor.stages.capture import run as capture
 from pulsar_advisor.stages.derive import why_not_computed_here
@@ -24,16 +31,7 @@ from pulsar_advisor.stages.roll_order import run as roll_order
 from pulsar_advisor.stages.seal import seal, sealing
 from pulsar_advisor.stages.validate import run as validate
 from pulsar_advisor.storage.plans import PlanReference, read_recommendation
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from pulsar_advisor.admin.options import CaptureOptions
-    from pulsar_advisor.documents.recommendation import Recommendation
-    from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-    from pulsar_advisor.execution.ledger.ledger import Ledger
-    from pulsar_advisor.model.plans.plan import Plan
-    from pulsar_advisor.storage.root import Root
+from pulsar_advisor.storage.root import Root
 
 Turn = Callable[[str, "Goal"], None]
 """Makes the plan of a turn from a captured snapshot: see `run`."""

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.execution.cluster.cluster_writes import AdminCluster
+from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.undo import propose_undo
-from pulsar_advisor.storage.plans import write_plan
-
-if TYPE_CHECKING:
-    from pulsar_advisor.execution.ledger.ledger import Ledger
-    from pulsar_advisor.model.plans.plan import Plan
-    from pulsar_advisor.storage.plans import PlanReference
-    from pulsar_advisor.storage.root import Root
+from pulsar_advisor.model.plans.plan import Plan
+from pulsar_advisor.storage.plans import PlanReference, write_plan
+from pulsar_advisor.storage.root import Root
 
 
 def run(plan: Plan, ledger: Ledger, root: Root, connection: AdminConnection) -> tuple[Plan, PlanReference]:

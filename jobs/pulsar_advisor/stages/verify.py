@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
+from pulsar_advisor.documents.verify_result import VerifyResult
+from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.verify import require_later, settle_s, settled_run, verify_plan
 from pulsar_advisor.model.configuration.settings import resolve_settings
+from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.storage.results import read_manifest
+from pulsar_advisor.storage.root import Root
 from pulsar_advisor.tables.settings_inputs import settings_inputs
 from pulsar_advisor.tables.state import cluster_state
-
-if TYPE_CHECKING:
-    from pulsar_advisor.documents.verify_result import VerifyResult
-    from pulsar_advisor.execution.ledger.ledger import Ledger
-    from pulsar_advisor.model.plans.plan import Plan
-    from pulsar_advisor.storage.root import Root
 
 _log = logging.getLogger(__name__)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from upath import UPath
 
 from pulsar_advisor.documents.history_day import HistoryDay
 from pulsar_advisor.model.cluster.snapshot_id import day_of
@@ -12,9 +14,6 @@ from pulsar_advisor.storage.claim import remove_file, remove_folder, require_no_
 from pulsar_advisor.storage.lease import held
 from pulsar_advisor.storage.results import read_document
 from pulsar_advisor.storage.root import RESULT, Root, names_in
-
-if TYPE_CHECKING:
-    from upath import UPath
 
 _DAY: Final = re.compile(r"day=([0-9]{8})")
 
