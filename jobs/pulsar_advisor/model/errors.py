@@ -6,6 +6,8 @@ A message says what was wrong, with which value, and what to do next. Exit codes
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 from pulsar_advisor.model.text.plain_text import plain
@@ -30,19 +32,13 @@ class UsageError(AdvisorError):
 class ClusterUnreachable(AdvisorError):
     """The cluster (or a required broker) can't be reached, or refuses access."""
 
-    exit_code = 1
-
 
 class StorageError(AdvisorError):
     """The root can't be read or written, or its content isn't what it claims to be."""
 
-    exit_code = 1
-
 
 class JavaEnded(AdvisorError):
     """The Java that this process had started for Spark ended by itself."""
-
-    exit_code = 1
 
 
 class DataNotFit(AdvisorError):
@@ -67,3 +63,12 @@ class BalancerStillOff(AdvisorError):
     """A run switched off the cluster's own balancer and ended, in whatever way, without switching it on again."""
 
     exit_code = 8
+
+
+@contextmanager
+def attempting(what: str, otherwise: str = "") -> Iterator[None]:
+    """An `OSError` in the block becomes a `StorageError`: what was attempted (`read /a/b`), why not, what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"can't {what}: {error.strerror or error}{otherwise and f': {otherwise}'}") from error

@@ -20,7 +20,7 @@ from upath import UPath
 
 from pulsar_advisor.documents.manifest import File, Manifest
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
-from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.model.errors import StorageError, UsageError, attempting
 from pulsar_advisor.model.text.some_of import some_of
 from pulsar_advisor.storage.claim import CLOCK_TOLERANCE, claimed_as, remove_folder, remove_remainders
 from pulsar_advisor.storage.files import (
@@ -73,12 +73,11 @@ def import_snapshot(file: Path, root: Root) -> str:
     archive that holds anything but the snapshot's own, undamaged files, `UsageError` if another snapshot has that id. A
     refused archive leaves nothing behind.
     """
-    try:
-        opened = open_file(UPath(file))
-    except FileNotFoundError as error:
-        raise UsageError(f"there is no archive {file}") from error
-    except OSError as error:
-        raise StorageError(f"can't read {file}: {error.strerror or error}") from error
+    with attempting(f"read {file}"):
+        try:
+            opened = open_file(UPath(file))
+        except FileNotFoundError as error:
+            raise UsageError(f"there is no archive {file}") from error
     try:
         with opened as archive:
             snapshot = _take_in(archive, str(file), root)

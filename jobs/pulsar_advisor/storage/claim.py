@@ -6,7 +6,7 @@ removes the lease after the manifest is written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from typing import Final
@@ -14,7 +14,7 @@ from typing import Final
 from upath import UPath
 
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id, snapshot_moment
-from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.model.errors import StorageError, UsageError, attempting
 from pulsar_advisor.storage.files import is_local, write_file
 from pulsar_advisor.storage.lease import EXPIRES_AFTER, LEASE, RENEW_EVERY, Lease, is_held, renewed
 from pulsar_advisor.storage.root import MANIFEST, Root
@@ -76,14 +76,12 @@ def remove_remainders(root: Root) -> list[str]:
     """Remove the remainders of interrupted captures of this cluster; returns the ids of the unfinished snapshots."""
     parent = root.of_cluster("raw")
     removed = []
-    try:
+    with attempting(f"clean up under {parent}"):
         folders = [child for child in parent.iterdir() if child.name.startswith("snapshot=")] if parent.is_dir() else []
         for folder in folders if link_to(root, parent / MANIFEST) is None else ():
             if not (folder / MANIFEST).exists() and not _is_being_written(folder):
                 remove_folder(folder)
                 removed.append(folder.name.removeprefix("snapshot="))
-    except OSError as error:
-        raise StorageError(f"can't clean up under {parent}: {error.strerror or error}") from error
     return sorted(removed)
 
 
@@ -101,9 +99,11 @@ def link_to(root: Root, folder: UPath) -> UPath | None:
 
 def remove_folder(folder: UPath) -> None:
     """Remove a folder with everything in it, the lease last; if it is a link, only the link. Raises `StorageError`."""
-    try:
+    # Another process may remove it, too.
+    with attempting(f"remove {folder}", "remove it manually"), suppress(FileNotFoundError):
         if folder.is_symlink():
-            return remove_file(folder)
+            remove_file(folder)
+            return
         children = sorted(folder.iterdir(), key=lambda child: child.name == LEASE) if folder.is_dir() else []
         for child in children:
             if child.is_dir():
@@ -112,20 +112,21 @@ def remove_folder(folder: UPath) -> None:
                 remove_file(child)
         if folder.is_dir():
             folder.rmdir()
-    except FileNotFoundError:
-        pass  # another process removes it, too
-    except OSError as error:
-        raise StorageError(f"can't remove {folder}: {error.strerror or error}: remove it manually") from error
 
 
 def remove_file(path: UPath) -> None:
     """Remove a file, unless it is gone. Raises `StorageError`."""
-    try:
+    with attempting(f"remove {path}", "remove it manually"), suppress(FileNotFoundError):
         path.unlink()
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise StorageError(f"can't remove {path}: {error.strerror or error}: remove it manually") from error
+
+
+def remove_other_files(root: Root, folder: UPath, kept: Collection[str]) -> None:
+    """Remove a folder's files with other names than these, unless it is, or is reached through, a link."""
+    with attempting(f"remove what {folder} held before"):
+        if folder.is_dir() and not folder.is_symlink() and link_to(root, folder) is None:
+            for file in list(folder.iterdir()):
+                if file.name not in kept:
+                    file.unlink(missing_ok=True)
 
 
 def _is_being_written(folder: UPath) -> bool:
@@ -139,15 +140,14 @@ def _is_being_written(folder: UPath) -> bool:
 def _claim(root: Root, snapshot: str) -> Lease | None:
     """Make the folder ours; None if it is taken. On an object store two simultaneous claims may both succeed."""
     folder = root.folder("raw", snapshot)
-    try:
-        if is_local(folder):
-            folder.mkdir(parents=True, exist_ok=False)
-        elif folder.exists():
+    with attempting(f"write {folder}"):
+        try:
+            if is_local(folder):
+                folder.mkdir(parents=True, exist_ok=False)
+            elif folder.exists():
+                return None
+        except FileExistsError:
             return None
-    except FileExistsError:
-        return None
-    except OSError as error:
-        raise StorageError(f"can't write {folder}: {error.strerror or error}") from error
     lease = Lease(snapshot, folder)
     try:
         write_file(folder / LEASE, lease.content())

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from upath import UPath
 
-from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.model.errors import StorageError, UsageError, attempting
 from pulsar_advisor.model.text.plain_text import plain
 
 LARGEST_FILE_BYTES: Final = 2 << 30
@@ -79,7 +79,7 @@ def write_file(path: UPath, content: bytes) -> None:
 
 def write_chunks(path: UPath, chunks: Iterable[bytes]) -> None:
     """The same for content that arrives in pieces."""
-    try:
+    with attempting(f"write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
         if is_local(path) and path.exists() and not _may_be_replaced(path):
             with path.open("ab") as file:  # the caller may have written to it
@@ -102,8 +102,6 @@ def write_chunks(path: UPath, chunks: Iterable[bytes]) -> None:
             _sync_folder(path.parent)
         else:
             path.write_bytes(b"".join(chunks))  # in one call: an object store shows only complete objects
-    except OSError as error:
-        raise StorageError(f"can't write {path}: {error.strerror or error}") from error
 
 
 def _may_be_replaced(path: UPath) -> bool:
@@ -153,13 +151,13 @@ def open_file(path: UPath) -> BinaryIO:
 
 def read_file(path: UPath, made_by: str) -> bytes:
     """A whole file. Raises `UsageError` naming the stage that produces it if it doesn't exist."""
-    try:
-        with open_file(path) as file:
+    with attempting(f"read {path}"):
+        try:
+            opened = open_file(path)
+        except FileNotFoundError as error:
+            raise UsageError(f"{path} does not exist: run `{made_by}` first") from error
+        with opened as file:
             if (size := file.seek(0, os.SEEK_END)) > LARGEST_FILE_BYTES:
                 raise StorageError(f"{path} has {size:,} bytes, more than `{made_by}` ever writes into a file")
             file.seek(0)
             return file.read()
-    except FileNotFoundError as error:
-        raise UsageError(f"{path} does not exist: run `{made_by}` first") from error
-    except OSError as error:
-        raise StorageError(f"can't read {path}: {error.strerror or error}") from error

@@ -20,7 +20,7 @@ from uuid import uuid4
 import msgspec
 from upath import UPath
 
-from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
+from pulsar_advisor.model.errors import AdvisorError, Refused, attempting
 from pulsar_advisor.storage.files import is_local, write_file
 from pulsar_advisor.storage.process import Process, has_ended, this_process
 from pulsar_advisor.storage.store_clock import age
@@ -83,12 +83,9 @@ class Lease:
 
     def is_ours(self) -> bool:
         """Whether the lease file is still the one this claim wrote."""
-        try:
+        with attempting(f"read {self._path}"), suppress(FileNotFoundError):
             return _written(self._path.read_bytes()).nonce == self._nonce
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            raise StorageError(f"can't read {self._path}: {error.strerror or error}") from error
+        return False
 
     def give_up(self) -> None:
         """Remove the lease file, unless another process has replaced it."""
@@ -107,7 +104,8 @@ def held(folder: UPath, snapshot: str, work: str) -> Iterator[Lease]:
     """
     path, lease = folder / LEASE, Lease(snapshot, folder)
     while not _create(path, lease.content()):
-        try:
+        # Without a file now, its writer has just ended, or has been replaced.
+        with attempting(f"take over {path}"), suppress(FileNotFoundError):
             content = path.read_bytes()
             if is_held(content, age(path)):
                 raise Held(
@@ -115,10 +113,6 @@ def held(folder: UPath, snapshot: str, work: str) -> Iterator[Lease]:
                     f"{EXPIRES_AFTER // timedelta(minutes=1)} minutes after its last sign of life"
                 )
             _take_away(path, content)
-        except FileNotFoundError:
-            continue  # its writer has just ended, or has been replaced
-        except OSError as error:
-            raise StorageError(f"can't take over {path}: {error.strerror or error}") from error
     try:
         with renewed(lease.renew, RENEW_EVERY.total_seconds()):
             yield lease
@@ -194,19 +188,18 @@ def _create(path: UPath, content: bytes) -> bool:
             return False
         write_file(path, content)
         return True
-    try:
+    with attempting(f"write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("xb")
+        try:
+            file = path.open("xb")
+        except FileExistsError:
+            return False
         try:
             with file:
                 file.write(content)
         except BaseException:
             path.unlink(missing_ok=True)  # an empty lease would count as held
             raise
-    except FileExistsError:
-        return False
-    except OSError as error:
-        raise StorageError(f"can't write {path}: {error.strerror or error}") from error
     return True
 
 

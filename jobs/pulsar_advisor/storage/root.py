@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
-from pulsar_advisor.model.errors import StorageError, UsageError
+from pulsar_advisor.model.errors import UsageError, attempting
 from pulsar_advisor.model.text.folder_address import require_absolute, require_no_password, require_text
 from pulsar_advisor.model.text.nearest import nearest
 from pulsar_advisor.model.text.reader import reader
@@ -163,12 +163,10 @@ class Root:
 
     def _folders(self) -> list[str]:
         """Ids that have a folder, sorted, from a single listing. Refuses a root that is a file."""
-        try:
+        with attempting(f"list {self.location}"):
             names = names_in(self.location / "raw" / f"cluster={self.cluster}")
             if not names and self.location.is_file():
                 raise UsageError(f"root {self.location} is a file: name a folder")
-        except OSError as error:
-            raise StorageError(f"can't list {self.location}: {error.strerror or error}") from error
         ids = (name.removeprefix("snapshot=") for name in names if name.startswith("snapshot="))
         return sorted(filter(is_snapshot_id, ids))
 
@@ -201,7 +199,5 @@ def _clusters_in(parent: Path | UPath) -> list[str]:
 
 def names_in(folder: Path | UPath) -> list[str]:
     """The names of a folder's entries; none if there is no such folder. Raises `StorageError`."""
-    try:
+    with attempting(f"list {folder}"):
         return [child.name for child in folder.iterdir()] if folder.is_dir() else []
-    except OSError as error:
-        raise StorageError(f"can't list {folder}: {error.strerror or error}") from error

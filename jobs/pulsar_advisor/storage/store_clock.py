@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from upath import UPath
 
-from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.model.errors import attempting
 from pulsar_advisor.storage.files import is_local
 
 ASK_EVERY_S: Final = 5.0
@@ -29,7 +29,7 @@ _ELAPSED: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 def store_time(folder: UPath) -> datetime:
     """The store's time now: the stamp of a file written to the folder, and removed again. Raises `StorageError`."""
-    try:
+    with attempting(f"write to {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
         if is_local(folder):
             with tempfile.TemporaryFile(dir=folder.path) as file:
@@ -40,8 +40,6 @@ def store_time(folder: UPath) -> datetime:
             return written_at(probe)
         finally:
             probe.unlink(missing_ok=True)
-    except OSError as error:
-        raise StorageError(f"can't write to {folder}: {error.strerror or error}") from error
 
 
 def written_at(path: UPath) -> datetime:

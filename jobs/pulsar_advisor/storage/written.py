@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from upath import UPath
 
-from pulsar_advisor.model.errors import StorageError
+from pulsar_advisor.model.errors import attempting
 from pulsar_advisor.model.plans.canonical_json import canonical_json
 from pulsar_advisor.storage.files import read_file, sha256_hex, sha256_of_file
 from pulsar_advisor.storage.results import read_tables_result
@@ -27,9 +27,7 @@ def result_sha256(root: Root, snapshot: str, stage: str) -> str | None:
 
 def _hashes(folder: UPath) -> Iterator[tuple[str, str]]:
     """Each file below a table's folder, as `<table>//<path>`, and its SHA-256 (hex); every seal has the two slashes."""
-    try:
+    with attempting(f"read {folder}"):
         for file in sorted(folder.rglob("*"), key=str):
             if file.is_file():
                 yield f"{folder.parent.parent.name}/{file.path.removeprefix(folder.path)}", sha256_of_file(file)
-    except OSError as error:
-        raise StorageError(f"can't read {folder}: {error.strerror or error}") from error

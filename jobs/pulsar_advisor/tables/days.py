@@ -16,7 +16,7 @@ from upath import UPath
 
 from pulsar_advisor.documents.history_day import FoldedTable, HistoryDay
 from pulsar_advisor.model.errors import AdvisorError, StorageError
-from pulsar_advisor.storage.claim import link_to
+from pulsar_advisor.storage.claim import remove_other_files
 from pulsar_advisor.storage.files import sha256_hex, sha256_of_file, write_file
 from pulsar_advisor.storage.history import day_if_any, day_path
 from pulsar_advisor.storage.root import Root
@@ -41,7 +41,7 @@ def write_day(
     written = result(files)
     write_file(day_path(root, day), written.content())
     for name, file in files.items():
-        _remove_others(root, root.day_folder(name, day), file.file)
+        remove_other_files(root, root.day_folder(name, day), (file.file,))
     return written
 
 
@@ -98,7 +98,7 @@ def remove_parts(root: Root, day: str) -> None:
     """Remove all parts of a day that has been written, if there are any. Raises `StorageError`."""
     folder = root.day_folder(_PARTS, day)
     if folder.is_dir():
-        _remove_others(root, folder, "")
+        remove_other_files(root, folder, ())
         with suppress(OSError):  # an object store has no empty folders
             folder.rmdir()
 
@@ -147,14 +147,3 @@ def _write(folder: UPath, rows: pa.Table) -> FoldedTable:
     name = f"part-{sha256[:_DIGITS]}.parquet"
     write_file(folder / name, written)
     return FoldedTable(file=name, rows=len(rows), bytes=len(written), sha256=sha256)
-
-
-def _remove_others(root: Root, folder: UPath, kept: str) -> None:
-    """Remove the other files of a folder, unless it is a link."""
-    is_ours = not folder.is_symlink() and link_to(root, folder) is None
-    try:
-        for file in folder.iterdir() if is_ours else []:
-            if file.name != kept:
-                file.unlink(missing_ok=True)
-    except OSError as error:
-        raise StorageError(f"can't remove what {folder} held before: {error.strerror or error}") from error

@@ -21,7 +21,7 @@ from pyspark.sql import functions as sf
 from upath import UPath
 
 from pulsar_advisor.documents.manifest import File
-from pulsar_advisor.model.errors import DataNotFit, StorageError
+from pulsar_advisor.model.errors import DataNotFit, attempting
 from pulsar_advisor.storage.files import is_local, sha256_of_file
 from pulsar_advisor.tables.columns import RESOURCES, SEGMENT_LOAD, TRAFFIC
 from pulsar_advisor.tables.frames import in_few_partitions, materialized, no_rows
@@ -189,12 +189,13 @@ def verify_files(folder: UPath, files: Sequence[File]) -> None:
 
 
 def _sha256(path: UPath) -> str:
-    try:
-        return sha256_of_file(path)
-    except FileNotFoundError as error:
-        raise DataNotFit(f"{path} is in the manifest but does not exist; copy or capture the snapshot again") from error
-    except OSError as error:
-        raise StorageError(f"can't read {path}: {error.strerror or error}") from error
+    with attempting(f"read {path}"):
+        try:
+            return sha256_of_file(path)
+        except FileNotFoundError as error:
+            raise DataNotFit(
+                f"{path} is in the manifest but does not exist; copy or capture the snapshot again"
+            ) from error
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from upath import UPath
 from pulsar_advisor.model.errors import StorageError
 from pulsar_advisor.simulation.scores import cycle_scores, simulation_score
 from pulsar_advisor.simulation.simulate import Simulation
-from pulsar_advisor.storage.claim import link_to, require_no_link
-from pulsar_advisor.storage.files import refused_by_storage
+from pulsar_advisor.storage.claim import remove_file, remove_other_files, require_no_link
 from pulsar_advisor.storage.root import RESULT, Root
 from pulsar_advisor.tables.columns import TRAFFIC, Table
 from pulsar_advisor.tables.parquet import write_table
@@ -70,24 +69,14 @@ def remove_simulations(root: Root, snapshot: str) -> None:
     """Remove the simulations of a snapshot, their result first. Raises `StorageError`."""
     result = root.folder(f"{FOLDER}/result", snapshot) / RESULT
     require_no_link(root, result)
-    try:
-        result.unlink(missing_ok=True)
-    except OSError as error:
-        raise refused_by_storage(error) from error
+    remove_file(result)
     remove_other_parts(root, snapshot, ())
 
 
 def remove_other_parts(root: Root, snapshot: str, parts: Collection[str]) -> None:
     """Remove the files of simulations of a snapshot other than these; no link is followed. Raises `StorageError`."""
-    folders = [_folder(root, snapshot, table) for table in SIMULATIONS]
-    ours = [one for one in folders if one.is_dir() and not one.is_symlink() and link_to(root, one) is None]
-    try:
-        for folder in ours:
-            for file in list(folder.iterdir()):
-                if file.name not in parts:
-                    file.unlink(missing_ok=True)
-    except OSError as error:
-        raise refused_by_storage(error) from error
+    for table in SIMULATIONS:
+        remove_other_files(root, _folder(root, snapshot, table), parts)
 
 
 def _folder(root: Root, snapshot: str, table: Table) -> UPath:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import pickle
 
-from pulsar_advisor.model.errors import Refused
+import pytest
+
+from pulsar_advisor.model.errors import Refused, StorageError, attempting
 
 
 def test_a_name_in_a_message_can_begin_no_line_of_its_own_and_control_no_terminal() -> None:
@@ -13,3 +16,17 @@ def test_a_name_in_a_message_can_begin_no_line_of_its_own_and_control_no_termina
 
 def test_an_error_comes_back_unchanged_from_another_process() -> None:
     assert str(pickle.loads(pickle.dumps(Refused("a\nb")))) == r"a\nb"
+
+
+@pytest.mark.parametrize(
+    ("otherwise", "says"), [("", "can't write /a: disk full"), ("free some", "can't write /a: disk full: free some")]
+)
+def test_what_the_system_refuses_is_a_failure_of_the_storage(otherwise: str, says: str) -> None:
+    with pytest.raises(StorageError) as failure, attempting("write /a", otherwise):
+        raise OSError(errno.ENOSPC, "disk full", "/a")
+    assert str(failure.value) == says
+
+
+def test_a_failure_without_the_systems_words_says_what_it_is() -> None:
+    with pytest.raises(StorageError, match=r"^can't read /a: the lock is lost$"), attempting("read /a"):
+        raise OSError("the lock is lost")
