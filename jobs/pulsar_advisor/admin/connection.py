@@ -8,8 +8,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pulsar_advisor.admin.oauth2 import ClientCredentials
-from pulsar_advisor.admin.secret import Given, Secret, secret_line
-from pulsar_advisor.admin.user_path import UserPath
+from pulsar_advisor.admin.secret import Given, Secret, UserPath, secret_line
 from pulsar_advisor.admin.web_address import WebAddress
 from pulsar_advisor.model.text.plain_text import plain
 

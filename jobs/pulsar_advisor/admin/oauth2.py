@@ -21,9 +21,8 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
 from pulsar_advisor.admin.body import TooLarge, read_body
-from pulsar_advisor.admin.secret import Given, Secret, secret_source, secret_text
+from pulsar_advisor.admin.secret import Given, Secret, UserPath, secret_source, secret_text
 from pulsar_advisor.admin.time_limit import TimelyAdapter
-from pulsar_advisor.admin.user_path import UserPath
 from pulsar_advisor.admin.web_address import WebAddress
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
 

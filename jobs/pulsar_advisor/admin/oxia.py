@@ -13,9 +13,7 @@ from typing import ClassVar, Final, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pulsar_advisor.admin.metadata_store import MetadataStore
-from pulsar_advisor.admin.secret import Given, Secret, secret_line
-from pulsar_advisor.admin.tls_files import require_tls_files
-from pulsar_advisor.admin.user_path import UserPath
+from pulsar_advisor.admin.secret import Given, Secret, UserPath, require_tls_files, secret_line
 
 _ADDRESS: Final = r"(?:\[(?P<ipv6>[0-9a-fA-F:]{2,45})\]|(?P<host>[\w.-]{1,253})):(?P<port>[0-9]{1,5})"
 _URL: Final = re.compile(rf"oxia://(?P<address>{_ADDRESS})(/(?P<namespace>[\w.-]+))?/?", re.ASCII)

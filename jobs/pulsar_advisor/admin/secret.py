@@ -1,4 +1,4 @@
-"""Secrets: a value passed by a program, or a reference to one (a file, an environment variable); never shown."""
+"""What a connection's fields refer to: files, and secrets, which are given by reference and never shown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BeforeValidator, SecretStr, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, SecretStr, StringConstraints
 
 from pulsar_advisor.admin.home import expanded
 from pulsar_advisor.model.errors import UsageError
@@ -23,6 +23,17 @@ Secret = Annotated[SecretStr, BeforeValidator(_handed_over)]
 
 Given = Annotated[str, StringConstraints(min_length=1)]
 """A user, or the name of a variable: an empty one would leave the connection without credentials, unnoticed."""
+
+
+UserPath = Annotated[Path, AfterValidator(expanded)]
+"""A file, as people write it."""
+
+
+def require_tls_files(*files: Path | None) -> None:
+    """Raises `UsageError` naming the first of these files that doesn't exist; None is a file that isn't configured."""
+    for file in files:
+        if file is not None and not file.exists():
+            raise UsageError(f"TLS file {file} does not exist")
 
 
 def secret_at(reference: str) -> str:

@@ -28,8 +28,8 @@ from pulsar_advisor.admin.connection import AdminConnection
 from pulsar_advisor.admin.no_answer import NoAnswer, no_answer
 from pulsar_advisor.admin.oauth2 import AccessToken
 from pulsar_advisor.admin.request_budget import RequestBudget
+from pulsar_advisor.admin.secret import require_tls_files
 from pulsar_advisor.admin.time_limit import TimelyAdapter
-from pulsar_advisor.admin.tls_files import require_tls_files
 from pulsar_advisor.admin.web_address import WebAddress, broker_host
 from pulsar_advisor.model.errors import AdvisorError, ClusterUnreachable, Refused
 from pulsar_advisor.model.release import running_release

@@ -15,9 +15,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pulsar_advisor.admin.metadata_store import Node, in_batches
-from pulsar_advisor.admin.secret import Given, Secret, secret_line
-from pulsar_advisor.admin.tls_files import require_tls_files
-from pulsar_advisor.admin.user_path import UserPath
+from pulsar_advisor.admin.secret import Given, Secret, UserPath, require_tls_files, secret_line
 from pulsar_advisor.model.errors import ClusterUnreachable
 
 _HOST = r"(\[[0-9a-fA-F:]+\]|[\w.-]+)(:\d+)?"

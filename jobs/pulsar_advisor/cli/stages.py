@@ -160,12 +160,11 @@ def validate(
     data_docs
         Folder for the result as Great Expectations Data Docs, one page per suite; they load nothing from the network.
     """
-    from pulsar_advisor.quality.explain import explain as explained
-    from pulsar_advisor.quality.explain import named
+    from pulsar_advisor.quality.checks import named
 
     refuse_together({"--explain": explain is not None, "--trend": trend is not None})
     if explain is not None:
-        entry = explained(explain)
+        entry = named(explain).entry
         print_json(entry) if json else say_lines(entry_lines(entry))
         return
     root = place.open()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cyclopts import CoercionError, CycloptsError, MissingArgumentError, UnusedCliTokensError
 
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.text.nearest import nearest
+from pulsar_advisor.model.text.some_of import nearest
 
 if TYPE_CHECKING:
     from cyclopts.help import HelpPanel

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.text.nearest import nearest
+from pulsar_advisor.model.text.some_of import nearest
 
 HOST_METRICS: Final = {
     "cpu_usage": "pulsar_lb_cpu_usage",

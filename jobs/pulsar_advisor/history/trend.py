@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pulsar_advisor.documents.history_day import DaySummary
 from pulsar_advisor.history.events import OPERATOR, OWN, PLAN, RESTART
 from pulsar_advisor.model.cluster.cluster_state import Floats
 from pulsar_advisor.model.text.some_of import count
@@ -103,6 +104,24 @@ def trend_of(index: pa.Table, events: pa.Table) -> Trend:
         leader_changes=_sum(index["leader_changed"]),
         brokers=(index["brokers"][0].as_py(), index["brokers"][-1].as_py()),
         bundles=(index["bundles"][0].as_py(), index["bundles"][-1].as_py()),
+    )
+
+
+def summary_of(index: pa.Table, events: pa.Table) -> DaySummary:
+    """The few figures of a folded day that a list of clusters needs, from its tables `index` and `events`."""
+    fit, busiest, mean = levels_of(index)
+    kinds = Counter(events["kind"].to_pylist())
+    known = len(fit) > 0
+    return DaySummary(
+        busiest=float(np.median(busiest)) if known else None,
+        busiest_last=float(busiest[-1]) if known else None,
+        excess=float(np.median(busiest - mean)) if known else None,
+        brokers=index["brokers"][-1].as_py(),
+        bundles=index["bundles"][-1].as_py(),
+        moves=causes_of(events),
+        splits=kinds["split"],
+        restarts=kinds["broker_restarted"],
+        settings=kinds["setting"],
     )
 
 

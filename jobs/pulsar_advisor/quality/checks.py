@@ -10,9 +10,11 @@ from functools import cache
 from importlib import resources
 from typing import Final, NotRequired, TypedDict
 
-from pulsar_advisor.documents.validation import Effect, Scope, Severity
+from pulsar_advisor.documents.validation import CatalogueEntry, Effect, Scope, Severity
 from pulsar_advisor.model.cluster.inputs import Input
+from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.canonical_json import Json
+from pulsar_advisor.model.text.some_of import nearest
 
 TABLES: Final = ("brokers", "bundles", "capture", "namespaces", "policies", "problems", "settings", "topics")
 """Tables that have a suite."""
@@ -52,6 +54,20 @@ class Check:
         if self.about is None:
             return "every step"
         return f"steps that read {', '.join(self.about)}" if self.about else "no step"
+
+    @property
+    def entry(self) -> CatalogueEntry:
+        """The check for people at a terminal."""
+        return CatalogueEntry(
+            check=self.name,
+            title=self.title,
+            severity=self.severity,
+            scope=self.scope,
+            affects=self.resting,
+            why=self.reason,
+            action=self.action,
+            source=f"expectations/{self.table}.json: {self.expectation}",
+        )
 
 
 class Meta(TypedDict):
@@ -112,6 +128,20 @@ def checks() -> tuple[Check, ...]:
 def checks_of(table: str) -> tuple[Check, ...]:
     """A table's checks, in the order of its suite."""
     return tuple(check for check in checks() if check.table == table)
+
+
+def named(name: str) -> Check:
+    """The check with this name, `<table>.<code>`, or with this code if only one table has it.
+
+    Raises `UsageError` with a similar name for an unknown one, and with all matches for an ambiguous one.
+    """
+    found = [check for check in checks() if name in (check.name, check.code)]
+    if not found:
+        close = nearest(name, (known for check in checks() for known in (check.name, check.code)))
+        raise UsageError(f"there is no check '{name}'{close}; docs/checks.md lists all checks")
+    if len(found) > 1:
+        raise UsageError(f"'{name}' may be any of {', '.join(check.name for check in found)}: give the full name")
+    return found[0]
 
 
 def suites_sha256() -> str:

@@ -18,7 +18,7 @@ from pulsar_advisor.history.columns import COLUMNS, DAY_TABLES
 from pulsar_advisor.history.day import fold
 from pulsar_advisor.history.events import SEEN_LATE_MS, ConfirmedStep
 from pulsar_advisor.history.moment import Moment
-from pulsar_advisor.history.summary import summary_of
+from pulsar_advisor.history.trend import summary_of
 from pulsar_advisor.model.cluster.snapshot_id import day_of, midnight, snapshot_moment
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError, UsageError
 from pulsar_advisor.model.plans.plan import short
@@ -27,9 +27,8 @@ from pulsar_advisor.stages.moments import folded_moments, last_seen, normalized_
 from pulsar_advisor.stages.seal import is_sealed_elsewhere, seal_day, why_no_sealed_day
 from pulsar_advisor.storage.history import day_if_any, day_path, first_after, folded_days, last_before
 from pulsar_advisor.storage.lease import Held, held
-from pulsar_advisor.storage.results import read_manifest, validation_if_any
+from pulsar_advisor.storage.results import read_manifest, result_sha256, validation_if_any
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.storage.written import result_sha256
 from pulsar_advisor.tables.days import damage, write_day
 
 _log = logging.getLogger(__name__)

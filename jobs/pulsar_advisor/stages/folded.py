@@ -12,9 +12,8 @@ from pulsar_advisor.history.events import OWN, UNKNOWN
 from pulsar_advisor.model.cluster.snapshot_id import day_of
 from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.storage.history import folded_days
-from pulsar_advisor.storage.results import read_manifest
+from pulsar_advisor.storage.results import read_manifest, result_sha256
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.storage.written import result_sha256
 from pulsar_advisor.tables.days import damage, read_day_tables
 
 _ROUTINE_CAUSES: Final = (OWN, UNKNOWN)

@@ -31,7 +31,7 @@ from pulsar_advisor.history.exported import (
 from pulsar_advisor.history.imported import MISSING, day_tables, gaps
 from pulsar_advisor.history.ring import Ring, namespace_of
 from pulsar_advisor.history.scraped_cluster import ScrapedCluster, labels_on
-from pulsar_advisor.history.summary import summary_of
+from pulsar_advisor.history.trend import summary_of
 from pulsar_advisor.model.configuration.settings import LoadBalancerSettings
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.text.some_of import count

@@ -14,8 +14,8 @@ from pulsar_advisor.model.errors import AdvisorError
 from pulsar_advisor.storage.files import sha256_hex, sha256_of_file
 from pulsar_advisor.storage.history import day_path
 from pulsar_advisor.storage.plans import read_recommendation
+from pulsar_advisor.storage.results import result_sha256
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.storage.written import result_sha256
 
 _WRITTEN_ONCE: Final = frozenset({"normalize", "validate"})
 """The stages that leave a result as it is if there is one."""

@@ -17,8 +17,8 @@ from urllib.parse import quote
 from pulsar_advisor.model.cluster.snapshot_id import is_snapshot_id
 from pulsar_advisor.model.errors import UsageError, attempting
 from pulsar_advisor.model.text.folder_address import require_absolute, require_no_password, require_text
-from pulsar_advisor.model.text.nearest import nearest
 from pulsar_advisor.model.text.reader import reader
+from pulsar_advisor.model.text.some_of import nearest
 
 if TYPE_CHECKING:
     from upath import UPath

@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_advisor.cli import exit_code
+from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.model.cluster.inputs import INPUTS, Input
-from pulsar_advisor.quality.checks import TABLES, Check, checks, suites, suites_sha256
+from pulsar_advisor.model.errors import UsageError
+from pulsar_advisor.quality.checks import TABLES, Check, checks, named, suites, suites_sha256
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -87,3 +90,40 @@ def test_suites_are_formatted_as_they_are_reviewed() -> None:
 
 def test_the_digest_of_the_suites_is_a_sha256() -> None:
     assert len(suites_sha256()) == 64
+
+
+def test_a_check_is_explained_without_a_snapshot(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["validate", "--explain", "bundles.one_owner"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("bundles.one_owner: ")
+    for entry in (
+        "severity    warning",
+        "scope       bundle",
+        "why  ",
+        "action      ",
+        "source      expectations/bundles",
+    ):
+        assert entry in shown
+
+
+def test_an_entry_is_printed_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["validate", "--explain", "bundles.one_owner", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == as_json(named("bundles.one_owner").entry)
+
+
+def test_a_code_that_one_table_has_is_enough() -> None:
+    assert named("one_owner") == named("bundles.one_owner")
+
+
+def test_an_unknown_check_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"no check 'bundles.one_ownr'; the nearest is 'bundles.one_owner'"):
+        named("bundles.one_ownr")
+    with pytest.raises(UsageError, match=r"no check 'one_ownr'; the nearest is 'one_owner'"):
+        named("one_ownr")
+    with pytest.raises(UsageError, match=r"no check 'nope'; docs/checks.md lists all checks"):
+        named("nope")
+
+
+def test_a_code_of_several_tables_needs_the_table() -> None:
+    with pytest.raises(UsageError, match=r"brokers\.unique, bundles\.unique"):
+        named("unique")

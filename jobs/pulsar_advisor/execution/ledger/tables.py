@@ -142,7 +142,7 @@ class Seal(Base):
     snapshot: Mapped[str] = mapped_column(String(16))
     stage: Mapped[str] = mapped_column(String(16))
     sha256: Mapped[str] = mapped_column(String(64))
-    """Hash of the result (`storage.written`), in hexadecimal."""
+    """Hash of the result (`storage.results`), in hexadecimal."""
     plans: Mapped[str] = mapped_column(Text)
     """The digests of the plans that a recommendation lists, one a line; empty for other stages."""
     release: Mapped[str] = mapped_column(String(40))

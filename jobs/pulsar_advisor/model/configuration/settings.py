@@ -29,7 +29,7 @@ from pulsar_advisor.model.configuration.class_names import (
     why_modular_does_not_start,
 )
 from pulsar_advisor.model.errors import DataNotFit, UsageError
-from pulsar_advisor.model.text.nearest import nearest
+from pulsar_advisor.model.text.some_of import nearest
 
 Scalar = bool | int | float | str | list[str] | None
 

@@ -13,7 +13,7 @@ from types import ModuleType
 from pulsar_advisor.model.cluster.inputs import Input
 from pulsar_advisor.model.configuration.class_names import simple_name
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.text.nearest import nearest
+from pulsar_advisor.model.text.some_of import nearest
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 from typing import Final
 
 NAMED: Final = 3
@@ -15,6 +16,11 @@ def some_of(names: Collection[str]) -> str:
     """`a, b, c and 27 more`, sorted."""
     shown = ", ".join(sorted(names)[:NAMED])
     return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED} more"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`; the nearest is '…'`, to end a message about an unknown name; empty if no name is similar."""
+    return "".join(f"; the nearest is '{close}'" for close in get_close_matches(name, list(known), n=1))
 
 
 def beginning(text: str, most: int) -> str:

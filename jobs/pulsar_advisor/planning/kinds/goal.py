@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import Goal
-from pulsar_advisor.model.text.nearest import nearest
-from pulsar_advisor.model.text.some_of import some_of
+from pulsar_advisor.model.text.some_of import nearest, some_of
 from pulsar_advisor.planning.kinds.registry import plan_kind
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from pulsar_advisor.model.bounds import MAX_MEGABYTES, MAX_PER_SOURCE, MAX_SPLITS, MAX_TOPICS, MAX_UNLOADS
 from pulsar_advisor.model.errors import UsageError
-from pulsar_advisor.model.text.nearest import nearest
-from pulsar_advisor.model.text.some_of import count, some_of
+from pulsar_advisor.model.text.some_of import count, nearest, some_of
 
 if TYPE_CHECKING:
     from pulsar_advisor.model.cluster.cluster_state import ClusterState

@@ -19,8 +19,7 @@ from pulsar_advisor.model.configuration.settings import LoadBalancerSettings, is
 from pulsar_advisor.model.errors import AdvisorError, UsageError
 from pulsar_advisor.model.load.resource_usage import usage_ratios
 from pulsar_advisor.model.strategy.outcomes import Outcomes, vocabulary
-from pulsar_advisor.model.text.nearest import nearest
-from pulsar_advisor.model.text.some_of import count, some_of
+from pulsar_advisor.model.text.some_of import count, nearest, some_of
 from pulsar_advisor.placement import filters
 from pulsar_advisor.planning.advice.capacity import only_more_brokers
 from pulsar_advisor.planning.kinds.goal import resolved_brokers

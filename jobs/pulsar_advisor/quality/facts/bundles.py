@@ -8,8 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from pulsar_advisor.model.cluster.cluster_state import HIGHEST_FIGURE
-from pulsar_advisor.quality.facts.figures import COUNTS, FIGURES, HIGHEST_COUNT, impossible, missing
-from pulsar_advisor.quality.facts.moved import with_moved
+from pulsar_advisor.quality.facts.figures import COUNTS, FIGURES, HIGHEST_COUNT, impossible, missing, with_moved
 from pulsar_advisor.tables.frames import few_rows, in_session
 
 _SMALLEST_NORMAL: Final = 2.2250738585072014e-308

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_advisor.model.text.some_of import beginning, count, lasting, some_of
+from pulsar_advisor.model.text.some_of import beginning, count, lasting, nearest, some_of
+
+NAMES = ("ThresholdShedder", "OverloadShedder")
 
 
 @pytest.mark.parametrize(("text", "shown"), [("", ""), ("abcd", "abcd"), ("abcde", "abc…")])
@@ -35,3 +37,8 @@ def test_a_number_of_things_is_grouped_by_thousands(number: int, expected: str) 
 )
 def test_what_lasts_longer_than_a_round_time_does_not_read_like_it(seconds: float, expected: str) -> None:
     assert lasting(seconds) == expected
+
+
+@pytest.mark.parametrize(("name", "said"), [("OverlodShedder", "; the nearest is 'OverloadShedder'"), ("nope", "")])
+def test_a_typing_error_is_answered_with_what_was_meant_and_anything_else_with_nothing(name: str, said: str) -> None:
+    assert nearest(name, NAMES) == said

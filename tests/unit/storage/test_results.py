@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from hashlib import sha256
 
+from pulsar_advisor.storage.results import result_sha256
 from pulsar_advisor.storage.root import Root
-from pulsar_advisor.storage.written import result_sha256
 
 SNAPSHOT = "20261121T083000Z"
 
