@@ -96,7 +96,7 @@ def main(brokers: int, bundles: int, topics: int) -> None:
         parameters = validation.parameters_of(settings)
         made = facts(tables, tables.at(BEFORE), read_manifest(root, SNAPSHOT), settings)
         for table, make_rows in made.items():
-            expectations = suites()[table]["expectations"]
+            expectations = suites()[table]
             rows, taken = timed(partial(validation.judged_rows, make_rows, table))
             show(f"  {table}: facts", *taken)
             show(

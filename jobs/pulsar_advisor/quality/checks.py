@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Final, NotRequired, TypedDict
+from typing import Final, TypedDict
+
+from pydantic import TypeAdapter
 
 from pulsar_advisor.documents.validation import CatalogueEntry, Effect, Scope, Severity
 from pulsar_advisor.model.cluster.inputs import Input
@@ -70,58 +72,39 @@ class Check:
         )
 
 
-class Meta(TypedDict):
-    """The advisor's metadata of an expectation; the fields are those of `Check`."""
-
-    code: str
-    scope: Scope
-    effect: Effect
-    about: NotRequired[list[Input]]
-    title: str
-    reason: str
-    action: str
-
-
 class Expectation(TypedDict):
-    """An expectation in the form of Great Expectations."""
+    """An expectation in the form of Great Expectations; `meta` has fields of `Check`."""
 
     type: str
     kwargs: Json
     severity: Severity
-    meta: Meta
+    meta: Json
 
 
-class Suite(TypedDict):
-    """The expectations of a table, as in the file."""
-
-    name: str
-    expectations: list[Expectation]
+_CHECK: Final = TypeAdapter(Check)
 
 
 @cache
-def suites() -> Mapping[str, Suite]:
-    """Table -> its suite, as in the file."""
-    return {table: json.loads(_content(table)) for table in TABLES}
+def suites() -> Mapping[str, Sequence[Expectation]]:
+    """Table -> the expectations of its suite, as in the file."""
+    return {table: json.loads(_content(table))["expectations"] for table in TABLES}
 
 
 @cache
 def checks() -> tuple[Check, ...]:
     """All checks in the order of the suites."""
     return tuple(
-        Check(
-            table=table,
-            code=expectation["meta"]["code"],
-            title=expectation["meta"]["title"],
-            reason=expectation["meta"]["reason"],
-            action=expectation["meta"]["action"],
-            scope=expectation["meta"]["scope"],
-            severity=expectation["severity"],
-            effect=expectation["meta"]["effect"],
-            about=tuple(expectation["meta"]["about"]) if "about" in expectation["meta"] else None,
-            expectation=f"{expectation['type']} {json.dumps(expectation['kwargs'], sort_keys=True)}",
+        _CHECK.validate_python(
+            {
+                "about": None,
+                **one["meta"],
+                "table": table,
+                "severity": one["severity"],
+                "expectation": f"{one['type']} {json.dumps(one['kwargs'], sort_keys=True)}",
+            }
         )
         for table, suite in suites().items()
-        for expectation in suite["expectations"]
+        for one in suite
     )
 
 

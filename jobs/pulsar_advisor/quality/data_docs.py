@@ -31,7 +31,7 @@ def data_docs_page(result: Validation, table: str) -> str:
     outcomes = {one.check: one for one in result.results}
     mine = [
         _as_great_expectations(check, expectation, outcomes[check.name])
-        for check, expectation in zip(checks_of(table), suites()[table]["expectations"], strict=True)
+        for check, expectation in zip(checks_of(table), suites()[table], strict=True)
         if check.name in outcomes
     ]
     passed = sum(bool(one.success) for one in mine)

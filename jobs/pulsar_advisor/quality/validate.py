@@ -117,7 +117,7 @@ def judged_rows(make_rows: Callable[[], DataFrame], table: str) -> DataFrame:
     Raises `AnalysisException` if a column that a fact needs is missing from the table.
     """
     frame = make_rows()
-    kwargs = [expectation["kwargs"] for expectation in suites()[table]["expectations"]]
+    kwargs = [expectation["kwargs"] for expectation in suites()[table]]
     spoken_of = {*re.findall(r"\w+", json.dumps(kwargs)), *_KEYS[table]}
     rows = frame.select(*(column for column in frame.columns if column in spoken_of))
     with jobs_named(frame.sparkSession, f"read table {table}"):
@@ -130,7 +130,7 @@ def _results_of(table: str, make_rows: Callable[[], DataFrame], parameters: Mapp
     except AnalysisException as error:
         message = str(error).partition(";\n")[0]  # what follows is Spark's plan
         return [_result(check, _Outcome(success=False, error=message)) for check in checks_of(table)]
-    results = run_suite(rows, table, suites()[table]["expectations"], parameters)
+    results = run_suite(rows, table, suites()[table], parameters)
     _log.info("the checks of table %s are done", table)
     return results
 

@@ -77,7 +77,7 @@ def test_every_input_has_a_check_about_it(name: Input) -> None:
 def test_queries_double_the_braces_they_mean() -> None:
     # Great Expectations sends a query through str.format: an undoubled brace makes the check fail with an error inside.
     for suite in suites().values():
-        for expectation in suite["expectations"]:
+        for expectation in suite:
             query = str(expectation["kwargs"].get("unexpected_rows_query", "{batch}"))
             assert query.format(batch="rows").count("{") == query.count("{{")
 
