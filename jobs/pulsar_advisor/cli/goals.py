@@ -117,9 +117,8 @@ def restart_order(
     """Say in which order to restart all brokers so that each bundle moves least often; makes no plan."""
     from pulsar_advisor.stages.restart_order import run
 
-    root = place.open()
     ceiling_ratio = _ratio(ceiling)
-    order = run(root, root.resolve(snapshot), ceiling_ratio)
+    order = run(*place.at(snapshot), ceiling_ratio)
     if json:
         print_json(order)
     else:
@@ -136,8 +135,7 @@ def scale(
     """Say how many brokers this load needs, and what fewer or more would look like; makes no plan."""
     from pulsar_advisor.stages.scale import run
 
-    root = place.open()
-    found = run(root, root.resolve(snapshot), ratio(to))
+    found = run(*place.at(snapshot), ratio(to))
     if json:
         print_json(found)
     else:

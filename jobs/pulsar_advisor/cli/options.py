@@ -131,6 +131,11 @@ class Place:
             + (f"choose a profile with --profile: {profiles}" if profiles else f"write a profile in {DEFAULT_CONFIG}")
         )
 
+    def at(self, snapshot: str) -> tuple[Root, str]:
+        """The root as `open` gives it, and the id of the snapshot that is meant. Raises as `Root.resolve`, too."""
+        root = self.open()
+        return root, root.resolve(snapshot)
+
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)

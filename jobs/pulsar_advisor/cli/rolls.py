@@ -67,9 +67,15 @@ class Reach:
         """The command that switches the cluster's own balancer on again."""
         return command(RESTORE, self.place, self.connection, self.ledger)
 
-    def opened(self, plan: str) -> AbstractContextManager[tuple[Plan, Root, Ledger]]:
-        """As `opened_roll`."""
-        return opened_roll(plan, self.place, self.ledger)
+    @contextmanager
+    def opened(self, plan: str) -> Iterator[tuple[Plan, Root, Ledger]]:
+        """As `opened_plan`; raises `Refused` for a plan that is no roll too."""
+        with opened_plan(plan, self.place, self.ledger) as opened:
+            from pulsar_advisor.execution.roll.conduct import require_roll
+
+            plan_of_roll, _, book = opened
+            require_roll(book, plan_of_roll)
+            yield opened
 
     def roll(
         self, plan: Plan, root: Root, book: Ledger, master: str = "local[*]", interruption: Interruption | None = None
@@ -97,8 +103,7 @@ def plan(*broker: Broker, spare: Spare = (), ceiling: Ceiling = None, making: Ma
     """
     from pulsar_advisor.stages.roll_order import run
 
-    root = making.place.open()
-    snapshot = root.resolve(making.snapshot)
+    root, snapshot = making.place.at(making.snapshot)
     highest = None if ceiling is None else ratio(ceiling)
     order = run(root, snapshot, broker, spare, highest)
     if order.why_none is None:  # else the plan says so
@@ -166,7 +171,7 @@ def status(
     plan: PlanName, /, *, place: Place = Place(), ledger: LedgerPlace = LedgerPlace(), json: Json = False
 ) -> None:
     """Show where a roll is: which broker may be restarted, what is left, and how long that takes. Sends nothing."""
-    with opened_roll(plan, place, ledger) as (document, _, book):
+    with Reach(place=place, ledger=ledger).opened(plan) as (document, _, book):
         from pulsar_advisor.execution.roll.status import status_of
 
         found = status_of(book, document)
@@ -219,17 +224,6 @@ def end(
             mind_the_balancer(roll)
         found = status_of(book, document)
     _show(found, reach.restore, json=json)
-
-
-@contextmanager
-def opened_roll(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[Plan, Root, Ledger]]:
-    """As `opened_plan`; raises `Refused` for a plan that is no roll too."""
-    with opened_plan(plan, place, ledger) as opened:
-        from pulsar_advisor.execution.roll.conduct import require_roll
-
-        plan_of_roll, _, book = opened
-        require_roll(book, plan_of_roll)
-        yield opened
 
 
 def _show(status: RollStatus, restore: str, *, json: bool) -> None:

@@ -129,10 +129,9 @@ def upgrade(
     from pulsar_advisor.recommendation.upgrade import UpgradeRequest
     from pulsar_advisor.stages.upgrade import run
 
-    root = place.open()
     request = UpgradeRequest(to, seed, seeds, cycles)
     with timed("upgrade"):
-        preview = run(root, root.resolve(snapshot), request)
+        preview = run(*place.at(snapshot), request)
     if json:
         print_json(preview)
         return

@@ -27,8 +27,7 @@ def show_snapshot(snapshot: SnapshotId = LATEST, /, *, place: Place = Place(), j
     from pulsar_advisor.snapshots.summary import summary_lines
     from pulsar_advisor.stages.show import run as summary
 
-    root = place.open()
-    found = summary(root, root.resolve(snapshot))
+    found = summary(*place.at(snapshot))
     print_json(found) if json else say_lines(summary_lines(found))
 
 
@@ -98,8 +97,7 @@ def export(file: Path, /, *, place: Place = Place(), snapshot: SnapshotId = LATE
     from pulsar_advisor.documents.receipts import ExportedSnapshot
     from pulsar_advisor.storage.archive import export_snapshot
 
-    root = place.open()
-    snapshot = root.resolve(snapshot)
+    root, snapshot = place.at(snapshot)
     export_snapshot(root, snapshot, file)
     exported = ExportedSnapshot(cluster=root.cluster, snapshot=snapshot, archive=str(file))
     print_json(exported) if json else say(exported.archive)

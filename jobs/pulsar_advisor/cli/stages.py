@@ -124,8 +124,7 @@ def normalize(
     """Build the tables of a raw snapshot."""
     from pulsar_advisor.stages.normalize import run as make_tables
 
-    root = place.open()
-    snapshot = root.resolve(snapshot)
+    root, snapshot = place.at(snapshot)
     with timed("normalize"), ledger.sealing(place, snapshot, "normalize"):
         result = make_tables(spark_for(master, "normalize", root, snapshot), root, snapshot)
     if json:
@@ -167,8 +166,7 @@ def validate(
         entry = named(explain).entry
         print_json(entry) if json else say_lines(entry_lines(entry))
         return
-    root = place.open()
-    snapshot = root.resolve(snapshot)
+    root, snapshot = place.at(snapshot)
     if trend is not None:
         from pulsar_advisor.quality.history import trend as lines
         from pulsar_advisor.stages.validate import history as quality_history
@@ -239,8 +237,7 @@ def answer(
     json: bool,
 ) -> None:
     """Make the plans of a request, show the verdict on them, and end with the exit code that fits it."""
-    root = place.open()
-    snapshot = root.resolve(snapshot)
+    root, snapshot = place.at(snapshot)
     with timed("recommend"):
         document = _recommend(spark_soon(master, "recommend", root, snapshot), snapshot, request, place, ledger)
     if json:
@@ -293,8 +290,7 @@ def lint(*, place: Place = Place(), snapshot: SnapshotId = LATEST, json: Json = 
     """Say which load balancing settings can't work on this cluster, hide an imbalance or change nothing, and why."""
     from pulsar_advisor.stages.lint import run as judge
 
-    root = place.open()
-    snapshot = root.resolve(snapshot)
+    root, snapshot = place.at(snapshot)
     found, too_little = judge(root, snapshot)
     if too_little:
         log(too_little)
@@ -323,8 +319,7 @@ def report(
     """
     from pulsar_advisor.stages.report import run as make_report
 
-    root = place.open()
-    snapshot = root.resolve(snapshot)
+    root, snapshot = place.at(snapshot)
     file = None if output is None else with_home(output)
     page, path = make_report(root, snapshot, format, file, ledger.url_if_any(place))
     if json:
