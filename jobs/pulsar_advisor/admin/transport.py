@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from http.cookiejar import DefaultCookiePolicy
-from types import TracebackType
 from typing import Any, Final, Self
 
 import requests
@@ -101,9 +100,7 @@ class AdminTransport:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, _type: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._session.close()
 
     def request(

@@ -408,7 +408,7 @@ def run(
 
         page, path = make_report(root, snapshot, ledger_url=ledger.url_if_any(place))
     if json:
-        from pulsar_advisor.documents.run_result import RunResult
+        from pulsar_advisor.documents.recommendation import RunResult
 
         print_json(RunResult(**vars(document), report=path))
     else:

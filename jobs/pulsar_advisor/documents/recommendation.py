@@ -104,3 +104,9 @@ class Recommendation(Document):
         """Standard deviation of the brokers' usage before any plan; None if no combination knows it."""
         spreads = (row.standard_deviation_before for row in self.combinations)
         return next((spread for spread in spreads if spread is not None), None)
+
+
+class RunResult(Recommendation):
+    """The recommendation of a `run`, and the place of its report."""
+
+    report: str
