@@ -6,7 +6,6 @@ import codecs
 import json as json_text
 import logging
 import sys
-import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -132,21 +131,17 @@ _latest = _Latest()
 @contextmanager
 def timed(stage: str) -> Iterator[None]:
     """Report how long the block took, and every ten seconds meanwhile what it is doing."""
-    started, ended = time.monotonic(), threading.Event()
+    from pulsar_advisor.storage.lease import repeated
+
+    started = time.monotonic()
     _latest.message = ""
 
     def report() -> None:
-        while not ended.wait(_PATIENCE_S):
-            doing = f", {_latest.message}" if _latest.message else ""
-            progress(f"{stage}: {time.monotonic() - started:.0f} s so far{doing}")
+        doing = f", {_latest.message}" if _latest.message else ""
+        progress(f"{stage}: {time.monotonic() - started:.0f} s so far{doing}")
 
-    reporter = threading.Thread(target=report, daemon=True)
-    reporter.start()
-    try:
+    with repeated(report, _PATIENCE_S):
         yield
-    finally:
-        ended.set()
-        reporter.join()
     progress(f"{stage}: {time.monotonic() - started:.1f} s")
 
 

@@ -16,7 +16,7 @@ from upath import UPath
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id, snapshot_moment
 from pulsar_advisor.model.errors import StorageError, UsageError, attempting
 from pulsar_advisor.storage.files import is_local, write_file
-from pulsar_advisor.storage.lease import EXPIRES_AFTER, LEASE, RENEW_EVERY, Lease, is_held, renewed
+from pulsar_advisor.storage.lease import EXPIRES_AFTER, LEASE, RENEW_EVERY, Lease, is_held, repeated
 from pulsar_advisor.storage.root import MANIFEST, Root
 from pulsar_advisor.storage.store_clock import age
 
@@ -63,7 +63,7 @@ def claimed_as(root: Root, snapshot: str) -> Iterator[Lease]:
 def _held(lease: Lease) -> Iterator[None]:
     """Remove the folder if the block fails before there is a manifest, unless another process has taken it over."""
     try:
-        with renewed(lease.renew, RENEW_EVERY.total_seconds()):
+        with repeated(lease.renew, RENEW_EVERY.total_seconds()):
             yield
         lease.give_up()
     except BaseException:

@@ -114,7 +114,7 @@ def held(folder: UPath, snapshot: str, work: str) -> Iterator[Lease]:
                 )
             _take_away(path, content)
     try:
-        with renewed(lease.renew, RENEW_EVERY.total_seconds()):
+        with repeated(lease.renew, RENEW_EVERY.total_seconds()):
             yield lease
     finally:
         lease.give_up()
@@ -132,19 +132,19 @@ def write_once(path: UPath, snapshot: str, work: str, make: Callable[[], Documen
 
 
 @contextmanager
-def renewed(renew: Callable[[], None], every_s: float) -> Iterator[None]:
-    """Call `renew` at intervals from another thread until the block ends, however long the block waits.
+def repeated(work: Callable[[], None], every_s: float) -> Iterator[None]:
+    """Call `work` at intervals from another thread until the block ends, however long the block waits.
 
-    An error from `renew` does not end the block: a lost lease is detected before the next write.
+    An error from it does not end the block: a lost lease is detected before the next write.
     """
     ended = threading.Event()
 
-    def keep_renewing() -> None:
+    def repeat() -> None:
         while not ended.wait(every_s):
             with suppress(AdvisorError):
-                renew()
+                work()
 
-    thread = threading.Thread(target=keep_renewing, daemon=True)
+    thread = threading.Thread(target=repeat, daemon=True)
     thread.start()
     try:
         yield

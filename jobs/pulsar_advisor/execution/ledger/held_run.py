@@ -28,7 +28,7 @@ from pulsar_advisor.execution.ledger.tables import (
 from pulsar_advisor.model.errors import AdvisorError, Refused, StorageError
 from pulsar_advisor.model.plans.plan import Plan, seal, short
 from pulsar_advisor.model.text.reader import reader
-from pulsar_advisor.storage.lease import renewed
+from pulsar_advisor.storage.lease import repeated
 from pulsar_advisor.storage.process import this_process
 
 _RENEW_MS: Final = 15_000
@@ -90,7 +90,7 @@ class HeldRun:
 
     def kept(self) -> AbstractContextManager[None]:
         """Keep the lease until the block ends, even while a call to the cluster or a read of it takes minutes."""
-        return renewed(self.renew, _RENEW_MS / 1000)
+        return repeated(self.renew, _RENEW_MS / 1000)
 
     def steps(self) -> Mapping[str, StepRecord]:
         """The steps by id, in plan order, as they are now."""
