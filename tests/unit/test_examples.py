@@ -36,7 +36,7 @@ KIND_LINE = """    Kind(
 """
 VERB = '''"""The verb of the plan kind hold."""
 
-from pulsar_advisor.cli.goals import Making
+from pulsar_advisor.cli.stages import Making
 from pulsar_advisor.model.plans.goal import Goal
 
 

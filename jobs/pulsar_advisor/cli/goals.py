@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from pulsar_advisor.cli.options import DetailedExitCode, Json, LedgerPlace, Master, Place, PlanOptions, SnapshotId
+from pulsar_advisor.cli.options import Json, Place, SnapshotId
 from pulsar_advisor.cli.output import print_json, say_lines
 from pulsar_advisor.cli.rendering import restart_lines, scale_lines
-from pulsar_advisor.cli.stages import answer
+from pulsar_advisor.cli.stages import Making
 from pulsar_advisor.model.bounds import ratio
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.storage.root import LATEST
@@ -28,33 +27,6 @@ Ceiling = Annotated[
 Highest = Annotated[
     str | None, Parameter(help="Usage that no broker is to exceed; by default 1.10 times the mean usage.")
 ]
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class Making:
-    """What every verb takes besides its goal."""
-
-    place: Place = Place()
-    snapshot: SnapshotId = LATEST
-    plan_options: PlanOptions = PlanOptions()
-    ledger: LedgerPlace = LedgerPlace()
-    master: Master = "local[*]"
-    detailed_exitcode: DetailedExitCode = False
-    json: Json = False
-
-    def plan(self, goal: Goal) -> None:
-        """Make the plan for a goal, and show it."""
-        request = self.plan_options.request_for(goal)
-        answer(
-            request,
-            self.place,
-            self.snapshot,
-            self.ledger,
-            self.master,
-            detailed_exitcode=self.detailed_exitcode,
-            json=self.json,
-        )
 
 
 def drain(*broker: Broker, ceiling: Ceiling = None, onto: Onto = (), making: Making = Making()) -> None:

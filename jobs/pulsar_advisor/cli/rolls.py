@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from pulsar_advisor.cli.goals import Broker, Ceiling, Making
+from pulsar_advisor.cli.goals import Broker, Ceiling
 from pulsar_advisor.cli.options import (
     RESTORE,
     Comment,
@@ -29,6 +29,7 @@ from pulsar_advisor.cli.output import Ended, log, print_json, progress, say_line
 from pulsar_advisor.cli.plans import head_kept, opened_plan
 from pulsar_advisor.cli.rendering import roll_lines, roll_status_lines
 from pulsar_advisor.cli.signals import deferred_signals
+from pulsar_advisor.cli.stages import Making
 from pulsar_advisor.cli.starting import spark_for
 from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.execution.person import person_on_command_line

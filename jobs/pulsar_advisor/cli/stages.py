@@ -6,9 +6,12 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+from cyclopts import Parameter
 
 from pulsar_advisor.admin.home import with_home
 from pulsar_advisor.cli.options import (
@@ -19,6 +22,7 @@ from pulsar_advisor.cli.options import (
     LedgerPlace,
     Master,
     Place,
+    PlanOptions,
     RequestOptions,
     SnapshotId,
     WholeNumberIfAny,
@@ -39,6 +43,7 @@ from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.execution.person import person_on_command_line
 from pulsar_advisor.model.bounds import seconds
 from pulsar_advisor.model.errors import DataNotFit, UsageError
+from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.reporting.forms import Form
 from pulsar_advisor.storage.root import LATEST, Root
@@ -211,42 +216,49 @@ def _stop_if_unfit(result: Validation, severities: Sequence[str] = ("critical",)
     )
 
 
-def recommend(
-    *,
-    place: Place = Place(),
-    snapshot: SnapshotId = LATEST,
-    request_options: RequestOptions = RequestOptions(),
-    ledger: LedgerPlace = LedgerPlace(),
-    master: Master = "local[*]",
-    detailed_exitcode: DetailedExitCode = False,
-    json: Json = False,
-) -> None:
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Making:
+    """What every verb that makes plans takes besides its goal."""
+
+    place: Place = Place()
+    snapshot: SnapshotId = LATEST
+    plan_options: PlanOptions = PlanOptions()
+    ledger: LedgerPlace = LedgerPlace()
+    master: Master = "local[*]"
+    detailed_exitcode: DetailedExitCode = False
+    json: Json = False
+
+    def plan(self, goal: Goal) -> None:
+        """Make the plan for a goal, and show it."""
+        self.answer(self.plan_options.request_for(goal))
+
+    def answer(self, request: Request) -> None:
+        """Make the plans of a request, show the verdict on them, and end with the exit code that fits it."""
+        root, snapshot = self.place.at(self.snapshot)
+        with timed("recommend"):
+            spark = spark_soon(self.master, "recommend", root, snapshot)
+            document = _recommend(spark, snapshot, request, self.place, self.ledger)
+        if self.json:
+            print_json(document)
+        else:
+            from pulsar_advisor.stages.report import report_page
+
+            _show_verdict(report_page(root, snapshot, self.ledger.url_if_any(self.place)))
+        _end(document, detailed_exitcode=self.detailed_exitcode)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Recommending(Making):
+    """What the verb takes that has strategies in place of a goal."""
+
+    plan_options: RequestOptions = RequestOptions()
+
+
+def recommend(*, making: Recommending = Recommending()) -> None:
     """Compute what Pulsar's strategies would do, and write a plan for each combination."""
-    request = request_options.request()
-    answer(request, place, snapshot, ledger, master, detailed_exitcode=detailed_exitcode, json=json)
-
-
-def answer(
-    request: Request,
-    place: Place,
-    snapshot: str,
-    ledger: LedgerPlace,
-    master: str,
-    *,
-    detailed_exitcode: bool,
-    json: bool,
-) -> None:
-    """Make the plans of a request, show the verdict on them, and end with the exit code that fits it."""
-    root, snapshot = place.at(snapshot)
-    with timed("recommend"):
-        document = _recommend(spark_soon(master, "recommend", root, snapshot), snapshot, request, place, ledger)
-    if json:
-        print_json(document)
-    else:
-        from pulsar_advisor.stages.report import report_page
-
-        _show_verdict(report_page(root, snapshot, ledger.url_if_any(place)))
-    _end(document, detailed_exitcode=detailed_exitcode)
+    making.answer(making.plan_options.request())
 
 
 def _end(recommendation: Recommendation, *, detailed_exitcode: bool) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pulsar_advisor.cli import app, exit_code, goals
+from pulsar_advisor.cli import app, exit_code
 from pulsar_advisor.cli.options import GoalOptions
 from pulsar_advisor.cli.rendering import restart_lines, scale_lines
+from pulsar_advisor.cli.stages import Making
 from pulsar_advisor.model.errors import UsageError
 from pulsar_advisor.model.plans.goal import Goal
 from pulsar_advisor.planning.kinds.registry import KINDS
@@ -36,10 +36,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
     """The requests that reach the stage."""
     requests: list[Request] = []
 
-    def answer(request: Request, *_: Any, **__: Any) -> None:
-        requests.append(request)
-
-    monkeypatch.setattr(goals, "answer", answer)
+    monkeypatch.setattr(Making, "answer", lambda _, request: requests.append(request))
     return requests
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from pulsar_advisor.cli import exit_code, goals
+from pulsar_advisor.cli import exit_code
 from pulsar_advisor.cli.options import CLUSTER_VARIABLE, ROOT_VARIABLE
 from pulsar_advisor.cli.rendering import roll_lines
+from pulsar_advisor.cli.stages import Making
 from pulsar_advisor.execution.consent.approval import propose
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.roll.conduct import Roll
@@ -60,11 +61,11 @@ def test_the_plan_is_made_for_the_order_of_one_snapshot(monkeypatch: pytest.Monk
         asked.append(wanted)
         return ORDER
 
-    def answer(request: Request, _place: Any, snapshot: str, *_: Any, **__: Any) -> None:
-        asked.append((request.goal, snapshot))
+    def answer(making: Making, request: Request) -> None:
+        asked.append((request.goal, making.snapshot))
 
     monkeypatch.setattr("pulsar_advisor.stages.roll_order.run", order)
-    monkeypatch.setattr(goals, "answer", answer)
+    monkeypatch.setattr(Making, "answer", answer)
     line = f"roll b a --spare d --ceiling 70% --root {tmp_path} --cluster demo"
     assert exit_code(line.split()) == 0
     assert asked == [
@@ -79,7 +80,7 @@ def test_a_reader_of_json_is_told_to_balance_first_too(
     order = replace(ORDER, balance_first="Balance first: b is above 85%.")
     monkeypatch.setattr(Root, "resolve", lambda _root, _snapshot: "20261125T040000Z")
     monkeypatch.setattr("pulsar_advisor.stages.roll_order.run", lambda *_: order)
-    monkeypatch.setattr(goals, "answer", lambda *_, **__: None)
+    monkeypatch.setattr(Making, "answer", lambda *_, **__: None)
     assert exit_code(["roll", "--json", "--root", str(tmp_path), "--cluster", "demo"]) == 0
     said = capsys.readouterr()
     assert ("Balance first: b is above 85%." in said.err, said.out) == (True, "")
@@ -91,7 +92,7 @@ def test_no_order_is_shown_where_no_plan_can_be_made(
     order = replace(ORDER, why_none="the Simple load manager doesn't keep the destination of an unload.")
     monkeypatch.setattr(Root, "resolve", lambda _root, _snapshot: "20261125T040000Z")
     monkeypatch.setattr("pulsar_advisor.stages.roll_order.run", lambda *_: order)
-    monkeypatch.setattr(goals, "answer", lambda *_, **__: None)
+    monkeypatch.setattr(Making, "answer", lambda *_, **__: None)
     assert exit_code(["roll", "--root", str(tmp_path), "--cluster", "demo"]) == 0
     assert capsys.readouterr().out == ""
 
