@@ -281,7 +281,7 @@ class Lines:
     ended: str
 
 
-def table(found: Sequence[Future], width: int, names: Iterable[str] = ()) -> tuple[str, tuple[Lines, ...]]:
+def table(found: Sequence[Future], width: int, names: Sequence[str] = ()) -> tuple[str, tuple[Lines, ...]]:
     """The headings and the futures below them; no line is wider than `width` unless a name or the figures are.
 
     `names`: names of the futures in place of their strategies.
@@ -290,8 +290,7 @@ def table(found: Sequence[Future], width: int, names: Iterable[str] = ()) -> tup
     widths = [max(len(row[column]) for row in rows if row) for column in range(len(HEADINGS))]
 
     def line(row: Sequence[str]) -> str:
-        cells = "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
-        return f"{_INDENT}{cells}" if row else ""
+        return _INDENT + "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
 
     shown = tuple(
         Lines(
@@ -315,9 +314,9 @@ def notes(found: Iterable[Future]) -> Iterator[str]:
         yield "~ covers the likely base loads only"
 
 
-def lines(found: Sequence[Future]) -> Iterator[str]:
-    """The table as text."""
-    heading, shown = table(found, width=80)
+def lines(found: Sequence[Future], width: int = 80, names: Sequence[str] = ()) -> Iterator[str]:
+    """The table as text, with its notes."""
+    heading, shown = table(found, width, names)
     yield heading
     for one in shown:
         yield one.name

@@ -15,7 +15,7 @@ from pulsar_advisor.model.strategy.entry import combination
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.recommendation.endings import sheds_nothing
 from pulsar_advisor.reporting.figures import percent
-from pulsar_advisor.reporting.futures import Future, futures, notes, table, they_do
+from pulsar_advisor.reporting.futures import Future, futures, lines, notes, they_do
 
 _SET_BY: Final = {"dynamic": "set dynamically", "file": "set in the configuration", "default": "never set"}
 FINDINGS_TITLE: Final = "What `lint` would find afterwards"
@@ -87,21 +87,16 @@ def upgrade_lines(section: UpgradeSection, width: int) -> Iterator[str]:
     """The section as text; the lines to paste are whole."""
     yield section.headline
     yield from section.sentences
-    for title, lines in (("Changes:", section.changing), ("Stays, because it is set:", section.staying)):
-        if lines:
+    for title, settings in (("Changes:", section.changing), ("Stays, because it is set:", section.staying)):
+        if settings:
             yield ""
             yield title
-        for line in lines:
+        for line in settings:
             value = f"{line.before} → {line.after}" if line.before != line.after else line.before
             yield f"  {line.key}: {value} ({line.why})"
     yield section.others
     yield ""
-    found = [one.future for one in section.outlooks]
-    heading, shown = table(found, width, [one.name for one in section.outlooks])
-    yield heading
-    for one in shown:
-        yield from (one.name, *([one.figures] if one.figures else []))
-    yield from section.marks
+    yield from lines([one.future for one in section.outlooks], width, [one.name for one in section.outlooks])
     if section.findings:
         yield from ("", f"{FINDINGS_TITLE}:", *(f"  {finding}" for finding in section.findings))
     if section.pins:
