@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -32,7 +31,7 @@ from pulsar_advisor.capture.session import BrokerRead, Session
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
 from pulsar_advisor.model.cluster.namespaces import has_three_parts
 from pulsar_advisor.model.configuration.class_names import simple_name
-from pulsar_advisor.model.configuration.settings import ALLOWED_KEYS, setting_value
+from pulsar_advisor.model.configuration.settings import ALLOWED_KEYS, release_number, setting_value
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.reader import reader
@@ -208,11 +207,6 @@ def oldest_release(releases: Collection[str]) -> str | None:
     return min(sorted(releases), key=release_number, default=None)
 
 
-def release_number(release: str) -> tuple[int, ...]:
-    """The first three numbers of a release, to compare it; a milestone counts as its release."""
-    return tuple(int(part) for part in re.findall(r"[0-9]{1,9}", release)[:3])
-
-
 def check_migration(session: Session, facts: BrokerFacts, store: StoreConnection | None) -> None:
     """Record whether the metadata store is being migrated, if the release supports that.
 
@@ -264,7 +258,7 @@ def miss_migration(session: Session, facts: BrokerFacts) -> None:
 
 
 def _can_migrate(facts: BrokerFacts) -> bool:
-    return max(map(release_number, facts.releases.values()), default=()) >= MIGRATES_SINCE
+    return any(release_number(release) >= MIGRATES_SINCE for release in facts.releases.values())
 
 
 DOMAINS: Final[tuple[Domain, ...]] = ("persistent", "non-persistent")

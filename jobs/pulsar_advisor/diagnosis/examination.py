@@ -7,7 +7,6 @@ Nothing is written anywhere.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -28,14 +27,15 @@ from pulsar_advisor.admin.read_client import (
     Migration,
     ReadClient,
     decode,
+    is_release,
 )
 from pulsar_advisor.admin.transport import AdminTransport
 from pulsar_advisor.capture.documents import ISOLATION_POLICIES, LOAD_REPORT, POLICIES
 from pulsar_advisor.capture.session import identify_in
-from pulsar_advisor.capture.surfaces import load_manager_kind, release_number
+from pulsar_advisor.capture.surfaces import load_manager_kind
 from pulsar_advisor.capture.system_topics import refusal
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
-from pulsar_advisor.model.configuration.settings import ALLOWED_KEYS
+from pulsar_advisor.model.configuration.settings import ALLOWED_KEYS, release_number
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
 
 P = ParamSpec("P")
@@ -45,7 +45,6 @@ TENANTS_TRIED: Final = 20
 """How many tenants are searched for a namespace to try."""
 
 _VERSION = "/admin/v2/brokers/version"
-_RELEASE = re.compile(r"\d+\.\d+\S*")
 _NAMES = msgspec.json.Decoder(list[str])
 
 _SCHEMES: Final = ("zk", "oxia", "etcd", "rocksdb", "memory")
@@ -199,7 +198,7 @@ def _release_at(transport: AdminTransport, url: str) -> str | Lack:
     if answer is None:
         return lacks["brokers"]
     release = answer.text.strip().strip('"')
-    if not _RELEASE.fullmatch(release):
+    if not is_release(release):
         return Lack(200, f"{url}: responds, but without a release: check that this is the admin URL of a Pulsar broker")
     return release
 

@@ -199,9 +199,9 @@ def resolve_settings(
     is unknown or below 2.11, for a runtime value that no broker can have, and for NaN or an infinite number.
     """
     behaviour = behaviour_of(pulsar_version)
-    number, release = _release_number(pulsar_version), _listed_release(str(pulsar_version))
+    number, release = release_number(pulsar_version), _listed_release(str(pulsar_version))
     notes = []
-    if number <= _release_number(NEWEST) and pulsar_version != release:
+    if number <= release_number(NEWEST) and pulsar_version != release:
         used = "the defaults" if behaviour == number else "the defaults and the decisions"
         notes.append(f"Pulsar {pulsar_version} is not listed: using {used} of {release}.")
     known = _defaults()[release].keys() | (runtime or {}).keys()
@@ -254,7 +254,7 @@ def _assumed(values: Sequence[str]) -> list[str]:
 
 def newer_than_known(pulsar_version: str) -> list[str]:
     """A sentence if the release is newer than all listed ones. Raises `DataNotFit` for a text that isn't a release."""
-    if _release_number(pulsar_version) <= _release_number(NEWEST):
+    if release_number(pulsar_version) <= release_number(NEWEST):
         return []
     return [
         f"Pulsar {pulsar_version} is newer than {NEWEST}, the newest release known here: it is judged by the defaults "
@@ -329,7 +329,8 @@ _RELEASE = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
 _MILESTONE = re.compile(r"-M(\d{1,9})", re.ASCII)
 
 
-def _release_number(text: str | None) -> tuple[int, int, int]:
+def release_number(text: str | None) -> tuple[int, int, int]:
+    """The three numbers of a release, to compare it; a milestone counts as its release. Raises `DataNotFit`."""
     if text is None:
         raise DataNotFit(
             "no broker says which release of Pulsar it runs, so its defaults are unknown: see `doctor`, then "
@@ -352,7 +353,7 @@ def is_later(pulsar_version: str | None, than: str | None) -> bool:
 
 
 def _place(text: str | None) -> tuple[tuple[int, int, int], float]:
-    number = _release_number(text)
+    number = release_number(text)
     milestone = _MILESTONE.search(str(text))
     return number, math.inf if milestone is None else int(milestone[1])
 
@@ -363,13 +364,13 @@ def behaviour_of(pulsar_version: str | None) -> tuple[int, int, int]:
     What maintenance releases changed since is known from Pulsar's release notes (docs/parity.md). Raises `DataNotFit`
     as `resolve_settings` does.
     """
-    number = _release_number(pulsar_version)
-    if number[:2] < _release_number(_OLDEST)[:2]:
+    number = release_number(pulsar_version)
+    if number[:2] < release_number(_OLDEST)[:2]:
         raise DataNotFit(
             f"Pulsar {pulsar_version} is older than 2.11: there are tables of this cluster but no recommendations. "
             "Upgrade the cluster to get recommendations"
         )
-    listed = _release_number(_listed_release(str(pulsar_version)))
+    listed = release_number(_listed_release(str(pulsar_version)))
     return max(listed, number) if number[:2] == listed[:2] else listed
 
 
@@ -381,10 +382,10 @@ def _listed_release(pulsar_version: str) -> str:
     match = _RELEASE.match(pulsar_version)
     if match is None:
         return _OLDEST
-    number = _release_number(pulsar_version)
+    number = release_number(pulsar_version)
     digits = 3 if _MILESTONE.match(pulsar_version, match.end()) else 2
-    at_or_below = [one for one in _defaults() if _release_number(one)[:digits] <= number[:digits]]
-    return max(at_or_below, key=_release_number, default=_OLDEST)
+    at_or_below = [one for one in _defaults() if release_number(one)[:digits] <= number[:digits]]
+    return max(at_or_below, key=release_number, default=_OLDEST)
 
 
 @cache
@@ -404,8 +405,8 @@ def _defaults() -> dict[str, dict[str, Scalar]]:
     return {release: {key: entry["default"] for key, entry in keys.items()} for release, keys in _document().items()}
 
 
-_OLDEST: Final = min(_defaults(), key=_release_number)
-NEWEST: Final = max(_defaults(), key=_release_number)
+_OLDEST: Final = min(_defaults(), key=release_number)
+NEWEST: Final = max(_defaults(), key=release_number)
 """The newest release whose defaults and decisions are known."""
 
 _DOCUMENT: Final = "document"
@@ -444,7 +445,7 @@ def _release_with(key: str, release: str) -> str:
 
 
 def _first_release_with(key: str) -> str:
-    return min((release for release, keys in _defaults().items() if key in keys), key=_release_number)
+    return min((release for release, keys in _defaults().items() if key in keys), key=release_number)
 
 
 _FIELD_OF_KEY: Final[dict[str, str]] = {
@@ -483,7 +484,7 @@ def texts_of(settings: LoadBalancerSettings) -> dict[str, str]:
 
 def is_known(key: str, behaviour: tuple[int, int, int]) -> bool:
     """Whether a release that decides as `behaviour` has one of Pulsar's keys."""
-    release = max((one for one in _defaults() if _release_number(one) <= behaviour), key=_release_number)
+    release = max((one for one in _defaults() if release_number(one) <= behaviour), key=release_number)
     return key in _defaults()[release]
 
 
