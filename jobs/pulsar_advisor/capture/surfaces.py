@@ -31,7 +31,7 @@ from pulsar_advisor.capture.session import BrokerRead, Session
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
 from pulsar_advisor.model.cluster.namespaces import has_three_parts
 from pulsar_advisor.model.configuration.class_names import simple_name
-from pulsar_advisor.model.configuration.settings import ALLOWED_KEYS, release_number, setting_value
+from pulsar_advisor.model.configuration.settings import release_number, setting_value, storable
 from pulsar_advisor.model.errors import DataNotFit
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor.model.text.reader import reader
@@ -181,9 +181,8 @@ def _load(session: Session, facts: BrokerFacts) -> list[BrokerRead]:
 
 
 def settings_line(origin: str, broker: str | None, values: Mapping[str, str]) -> Line:
-    """One line of `settings`: only keys of the allow-list, as a configuration may hold any secret."""
-    kept = {key: values[key] for key in sorted(values.keys() & ALLOWED_KEYS)}
-    return {"origin": origin, "broker": broker, "values": kept}
+    """One line of `settings`, without what may not be stored."""
+    return {"origin": origin, "broker": broker, "values": storable(values)}
 
 
 def load_manager_kind(report_type: str | None, class_name: str | None) -> LoadManagerKind | None:

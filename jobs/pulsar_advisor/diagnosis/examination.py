@@ -35,7 +35,7 @@ from pulsar_advisor.capture.session import identify_in
 from pulsar_advisor.capture.surfaces import load_manager_kind
 from pulsar_advisor.capture.system_topics import refusal
 from pulsar_advisor.model.cluster.cluster_state import LoadManagerKind
-from pulsar_advisor.model.configuration.settings import ALLOWED_KEYS, release_number
+from pulsar_advisor.model.configuration.settings import release_number, storable
 from pulsar_advisor.model.errors import ClusterUnreachable, UsageError
 
 P = ParamSpec("P")
@@ -219,7 +219,7 @@ def _ask_cluster(found: Examination, transport: AdminTransport) -> None:
     newest = max(release_number(release) for release in found.admin_urls.values() if isinstance(release, str))
     if newest >= MIGRATES_SINCE:
         found.migration = ask("metadata_store", client.migration)
-    found.dynamic = _allowed(ask("settings", client.dynamic_configuration) or {})
+    found.dynamic = storable(ask("settings", client.dynamic_configuration) or {})
     ask("isolation_policies", lambda: decode(client.isolation_policies(found.cluster_name), ISOLATION_POLICIES))
     ask("failure_domains", client.failure_domains, found.cluster_name)
     namespaces: tuple[str, ...] = ()
@@ -255,7 +255,7 @@ def _ask_broker(transport: AdminTransport, cluster_name: str, broker: str) -> Br
     # First, because behind https its response reveals the broker's address.
     ask("owned_bundles", lambda: client.owned_bundles(cluster_name, broker))
     settings = ask("settings", lambda: client.runtime_configuration(broker)) or {}
-    answers.settings = _allowed(settings)
+    answers.settings = storable(settings)
     answers.store_scheme = _scheme(settings.get("metadataStoreUrl", ""))
     apart = settings.get("configurationMetadataStoreUrl", "")
     answers.configuration_scheme = _scheme(apart) if apart != settings.get("metadataStoreUrl") else ""
@@ -314,10 +314,6 @@ def _answers_of(connection: StoreConnection, metadata: MetadataReader) -> StoreA
         has_tenants=bool(metadata.tenants()),
         kind=connection.kind,
     )
-
-
-def _allowed(settings: Mapping[str, str]) -> dict[str, str]:
-    return {key: settings[key] for key in sorted(settings.keys() & ALLOWED_KEYS)}
 
 
 def _scheme(url: str) -> str:

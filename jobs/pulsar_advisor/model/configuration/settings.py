@@ -462,6 +462,11 @@ ALLOWED_KEYS: Final[frozenset[str]] = frozenset(key for keys in _defaults().valu
 """Pulsar's keys that may be stored from a broker's configuration: none of them can contain a secret."""
 
 
+def storable(texts: Mapping[str, str]) -> dict[str, str]:
+    """What of a configuration may be stored, sorted by key: the rest may hold any secret."""
+    return {key: texts[key] for key in sorted(texts.keys() & ALLOWED_KEYS)}
+
+
 def is_deprecated(release: str, key: str) -> bool:
     """Whether a listed release has one of Pulsar's keys only for the sake of old configurations."""
     return bool(_document()[release].get(key, {}).get("deprecated"))
