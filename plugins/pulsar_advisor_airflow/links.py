@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import BaseOperatorLink
 
@@ -10,6 +10,9 @@ from pulsar_advisor_airflow.configuration import page_link, report_link
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
+
+BEGUN: Final = "begun"
+"""Key of the XCom by which a task says that it has begun to carry its plan out."""
 
 
 class ReportLink(BaseOperatorLink):  # type: ignore[misc]
@@ -56,9 +59,13 @@ class LedgerLink(BaseOperatorLink):  # type: ignore[misc]
         return f"{plan}#ledger" if plan else ""
 
 
-def show_links(operator: BaseOperator, context: Context) -> None:
-    """Show a task's links from now on; Airflow itself shows them when the task has ended."""
+def show_begun(operator: BaseOperator, context: Context) -> None:
+    """Say that a task carries its plan out, and show its links from now on.
+
+    Airflow itself shows them when the task has ended, even if it never came to that.
+    """
     ti = context["ti"]
+    ti.xcom_push(key=BEGUN, value=True)
     for link in operator.operator_extra_links:
         ti.xcom_push(key=link.xcom_key, value=link.get_link(operator, ti_key=ti))
 

@@ -27,7 +27,7 @@ from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor_airflow.assets import announce, audited_ledger, snapshot_validated
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.failures import as_airflow_errors, given_plan, logged, root_at, was_ever_cleared
-from pulsar_advisor_airflow.links import PlanLink
+from pulsar_advisor_airflow.links import BEGUN
 from pulsar_advisor_airflow.metrics import age_measured, measured
 
 if TYPE_CHECKING:
@@ -520,12 +520,12 @@ def restore_guard(cluster: str, plan: Mapping[str, str] | None = None) -> None:
 
 
 def _has_begun() -> bool:
-    """Whether the task above this one that carries the plan out has begun in this DAG run: it shows its links first.
+    """Whether the task above this one that carries the plan out has begun to in this DAG run.
 
     Its state doesn't show that: if somebody ends the DAG run, Airflow skips a task that runs and one that never began.
     """
     ti = get_current_context()["ti"]
-    return any(ti.xcom_pull(task_ids=sorted(ti.task.upstream_task_ids), key=PlanLink().xcom_key))
+    return any(ti.xcom_pull(task_ids=sorted(ti.task.upstream_task_ids), key=BEGUN))
 
 
 def _await_end(ledger: Ledger, digest: str) -> int | None:

@@ -579,6 +579,24 @@ def test_a_rejection_says_nothing_about_a_run_that_another_dag_run_of_the_plan_h
     assert len(begun) == 1
 
 
+def test_a_plan_that_another_dag_run_carries_out_is_left_to_that_one(stages: Stages, run_dag: RunDag) -> None:
+    """It would go on as soon as somebody stops that one, or be the end of its wait."""
+
+    def begin(_run_id: str, _session: Any) -> None:
+        with closing(stages.ledger()) as ledger:
+            started(ledger, stages.plan).park("pause")
+
+    state, ended = run_dag("pulsar_rebalance", FAST, Answer("Approve", meanwhile=begin))
+    assert (state, ended["approve"], ended["apply"], ended["restore_guard"]) == (
+        "failed",
+        "success",
+        "failed",
+        "success",
+    )
+    assert [run.state for run in runs_of_plan(stages.ledger(), digest_of(stages.plan))] == ["active"]
+    assert stages.cluster.writes == []
+
+
 @pytest.mark.parametrize(
     ("states", "said"),
     [

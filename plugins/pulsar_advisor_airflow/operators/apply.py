@@ -9,13 +9,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseOperator, conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from pulsar_advisor.execution.ledger.runs import runs_of_plan
+from pulsar_advisor.execution.ledger.runs import ended_runs, runs_of_plan
 from pulsar_advisor.model.bounds import next_time
 from pulsar_advisor.model.errors import Refused
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor_airflow.assets import announce
-from pulsar_advisor_airflow.failures import as_airflow_errors, given_plan, is_cleared, is_retried, logged, root_at
-from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, show_links
+from pulsar_advisor_airflow.failures import (
+    as_airflow_errors,
+    given_plan,
+    is_cleared,
+    is_first_try,
+    is_retried,
+    logged,
+    root_at,
+)
+from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, show_begun
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.run_limits import PARK_FROM_S
 
@@ -33,7 +41,8 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
     A refusal, or a run that ended with steps left, is never retried automatically, unless it ended because its worker
     did. Such a retry, or one after a crash, resumes the run from the cluster's current state, and respects a requested
     pause. Clearing the task also resumes a stopped run, and lifts its pause. A try that starts in another container or
-    on another host while the previous one may be alive waits until its run or its lease ends.
+    on another host while the previous one may be alive waits until its run or its lease ends. A first try fails if the
+    plan is being carried out: by another DAG run or a shell, which alone decide whether it goes on.
 
     The task also fails if, once its steps are done, clients still use a broker that the plan drains.
 
@@ -87,7 +96,9 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
 
     def execute(self, context: Context) -> Json:
         """Which run carried out which plan, how it ended, and the ledger's last event; the rest is in the ledger."""
-        show_links(self, context)
+        if is_first_try(context):
+            self._require_nobody_at_it()
+        show_begun(self, context)
         return self._carried_out(context, None)
 
     def go_on(self, context: Context, event: Mapping[str, Json]) -> Json:
@@ -95,6 +106,13 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
         from pulsar_advisor.execution.run.parking import parking_of
 
         return self._carried_out(context, parking_of(event["waited"]))
+
+    def _require_nobody_at_it(self) -> None:
+        """Fail if the plan is being carried out."""
+        from pulsar_advisor_airflow.ledger import opened_ledger
+
+        with as_airflow_errors(), opened_ledger(root_at(self.root, self.cluster)) as ledger:
+            ended_runs(ledger, given_plan(self.plan).digest, "wait until the other DAG run, or the shell, has ended it")
 
     def _carried_out(self, context: Context, waited: Parking | None) -> Json:
         began = context["ti" if is_cleared(context) else "dag_run"].start_date

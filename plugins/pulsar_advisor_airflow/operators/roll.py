@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from pulsar_advisor.model.text.plain_text import plain
 from pulsar_advisor_airflow.configuration import option
 from pulsar_advisor_airflow.failures import as_airflow_errors, given_plan, logged, root_at
-from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, RollLink, show_links
+from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, RollLink, show_begun
 from pulsar_advisor_airflow.notifiers import Call
 from pulsar_advisor_airflow.run_limits import STAGE_TIMEOUT
 
@@ -79,7 +79,7 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
 
     def execute(self, context: Context) -> Json:
         """The roll's digest, how many bundles it moved, and the ledger's last event."""
-        show_links(self, context)
+        show_begun(self, context)
         return self._carried_on(context)
 
     def go_on(self, context: Context, event: Mapping[str, Json]) -> Json:
