@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from airflow.sdk import BaseOperator, conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
@@ -22,6 +22,7 @@ from pulsar_advisor_airflow.failures import (
     is_retried,
     logged,
     root_at,
+    was_ever_cleared,
 )
 from pulsar_advisor_airflow.links import LedgerLink, PlanLink, ReportLink, show_begun
 from pulsar_advisor_airflow.notifiers import Call
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from pulsar_advisor.documents.apply_result import ApplyResult
     from pulsar_advisor.execution.run.parking import Parking
     from pulsar_advisor.model.plans.canonical_json import Json
+
+_CLEARED_AT: Final = "cleared_at"
+"""Key in the task's state store."""
 
 
 class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
@@ -115,9 +119,8 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
             ended_runs(ledger, given_plan(self.plan).digest, "wait until the other DAG run, or the shell, has ended it")
 
     def _carried_out(self, context: Context, waited: Parking | None) -> Json:
-        began = context["ti" if is_cleared(context) else "dag_run"].start_date
         with as_airflow_errors():
-            until = next_time(self.until, began.astimezone(UTC)) if self.until else None
+            until = next_time(self.until, _began(context)) if self.until else None
         from pulsar_advisor.documents.document import as_json
         from pulsar_advisor.execution.run.parking import ParkedRun
         from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, goal_outcome
@@ -189,3 +192,13 @@ class PulsarApplyOperator(BaseOperator):  # type: ignore[misc]
                 raise
             finally:
                 keep_head(ledger)
+
+
+def _began(context: Context) -> datetime:
+    """When the DAG run began or, if a person has cleared the task since, its first try after that."""
+    kept = context["task_state_store"]
+    if is_cleared(context):
+        kept.set(_CLEARED_AT, context["ti"].start_date.isoformat())
+    cleared_at = kept.get(_CLEARED_AT) if was_ever_cleared(context) else None
+    began = datetime.fromisoformat(cleared_at) if cleared_at else context["dag_run"].start_date
+    return began.astimezone(UTC)
