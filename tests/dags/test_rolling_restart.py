@@ -21,7 +21,7 @@ from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plans import recorded_plan
 from pulsar_advisor.execution.ledger.rolls import open_roll, recorded_roll
-from pulsar_advisor.execution.roll.conduct import Roll, announce, end
+from pulsar_advisor.execution.roll.conduct import Roll, announce, end, go_on
 from pulsar_advisor.execution.roll.status import status_of
 from pulsar_advisor.execution.run.guard import GUARDED
 from pulsar_advisor.model.cluster.snapshot_id import snapshot_id
@@ -161,6 +161,26 @@ def test_a_roll_whose_task_failed_is_given_up_and_has_its_balancer_back(
     assert f"- **one approval for the whole roll**: `{ORDER[1]}`, `{ORDER[2]}`, in this order" in body
     assert "**carried out in part**" in body
     assert "proposes 0 unloads and 0 splits" in body
+
+
+def test_a_roll_that_a_shell_carries_on_too_is_not_given_up(
+    stages: Stages, run_dag: RunDag, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operator, "LOOK_AGAIN_S", 0.0)
+
+    def restart(ledger: Ledger, plan: Plan, broker: str) -> None:
+        cluster.restart(broker)
+        announce(ledger, plan, broker, OLIVE)
+
+    def shell_is_quicker(_snapshot: str) -> None:
+        with closing(stages.ledger()) as ledger:
+            go_on(roll_of(recorded_plan(ledger, str(open_roll(ledger, "demo"))), ledger, cluster))
+
+    stages._turn = shell_is_quicker  # type: ignore[attr-defined]
+    with meanwhile(stages, restart) as restarted:
+        state, states = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
+    assert (state, states["roll"], restarted) == ("success", "success", list(ORDER))
+    assert "roll given up" not in [event.kind for event in stages.ledger().events(digest_of(stages.plan))]
 
 
 @pytest.mark.full

@@ -119,6 +119,7 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
 
         Raises if a turn could not be completed, unless somebody has paused or ended the roll.
         """
+        from pulsar_advisor.execution.consent.turn import CarriedOnElsewhere
         from pulsar_advisor.execution.roll.conduct import NotBackYet, go_on
         from pulsar_advisor.model.errors import Refused
         from pulsar_advisor.stages.roll import reached
@@ -144,6 +145,9 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
             except NotBackYet as not_yet:
                 logged(self.log.info)(str(not_yet))
                 self._call_if_late(roll, str(not_yet), context)
+                return LOOK_AGAIN_S
+            except CarriedOnElsewhere as elsewhere:  # a failure would give the roll up under a shell's hands
+                logged(self.log.info)(str(elsewhere))
                 return LOOK_AGAIN_S
             except Refused as refused:
                 why = str(refused)

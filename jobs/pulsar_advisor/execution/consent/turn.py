@@ -26,6 +26,10 @@ from pulsar_advisor.planning.plans.consent import needed_consents
 from pulsar_advisor.planning.requests.request import Request
 
 
+class CarriedOnElsewhere(Refused):
+    """Another process carries the roll on, or has since it was looked at."""
+
+
 def begin_turn(
     ledger: Ledger,
     roll: Plan,
@@ -42,7 +46,7 @@ def begin_turn(
 
     `seen` is the roll as it was when the turn was planned; `left` are the brokers (ids) that were left, in order, the
     turn's first; `moved` says how often it had moved each bundle. Raises `Refused` if the plan goes beyond what was
-    approved, if the roll's approval doesn't hold, and if another process has carried the roll on meanwhile.
+    approved, or if the roll's approval doesn't hold, and `CarriedOnElsewhere`.
     """
     base = standing_approval(ledger, roll, policy)
     digest, first = digest_of(plan), digest_of(roll)
@@ -54,10 +58,12 @@ def begin_turn(
     with ledger.writing() as session:
         require_not_withdrawn(session, base.id)
         if (run := active_run_of_roll(session, first)) is not None:
-            raise Refused(f"another process carries out a turn of the roll, run {run}: wait until it ends")
+            raise CarriedOnElsewhere(f"another process carries out a turn of the roll, run {run}: wait until it ends")
         if has_gone_on(session, first, seen):
             to_do = reader().go_on_with_roll.format(digest=short(first))
-            raise Refused(f"another process has carried the roll on since this turn was planned: {to_do}")
+            raise CarriedOnElsewhere(
+                f"another process has carried the roll on since this turn was planned: {to_do}"
+            )
         if digest != first:
             for proposal in proposals:
                 add_proposal(ledger, session, seal(plan), Person(proposal.proposer, proposal.source), "")

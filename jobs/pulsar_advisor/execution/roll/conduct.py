@@ -19,7 +19,7 @@ from pulsar_advisor.execution.cluster.cluster_port import LOOK_AGAIN_S
 from pulsar_advisor.execution.cluster.restart_port import LeadersView, RestartPort
 from pulsar_advisor.execution.consent.approval import standing_approval, withdraw
 from pulsar_advisor.execution.consent.policy import ApprovalPolicy
-from pulsar_advisor.execution.consent.turn import approve_as_roll, begin_turn
+from pulsar_advisor.execution.consent.turn import CarriedOnElsewhere, approve_as_roll, begin_turn
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import plan_pause_requested, request_pause_of_plan
 from pulsar_advisor.execution.ledger.plans import recorded_plan
@@ -136,7 +136,7 @@ def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyR
 
     `wait_s` is how long to wait until a broker is back, and known to the leader. With `anew`, a run that ended early is
     aborted in that person's name, and its turn is planned again. A roll that waits for a restart stays as it is until
-    one is announced. Raises `NotBackYet`, and `Refused` if it may not go on.
+    one is announced. Raises `NotBackYet`, `CarriedOnElsewhere`, and `Refused` if it may not go on.
     """
     with _balancer_minded(roll):
         _require_to_go_on(roll)
@@ -151,7 +151,7 @@ def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyR
         for _ in range(ROUNDS):
             seen = roll.look()
             if seen.state == "moving":
-                raise Refused(f"{_whose_turn(seen)}, by another process: wait until it ends")
+                raise CarriedOnElsewhere(f"{_whose_turn(seen)}, by another process: wait until it ends")
             if seen.state == "drained" or (seen.state == "moved" and _has_nothing_left(roll, seen)):
                 return result
             if seen.state == "stopped" and anew is None and _can_be_resumed(seen):
