@@ -121,7 +121,7 @@ def upgrade(cluster: str, snapshot: str, to: str | None) -> str | None:
 
 
 def advised_plan(cluster: str, snapshot: str, *, roll: bool = False) -> dict[str, str]:
-    """The plan that `recommend` made, or the advised one of several; skips downstream tasks if there is none.
+    """The plan that `recommend` advises; skips downstream tasks if it advises none.
 
     Fails if a roll was requested but there is none: no broker would be restarted.
     """

@@ -99,6 +99,7 @@ class Stages:
     captured_with: list[Any] = field(default_factory=list)
     fit_for_use: bool = True
     nothing_to_do: bool = False
+    """Whether the advice is to do nothing, though there is a plan."""
     applied_with: ApplyOptions | None = None
     not_computed_here: str | Refused | None = None
     """The answer when a plan is computed again."""
@@ -147,7 +148,7 @@ class Stages:
         written = write_plan(self.root, self.plan)
         plan = {"plan": written.file, "digest": written.digest}
         advice = {} if self.nothing_to_do else {**plan, "sentence": "Move one bundle."}
-        combination = documents.combination(**plan, steps=0 if self.nothing_to_do else 1)
+        combination = documents.combination(**plan, steps=1)
         document = documents.recommendation(combination, **advice)
         write_file(self.root.folder("plans", snapshot) / "recommendation.json", document.content())
 

@@ -135,13 +135,10 @@ def read_recommendation(root: Root, snapshot: str) -> Recommendation:
 
 
 def advised_plan(root: Root, snapshot: str) -> tuple[PlanReference | None, str]:
-    """The plan that `recommend` advises, or its only one; None and the reason if there is nothing to do."""
-    made = read_recommendation(root, snapshot)
-    only = made.combinations[0] if len(made.combinations) == 1 and made.combinations[0].steps else None
-    for plan in (made.advice, only):
-        if plan is not None and plan.plan and plan.digest:
-            return PlanReference(snapshot, plan.plan, plan.digest), made.advice.sentence
-    return None, made.advice.sentence
+    """The plan that `recommend` advises, or None, and the advice."""
+    advice = read_recommendation(root, snapshot).advice
+    found = PlanReference(snapshot, advice.plan, advice.digest) if advice.plan and advice.digest else None
+    return found, advice.sentence
 
 
 def last_advice(root: Root, snapshot: str) -> str | None:
