@@ -13,6 +13,7 @@ from pulsar_advisor.model.errors import AdvisorError, UsageError
 from pulsar_advisor.storage.root import Root
 
 if TYPE_CHECKING:
+    from pulsar_advisor.documents.recommendation import Recommendation
     from pulsar_advisor.execution.ledger.ledger import Ledger
 
 
@@ -37,17 +38,20 @@ def plans(
 
     root = place.open()
     with _ledger_of(place, ledger) as (cluster, book):
-        plans = summaries(book, cluster)
-        newest = plans[0].snapshot if plans else None
-        advice = None if newest is None else _last_advice(root, newest)
-        states = states_of(book, cluster, plans, () if advice is None else (advice,))
+        plans, made = summaries(book, cluster), _newest_recommendation(root)
+        advised = made.advice.digest if made else None
+        states = states_of(book, cluster, plans, () if advised is None else (advised,))
+    newest = made.snapshot if made else plans[0].snapshot if plans else None
     listed = [one for one in states if all or one.snapshot == newest or one.state not in ("proposed", "rejected")]
     if json:
         print_json(listed)
-    elif listed:
+        return
+    if listed:
         say_lines(plan_table(listed, each=all))
     else:
-        say(f"no plans proposed yet for cluster '{cluster}'")
+        say(f"no plans proposed {'since; --all lists earlier ones' if plans else f'yet for cluster {cluster!r}'}")
+    if plans and made and advised is None:
+        log(f"no plan is advised since snapshot {made.snapshot}: {made.advice.sentence}")
 
 
 def runs(
@@ -113,12 +117,12 @@ def runs(
         say_rows(run_table(found) if found else [f"no runs yet on cluster '{cluster}'"])
 
 
-def _last_advice(root: Root, snapshot: str) -> str | None:
-    """As `last_advice`; what can't be read is said, and no more, as the ledger has all the plans."""
-    from pulsar_advisor.storage.plans import last_advice
+def _newest_recommendation(root: Root) -> Recommendation | None:
+    """As `newest_recommendation`; what can't be read is said, and no more, as the ledger has all the plans."""
+    from pulsar_advisor.storage.plans import newest_recommendation
 
     try:
-        return last_advice(root, snapshot)
+        return newest_recommendation(root)
     except AdvisorError as error:
         log(f"can't tell which plan is advised: {error}")
         return None

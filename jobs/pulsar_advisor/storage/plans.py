@@ -141,11 +141,11 @@ def advised_plan(root: Root, snapshot: str) -> tuple[PlanReference | None, str]:
     return found, advice.sentence
 
 
-def last_advice(root: Root, snapshot: str) -> str | None:
-    """The digest of the plan that the last recommendation of a snapshot advises; None without one."""
-    if not root.is_written(snapshot, "recommend"):
-        return None
-    return read_recommendation(root, snapshot).advice.digest
+def newest_recommendation(root: Root) -> Recommendation | None:
+    """The last result of `recommend` for the newest snapshot that has one; None without any."""
+    recommended_on = (snapshot for snapshot in root.newest_first() if root.is_written(snapshot, "recommend"))
+    newest = next(recommended_on, None)
+    return None if newest is None else read_recommendation(root, newest)
 
 
 def _digits(path: UPath) -> str:

@@ -141,6 +141,26 @@ def test_who_is_alone_is_shown_the_policy_that_lets_one_person_do_both(
     assert "approved by alicia for 4h, until " in capsys.readouterr().out
 
 
+def _recommend(root: Root, snapshot: str, **advice: str) -> None:
+    write_file(root.folder("raw", snapshot) / MANIFEST, b"{}")
+    made = documents.recommendation(**advice).model_copy(update={"snapshot": snapshot})
+    write_file(root.result_file(snapshot, "recommend"), made.content())
+
+
+def test_a_plan_is_no_longer_advised_once_a_later_snapshot_advises_none(
+    plan: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = Root(str(tmp_path), "demo")
+    _recommend(root, plan.snapshot, plan="a.json", digest=digest_of(plan))
+    _recommend(root, "20991231T000000Z")
+    assert exit_code(["plans"]) == 0
+    said = capsys.readouterr()
+    assert said.out == "no plans proposed since; --all lists earlier ones\n"
+    assert said.err == "no plan is advised since snapshot 20991231T000000Z: Nothing is worth doing.\n"
+    assert exit_code(["plans", "--all", "--json"]) == 0
+    assert [one["advised"] for one in json.loads(capsys.readouterr().out)] == [False]
+
+
 def test_the_advised_plan_leads_and_those_that_do_the_same_share_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -150,8 +170,7 @@ def test_the_advised_plan_leads_and_those_that_do_the_same_share_a_line(
     with closing(open_ledger(root.ledger_url)) as ledger:
         for one in (better, *same):
             propose(ledger, one, ALICE)
-    recommendation = documents.recommendation(plan="a.json", digest=digest_of(same[1]))
-    write_file(root.result_file(better.snapshot, "recommend"), recommendation.content())
+    _recommend(root, better.snapshot, plan="a.json", digest=digest_of(same[1]))
     monkeypatch.setenv(ROOT_VARIABLE, str(tmp_path))
     monkeypatch.setenv(CLUSTER_VARIABLE, "demo")
     assert exit_code(["plans"]) == 0
