@@ -315,6 +315,7 @@ def export(
     format: Literal["pulsar-admin", "curl", "json"] = "pulsar-admin",
     output: Annotated[Path | None, Parameter(name=("-o", "--output"))] = None,
     place: Place = Place(),
+    ledger: LedgerPlace = LedgerPlace(),
 ) -> None:
     """Write a plan as a script to read and run step by step, without the advisor: its calls, with a check around each.
 
@@ -327,11 +328,17 @@ def export(
     """
     from upath import UPath
 
-    from pulsar_advisor.execution.by_hand import exported
+    from pulsar_advisor.execution.by_hand import exported, recorded_against
+    from pulsar_advisor.execution.ledger.opening import ledger_if_any
     from pulsar_advisor.storage.files import write_file
     from pulsar_advisor.storage.plans import open_plan
 
-    text = exported(open_plan(place.open(), plan), format)
+    document = open_plan(place.open(), plan)
+    with ledger_if_any(ledger.url_if_any(place)) as book:
+        recorded = "" if book is None else recorded_against(book, document)
+    text = exported(document, format, recorded)
+    if recorded:
+        log(f"mind: {recorded}")
     if output is None:
         say(text.rstrip("\n"))
         return

@@ -36,7 +36,7 @@ class PlanCalls(Document):
     digest: str
     snapshot: str
     to_mind: tuple[str, ...]
-    """What an approver would be shown."""
+    """What the ledger says against carrying it out, and what an approver would be shown."""
     unloads: tuple[ExportedStep, ...]
     splits_and_after: tuple[ExportedStep, ...]
     """What can't be undone."""

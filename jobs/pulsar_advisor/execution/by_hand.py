@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from typing import Final, Literal
@@ -19,6 +19,10 @@ from pulsar_advisor.admin.read_client import escaped
 from pulsar_advisor.documents.call import Call
 from pulsar_advisor.documents.document import as_json
 from pulsar_advisor.documents.plan_calls import ExportedStep, PlanCalls
+from pulsar_advisor.execution.consent.approval import why_not_again
+from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.plan_states import PlanStateName, states_of
+from pulsar_advisor.execution.ledger.plans import summary_of_plan
 from pulsar_advisor.execution.run.pace import sent_in_order
 from pulsar_advisor.execution.run.preconditions import call_of, malformed, observed_at
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
@@ -39,17 +43,36 @@ _MISSED: Final = {
     "extensible": "make a new plan from there",
 }
 
+_SINCE: Final[Mapping[PlanStateName, str]] = {
+    "rejected": "the last request to approve it was rejected, or got no answer",
+    "withdrawn": "its approval was withdrawn",
+    "expired": "its approval has expired",
+    "stopped": "a run of it ended early, with steps left",
+}
+"""State of a plan -> what the ledger says against carrying it out by hand."""
 
-def exported(plan: Plan, form: Form) -> str:
-    """The plan in this form. Raises `Refused` if it must not be carried out, or has nothing to carry out."""
+
+def recorded_against(ledger: Ledger, plan: Plan) -> str:
+    """What the ledger says against carrying a plan out by hand; empty if nothing, as when nobody has answered yet."""
+    if why := why_not_again(ledger, digest_of(plan)):
+        return f"it {why}"
+    summary = summary_of_plan(ledger, digest_of(plan))
+    return "" if summary is None else _SINCE.get(states_of(ledger, plan.cluster, [summary])[0].state, "")
+
+
+def exported(plan: Plan, form: Form, recorded: str = "") -> str:
+    """The plan in this form, with what is `recorded_against` it.
+
+    Raises `Refused` if it must not be carried out, or has nothing to carry out.
+    """
     if objections := list(malformed(plan)):
         raise Refused(f"this plan must not be carried out: {'; '.join(objections)}")
     if not plan.executable_steps:
         raise Refused(f"the plan has no step that can be carried out: {plan.decision.why_nothing or plan.title}")
     return (
-        json.dumps(as_json(plan_calls(plan)), indent=1) + "\n"
+        json.dumps(as_json(plan_calls(plan, recorded)), indent=1) + "\n"
         if form == "json"
-        else "\n".join(_script(plan, form)) + "\n"
+        else "\n".join(_script(plan, form, recorded)) + "\n"
     )
 
 
@@ -62,22 +85,24 @@ def _parts(steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
     return [step for step in steps if step.id not in irreversible], list(irreversible.values())
 
 
-def _to_mind(plan: Plan) -> Iterator[str]:
-    """The warnings an approver would see."""
+def _to_mind(plan: Plan, recorded: str) -> Iterator[str]:
+    """What is recorded against the plan, and the warnings that an approver would see."""
+    if recorded:
+        yield f"by the ledger, {recorded}"
     yield from to_mind(plan)
     for needed in needed_consents(plan):
         yield f"{needed.sentence}."
 
 
-def plan_calls(plan: Plan) -> PlanCalls:
-    """The calls of a plan that may be carried out."""
+def plan_calls(plan: Plan, recorded: str = "") -> PlanCalls:
+    """The calls of a plan that may be carried out; `recorded` as in `exported`."""
     unloads, splits = _parts(plan.executable_steps)
     return PlanCalls(
         cluster=plan.cluster,
         cluster_name=plan.identity.cluster_name,
         digest=digest_of(plan),
         snapshot=observed_at(plan),
-        to_mind=tuple(_to_mind(plan)),
+        to_mind=tuple(_to_mind(plan, recorded)),
         unloads=tuple(_exported(plan, step) for step in unloads),
         splits_and_after=tuple(_exported(plan, step) for step in splits),
     )
@@ -98,10 +123,10 @@ def _exported(plan: Plan, step: Step) -> ExportedStep:
     )
 
 
-def _script(plan: Plan, form: Literal["pulsar-admin", "curl"]) -> Iterator[str]:
+def _script(plan: Plan, form: Literal["pulsar-admin", "curl"], recorded: str) -> Iterator[str]:
     unloads, splits = _parts(list(sent_in_order(plan.executable_steps, DEFAULT_THROTTLE)))
     yield "#!/usr/bin/env bash"
-    yield from (f"# {_one_line(line)}" for line in _head(plan, len(unloads), splits))
+    yield from (f"# {_one_line(line)}" for line in _head(plan, len(unloads), splits, recorded))
     yield "set -u"
     cluster = plan.identity.cluster_name
     yield f"CLUSTER={shlex.quote(escaped(cluster) if form == 'curl' else cluster)}"
@@ -124,12 +149,12 @@ def _script(plan: Plan, form: Literal["pulsar-admin", "curl"]) -> Iterator[str]:
     yield "say 'done'"
 
 
-def _head(plan: Plan, unloads: int, splits: list[Step]) -> Iterator[str]:
+def _head(plan: Plan, unloads: int, splits: list[Step], recorded: str) -> Iterator[str]:
     cuts = sum(step.action == "split" for step in splits)
     calls = f"{count(unloads + len(splits) - cuts, 'unload')}, {count(cuts, 'split')}"
     yield f"{plan.title}, cluster {plan.identity.cluster_name}, from the figures of {observed_at(plan)}"
     yield f"{digest_of(plan)}: {calls}; predicted: highest usage {usage_change(plan)}"
-    yield from (f"Mind: {line}" for line in _to_mind(plan))
+    yield from (f"Mind: {line}" for line in _to_mind(plan, recorded))
     yield ""
     of_all = "all unloads in turn, with a check before and after each" if unloads else "nothing: all steps are splits"
     yield f"bash FILE             {of_all}"

@@ -310,6 +310,23 @@ def test_a_script_is_written_into_the_home_that_no_shell_expands(
     assert (tmp_path / "plan.sh").exists()
 
 
+def test_who_exports_a_plan_is_warned_in_the_script_too_of_what_the_ledger_says_against_it(
+    root: Root, ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_plan(root, PLAN)
+    approved(ledger, PLAN)
+    assert typed(root, "plans", "export", digest_of(PLAN)) == 0
+    assert capsys.readouterr().err == ""
+    withdraw(ledger, digest_of(PLAN), ALICE)
+    assert typed(root, "plans", "export", digest_of(PLAN)) == 0
+    said = capsys.readouterr()
+    assert said.err == "mind: its approval was withdrawn\n"
+    assert "# Mind: by the ledger, its approval was withdrawn\n" in said.out
+    started(ledger, PLAN).end("done", "1 of 1 steps confirmed")
+    assert typed(root, "plans", "export", digest_of(PLAN), "--format", "json") == 0
+    assert "was already carried out, in run 1" in json.loads(capsys.readouterr().out)["to_mind"][0]
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
