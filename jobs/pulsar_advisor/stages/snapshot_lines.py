@@ -19,7 +19,8 @@ from pulsar_advisor.model.cluster.snapshot_id import snapshot_moment
 CARRIED_OUT: Final[Collection[RunState]] = ("active", "done")
 """The states of a run that makes earlier advice history."""
 
-ShownVerdict = Literal[SnapshotVerdict, "history", "verified", "deviates"]
+ShownVerdict = Literal[SnapshotVerdict, "history", "verified", "unjudged", "deviates"]
+"""Of a snapshot with which `verify` judged a run: verified; unjudged, if it judged the bundles but no usage; deviates."""
 
 
 @dataclass(frozen=True)
@@ -78,13 +79,20 @@ def _line(row: SnapshotRow, after: AfterRun | None, newest_run: Run | None) -> S
     verdict: ShownVerdict = row.verdict
     sentence, imbalance_ratio = row.sentence, row.imbalance_ratio
     if row.verdict == "unfinished" and after is not None:
-        verdict = "verified" if after.as_predicted else "deviates"
-        known = "" if after.maximum_ratio is None else f": highest usage {after.maximum_ratio:.1%}"
-        sentence = f"after run {after.run}{known}, {'' if after.as_predicted else 'not '}as predicted"
+        verdict, sentence = _after(after)
         imbalance_ratio = after.imbalance_ratio
     elif row.verdict == "act" and newest_run is not None and began_after(newest_run, row.id):
         verdict, sentence = "history", f"before run {newest_run.id}: {row.sentence}"
     return SnapshotLine(row.id, verdict, sentence, row.failed_checks, imbalance_ratio, row.has_report)
+
+
+def _after(after: AfterRun) -> tuple[ShownVerdict, str]:
+    known = "" if after.maximum_ratio is None else f": highest usage {after.maximum_ratio:.1%}"
+    if not after.as_predicted:
+        return "deviates", f"after run {after.run}{known}, not as predicted"
+    if after.maximum_ratio is None:
+        return "unjudged", f"after run {after.run}: bundles as predicted, usage not judged"
+    return "verified", f"after run {after.run}{known}, as predicted"
 
 
 def began_after(run: Run, snapshot: str) -> bool:

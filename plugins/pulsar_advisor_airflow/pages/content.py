@@ -36,7 +36,7 @@ from pulsar_advisor.execution.ledger.runs import is_parked, run_if_any, runs_of_
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.switches import SwitchedOff
 from pulsar_advisor.execution.ledger.tables import Approval, Event, Proposal, Run, StepRecord
-from pulsar_advisor.execution.ledger.verifications import last_verdicts
+from pulsar_advisor.execution.ledger.verifications import Verdict, last_verdicts
 from pulsar_advisor.execution.run.guard import left_off, left_off_by_cluster
 from pulsar_advisor.execution.run.pace import sent_in_order
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
@@ -132,7 +132,7 @@ class ClusterContent:
     """As in `ClusterLine`."""
     plans: Part[PlanState] = Part((), None)
     runs: Part[Run] = Part((), None)
-    as_predicted: Mapping[int, bool] = field(default_factory=dict)
+    verdicts: Mapping[int, Verdict] = field(default_factory=dict)
     not_drained: Mapping[int, str] = field(default_factory=dict)
     """Both as in `PlanContent`."""
     events: Sequence[Event] = ()
@@ -189,7 +189,7 @@ class PlanContent:
     rejections: Sequence[Event] = ()
     """Who said no, or that no answer came in time."""
     runs: Sequence[Run] = ()
-    as_predicted: Mapping[int, bool] = field(default_factory=dict)
+    verdicts: Mapping[int, Verdict] = field(default_factory=dict)
     """The last verdict of `verify` on each run that has one, by the run's number."""
     not_drained: Mapping[int, str] = field(default_factory=dict)
     """Likewise, why brokers that a run drained may not be stopped."""
@@ -205,7 +205,7 @@ class RunContent:
     steps_in_all: int
     confirmed: int
     """How many steps are confirmed."""
-    as_predicted: Mapping[int, bool]
+    verdicts: Mapping[int, Verdict]
     not_drained: Mapping[int, str]
     """Both as in `PlanContent`."""
     events: Part[Event]
@@ -285,7 +285,7 @@ def cluster_content(cluster: Cluster, offsets: Offsets) -> ClusterContent:
             plans=_part(states, ROWS_SHOWN, lambda _: offsets.plans_from + ROWS_SHOWN),
             runs=_part(runs, ROWS_SHOWN, lambda _: offsets.runs_from + ROWS_SHOWN),
             events=lists.newest_events(ledger, cluster.name, EVENTS_SHOWN),
-            as_predicted=last_verdicts(ledger, [run.id for run in runs[:ROWS_SHOWN]]),
+            verdicts=last_verdicts(ledger, [run.id for run in runs[:ROWS_SHOWN]]),
             not_drained=lists.not_drained(ledger, runs[:ROWS_SHOWN]),
             left_off=left_off_by_cluster(ledger).get(cluster.name, ()),
             roll=open_roll(ledger, cluster.name),
@@ -308,7 +308,7 @@ def run_content(ledger: Ledger, cluster: Cluster, number: int, offsets: Offsets)
         steps=_part(steps[offsets.steps_from :], STEPS_SHOWN, lambda _: offsets.steps_from + STEPS_SHOWN),
         steps_in_all=len(steps),
         confirmed=sum(step.is_confirmed for step in steps),
-        as_predicted=last_verdicts(ledger, [run.id]),
+        verdicts=last_verdicts(ledger, [run.id]),
         not_drained=lists.not_drained(ledger, [run]),
         events=_events(ledger, run.digest, offsets, run.id),
         approver=approval.approver if approval else "",
@@ -370,7 +370,7 @@ def plan_content(ledger: Ledger | None, cluster: Cluster, plan: Plan, offsets: O
         approvals=approvals,
         rejections=lists.events_of(ledger, [digest], [REJECTED]).get(digest, ()),
         runs=runs,
-        as_predicted=last_verdicts(ledger, [run.id for run in runs]),
+        verdicts=last_verdicts(ledger, [run.id for run in runs]),
         not_drained=lists.not_drained(ledger, runs),
         events=_events(ledger, digest, offsets),
     )

@@ -138,17 +138,25 @@ def test_a_plan_has_its_steps_who_approved_it_its_runs_and_its_events(
         assert part in page
 
 
-@pytest.mark.parametrize(("as_predicted", "said"), [(True, "as predicted"), (False, "not as predicted")])
+@pytest.mark.parametrize(
+    ("as_predicted", "judged", "colour", "said"),
+    [
+        (True, True, "good", "as predicted"),
+        (False, True, "bad", "not as predicted"),
+        (True, False, "muted", "bundles as predicted, usage not judged"),
+    ],
+)
 def test_a_verified_run_says_whether_it_went_as_predicted(
-    server: LogIn, ledger: Ledger, held: HeldRun, as_predicted: bool, said: str
+    server: LogIn, ledger: Ledger, held: HeldRun, as_predicted: bool, judged: bool, colour: str, said: str
 ) -> None:
     held.end("done", "1 of 1 steps confirmed")
     verdict = Verification(
-        run_id=held.id, snapshot=SNAPSHOT, at_ms=ledger.now_ms(), usage_judged=True, as_predicted=as_predicted
+        run_id=held.id, snapshot=SNAPSHOT, at_ms=ledger.now_ms(), usage_judged=judged, as_predicted=as_predicted
     )
     record_verification(ledger, verdict, [], [])
+    shown = f'1 of 1 steps confirmed; verified: <span class="{colour}">{said}</span>'
     for path in (page_of(held), f"/pulsar-advisor/clusters/prod-eu/plans/{held.digest}"):
-        assert re.search(rf"1 of 1 steps confirmed; verified: <span[^>]*>{said}</span>", server("vic").get(path).text)
+        assert shown in server("vic").get(path).text
 
 
 def test_two_runs_that_were_verified_with_one_snapshot_both_have_their_verdict(

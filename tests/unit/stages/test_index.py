@@ -88,6 +88,9 @@ def test_the_last_advice_is_dated_and_stays_while_a_newer_snapshot_is_processed(
     verified = Recorded(after={(root.cluster, newer): AfterRun(7, True, 0.511, 0.1)})
     row = fleet_row(root, 28, "/{}/{}".format, verified)
     assert row.verdict == "after run 7: highest usage 51.1%, as predicted"
+    unjudged = Recorded(after={(root.cluster, newer): AfterRun(7, True, None, None)})
+    row = fleet_row(root, 28, "/{}/{}".format, unjudged)
+    assert row.verdict == "after run 7: bundles as predicted, usage not judged"
 
 
 def test_advice_that_was_carried_out_is_not_the_last_word(tmp_path: Path) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Literal
 
 from sqlalchemy import select
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import Run, Verification, VerifiedBroker, VerifiedBundle
+
+Verdict = Literal["as predicted", "bundles as predicted, usage not judged", "not as predicted"]
 
 
 def record_verification(
@@ -39,8 +42,14 @@ def verifications_of_plan(ledger: Ledger, digest: str) -> Sequence[Verification]
         return session.scalars(query.order_by(Verification.id)).all()
 
 
-def last_verdicts(ledger: Ledger, runs: Collection[int]) -> Mapping[int, bool]:
-    """Whether each of these runs went as predicted, by the last result of `verify`; only runs that have one."""
-    query = select(Verification.run_id, Verification.as_predicted).where(Verification.run_id.in_(runs))
+def last_verdicts(ledger: Ledger, runs: Collection[int]) -> Mapping[int, Verdict]:
+    """How each of these runs went by the last result of `verify`; only runs that have one."""
+    query = select(Verification).where(Verification.run_id.in_(runs)).order_by(Verification.id)
     with ledger.reading() as session:
-        return dict(session.execute(query.order_by(Verification.id)).tuples().all())
+        return {one.run_id: _verdict(one) for one in session.scalars(query)}
+
+
+def _verdict(verification: Verification) -> Verdict:
+    if not verification.as_predicted:
+        return "not as predicted"
+    return "as predicted" if verification.usage_judged else "bundles as predicted, usage not judged"
