@@ -20,7 +20,7 @@ from dags.test_rebalance import last_request
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.plans import recorded_plan
-from pulsar_advisor.execution.ledger.rolls import open_roll, recorded_roll
+from pulsar_advisor.execution.ledger.rolls import open_rolls, recorded_roll
 from pulsar_advisor.execution.roll.conduct import Roll, announce, end, go_on
 from pulsar_advisor.execution.roll.status import status_of
 from pulsar_advisor.execution.run.guard import GUARDED
@@ -75,9 +75,9 @@ def meanwhile(stages: Stages, act: Callable[[Ledger, Plan, str], None]) -> Itera
     def look() -> None:
         while not done.wait(0.1):
             with closing(stages.ledger()) as ledger:
-                if (digest := open_roll(ledger, stages.plan.cluster)) is None:
+                if not (digests := open_rolls(ledger, stages.plan.cluster)):
                     continue
-                plan = recorded_plan(ledger, digest)
+                plan = recorded_plan(ledger, digests[0])
                 if (broker := status_of(ledger, plan).restart) is not None:
                     drained.append(broker)
                     act(ledger, plan, broker)
@@ -174,7 +174,7 @@ def test_a_roll_that_a_shell_carries_on_too_is_not_given_up(
 
     def shell_is_quicker(_snapshot: str) -> None:
         with closing(stages.ledger()) as ledger:
-            go_on(roll_of(recorded_plan(ledger, str(open_roll(ledger, "demo"))), ledger, cluster))
+            go_on(roll_of(recorded_plan(ledger, open_rolls(ledger, "demo")[0]), ledger, cluster))
 
     stages._turn = shell_is_quicker  # type: ignore[attr-defined]
     with meanwhile(stages, restart) as restarted:

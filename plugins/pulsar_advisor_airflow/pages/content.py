@@ -31,7 +31,7 @@ from pulsar_advisor.execution.ledger.pauses import pause_requested
 from pulsar_advisor.execution.ledger.plan_states import PlanState, PlanStateName, states_of
 from pulsar_advisor.execution.ledger.plans import plan_record, summary_of_plan
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
-from pulsar_advisor.execution.ledger.rolls import open_roll, roll_of_plan
+from pulsar_advisor.execution.ledger.rolls import open_rolls, roll_of_plan
 from pulsar_advisor.execution.ledger.runs import is_parked, run_if_any, runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.switches import SwitchedOff
@@ -138,8 +138,8 @@ class ClusterContent:
     events: Sequence[Event] = ()
     left_off: Sequence[SwitchedOff] = ()
     """As in `ClusterLine`."""
-    roll: str | None = None
-    """The digest of a roll that was begun and isn't over."""
+    rolls: Sequence[str] = ()
+    """The digests of rolls that were begun and aren't over."""
 
     @property
     def trend(self) -> Sequence[SnapshotLine]:
@@ -288,7 +288,7 @@ def cluster_content(cluster: Cluster, offsets: Offsets) -> ClusterContent:
             verdicts=last_verdicts(ledger, [run.id for run in runs[:ROWS_SHOWN]]),
             not_drained=lists.not_drained(ledger, runs[:ROWS_SHOWN]),
             left_off=left_off_by_cluster(ledger).get(cluster.name, ()),
-            roll=open_roll(ledger, cluster.name),
+            rolls=open_rolls(ledger, cluster.name),
         )
 
 

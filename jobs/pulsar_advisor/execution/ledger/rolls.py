@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -239,28 +239,29 @@ def goes_on(ledger: Ledger, roll: str) -> bool:
 
 def roll_under_way(ledger: Ledger, cluster_name: str) -> str | None:
     """The digest of the roll in progress on a cluster (Pulsar's own name), if any."""
-    roll = _newest(ledger, Run.cluster_name == cluster_name)
-    return roll if roll is not None and goes_on(ledger, roll) else None
-
-
-def open_roll(ledger: Ledger, cluster: str) -> str | None:
-    """The digest of the newest roll begun on a cluster (its name in the root), unless it is over."""
-    roll = _newest(ledger, PlanSummary.cluster == cluster)
-    return roll if roll is not None and recorded_roll(ledger, roll).ended is None else None
-
-
-def _newest(ledger: Ledger, of_cluster: ColumnElement[bool]) -> str | None:
-    """The digest of the roll that had the newest run."""
     newest = (
         select(Run.digest)
         .join(PlanSummary, PlanSummary.digest == Run.digest)
-        .where(of_cluster, PlanSummary.shedder == ROLL)
+        .where(Run.cluster_name == cluster_name, PlanSummary.shedder == ROLL)
         .order_by(Run.id.desc())
         .limit(1)
     )
     with ledger.reading() as session:
         digest = session.scalars(newest).one_or_none()
-    return None if digest is None else roll_of_plan(ledger, digest)
+    roll = None if digest is None else roll_of_plan(ledger, digest)
+    return roll if roll is not None and goes_on(ledger, roll) else None
+
+
+def open_rolls(ledger: Ledger, cluster: str) -> Sequence[str]:
+    """The digests of the rolls begun on a cluster (its name in the root) that aren't over, the newest first.
+
+    There may be several: one that is paused or given up keeps no other from beginning.
+    """
+    ended = select(Event.digest).where(Event.kind == _ENDED)
+    begun = select(Event.digest).join(PlanSummary, PlanSummary.digest == Event.digest)
+    of_cluster = begun.where(PlanSummary.cluster == cluster, Event.kind == TURN_BEGUN, Event.digest.not_in(ended))
+    with ledger.reading() as session:
+        return session.scalars(of_cluster.group_by(Event.digest).order_by(func.min(Event.id).desc())).all()
 
 
 def _detail(values: Mapping[str, str | int | None]) -> str:

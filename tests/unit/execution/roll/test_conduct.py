@@ -22,7 +22,7 @@ from pulsar_advisor.execution.ledger.lists import summaries
 from pulsar_advisor.execution.ledger.pauses import lift_pause_of_plan
 from pulsar_advisor.execution.ledger.plan_states import states_of
 from pulsar_advisor.execution.ledger.plans import recorded_plan
-from pulsar_advisor.execution.ledger.rolls import give_up, open_roll, record_announced
+from pulsar_advisor.execution.ledger.rolls import give_up, open_rolls, record_announced
 from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.roll import conduct
@@ -565,12 +565,19 @@ def test_a_turn_that_stopped_and_was_undone_is_planned_again_when_somebody_says_
     assert state_of(roll) == "applying"
 
 
-def test_the_roll_of_a_cluster_is_the_one_that_was_begun_and_is_not_over(roll: Roll, ledger: Ledger) -> None:
-    assert open_roll(ledger, roll.plan.cluster) is None
+def test_the_rolls_of_a_cluster_are_those_that_were_begun_and_are_not_over(
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster
+) -> None:
+    cluster.time.pass_s(1)
+    second = roll_of(approved_roll(ledger, cluster), ledger, cluster)
+    assert open_rolls(ledger, roll.plan.cluster) == []
     go_on(roll)
-    assert open_roll(ledger, roll.plan.cluster) == roll.digest
+    pause(ledger, roll.plan, OLIVE)
+    with pytest.raises(Refused, match=f"not on {B1} any more"):
+        go_on(second)
+    assert open_rolls(ledger, roll.plan.cluster) == [second.digest, roll.digest]
     ended(roll)
-    assert open_roll(ledger, roll.plan.cluster) is None
+    assert open_rolls(ledger, roll.plan.cluster) == [second.digest]
 
 
 def test_one_roll_at_a_time(roll: Roll, ledger: Ledger, cluster: RestartedCluster) -> None:
