@@ -145,6 +145,7 @@ def index(*, place: Place = Place(), days: WholeNumber = DEFAULT_DAYS, ledger: L
     from pulsar_advisor.stages.index import run as write_index
 
     TREND_DAYS.check(days)
+    place = place.of_all_clusters()
     root = place.open()
     if not root.path.exists():
         raise UsageError(f"there is no root {root.location}: run `capture`, or name another with --root")

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
 
@@ -111,6 +111,11 @@ class Place:
         if profile is not None:
             root, cluster = _chosen(root, profile.root), _chosen(cluster, profile.cluster, profile.name)
         return None if root is None else with_home(root), cluster, profile
+
+    def of_all_clusters(self) -> Place:
+        """The same place for what concerns a whole root: it needs no cluster's name."""
+        root, cluster, _ = self.found()
+        return self if root is None or cluster is not None else replace(self, cluster="any")
 
     def open_if_named(self) -> Root | None:
         """The root of the cluster; None if nothing names it."""

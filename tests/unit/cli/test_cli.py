@@ -81,6 +81,11 @@ def test_an_index_is_not_written_into_a_root_that_is_not_there(
     assert (code, f"there is no root {root}: run `capture`" in err, root.exists()) == (2, True, False)
 
 
+def test_an_index_of_all_clusters_needs_the_name_of_none(tmp_path: Path) -> None:
+    assert exit_code(["index", "--root", str(tmp_path)]) == 0
+    assert (tmp_path / "index.html").exists()
+
+
 def test_a_password_on_the_command_line_is_refused_and_not_repeated(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
