@@ -89,6 +89,14 @@ def decode_once(document: Document, decoder: msgspec.json.Decoder[T]) -> T:
     return value
 
 
+def _is_document(text: str) -> bool:
+    """Whether it is a JSON object or list; a name may begin like one."""
+    try:
+        return isinstance(json.loads(text), dict | list)
+    except (ValueError, RecursionError):
+        return False
+
+
 def _refuse_twice(members: list[tuple[str, object]]) -> None:
     seen: set[str] = set()
     for name, _ in members:
@@ -271,7 +279,7 @@ class ReadClient:
         """Anti-affinity group of a namespace, None if it has none."""
         answer = self._get(f"/admin/v2/namespaces/{escaped(namespace)}/antiAffinity", accepted=(200, 204))
         group = answer.text.strip().strip('"')
-        if group.startswith(("<", "{", "[")):
+        if group.startswith("<") or _is_document(group):
             raise UnreadableAnswer(answer.url, "expected a name, not a page or a document", answer.body)
         return group or None
 

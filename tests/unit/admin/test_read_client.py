@@ -156,9 +156,10 @@ def test_a_namespace_without_anti_affinity_group_answers_with_nothing(
     assert client.anti_affinity_group("public/default") is None
 
 
-def test_an_anti_affinity_group_is_bare_text(broker: HTTPServer, client: ReadClient) -> None:
-    broker.expect_request("/admin/v2/namespaces/public/default/antiAffinity").respond_with_data("zoo")
-    assert client.anti_affinity_group("public/default") == "zoo"
+@pytest.mark.parametrize("name", ["zoo", "[zoo", "{a}"])
+def test_an_anti_affinity_group_is_bare_text(broker: HTTPServer, client: ReadClient, name: str) -> None:
+    broker.expect_request("/admin/v2/namespaces/public/default/antiAffinity").respond_with_data(name)
+    assert client.anti_affinity_group("public/default") == name
 
 
 class RedirectedToAnother(AdminTransport):

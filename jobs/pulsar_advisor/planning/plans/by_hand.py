@@ -30,14 +30,16 @@ def pulsar_admin(step: Step, pulsar_version: str) -> str:
     divide a list at its commas.
     """
     words = ["pulsar-admin", "namespaces"]
+    # Without the dashes, the tool takes such a name for an option.
+    namespace = ["--", step.namespace] if step.namespace.startswith("-") else [step.namespace]
     if step.action == "unload":
         words += ["unload", "--bundle", step.bundle]
         words += ["--destinationBroker", step.destination] if step.destination is not None else []
-        return shlex.join([*words, step.namespace])
+        return shlex.join([*words, *namespace])
     words += ["split-bundle", "--bundle", step.bundle, "--split-algorithm-name"]
     # As `apply` sends it: at the positions that the plan names, whichever algorithm found them.
     positions = [int(boundary, 16) for boundary in step.boundaries] if takes_positions(pulsar_version) else []
     words += ["specified_positions_divide"] if positions else ["range_equally_divide"]
     for position in positions:
         words += ["--split-boundaries", str(position)]
-    return shlex.join([*words, step.namespace])
+    return shlex.join([*words, *namespace])

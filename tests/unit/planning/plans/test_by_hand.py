@@ -56,6 +56,12 @@ def test_a_name_that_is_a_command_stays_one_word() -> None:
     assert options_of(pulsar_admin(step, "4.0.8"))[2] == step.namespace
 
 
+@pytest.mark.parametrize("action", ["unload", "split"])
+def test_a_name_that_begins_as_an_option_is_none(action: str) -> None:
+    step = steps_of(action)[0].model_copy(update={"namespace": "-t/orders"})
+    assert pulsar_admin(step, "4.0.8").endswith(" -- -t/orders")
+
+
 @pytest.mark.parametrize("text", ["", "a stranger's", f"{'9' * 5000}.0.1"])
 def test_what_begins_with_no_release_has_none(text: str) -> None:
     assert release_of(text) is None
