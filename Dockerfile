@@ -40,7 +40,7 @@ RUN pip install --no-cache-dir --no-deps --no-build-isolation -e . \
     # everybody could read. Where there is one, the master takes no applications over HTTP, and its page ends none.
     && printf '%s\n' '#!/bin/bash' 'set -euo pipefail' \
         'if [ -r /run/secrets/spark_secret ]; then' \
-        '  export SPARK_CONF_DIR=/tmp/spark-conf' \
+        '  export SPARK_CONF_DIR=/opt/airflow/spark-conf' \
         '  install -d -m 0700 "$SPARK_CONF_DIR"' \
         '  { cat /etc/spark/spark-defaults.conf' \
         '    echo spark.authenticate true' \

@@ -279,6 +279,14 @@ def test_what_keeps_state_has_a_volume() -> None:
     assert {"airflow-database", "ledger-database", "zookeeper-data", "bookie-data", "advisor-root"} <= kept
 
 
+def test_sparks_secret_is_copied_into_memory_only() -> None:
+    """A volume without a name, such as the one at /tmp, outlives `docker compose down`."""
+    (folder,) = re.findall(r"export SPARK_CONF_DIR=(/\S+)/", DOCKERFILE)
+    knowing = [service for service in SERVICES.values() if "spark_secret" in service.get("secrets", [])]
+    assert len(knowing) == 3
+    assert all([mount.partition(":")[0] for mount in service["tmpfs"]] == [folder] for service in knowing)
+
+
 def test_pulsar_is_the_release_that_the_live_tests_run() -> None:
     pulsar = {name: service for name, service in SERVICES.items() if service.get("profiles") == ["pulsar"]}
     assert pulsar.keys() == {"zookeeper", "pulsar-init", "bookie", "load", *BROKERS}
