@@ -215,8 +215,9 @@ def _verdict_on(view: StepView) -> str:
 def _reason(view: StepView) -> str:
     because = view.step.not_executable_because
     obstacle = "" if view.step.executable or because is None else f"{text(sentence(because))} "
-    doubts = f" {text(view.doubts)}" if view.step.executable and view.doubts else ""
-    return f"{obstacle}{text(sentence(view.step.reason))}{doubts} {text(view.checks)}".rstrip()
+    doubts = view.doubts if view.step.executable else ""
+    more = " ".join(filter(None, (view.condition, doubts, view.checks)))
+    return f"{obstacle}{text(sentence(view.step.reason))} {text(more)}".rstrip()
 
 
 def _unload(view: StepView) -> tuple[str, ...]:

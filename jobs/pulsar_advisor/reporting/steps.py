@@ -58,6 +58,17 @@ class StepView:
         return f"Based on {count(self.rests_on, 'check')}, {f'{failed} failed' if failed else 'all passed'}."
 
     @property
+    def condition(self) -> str:
+        """What must hold when it is sent, as a sentence; empty if it can't be carried out."""
+        expected = self.step.expect
+        if not self.step.executable:
+            return ""
+        owner = "its source" if expected.owner == self.step.source else expected.owner or "no broker"
+        after = f", after {', '.join(self.step.after)}" if self.step.after else ""
+        bundles = count(len(expected.boundaries) - 1, "bundle")
+        return f"Sent only if {owner} still owns it and its namespace still has the same {bundles}{after}."
+
+    @property
     def doubts(self) -> str:
         """Reasons for doubt, as one text; empty if there are none."""
         return " ".join(doubt.sentence for doubt in self.step.doubts)
