@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
+from time import time_ns
 from typing import Annotated, Final, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -39,6 +40,7 @@ from pulsar_advisor.execution.ledger.tables import Approval, Event, Proposal, Ru
 from pulsar_advisor.execution.ledger.verifications import Verdict, last_verdicts
 from pulsar_advisor.execution.run.guard import left_off, left_off_by_cluster
 from pulsar_advisor.execution.run.pace import sent_in_order
+from pulsar_advisor.execution.run.preconditions import stale
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.execution.undo import can_be_undone
 from pulsar_advisor.model.bounds import DEFAULT_DAYS
@@ -179,6 +181,8 @@ class PlanContent:
     """None: nobody has proposed it."""
     why_not: str
     """Why it can't be proposed (again); empty if it can."""
+    outdated: str
+    """Why nobody would be asked about it, with the maximum age that the form begins with; empty if somebody would."""
     later_run: Run | None
     """As in `ReportContent`."""
     steps: Part[tuple[int | None, Step]]
@@ -357,6 +361,7 @@ def plan_content(ledger: Ledger | None, cluster: Cluster, plan: Plan, offsets: O
         digest=digest,
         state=None if ledger is None else _states(ledger, cluster, [digest]).get(digest),
         why_not=_why_not(ledger, plan, digest),
+        outdated=stale(plan, DEFAULT_THROTTLE.max_age_s, time_ns() // 1_000_000) or "",
         later_run=None if ledger is None else _later_run(ledger, cluster, plan.snapshot),
         steps=_steps_as_sent(plan, approvals[-1].throttle if approvals else DEFAULT_THROTTLE, offsets.steps_from),
         has_report=has_report(root_of(cluster), plan.snapshot),

@@ -32,6 +32,8 @@ def test_the_page_says_where_a_roll_is_and_what_is_left(server: LogIn, roll: Rol
     answer = server("vic").get(page_of_roll(roll))
     assert "Rolling restart: 0 of 3 brokers restarted" in answer.text
     assert f"<code>{B1}</code> is drained: clients use nothing on it" in answer.text
+    assert "edit the DAG <code>pulsar_rolling_restart__prod-eu</code> confirms here" in answer.text
+    assert "then press" not in answer.text
     assert re.search(
         "2\u00a0moves so far; 4\u00a0moves .about 4 s at the approved pace. and 3\u00a0restarts left", answer.text
     )
@@ -46,7 +48,7 @@ def test_the_page_says_where_a_roll_is_and_what_is_left(server: LogIn, roll: Rol
 def test_whoever_restarted_the_broker_says_so_with_a_button(server: LogIn, roll: Roll) -> None:
     client = server("olive")
     page = client.get(page_of_roll(roll)).text
-    assert "Confirm restart" in page
+    assert "Restart it, then press <i>Confirm restart</i>" in page
     sent = client.post(f"{page_of_roll(roll)}/restarted", data={"token": token_in(page), "broker": B1, "as": "alice"})
     assert (sent.status_code, sent.headers["location"]) == (303, page_of_roll(roll))
     announced = roll.look().recorded.announced
