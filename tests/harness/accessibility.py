@@ -7,7 +7,7 @@ from typing import Final
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Frame, Page, ViewportSize
 
-TELEPHONE: Final[ViewportSize] = {"width": 390, "height": 844}
+TELEPHONE: Final[ViewportSize] = {"width": 360, "height": 780}
 
 
 def violations(page: Page | Frame) -> list[str]:
@@ -20,5 +20,10 @@ def violations(page: Page | Frame) -> list[str]:
 
 
 def is_too_wide(page: Page | Frame) -> bool:
-    """Whether a reader has to scroll sideways to see all of it."""
-    return bool(page.evaluate("document.documentElement.scrollWidth > innerWidth"))
+    """Whether a reader has to scroll it, or a table of one of our pages, sideways to see all of it."""
+    return bool(
+        page.evaluate(
+            "document.documentElement.scrollWidth > innerWidth || "
+            "[...document.querySelectorAll('.scroll[role=region]')].some(each => each.scrollWidth > each.clientWidth)"
+        )
+    )

@@ -83,11 +83,12 @@ def propose(goal: Goal, room: Room) -> Proposal:
     figures: dict[str, Figure] = {"target_ratio": target, "usage_ratio": highest, "usage_ratio_by_moves": by_moves}
     if not found.helps:
         to = "" if goal.target_ratio is None else f" --to {goal.target_ratio:.0%}"
-        why = (
-            f"moves alone bring every broker within {target:.1%}: use `balance{to}`"
-            if found.by_moves.reached
-            else _why_no_split(room, target, by_moves)
-        )
+        if not (room.usage_at_first[room.fit] > target).any():
+            why = f"every broker is within {target:.1%}"
+        elif found.by_moves.reached:
+            why = f"moves alone bring every broker within {target:.1%}: use `balance{to}`"
+        else:
+            why = _why_no_split(room, target, by_moves)
         return proposal(goal, room, [], {**figures, "splits": 0}, _refusals(found.refused), why)
     figures |= {
         "usage_ratio_after": found.choice.after.highest_ratio(),

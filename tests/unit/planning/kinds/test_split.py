@@ -100,6 +100,11 @@ def test_balance_is_named_without_a_target_where_none_was_given() -> None:
     assert (plan.decision.why_nothing or "").endswith(": use `balance`")
 
 
+def test_where_every_broker_is_within_the_target_nothing_is_named() -> None:
+    plan = planned(cluster({"a": [10.0], "b": [10.0]}), SPLIT)
+    assert plan.decision.why_nothing == "every broker is within 40.0%"
+
+
 def test_a_hot_topic_is_not_cut_off() -> None:
     plan = planned(hot([58.0, 1.0, 1.0], b=[10.0], c=[10.0]), SPLIT)
     assert plan.steps == ()
