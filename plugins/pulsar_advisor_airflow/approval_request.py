@@ -40,12 +40,13 @@ def lines(
     why_a_person: str = "",
     not_computed_here: str | None = None,
     recorded: Before = NOTHING_BEFORE,
+    barred: Sequence[str] = (),
 ) -> Iterator[str]:
     """The plan for a person, line by line: effect, consents, limits, unloads and splits separately; `report` is a link.
 
     `why_a_person` says which criteria of the policy were not met, `not_computed_here` why it is unproven that the
-    advisor computed the plan's figures. The lines are Markdown in which no name in the plan becomes markup, so that a
-    plan can't disguise itself as another.
+    advisor computed the plan's figures; `barred` are others who proposed it. The lines are Markdown in which no name in
+    the plan becomes markup, so that a plan can't disguise itself as another.
     """
     sent = [step for step in sent_in_order(plan.executable_steps, throttle) if step.id not in recorded.ended]
     unloads = [(number, step) for number, step in enumerate(sent, 1) if step.action == "unload"]
@@ -55,8 +56,8 @@ def lines(
     yield f"**{text(proposer)}** proposes {calls} on {code(plan.cluster)}"
     yield f"(Pulsar's own name: {code(plan.identity.cluster_name)}), from snapshot {code(plan.snapshot)}."
     yield ""
-    if recorded.proposers:
-        yield f"- proposed before by **{'**, **'.join(map(text, recorded.proposers))}**, who can't approve it"
+    if barred:
+        yield f"- proposed before by **{'**, **'.join(map(text, barred))}**, who can't approve it"
     if not_computed_here:
         yield f"- **not computed here**, so check its figures yourself: {text(not_computed_here)}"
     if recorded.runs:

@@ -20,7 +20,8 @@ CARRIED_OUT: Final[Collection[RunState]] = ("active", "done")
 """The states of a run that makes earlier advice history."""
 
 ShownVerdict = Literal[SnapshotVerdict, "history", "verified", "unjudged", "deviates"]
-"""Of a snapshot with which `verify` judged a run: verified; unjudged, if it judged the bundles but no usage; deviates."""
+"""Of a snapshot with which `verify` judged a run: verified, unjudged (the bundles are as predicted, and no usage was
+judged), deviates."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict
 
@@ -26,7 +26,6 @@ from pulsar_advisor_airflow.notifiers import Call
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from pulsar_advisor.execution.consent.approval import Before
     from pulsar_advisor.execution.ledger.ledger import Ledger
     from pulsar_advisor.execution.person import Person
     from pulsar_advisor.execution.throttle import ApplyThrottle, ThrottleChanges
@@ -110,7 +109,7 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
 
     def execute(self, context: Context) -> Any:
         """Show the plan and wait for a response. If no step can be carried out, skip, and record the refusal."""
-        from pulsar_advisor.execution.consent.approval import require_may_run
+        from pulsar_advisor.execution.consent.approval import carried_out_before, require_may_run
         from pulsar_advisor.execution.run.preconditions import stale
         from pulsar_advisor.execution.throttle import ApplyThrottle
         from pulsar_advisor.stages.derive import why_not_computed_here
@@ -146,13 +145,13 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
             proposer = context["dag_run"].triggering_user_name or "An unknown user"
             with self._refusals_recorded(ledger):
                 self._require_somebody_to_ask(proposer)
-            recorded = self._recorded_before(ledger, proposer)
+            recorded, barred = carried_out_before(ledger, digest), self._barred(ledger, proposer)
         self._ask_for(plan)
         self.subject = approval_request.subject(plan)
         report, valid_for_h = report_link(self.cluster, plan.snapshot), float(self.valid_for_h)
         self.body = "\n".join(
             approval_request.lines(
-                plan, throttle, valid_for_h, proposer, report, why_a_person, not_computed_here, recorded
+                plan, throttle, valid_for_h, proposer, report, why_a_person, not_computed_here, recorded, barred
             )
         )
         self.response_timeout = timedelta(hours=float(self.answer_within_h))
@@ -171,14 +170,11 @@ class PlanApprovalOperator(ApprovalOperator):  # type: ignore[misc]
                 f"only {proposer}, who proposed it, may answer: trigger a DAG run that somebody else may answer"
             )
 
-    def _recorded_before(self, ledger: Ledger, proposer: str) -> Before:
-        from pulsar_advisor.execution.consent.approval import carried_out_before
-
-        before = carried_out_before(ledger, self.plan["digest"])
+    def _barred(self, ledger: Ledger, proposer: str) -> Sequence[str]:
+        """The others who proposed the plan, and so can't approve it."""
         if not approval_policy(self.cluster).separate_approver:
-            return before
-        proposers = {proposal.proposer for proposal in proposals_of_plan(ledger, self.plan["digest"])} - {proposer}
-        return replace(before, proposers=tuple(sorted(proposers)))
+            return ()
+        return sorted({one.proposer for one in proposals_of_plan(ledger, self.plan["digest"])} - {proposer})
 
     def execute_complete(
         self,

@@ -44,7 +44,7 @@ def test_each_step_says_when_it_is_sent() -> None:
     page = skewed_inputs().page()
     document = render_markdown(page).replace("\u00a0", " ")
     sent = sum(view.step.executable for view in (*page.unloads.shown, *page.splits.shown))
-    assert len(re.findall(r"Sent only if its source still owns it and its namespace still has the same", document)) == sent
+    assert document.count("Sent only if its source still owns it and its namespace still has the same") == sent
 
 
 def test_without_advice_there_are_no_steps_and_no_commands() -> None:

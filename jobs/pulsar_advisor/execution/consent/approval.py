@@ -61,8 +61,6 @@ class Before:
     """Runs that ended with steps or turns left."""
     ended: frozenset[str] = frozenset()
     """The ids of finished steps, and of brokers that a roll has restarted."""
-    proposers: tuple[str, ...] = ()
-    """The others who proposed it, and so can't approve it."""
 
 
 NOTHING_BEFORE: Final = Before()

@@ -61,9 +61,7 @@ def begin_turn(
             raise CarriedOnElsewhere(f"another process carries out a turn of the roll, run {run}: wait until it ends")
         if has_gone_on(session, first, seen):
             to_do = reader().go_on_with_roll.format(digest=short(first))
-            raise CarriedOnElsewhere(
-                f"another process has carried the roll on since this turn was planned: {to_do}"
-            )
+            raise CarriedOnElsewhere(f"another process has carried the roll on since this turn was planned: {to_do}")
         if digest != first:
             for proposal in proposals:
                 add_proposal(ledger, session, seal(plan), Person(proposal.proposer, proposal.source), "")
