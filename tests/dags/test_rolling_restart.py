@@ -183,6 +183,30 @@ def test_a_roll_that_a_shell_carries_on_too_is_not_given_up(
     assert "roll given up" not in [event.kind for event in stages.ledger().events(digest_of(stages.plan))]
 
 
+def test_a_turn_that_ended_early_in_a_shell_goes_on_only_once_somebody_says_so(
+    stages: Stages, run_dag: RunDag, cluster: RestartedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operator, "LOOK_AGAIN_S", 0.0)
+    stopped: list[str] = []
+
+    def restart(ledger: Ledger, plan: Plan, broker: str) -> None:
+        cluster.restart(broker)
+        announce(ledger, plan, broker, OLIVE)
+
+    def shell_is_stopped(_snapshot: str) -> None:
+        cluster.once("after the call", lambda: stopped.append("Ctrl-C"))
+        with closing(stages.ledger()) as ledger:
+            plan = recorded_plan(ledger, open_rolls(ledger, "demo")[0])
+            result = go_on(roll_of(plan, ledger, cluster, interruption=lambda: next(iter(stopped), None)))
+            assert result is not None
+            assert result.outcome == "partial"
+
+    stages._turn = shell_is_stopped  # type: ignore[attr-defined]
+    with meanwhile(stages, restart) as restarted:
+        state, states = run_dag("pulsar_rolling_restart", FAST, Answer("Approve"))
+    assert (state, states["roll"], restarted) == ("failed", "failed", [ORDER[0]])
+
+
 @pytest.mark.full
 def test_a_try_of_a_roll_that_ends_with_its_worker_is_followed_by_one_that_does_the_rest(
     stages: Stages, run_dag: RunDag, cluster: RestartedCluster

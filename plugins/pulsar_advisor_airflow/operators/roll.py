@@ -84,8 +84,16 @@ class PulsarRollOperator(BaseOperator):  # type: ignore[misc]
 
     def go_on(self, context: Context, event: Mapping[str, Json]) -> Json:
         """As `execute`, after what the triggerer waited for has happened."""
+        from pulsar_advisor.execution.roll.status import ended_early
+        from pulsar_advisor_airflow.ledger import opened_ledger
+
         called_about = event.get("called_about")
         self._called_about = None if called_about is None else str(called_about)
+        root = root_at(self.root, self.cluster)
+        with as_airflow_errors(), opened_ledger(root) as ledger:
+            why = ended_early(ledger, given_plan(self.plan).load(root))
+        if why is not None:  # in a shell, as this task doesn't wait after a turn of its own that ended so
+            raise AirflowFailException(plain(f"{why}; clear this task to continue"))
         return self._carried_on(context)
 
     def _carried_on(self, context: Context) -> Json:

@@ -7,6 +7,8 @@ from collections import Counter
 from pulsar_advisor.documents.roll_status import RollStatus, ShownState, TurnStatus
 from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
+from pulsar_advisor.execution.ledger.lists import events_of
+from pulsar_advisor.execution.ledger.pauses import PAUSE_LIFTED
 from pulsar_advisor.execution.ledger.switches import switched_off
 from pulsar_advisor.execution.roll.progress import Progress, progress_of
 from pulsar_advisor.execution.run.guard import left_off
@@ -68,6 +70,15 @@ def waits_for(ledger: Ledger, roll: Plan) -> str | None:
     if (broker := _to_restart(seen)) is not None:
         return f"{broker} is drained, and waits for its restart"
     return None
+
+
+def ended_early(ledger: Ledger, roll: Plan) -> str | None:
+    """Why the turn's run ended with steps left, if nobody has said since that the roll is to go on; otherwise None."""
+    seen, digest = progress_of(ledger, roll), digest_of(roll)
+    if seen.run is None or seen.run.state != "stopped" or seen.state != "stopped" or seen.recorded.announced:
+        return None
+    lifted = [event.at_ms for event in events_of(ledger, [digest], [PAUSE_LIFTED]).get(digest, ())]
+    return seen.run.sentence if max(lifted, default=0) < (seen.run.ended_at_ms or 0) else None
 
 
 def _to_restart(seen: Progress) -> str | None:

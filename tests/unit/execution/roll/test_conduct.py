@@ -27,7 +27,7 @@ from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.roll import conduct
 from pulsar_advisor.execution.roll.conduct import NotBackYet, Roll, announce, end, go_on, mind_the_balancer, pause
-from pulsar_advisor.execution.roll.status import status_of, waits_for
+from pulsar_advisor.execution.roll.status import ended_early, status_of, waits_for
 from pulsar_advisor.execution.run.executor import carry_out
 from pulsar_advisor.execution.run.guard import GUARDED, OFF, left_off, restore_what_was_left
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun
@@ -563,6 +563,17 @@ def test_a_turn_that_stopped_and_was_undone_is_planned_again_when_somebody_says_
         go_on(roll)
     assert outcome(go_on(roll, anew=OLIVE)) == "done"
     assert state_of(roll) == "applying"
+
+
+def test_a_turn_that_ended_early_is_for_a_person_until_its_pause_is_lifted(
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster
+) -> None:
+    assert ended_early(ledger, roll.plan) is None
+    cluster.once("after the call", lambda: pause(ledger, roll.plan, OLIVE))
+    go_on(roll)
+    assert "1 of 2 steps confirmed" in (ended_early(ledger, roll.plan) or "")
+    lift_pause_of_plan(ledger, roll.digest, OLIVE)
+    assert ended_early(ledger, roll.plan) is None
 
 
 def test_the_rolls_of_a_cluster_are_those_that_were_begun_and_are_not_over(
