@@ -47,7 +47,7 @@ from pulsar_advisor.cli.usage import refuse_together
 from pulsar_advisor.execution.person import person_on_command_line
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.bounds import duration, next_time, seconds
-from pulsar_advisor.model.errors import AdvisorError, BalancerStillOff, Deviates, Refused, UsageError
+from pulsar_advisor.model.errors import AdvisorError, BalancerStillOff, Deviates, Refused, StorageError, UsageError
 from pulsar_advisor.model.plans.goal import ROLL
 from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.reporting.figures import moment
@@ -333,9 +333,12 @@ def export(
     from pulsar_advisor.storage.files import write_file
     from pulsar_advisor.storage.plans import open_plan
 
-    document = open_plan(place.open(), plan)
-    with ledger_if_any(ledger.url_if_any(place)) as book:
-        recorded = "" if book is None else recorded_against(book, document)
+    document, recorded = open_plan(place.open(), plan), ""
+    try:
+        with ledger_if_any(ledger.url_if_any(place)) as book:
+            recorded = "" if book is None else recorded_against(book, document)
+    except StorageError as error:  # who exports a plan may have no access to the ledger
+        log(f"can't tell what became of the plan: {error}")
     text = exported(document, format, recorded)
     if recorded:
         log(f"mind: {recorded}")

@@ -327,6 +327,15 @@ def test_who_exports_a_plan_is_warned_in_the_script_too_of_what_the_ledger_says_
     assert "was already carried out, in run 1" in json.loads(capsys.readouterr().out)["to_mind"][0]
 
 
+def test_a_plan_is_exported_also_by_somebody_who_can_not_read_the_ledger(
+    root: Root, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_plan(root, PLAN)
+    (root.path / "ledger.sqlite").write_text("no database")
+    assert typed(root, "plans", "export", digest_of(PLAN)) == 0
+    assert capsys.readouterr().err.startswith("can't tell what became of the plan: ")
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
