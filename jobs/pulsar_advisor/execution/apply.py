@@ -170,7 +170,7 @@ def _applied(
         telemetry.refused()
         raise
     before = options.turns_before or frozenset()
-    guard = Guard(held, ledger, cluster, progress, clock, turns_before=before) if throttle.guard else None
+    guard = Guard(held, ledger, cluster, progress, clock, before, interruption) if throttle.guard else None
     run = OngoingRun(
         plan, ledger, held, approval, throttle, cluster, options, settle_s, progress, clock, interruption, guard
     )

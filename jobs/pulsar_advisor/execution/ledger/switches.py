@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import select
+from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.ledger.held_run import STEP_SENT, HeldRun
@@ -74,28 +74,40 @@ def may_still_act(ledger: Ledger, switch: SwitchedOff) -> bool:
         return ledger.now_ms() - switch.at_ms < MAY_ACT_MS and session.scalars(went_on.limit(1)).first() is None
 
 
-def earlier_may_still_act(ledger: Ledger, switch: SwitchedOff) -> bool:
-    """Whether the same goes for the call of an earlier run, which had not put the setting back when this one came."""
+def settled_at_ms(ledger: Ledger, cluster_name: str) -> int:
+    """From when on no earlier call can switch on again what is recorded as off on a cluster; 0 if none ever could.
+
+    Only the outcome of such calls is recorded, so one may be on its way where a setting was given back within
+    `MAY_ACT_MS` before it was switched off, or was still off since an earlier run.
+    """
+    last: dict[str, Row[Any]] = {}
+    settled: dict[str, int] = {}
     with ledger.reading() as session:
-        name = session.get_one(Run, switch.run).cluster_name
-        open_then = _switched_off(session, name, before=switch.event)
-    earlier = [one for one in open_then if one.setting == switch.setting]
-    return any(may_still_act(ledger, one) or earlier_may_still_act(ledger, one) for one in earlier)
+        for row in _of_guards(session, cluster_name):
+            setting = json.loads(row.detail)["setting"]
+            before = last.get(setting)
+            is_disturbed = before is not None and (
+                before.kind == _SWITCHED_OFF or row.at_ms - before.at_ms < MAY_ACT_MS
+            )
+            settled[setting] = row.at_ms + MAY_ACT_MS if row.kind == _SWITCHED_OFF and is_disturbed else 0
+            last[setting] = row
+    return max(settled.values(), default=0)
 
 
-def _switched_off(
-    session: Session, cluster_name: str | None = None, before: int | None = None
-) -> Sequence[SwitchedOff]:
-    """As `switched_off`; as it was `before` this event."""
+def _of_guards(session: Session, cluster_name: str | None) -> Sequence[Row[Any]]:
+    """The events about guards on a cluster (None: on all), oldest first."""
     columns = (Event.id, Event.at_ms, Event.run_id, Event.digest, Event.kind, Event.detail, Run.cluster_name)
     of_guards = select(*columns).join(Run, Run.id == Event.run_id).where(OF_GUARDS)
     if cluster_name is not None:
         of_guards = of_guards.where(Run.cluster_name == cluster_name)
-    if before is not None:
-        of_guards = of_guards.where(Event.id < before)
-    off: dict[tuple[str, str], SwitchedOff] = {}
     # Ordered by SQLite, they would be looked for among all events, without their index.
-    for row in sorted(session.execute(of_guards), key=lambda row: row.id):
+    return sorted(session.execute(of_guards), key=lambda row: row.id)
+
+
+def _switched_off(session: Session, cluster_name: str | None = None) -> Sequence[SwitchedOff]:
+    """As `switched_off`."""
+    off: dict[tuple[str, str], SwitchedOff] = {}
+    for row in _of_guards(session, cluster_name):
         switch = json.loads(row.detail)
         off.pop((row.cluster_name, switch["setting"]), None)
         if row.kind == _SWITCHED_OFF:

@@ -27,6 +27,7 @@ from pulsar_advisor.execution.ledger.rolls import (
     ALL_RESTARTED,
     RecordedRoll,
     RollTurn,
+    give_up,
     record_announced,
     record_drained,
     record_end,
@@ -37,11 +38,12 @@ from pulsar_advisor.execution.ledger.rolls import (
     take_up,
 )
 from pulsar_advisor.execution.ledger.runs import abort_runs
+from pulsar_advisor.execution.ledger.switches import MAY_ACT_MS, settled_at_ms
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.execution.roll.back import Drained, not_yet
 from pulsar_advisor.execution.roll.progress import Progress, moves_in_all, progress_of
 from pulsar_advisor.execution.run.emptied import left_on
-from pulsar_advisor.execution.run.guard import left_off, restore_what_was_left
+from pulsar_advisor.execution.run.guard import SETTLING_POLL_S, left_off, restore_what_was_left, why_not_off
 from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, undisturbed
 from pulsar_advisor.execution.run.preconditions import foreign, stale
 from pulsar_advisor.model.errors import AdvisorError, Refused
@@ -153,6 +155,7 @@ def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyR
             if seen.state == "moving":
                 raise CarriedOnElsewhere(f"{_whose_turn(seen)}, by another process: wait until it ends")
             if seen.state == "drained" or (seen.state == "moved" and _has_nothing_left(roll, seen)):
+                _require_balancer_off(roll, seen)
                 return result
             if seen.state == "stopped" and anew is None and _can_be_resumed(seen):
                 result = _resumed(roll, seen)
@@ -176,14 +179,39 @@ def _has_nothing_left(roll: Roll, seen: Progress) -> bool:
     """Whether the broker has no bundle left that clients use; if so, that is recorded."""
     assert seen.turn is not None, "a turn that was begun"
     broker = seen.turn.broker
+    _settle_balancer(roll, seen)
     left = left_on(roll.cluster, [broker], roll.clock, roll.why_stop)
     if left.interrupted:
         raise Refused(f"{_whose_turn(seen)}; {left.interrupted}")
     if left.used:
         roll.progress(f"clients use {some_of(left.used)} on {broker}: planning its turn again")
         return False
+    _require_balancer_off(roll, seen)
     record_drained(roll.ledger, roll.digest, broker)
     return True
+
+
+def _settle_balancer(roll: Roll, seen: Progress) -> None:
+    """Wait until no call of earlier runs can switch the balancer on again: nobody looks at it while a broker restarts.
+
+    Raises `Refused` if the roll is to stop meanwhile.
+    """
+    settled_ms = settled_at_ms(roll.ledger, roll.plan.identity.cluster_name)
+    deadline_s, is_said = roll.clock.monotonic_s() + MAY_ACT_MS / 1000, False
+    while roll.ledger.now_ms() < settled_ms and roll.clock.monotonic_s() < deadline_s:
+        if not is_said:
+            roll.progress("a call of an earlier run may still switch the cluster's own balancer on: waiting")
+            is_said = True
+        if reason := roll.why_stop():
+            raise Refused(f"{_whose_turn(seen)}; {reason}")
+        roll.clock.sleep(SETTLING_POLL_S)
+
+
+def _require_balancer_off(roll: Roll, seen: Progress) -> None:
+    """Raise `Refused` if the cluster's own balancer may fill the drained broker; then its turn is planned again."""
+    if (why := why_not_off(roll.cluster, roll.clock)) is not None:
+        give_up(roll.ledger, roll.digest)
+        raise Refused(f"{_whose_turn(seen)}, but {why}: continue the roll to drain it again, before its restart")
 
 
 def end(ledger: Ledger, plan: Plan, person: Person, comment: str = "") -> Sequence[str]:

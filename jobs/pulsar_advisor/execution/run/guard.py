@@ -23,15 +23,15 @@ from pulsar_advisor.execution.ledger.plans import summary_of_plan
 from pulsar_advisor.execution.ledger.rolls import give_up, goes_on, recorded_roll, roll_of_plan
 from pulsar_advisor.execution.ledger.runs import is_held, run_by_id
 from pulsar_advisor.execution.ledger.switches import (
+    MAY_ACT_MS,
     SwitchedOff,
-    earlier_may_still_act,
     may_still_act,
     record_switched_back,
     record_switching_off,
     switched_off,
 )
 from pulsar_advisor.execution.person import Person
-from pulsar_advisor.execution.run.options import Progress
+from pulsar_advisor.execution.run.options import Interruption, Progress, undisturbed
 from pulsar_advisor.model.errors import ClusterUnreachable, Refused
 from pulsar_advisor.model.text.reader import reader
 from pulsar_advisor.model.text.some_of import some_of
@@ -48,6 +48,7 @@ _EARLIER_OFF: Final = "false"
 TAKES_EFFECT_S: Final = 5
 """How long brokers get to apply a changed setting; real ones took under a second."""
 _POLL_S: Final = 0.5
+SETTLING_POLL_S: Final = 1.0
 
 
 @dataclass
@@ -61,6 +62,7 @@ class Guard:
     clock: Clock
     turns_before: frozenset[int]
     """For a turn of a roll: the runs of earlier turns, which hand over what they switched off."""
+    interruption: Interruption = undisturbed
     switched: set[str] = field(default_factory=set)
     """Settings that this process has switched off."""
     unanswered: set[str] = field(default_factory=set)
@@ -88,13 +90,8 @@ class Guard:
 
     def gone(self) -> str | None:
         """Why the cluster's own balancer isn't kept off any more, or None."""
-        for setting in GUARDED:
-            if not _is_off(now := _seen(self.cluster, setting, _is_off, self.clock)):
-                return (
-                    f"the guard is gone: {setting} is {_value(now)} since somebody, or another process, switched the "
-                    "cluster's own balancer on again during the run"
-                )
-        return None
+        why = why_not_off(self.cluster, self.clock)
+        return None if why is None else f"the guard is gone: {why} during the run"
 
     def _switch_off(self, setting: str) -> None:
         open_ones = switched_off(self.ledger, self.run.cluster_name)
@@ -104,6 +101,8 @@ class Guard:
         # Read last: what someone sets between this read and the call is lost.
         first = self.cluster.override(setting)
         before = _seen(self.cluster, setting, lambda again: again == first, self.clock)
+        if earlier is not None and not _is_off(before):
+            before = self._settled(earlier, before)
         if _is_off(before):
             if earlier and earlier.written == before and earlier.run not in {self.run.id, *self.turns_before}:
                 # Answer for what that run left off, or whoever restores that switches it on during this one.
@@ -125,6 +124,23 @@ class Guard:
         self.switched.add(setting)
         self.progress(f"{setting} is off while the plan is carried out; it was {_value(before)}")
 
+    def _settled(self, earlier: SwitchedOff, now: str | None) -> str | None:
+        """The override once an earlier call that switches it off has acted, or can't any more.
+
+        If it acted during this run, or after it, nothing would show that: it writes what this run does. Raises
+        `Refused` if the run is to end meanwhile.
+        """
+        deadline_s, is_said = self.clock.monotonic_s() + MAY_ACT_MS / 1000, False
+        while may_still_act(self.ledger, earlier) and self.clock.monotonic_s() < deadline_s and not _is_off(now):
+            if not is_said:
+                self.progress(f"{_may_act(earlier)}; waiting until it can't")
+                is_said = True
+            if reason := self.interruption():
+                raise Refused(reason)
+            self.clock.sleep(SETTLING_POLL_S)
+            now = self.cluster.override(earlier.setting)
+        return now
+
     def _end(self) -> None:
         if self.run.is_overtaken() or self.is_handed_on:
             return  # the run continues elsewhere, under our guard, or the roll goes on under it
@@ -141,7 +157,7 @@ class Guard:
     def _put_back(self, switch: SwitchedOff) -> None:
         """Restore a setting, unless the call that switches it off may still act."""
         if switch.setting in self.unanswered and not _is_off(self.cluster.override(switch.setting)):
-            self._note(_may_act(switch))
+            self._note(_look_later(switch))
             return
         what = _restore(switch, self.ledger, self.cluster, self.progress, self.clock)
         self.notes += [what] if what else []
@@ -181,7 +197,7 @@ def restore_what_was_left(
             give_up(ledger, roll)
         try:
             if may_still_act(ledger, switch) and not _is_off(_seen(cluster, switch.setting, _is_off, clock)):
-                progress(_may_act(switch))
+                progress(_look_later(switch))
             else:
                 _restore(switch, ledger, cluster, progress, clock, decided_by)
         except ClusterUnreachable as error:
@@ -235,11 +251,23 @@ def warning(switch: SwitchedOff, cluster_name: str) -> str:
     )
 
 
+def why_not_off(cluster: ClusterPort, clock: Clock) -> str | None:
+    """Why the cluster's own balancer isn't off; None if it is. Raises `ClusterUnreachable`."""
+    for setting in GUARDED:
+        if not _is_off(now := _seen(cluster, setting, _is_off, clock)):
+            return (
+                f"{setting} is {_value(now)} since somebody, or another process, switched the cluster's own balancer "
+                "on again"
+            )
+    return None
+
+
 def _may_act(switch: SwitchedOff) -> str:
-    return (
-        f"ATTENTION: the call that switches {switch.setting} off may still act, as no answer to it is known: look "
-        f"in two minutes, with {reader().restore_balancer}"
-    )
+    return f"the call that switches {switch.setting} off may still act, as no answer to it is known"
+
+
+def _look_later(switch: SwitchedOff) -> str:
+    return f"ATTENTION: {_may_act(switch)}: look in two minutes, with {reader().restore_balancer}"
 
 
 def _restore(
@@ -298,8 +326,6 @@ def _restore_once(
                 f"ATTENTION: {setting} is {_value(now)} again, and still off in the memory of {some_of(behind)}: "
                 f"restart them, then {reader().restore_balancer}"
             )
-    if earlier_may_still_act(ledger, switch):
-        return say(_may_act(switch))
     if is_theirs:
         record_switched_back(ledger, switch, f"left at {_value(now)}, which someone has set meanwhile")
         return say(f"{setting} is {_value(now)}: someone has set it meanwhile, so it stays")

@@ -985,6 +985,34 @@ def test_so_is_one_whose_balancer_somebody_switched_on_after_its_last_move(
     assert status_of(ledger, roll.plan).restart is None
 
 
+def test_a_drained_broker_whose_balancer_somebody_has_switched_on_is_drained_again_before_its_restart(
+    roll: Roll, ledger: Ledger, cluster: FakeCluster
+) -> None:
+    go_on(roll)
+    cluster.overrides[GUARDED[0]] = "true"
+    basket = next(iter(cluster.owned_bundles(B3)))
+    cluster.owners[basket] = B1
+    with pytest.raises(Refused, match=f"{B1}, which is drained, .*, but {GUARDED[0]} is 'true' since somebody"):
+        go_on(roll)
+    assert status_of(ledger, roll.plan).restart is None
+    assert outcome(go_on(roll)) == "done"
+    assert (roll.look().state, cluster.owned_bundles(B1), is_off(cluster)) == ("drained", frozenset(), [True, True])
+
+
+def test_no_broker_is_drained_before_a_late_call_of_an_earlier_run_can_not_switch_the_balancer_on_any_more(
+    roll: Roll, ledger: Ledger, cluster: FakeCluster
+) -> None:
+    approved(ledger, before := make_plan([unload_step(1, UPPER)]))
+    run(before, ledger, cluster, guard=True)
+    cluster.owners[f"{NAMESPACE}/{UPPER}"] = B1
+    cluster.later(100, lambda: cluster.overrides.update({GUARDED[0]: "true"}))
+    with pytest.raises(Refused, match=f"{GUARDED[0]} is 'true' since somebody, or another process"):
+        go_on(roll)
+    assert status_of(ledger, roll.plan).restart is None
+    assert outcome(go_on(roll)) == "done"
+    assert is_off(cluster) == [True, True]
+
+
 def stopped_turn(roll: Roll, ledger: Ledger, cluster: RestartedCluster) -> None:
     """The second turn is paused after its first move."""
     go_on(roll)

@@ -409,16 +409,34 @@ def test_once_it_can_not_come_any_more_the_switch_is_settled(ledger: Ledger, clu
     assert switched_off(ledger, "live") == ()
 
 
-def test_nor_is_it_forgotten_once_another_run_has_switched_the_setting_off_and_back(
+def test_a_run_waits_until_such_a_call_of_an_earlier_one_can_not_act_any_more(
+    ledger: Ledger, cluster: FakeCluster, plan: Plan
+) -> None:
+    """Nothing would show that it acted during this run, which writes the same, or would act after it."""
+    began_ms, seen = cluster.time.ms, []
+    unanswered(ledger, cluster, plan)
+    cluster.whenever("before the call", lambda: seen.append(cluster.time.ms - began_ms))
+    result = run(plan, ledger, cluster, guard=True)
+    assert (result.outcome, result.still_off, cluster.overrides) == ("done", (), {})
+    assert min(seen) >= 120_000
+
+
+def test_or_until_it_has_acted(ledger: Ledger, cluster: FakeCluster, plan: Plan) -> None:
+    unanswered(ledger, cluster, plan)
+    began_ms = cluster.time.ms
+    cluster.later(40, lambda: cluster.overrides.update({SHEDDING: OFF}))
+    result = run(plan, ledger, cluster, guard=True)
+    assert (result.outcome, result.still_off, cluster.overrides) == ("done", (), {})
+    assert cluster.time.ms - began_ms < 100_000
+
+
+def test_a_run_that_is_stopped_while_it_waits_for_that_sends_nothing(
     ledger: Ledger, cluster: FakeCluster, plan: Plan
 ) -> None:
     unanswered(ledger, cluster, plan)
-    result = run(plan, ledger, cluster, guard=True)
-    assert (result.outcome, result.still_off, cluster.overrides) == ("done", (SHEDDING,), {})
-    cluster.overrides[SHEDDING] = OFF  # the first call takes effect
-    cluster.time.pass_s(120)
-    restored(ledger, cluster)
-    assert (cluster.overrides, switched_off(ledger, "live")) == ({}, ())
+    with pytest.raises(Refused, match="nothing was sent: ended by SIGTERM"):
+        run(plan, ledger, cluster, guard=True, interruption=lambda: "ended by SIGTERM")
+    assert cluster.overrides == {}
 
 
 @pytest.mark.parametrize("brokers", [{B1}, {B1, B2}])
