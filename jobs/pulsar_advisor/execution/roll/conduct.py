@@ -157,12 +157,12 @@ def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyR
             if seen.state == "drained" or (seen.state == "moved" and _has_nothing_left(roll, seen)):
                 _require_balancer_off(roll, seen)
                 return result
-            if seen.state == "stopped" and anew is None and _can_be_resumed(seen):
+            is_resumed = seen.state == "stopped" and anew is None and _can_be_resumed(roll, seen)
+            if is_resumed:
                 result = _resumed(roll, seen)
-            else:
-                if anew is not None:
-                    _end_stopped_run(roll, seen, anew)
-                result = _begun(roll, roll.look())
+            if not is_resumed or (result is not None and _is_stuck(roll, seen, result)):
+                result = _begun(roll, roll.look(), anew or Person("its roll", short(roll.digest)))
+            assert result is not None, "one of the two was done"
             if result.outcome != "done":
                 return result
         raise Refused(
@@ -170,9 +170,33 @@ def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyR
         )
 
 
-def _can_be_resumed(seen: Progress) -> bool:
-    """Whether the turn's run only lost its process, or has a step left; if not, the turn is planned again."""
-    return seen.run is not None and (seen.run.state == "active" or is_left(seen.steps[seen.run.id]))
+def _can_be_resumed(roll: Roll, seen: Progress) -> bool:
+    """Whether the turn's run has a call to look at, or a step to send while its plan is fresh enough.
+
+    Also if it only lost its process. If not, the turn is planned again.
+    """
+    if seen.run is None or not (seen.run.state == "active" or is_left(seen.steps[seen.run.id])):
+        return False
+    if _has_open_call(seen, seen.run.id):
+        return True
+    plan, now_ms = recorded_plan(roll.ledger, seen.run.digest), (roll.clock.now_ms(), roll.ledger.now_ms())
+    return stale(plan, standing_approval(roll.ledger, roll.plan, roll.policy).throttle.max_age_s, *now_ms) is None
+
+
+def _is_stuck(roll: Roll, before: Progress, result: ApplyResult) -> bool:
+    """Whether resuming a turn's run sent nothing though nobody stopped it, and so would be in vain the next time too.
+
+    Such as where the cluster no longer matches its next step.
+    """
+    if result.outcome != "partial" or result.run is None or roll.why_stop() is not None:
+        return False
+    now = roll.look()
+    sent, sent_before = (sum(record.attempts for record in seen.steps[result.run].values()) for seen in (now, before))
+    return sent == sent_before and not _has_open_call(now, result.run)
+
+
+def _has_open_call(seen: Progress, run: int) -> bool:
+    return any(record.is_open for record in seen.steps[run].values())
 
 
 def _has_nothing_left(roll: Roll, seen: Progress) -> bool:
@@ -355,7 +379,8 @@ def _resumed(roll: Roll, seen: Progress) -> ApplyResult:
     return _applied(roll, plan, seen, resume=True)
 
 
-def _begun(roll: Roll, seen: Progress) -> ApplyResult:
+def _begun(roll: Roll, seen: Progress, planned_by: Person) -> ApplyResult:
+    """Plan a turn and carry it out; a run that it had before ends for good once there is a plan."""
     left = leader_last(seen.left, roll.cluster.leader())
     if absent := sorted({*left} - roll.cluster.active_brokers()):
         raise Refused(f"{some_of(absent)} is not active: bring it back first, or end the roll and make a new one")
@@ -367,6 +392,7 @@ def _begun(roll: Roll, seen: Progress) -> ApplyResult:
         moves=len(plan.executable_steps),
         moves_in_all=moves_in_all(plan),
     )
+    _end_stopped_run(roll, roll.look(), planned_by)
     begin_turn(
         roll.ledger,
         roll.plan,

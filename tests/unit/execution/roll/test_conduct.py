@@ -40,6 +40,7 @@ from unit.execution.doubles import (
     B1,
     B2,
     B3,
+    BASKETS,
     NAMESPACE,
     UPPER,
     FakeCluster,
@@ -1033,10 +1034,30 @@ def test_a_turn_goes_on_under_the_approval_that_its_roll_was_given_anew(
     assert outcome(go_on(roll)) == "done"
 
 
-def test_a_turn_that_is_too_old_to_be_resumed_says_how_it_is_planned_again(
+def test_a_stopped_turn_that_is_too_old_to_be_resumed_is_planned_again(
     roll: Roll, ledger: Ledger, cluster: RestartedCluster
 ) -> None:
     stopped_turn(roll, ledger, cluster)
+    cluster.time.pass_s(7 * 3600)
+    assert outcome(go_on(roll)) == "done"
+    assert [run.state for run in roll.look().runs] == ["done", "aborted", "done"]
+
+
+def test_so_is_one_whose_next_step_the_cluster_does_not_match_any_more(
+    roll: Roll, ledger: Ledger, cluster: RestartedCluster
+) -> None:
+    """Each try to resume it would end as the last one did."""
+    stopped_turn(roll, ledger, cluster)
+    cluster.owners |= {f"{NAMESPACE}/{UPPER}": B3, f"{BASKETS}/{UPPER}": B2}
+    assert outcome(go_on(roll)) == "done"
+    assert (roll.look().state, cluster.owned_bundles(B2)) == ("drained", frozenset())
+    assert [run.state for run in roll.look().runs] == ["done", "aborted", "done"]
+
+
+def test_but_one_with_a_call_of_unknown_outcome_is_not(roll: Roll, ledger: Ledger, cluster: RestartedCluster) -> None:
+    stopped_turn(roll, ledger, cluster)
+    cluster.replies, cluster.fails = [Reply(None, "timed out")] * 3, True
+    assert outcome(go_on(roll)) == "partial"
     cluster.time.pass_s(7 * 3600)
     with pytest.raises(Refused, match=f"roll continue {short(roll.digest)} --anew` plans the turn again"):
         go_on(roll)
