@@ -30,7 +30,7 @@ def status_of(ledger: Ledger, roll: Plan) -> RollStatus:
         digest=digest,
         cluster=roll.cluster,
         turns=_turns(seen),
-        restart=_to_restart(seen),
+        restart=_to_restart(seen) if standing else None,
         sentence=_sentence(seen, roll, approved=bool(standing)),
         moves=sum(seen.moved.values()),
         moves_left=0 if is_over else seen.moves_left,

@@ -81,6 +81,7 @@ def test_an_expired_approval_is_a_balancer_that_is_still_off(roll: Roll, ledger:
     cluster.time.pass_s(25 * 3600)
     status = status_of(ledger, roll.plan)
     assert (status.approved_until_ms, status.balancer_off, status.still_off) == (None, (), GUARDED)
+    assert status.restart is None, "the next command switches the balancer on"
 
 
 def test_the_lines_name_the_next_act_last(roll: Roll, ledger: Ledger) -> None:
