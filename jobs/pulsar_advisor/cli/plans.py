@@ -243,6 +243,7 @@ def apply(
         from pulsar_advisor.execution.cluster.probe import PublishProbe
         from pulsar_advisor.execution.ledger.runs import is_held, run_by_id
         from pulsar_advisor.execution.run.options import ApplyOptions
+        from pulsar_advisor.execution.run.preconditions import NEW_PLAN
         from pulsar_advisor.execution.telemetry import LOGGER
         from pulsar_advisor.model.plans.plan import short
         from pulsar_advisor.planning.kinds.goal_outcome import FALLS_SHORT, outcome_sentence
@@ -297,6 +298,8 @@ def apply(
         if can_go_on:
             on = command(("apply", short(result.digest), "--resume"), place, connection, policy, ledger, heads.shown)
             say(f"to resume{first}: {on}")
+        elif result.outcome == "partial" and not result.is_left:
+            say(f"to go on: {NEW_PLAN}")
         if result.undoable_steps:
             back = command(("undo", short(result.digest), "--as", "NAME"), place, connection, ledger)
             say(f"to undo: {back}")

@@ -41,6 +41,7 @@ from pulsar_advisor.execution.run.options import ApplyOptions, Interruption, Pro
 from pulsar_advisor.execution.run.pace import sent_in_order
 from pulsar_advisor.execution.run.parking import Parked, ParkedRun, Parking
 from pulsar_advisor.execution.run.preconditions import (
+    NEW_PLAN,
     boundaries_after,
     call_of,
     differences,
@@ -64,7 +65,6 @@ from pulsar_advisor.planning.plans.consent import ConsentName
 HOLDER_POLL_S: Final = 5.0
 SETTLE_MARGIN_S: Final = 30
 """Extra time beyond `namespaceBundleUnloadingTimeoutMs` that a broker gets for a call it never answered."""
-_NEW_PLAN: Final = "capture again and make a new plan"
 _AFTER_A_DRIFT: Final = "make a new plan, or have this one approved with --on-drift skip to leave such steps out"
 
 
@@ -363,7 +363,7 @@ def _refusals(
         of = roll_of_plan(ledger, digest) or digest
         what = "a roll, whose turns wait for restarts" if of == digest else f"a turn of the roll {of}"
         ended = recorded_roll(ledger, of).ended
-        over = f"which is over, {ended}: {_NEW_PLAN}"
+        over = f"which is over, {ended}: {NEW_PLAN}"
         yield f"the plan is {what}{f', {over}' if ended else f': {reader().go_on_with_roll.format(digest=short(of))}'}"
     if options.turns_before is None and (roll := roll_under_way(ledger, plan.identity.cluster_name)) is not None:
         yield f"the roll {roll} is under way on this cluster: wait for its end, or {reader().end_roll}"
@@ -375,13 +375,13 @@ def _refusals(
     if is_turn:
         turn_again = reader().plan_turn_again.format(digest=short(roll_of_plan(ledger, digest) or digest))
     if digest in undone(ledger, plan.cluster):
-        yield f"{digest} has been undone since: {turn_again or _NEW_PLAN}"
+        yield f"{digest} has been undone since: {turn_again or NEW_PLAN}"
     if any(run.state == "aborted" for run in runs):
-        yield f"a run of {digest} was aborted: {_NEW_PLAN}"
+        yield f"a run of {digest} was aborted: {NEW_PLAN}"
     if unfinished and not options.resume:
         what = f"{unfinished.state}: {unfinished.sentence}" if unfinished.sentence else unfinished.state
         can_go_on = unfinished.state == "active" or is_left(steps_of_run(ledger, unfinished.id))
-        to_do = reader().resume_run if can_go_on else _NEW_PLAN
+        to_do = reader().resume_run if can_go_on else NEW_PLAN
         instead = f"{to_do}, or {reader().end_run}".format(digest=short(digest))
         yield f"run {unfinished.id} of {digest} is {what}: {instead}"
     if not unfinished and options.resume:

@@ -20,6 +20,7 @@ from pulsar_advisor.execution.ledger.runs import runs_of_plan
 from pulsar_advisor.execution.ledger.steps import steps_of_run
 from pulsar_advisor.execution.ledger.tables import Approval
 from pulsar_advisor.execution.person import Person, account, is_authenticated, same_person
+from pulsar_advisor.execution.run.preconditions import NEW_PLAN
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE, ApplyThrottle
 from pulsar_advisor.model.bounds import EXPIRES, VALID_FOR_S
 from pulsar_advisor.model.errors import Refused
@@ -32,10 +33,9 @@ from pulsar_advisor.planning.plans.consent import ALONE, ConsentName, NeededCons
 ROLL_VALID_FOR_S: Final = 24 * 3600
 """The same for a roll, which waits for a restart after each of its turns."""
 
-_NEW_PLAN: Final = "capture again, and make a new plan"
 _NOT_ANOTHER_RUN: Final[Mapping[RunState, str]] = {
-    "done": f"was already carried out, in run {{run}}: {_NEW_PLAN}",
-    "aborted": f"was ended for good, in run {{run}}: {_NEW_PLAN}",
+    "done": f"was already carried out, in run {{run}}: {NEW_PLAN}",
+    "aborted": f"was ended for good, in run {{run}}: {NEW_PLAN}",
     "active": "is being carried out, in run {run}: wait for it, or {end_run}",
 }
 """State of a plan's run -> why the plan can't be approved again."""
@@ -103,7 +103,7 @@ def why_not_again(ledger: Ledger, digest: str, *, again: bool = False) -> str | 
     """
     roll = recorded_roll(ledger, digest)
     if roll.ended is not None:
-        return f"is a roll that is over, {roll.ended}: {_NEW_PLAN}"
+        return f"is a roll that is over, {roll.ended}: {NEW_PLAN}"
     if roll.turns:
         return None
     for run in runs_of_plan(ledger, digest):
@@ -113,7 +113,7 @@ def why_not_again(ledger: Ledger, digest: str, *, again: bool = False) -> str | 
     plan = summary_of_plan(ledger, digest)
     # A turn of a roll that was undone is planned again.
     if plan is not None and plan.shedder != ROLL and digest in undone(ledger, plan.cluster):
-        return f"has been undone since: {_NEW_PLAN}"
+        return f"has been undone since: {NEW_PLAN}"
     return None
 
 

@@ -16,7 +16,7 @@ from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import RESUMED, pause_of_run
 from pulsar_advisor.execution.ledger.plans import record_plan
 from pulsar_advisor.execution.ledger.rolls import roll_of_plan
-from pulsar_advisor.execution.ledger.runs import LEASE_MS, PARKED_AT_MS, is_held, is_parked, run_by_id
+from pulsar_advisor.execution.ledger.runs import LEASE_MS, PARKED_AT_MS, is_held, is_parked, kind_of_end, run_by_id
 from pulsar_advisor.execution.ledger.steps import StepValues, change_step, steps_of_run
 from pulsar_advisor.execution.ledger.tables import (
     UNFINISHED,
@@ -144,7 +144,7 @@ class HeldRun:
                 .values(state=state, sentence=sentence, ended_at_ms=self._ledger.now_ms())
                 .returning(Run)
             ).scalar_one()
-            self.add_event(session, f"run {state}", sentence, [ended])
+            self.add_event(session, kind_of_end(state), sentence, [ended])
 
 
 def start_run(ledger: Ledger, plan: Plan, approval: Approval) -> HeldRun:

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.pauses import PAUSE_LIFTED, pause_of_plan
-from pulsar_advisor.execution.ledger.runs import is_held
+from pulsar_advisor.execution.ledger.runs import is_held, kind_of_end
 from pulsar_advisor.execution.ledger.tables import Approval, Event, PlanSummary, Run
 from pulsar_advisor.execution.person import Person
 from pulsar_advisor.model.plans.goal import ROLL
@@ -28,8 +28,6 @@ _ENDED: Final = "roll ended"
 _GIVEN_UP: Final = "roll given up"
 _TAKEN_UP: Final = "roll taken up"
 _OF: Final = "turn of a roll"
-_RUN_DONE: Final = "run done"
-"""What `HeldRun.end` records of a run whose steps are all confirmed."""
 
 ALL_RESTARTED: Final = "every broker was restarted"
 """Why a roll ends by itself."""
@@ -134,7 +132,7 @@ def _is_moved(session: Session, turns: Sequence[RollTurn], before: int) -> bool:
     """Whether the last turn's plan was carried out before an event."""
     if not turns:
         return False
-    done = select(Event.id).where(Event.digest == turns[-1].plan, Event.kind == _RUN_DONE, Event.id < before)
+    done = select(Event.id).where(Event.digest == turns[-1].plan, Event.kind == kind_of_end("done"), Event.id < before)
     return session.scalars(done.limit(1)).one_or_none() is not None
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from sqlalchemy import select, update
 
+from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.tables import UNFINISHED, Event, Run
 from pulsar_advisor.execution.person import Person
@@ -20,6 +21,12 @@ from pulsar_advisor.storage.process import Process, has_ended
 
 PARKED_AT_MS: Final = 0
 """The heartbeat of an active run that no process holds."""
+
+
+def kind_of_end(state: RunState) -> str:
+    """The kind of the event that ends a run in this state."""
+    return f"run {state}"
+
 
 NOT_DRAINED: Final = "not drained"
 DRAINED: Final = "drained"
@@ -89,7 +96,7 @@ def abort_runs(ledger: Ledger, digest: str, person: Person) -> Sequence[Run]:
             .returning(Run)
         ).all()
         for run in ended:
-            ledger.add_event(session, digest, "run aborted", f"by {person}", [run], run.id)
+            ledger.add_event(session, digest, kind_of_end("aborted"), f"by {person}", [run], run.id)
         return ended
 
 
@@ -114,4 +121,4 @@ def end_unheld_run(ledger: Ledger, digest: str, why: str) -> None:
             values = {"state": "stopped", "ended_at_ms": ledger.now_ms(), "sentence": why}
             same = update(Run).where(*seen, Run.heartbeat_at_ms == run.heartbeat_at_ms)
             for ended in session.scalars(same.values(**values).returning(Run)).all():
-                ledger.add_event(session, digest, "run stopped", why, [ended], ended.id)
+                ledger.add_event(session, digest, kind_of_end("stopped"), why, [ended], ended.id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Final
 
 from pulsar_advisor.execution.cluster.cluster_port import Split, Unload
 from pulsar_advisor.execution.ledger.tables import Run, StepRecord
@@ -20,6 +21,9 @@ from pulsar_advisor.model.plans.plan import Plan, Step
 from pulsar_advisor.model.text.some_of import count, lasting, some_of
 from pulsar_advisor.planning.plans.by_hand import SPECIFIED_POSITIONS_SINCE, release_of, takes_positions
 from pulsar_advisor.planning.plans.consent import overloaded_ratio
+
+NEW_PLAN: Final = "capture again and make a new plan"
+"""What helps where a plan can't be carried out, or no further."""
 
 _DESTINATION_SINCE = (3, 0)
 _CLOCK_TOLERANCE_S = 300
@@ -172,7 +176,7 @@ def stale(plan: Plan, max_age_s: int, *now_ms: int) -> str | None:
     if max(ages_s) > max_age_s:
         return (
             f"the snapshot {observed_at(plan)} is {lasting(max(ages_s))} old, more than the "
-            f"{duration(max_age_s)} that are allowed: capture again and make a new plan"
+            f"{duration(max_age_s)} that are allowed: {NEW_PLAN}"
         )
     if min(ages_s) < -_CLOCK_TOLERANCE_S:
         return (
@@ -211,7 +215,7 @@ def foreign(plan: Plan, cluster_name: str, active_brokers: frozenset[str]) -> st
         return (
             f"of the {len(known)} brokers of the plan only {len(known & active_brokers)} are active here "
             f"({some_of(active_brokers)}): this is another cluster named '{cluster_name}', or one that was "
-            "rebuilt; capture again and make a new plan"
+            f"rebuilt; {NEW_PLAN}"
         )
     return None
 

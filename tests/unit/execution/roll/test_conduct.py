@@ -1201,7 +1201,7 @@ def test_a_broker_that_is_away_is_waited_for_by_a_person(roll: Roll, cluster: Re
 
 def test_a_roll_that_was_ended_before_it_began_is_not_approved_again(roll: Roll) -> None:
     ended(roll)
-    with pytest.raises(Refused, match=r"is over, ended by olive .*: capture again, and make a new plan"):
+    with pytest.raises(Refused, match=r"is over, ended by olive .*: capture again and make a new plan"):
         approved(roll.ledger, roll.plan)
 
 
