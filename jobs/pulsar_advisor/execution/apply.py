@@ -133,7 +133,7 @@ def _applied(
     digest = digest_of(plan)
     paused = _pause_of(ledger, digest)
     if options.wait_for_holder:
-        _await_holder(ledger, digest, progress, clock)
+        _await_holder(ledger, digest, progress, clock, interruption)
         # The run that was to be resumed may have ended meanwhile, before its first call.
         is_to_resume = options.resume and _unfinished(runs_of_plan(ledger, digest)) is not None
         options = replace(options, resume=is_to_resume)
@@ -256,10 +256,11 @@ def go_on(ledger: Ledger, plan: Plan, person: Person) -> Sequence[Run]:
     return lifted
 
 
-def _await_holder(ledger: Ledger, digest: str, progress: Progress, clock: Clock) -> None:
+def _await_holder(ledger: Ledger, digest: str, progress: Progress, clock: Clock, interruption: Interruption) -> None:
     """Wait while another process holds the run of a plan: until the run ends or the process's lease expires.
 
-    If its heartbeats are in the future, this machine's monotonic clock measures the lease.
+    If its heartbeats are in the future, this machine's monotonic clock measures the lease. Raises `Refused` if this
+    process is to end meanwhile.
     """
     heard_at_s, heartbeat_at_ms = clock.monotonic_s(), None
     while (run := _unfinished(runs_of_plan(ledger, digest))) and is_held(ledger, run):
@@ -269,6 +270,8 @@ def _await_holder(ledger: Ledger, digest: str, progress: Progress, clock: Clock)
             heard_at_s, heartbeat_at_ms = clock.monotonic_s(), run.heartbeat_at_ms
         if clock.monotonic_s() - heard_at_s > LEASE_MS / 1000:
             return
+        if reason := interruption():
+            raise Refused(f"nothing was sent: {reason}")
         clock.sleep(HOLDER_POLL_S)
 
 

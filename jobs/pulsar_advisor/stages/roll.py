@@ -19,7 +19,7 @@ from pulsar_advisor.execution.consent.policy import ApprovalPolicy
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.roll.conduct import PlanAnew, Roll
 from pulsar_advisor.execution.run.options import Interruption, undisturbed
-from pulsar_advisor.model.errors import DataNotFit
+from pulsar_advisor.model.errors import DataNotFit, Refused
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan
 from pulsar_advisor.planning.requests.request import Request
@@ -95,7 +95,7 @@ def reached(
             ledger=ledger,
             cluster=cluster,
             leaders_view=_leaders_view(options.metadata_store, cluster),
-            plan_anew=_plan_anew(root, open_ledger, ledger, options, turn),
+            plan_anew=_plan_anew(root, open_ledger, ledger, options, turn, interruption),
             policy=policy,
             progress=progress,
             interruption=interruption,
@@ -113,11 +113,18 @@ def _leaders_view(store: StoreConnection | None, cluster: AdminCluster) -> Leade
 
 
 def _plan_anew(
-    root: Root, open_ledger: Callable[[], Ledger], ledger: Ledger, options: CaptureOptions, turn: Turn
+    root: Root,
+    open_ledger: Callable[[], Ledger],
+    ledger: Ledger,
+    options: CaptureOptions,
+    turn: Turn,
+    interruption: Interruption,
 ) -> PlanAnew:
     def plan(goal: Goal) -> tuple[Plan, str | None]:
         snapshot = capture(options, root)
         seal(open_ledger, root, snapshot, "capture")
+        if reason := interruption():
+            raise Refused(f"nothing was sent: {reason}")
         turn(snapshot, goal)
         [answer] = read_recommendation(root, snapshot).combinations
         if answer.plan is None or answer.digest is None:

@@ -160,6 +160,15 @@ def test_a_caller_that_is_not_tried_again_waits_for_the_lease_and_goes_on(ledger
     assert cluster.time.ms - began_ms >= 180_000
 
 
+def test_a_caller_that_is_to_end_while_it_waits_for_that_ends(ledger: Ledger, cluster: FakeCluster) -> None:
+    plan = approved(ledger, make_plan([MOVE]))
+    killed_at_work(ledger, cluster, plan, "before the call")
+    began_ms = cluster.time.ms
+    with pytest.raises(Refused, match="nothing was sent: ended by SIGTERM"):
+        run(plan, ledger, cluster, resume=True, wait_for_holder=True, interruption=lambda: "ended by SIGTERM")
+    assert cluster.time.ms == began_ms
+
+
 def test_a_caller_that_waited_for_a_run_that_was_carried_out_has_nothing_to_do(
     ledger: Ledger, cluster: FakeCluster
 ) -> None:
