@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from pulsar_advisor.execution.ledger.address import without_secrets
 from pulsar_advisor.execution.ledger.chain import START, ChainHead, chained
+from pulsar_advisor.execution.ledger.migrations import HEAD
 from pulsar_advisor.execution.ledger.tables import Base, Event, PlanSummary
 from pulsar_advisor.execution.telemetry import log_event
 from pulsar_advisor.model.errors import StorageError
@@ -24,6 +25,8 @@ from pulsar_advisor.model.text.plain_text import plain
 
 READS: Final = "only reads"
 """Option of a transaction."""
+VERSIONS: Final = "alembic_version"
+"""The table that holds the revision of the tables."""
 _ADDED: Final = "events to be logged once they are committed"
 
 _WRITE_LOCK: Final = 7_074_216  # arbitrary, but the same for every advisor
@@ -76,10 +79,19 @@ class Ledger:
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        """A write transaction; one at a time, since each event follows the one before it."""
+        """A write transaction; one at a time, since each event follows the one before it.
+
+        Raises `StorageError` if another release has migrated the ledger since it was opened: rows without that
+        release's columns would break the chain for good.
+        """
         with self._transaction() as session:
             if self._engine.dialect.name == "postgresql":
                 session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITE_LOCK})
+            if session.scalar(text(f"SELECT version_num FROM {VERSIONS}")) != HEAD:
+                raise StorageError(
+                    f"a newer release has migrated ledger {without_secrets(self._engine.url)} while this process had "
+                    "it open: nothing was recorded; try again with that release"
+                )
             yield session
 
     def add_event(

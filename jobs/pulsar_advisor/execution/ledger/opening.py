@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 from upath import UPath
 
 from pulsar_advisor.execution.ledger.address import ledger_url, without_secrets
-from pulsar_advisor.execution.ledger.ledger import READS, Ledger, named_errors
+from pulsar_advisor.execution.ledger.ledger import READS, VERSIONS, Ledger, named_errors
 from pulsar_advisor.execution.ledger.migrations import HEAD
 from pulsar_advisor.execution.ledger.runs import LEASE_MS, may_work
 from pulsar_advisor.model.errors import StorageError, UsageError
@@ -27,7 +27,6 @@ ABANDONED_MS: Final = 30_000
 """PostgreSQL ends a transaction that is idle for this long; ours last milliseconds."""
 
 _SQLITE_HEADER: Final = b"SQLite format 3\0"
-_VERSIONS: Final = "alembic_version"
 _MIGRATION_LOCK: Final = 7_074_215  # arbitrary, but the same for every advisor
 _NOT_PERMITTED: Final = "42501"
 """PostgreSQL's `insufficient_privilege`."""
@@ -192,9 +191,9 @@ def _read_one_moment(engine: Engine) -> None:
 
 def _revision(connection: Connection) -> str:
     """The newest revision of the tables; empty if there are none yet."""
-    if not inspect(connection).has_table(_VERSIONS):
+    if not inspect(connection).has_table(VERSIONS):
         return ""
-    return str(connection.scalar(text(f"SELECT version_num FROM {_VERSIONS}")))
+    return str(connection.scalar(text(f"SELECT version_num FROM {VERSIONS}")))
 
 
 def _upgrade(connection: Connection, now_ms: Callable[[], int]) -> None:

@@ -181,6 +181,16 @@ HEARD_MS = 1_795_250_530_000
 """The last sign of life of the earlier ledger's run that is half-way."""
 
 
+def test_a_process_that_had_a_ledger_open_while_another_release_migrated_it_writes_nothing_more(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/ledger.sqlite"
+    with closing(open_ledger(url)) as ledger:
+        with create_engine(url).begin() as of_a_newer_release:
+            of_a_newer_release.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        with pytest.raises(StorageError, match=r"a newer release has migrated ledger .* try again with that release"):
+            propose(ledger, PLAN, ALICE)
+        assert ledger.head().event == 0
+
+
 def test_a_ledger_is_not_migrated_under_a_run_of_an_earlier_release(earlier: str) -> None:
     with create_engine(earlier).begin() as connection:
         connection.execute(text("UPDATE runs SET state = 'active' WHERE id = 2"))
