@@ -487,14 +487,22 @@ def _silent(_line: str) -> None:
 
 @contextmanager
 def opened_plan(plan: str, place: Place, ledger: LedgerPlace) -> Iterator[tuple[Plan, Root, Ledger]]:
-    """The plan, the root, and the ledger of the plan's cluster.
+    """The plan, the root, and the ledger of the plan's cluster, which has the plan even if its file is gone.
 
     Raises `Refused` if the plan is for another cluster or there is no ledger: proposing a plan creates one.
     """
-    from pulsar_advisor.storage.plans import open_plan
+    from pulsar_advisor.execution.ledger.plans import only_plan
+    from pulsar_advisor.storage.plans import PlanNotFound, open_plan
 
     root = place.open()
-    document = open_plan(root, plan)
+    try:
+        document = open_plan(root, plan)
+    except PlanNotFound:
+        with ledger.if_any(place) as book:
+            recorded = None if book is None else only_plan(book, root.cluster, plan)
+        if recorded is None:
+            raise
+        document = recorded
     if document.cluster != root.cluster:
         raise Refused(f"plan {plan} is for cluster '{document.cluster}', not '{root.cluster}'")
     with ledger.if_any(place) as book:

@@ -28,6 +28,10 @@ _PLAN_FILE: Final = re.compile(rf".+--[0-9a-f]{{{_DIGITS_IN_FILE_NAME}}}\.json")
 _DIGEST: Final = re.compile(r"(sha256:)?[0-9a-f]{1,64}")
 
 
+class PlanNotFound(UsageError):
+    """No plan file of the cluster has a digest that begins with the given digits."""
+
+
 @dataclass(frozen=True)
 class PlanReference:
     """A plan by snapshot, file name and digest (`sha256:…`)."""
@@ -108,13 +112,13 @@ def open_plan(root: Root, name: str) -> Plan:
 
 
 def find_plan(root: Root, digits: str) -> PlanReference:
-    """The plan whose digest begins with these digits. Raises `UsageError` for none, or for more than one."""
+    """The plan whose digest begins with these digits. Raises `PlanNotFound`, or `UsageError` for more than one."""
     wanted = digits.removeprefix("sha256:")
     alike = [path for path in plan_files(root) if _digits(path).startswith(wanted[:_DIGITS_IN_FILE_NAME])]
     if len(wanted) > _DIGITS_IN_FILE_NAME:
         alike = [path for path in alike if digest_of(read_plan(str(path))).removeprefix("sha256:").startswith(wanted)]
     if not alike:
-        raise UsageError(
+        raise PlanNotFound(
             f"no plan of cluster '{root.cluster}' under {root.path} has a digest that begins with {wanted}: "
             f"{reader().see_plans}"
         )

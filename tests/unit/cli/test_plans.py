@@ -367,6 +367,16 @@ def test_whoever_aborts_a_run_is_given_the_calls_that_nobody_watches_any_more(
     assert line.startswith(f"ATTENTION: step-001, {NAMESPACE}/{LOWER}: ")
 
 
+def test_a_run_whose_plan_is_gone_from_the_root_is_ended_by_what_the_ledger_has_of_it(
+    root: Root, ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started(ledger, PLAN)
+    assert typed(root, "apply", short(digest_of(PLAN)), "--abort", "--as", "bob") == 0
+    assert "run 1 of" in capsys.readouterr().out
+    assert typed(root, "apply", "0" * 8, "--abort", "--as", "bob") == 2
+    assert "has a digest that begins with 00000000" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("silent_s", "says"), [(0, "ends once its steps in flight are done"), (181, "has no process: --resume goes on")]
 )

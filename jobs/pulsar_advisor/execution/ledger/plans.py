@@ -46,6 +46,17 @@ def recorded_plan(ledger: Ledger, digest: str) -> Plan:
     return load_plan(record.document.encode())
 
 
+def only_plan(ledger: Ledger, cluster: str, digits: str) -> Plan | None:
+    """The one plan of a cluster (its name in the root) whose digest begins with these digits; None without, or of more.
+
+    For a plan whose file is gone: runs and approvals of it are still to be ended.
+    """
+    begins = PlanRecord.digest.startswith(f"sha256:{digits.removeprefix('sha256:')}", autoescape=True)
+    with ledger.reading() as session:
+        found = session.scalars(select(PlanRecord.digest).where(PlanRecord.cluster == cluster, begins).limit(2)).all()
+    return recorded_plan(ledger, found[0]) if len(found) == 1 else None
+
+
 def summary_of_plan(ledger: Ledger, digest: str) -> PlanSummary | None:
     """The summary of a plan for lists."""
     with ledger.reading() as session:
