@@ -187,8 +187,9 @@ def _deviations(
             yield f"{bundle.bundle} is on {bundle.actual or nowhere}, predicted: {where}{since}"
     for broker in brokers:
         if not broker.as_predicted:
-            at = "not a broker of the snapshot" if broker.actual is None else f"at {broker.actual:.1%}"
-            yield f"{broker.broker} is {at}, predicted: {_percent(broker.predicted)}"
+            digits = _digits_apart(broker.actual, broker.predicted)
+            at = "not a broker of the snapshot" if broker.actual is None else f"at {broker.actual:.{digits}%}"
+            yield f"{broker.broker} is {at}, predicted: {_percent(broker.predicted, digits)}"
 
 
 def _existing(state: ClusterState) -> Booleans:
@@ -233,5 +234,14 @@ def _usage_checks(
         yield UsageCheck(broker=broker, predicted=then, actual=now, as_predicted=as_predicted)
 
 
-def _percent(ratio: float | None) -> str:
-    return "an unknown usage" if ratio is None else f"{ratio:.1%}"
+def _digits_apart(actual: float | None, predicted: float | None) -> int:
+    """How many digits of these percentages show that they differ by more than the tolerance; at most four."""
+    for digits in (1, 2, 3):
+        shown = abs(round((actual or 0.0) * 100, digits) - round((predicted or 0.0) * 100, digits))
+        if round(shown, digits) > USAGE_TOLERANCE_RATIO * 100:
+            return digits
+    return 4 if actual is not None and predicted is not None else 1
+
+
+def _percent(ratio: float | None, digits: int) -> str:
+    return "an unknown usage" if ratio is None else f"{ratio:.{digits}%}"
