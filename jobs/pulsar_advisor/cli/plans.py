@@ -379,6 +379,7 @@ def undo(
         from pulsar_advisor.stages.derive import why_not_computed_here
         from pulsar_advisor.stages.undo import run as make_plan
 
+        _name_other_turns(document, book)
         back, written = make_plan(document, book, root, connection.admin(place))
         propose(book, back, person_on_command_line(as_), why_not_computed_here(root, book, back))
     if json:
@@ -425,6 +426,7 @@ def verify(
         from pulsar_advisor.stages.verify import check, check_snapshot
         from pulsar_advisor.stages.verify import run as compare
 
+        _name_other_turns(document, book)
         check(document, book)
         if captures:
             # Nothing is compared with what brokers publish.
@@ -444,6 +446,16 @@ def verify(
     if result.deviations:
         more = f"; and {len(result.deviations) - 1} more" if len(result.deviations) > 1 else ""
         raise Deviates(f"the cluster is not as predicted: {result.deviations[0]}{more}")
+
+
+def _name_other_turns(plan: Plan, ledger: Ledger) -> None:
+    """Say that the plan of a roll moved its first broker's bundles at most, and which plans moved the others'."""
+    from pulsar_advisor.execution.ledger.rolls import recorded_roll
+    from pulsar_advisor.model.plans.plan import digest_of, short
+
+    turns = recorded_roll(ledger, digest_of(plan)).turns
+    if others := [f"{turn.broker} {short(turn.plan)}" for turn in turns if turn.plan not in (None, digest_of(plan))]:
+        log(f"this is only the roll's own plan; each other turn has a plan of its own: {', '.join(others)}")
 
 
 def _mind_the_guard(

@@ -6,7 +6,7 @@ import json
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from time import tzset
@@ -21,6 +21,7 @@ from pulsar_advisor.execution.ledger.approvals import approvals_of_plan
 from pulsar_advisor.execution.ledger.ledger import Ledger
 from pulsar_advisor.execution.ledger.opening import open_ledger
 from pulsar_advisor.execution.ledger.proposals import proposals_of_plan
+from pulsar_advisor.execution.ledger.rolls import TURN_BEGUN, RollTurn
 from pulsar_advisor.execution.person import system_user
 from pulsar_advisor.execution.run.options import ApplyOptions
 from pulsar_advisor.execution.throttle import DEFAULT_THROTTLE
@@ -142,6 +143,19 @@ def test_who_approves_an_undo_reads_what_it_undoes_and_what_it_leaves_out(ledger
     lines = list(plan_lines(propose_undo(plan, ledger, cluster), DEFAULT_THROTTLE, NOTHING_BEFORE))
     assert lines[0].startswith(f"undo of {short(digest_of(plan))}, cluster {plan.cluster}")
     assert f"left out: 1 step; undo-step-002 because the bundle is on {B1} already" in lines
+
+
+def test_undo_of_a_roll_names_the_plans_of_its_other_turns(
+    root: Root, ledger: Ledger, cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_plan(root, PLAN)
+    run(approved(ledger, PLAN), ledger, cluster)
+    turns = (RollTurn(B1, digest_of(PLAN), None), RollTurn(B2, "sha256:" + "5" * 64, None))
+    with ledger.writing() as session:
+        for turn in turns:
+            ledger.add_event(session, digest_of(PLAN), TURN_BEGUN, json.dumps(asdict(turn)))
+    assert undo(PLAN, root) == 0
+    assert f"each other turn has a plan of its own: {B2} 55555555" in capsys.readouterr().err
 
 
 def test_undo_as_json_names_plan_and_steps(
