@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from sqlalchemy import select, update
+from sqlalchemy import or_, select, update
 
 from pulsar_advisor.documents.runs import RunState
 from pulsar_advisor.execution.ledger.ledger import Ledger
@@ -53,6 +53,13 @@ def runs_of_plan(ledger: Ledger, digest: str) -> Sequence[Run]:
     """All runs of a plan, oldest first."""
     with ledger.reading() as session:
         return session.scalars(select(Run).where(Run.digest == digest).order_by(Run.id)).all()
+
+
+def runs_since(ledger: Ledger, cluster_name: str, ended_after_ms: int) -> Sequence[Run]:
+    """The runs on a cluster (Pulsar's own name) that ended after a moment, or haven't, oldest first."""
+    recent = or_(Run.ended_at_ms.is_(None), Run.ended_at_ms > ended_after_ms)
+    with ledger.reading() as session:
+        return session.scalars(select(Run).where(Run.cluster_name == cluster_name, recent).order_by(Run.id)).all()
 
 
 def plans_with_runs(ledger: Ledger, digests: Iterable[str]) -> frozenset[str]:

@@ -6,12 +6,14 @@ The executor writes a step to the ledger before it sends the call, and again aft
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from pulsar_advisor.execution.cluster.cluster_port import LOOK_AGAIN_S
-from pulsar_advisor.execution.ledger.held_run import STEP_SENT
-from pulsar_advisor.execution.ledger.tables import StepRecord
+from pulsar_advisor.execution.ledger.held_run import STEP_SENT, HeldRun
+from pulsar_advisor.execution.ledger.plans import recorded_plan
+from pulsar_advisor.execution.ledger.runs import runs_since
+from pulsar_advisor.execution.ledger.tables import Run, StepRecord
 from pulsar_advisor.execution.run import pace
 from pulsar_advisor.execution.run.health import check_approval, check_guard, check_health
 from pulsar_advisor.execution.run.observe import reported_late
@@ -29,6 +31,8 @@ from pulsar_advisor.model.text.some_of import count
 from pulsar_advisor.planning.kinds.arrivals import STATISTICS_S
 
 LATE_POLL_S: Final = 3.0
+OTHERS_COUNT_FOR_MS: Final = 600_000
+"""For how long after its end a run's unloads count for the topics per minute of the next one."""
 
 
 def carry_out(run: OngoingRun) -> None:
@@ -52,9 +56,9 @@ def carry_out(run: OngoingRun) -> None:
             wave = pace.canary(steps, needed, left)
         if not wave:
             return
-        pause_s = 0.0 if is_rested else run.throttle.pause_s * speed.stretch
-        pause_s = max(pause_s, run.room_in_s(wave))
-        if any(record.attempts for record in records.values()) and pause_s:
+        is_first = not any(record.attempts for record in records.values())
+        pause_s = 0.0 if is_rested or is_first else run.throttle.pause_s * speed.stretch
+        if pause_s := max(pause_s, run.room_in_s(wave)):
             check_approval(run, pause_s)
             if parks(run, pause_s):
                 raise Parked(Parking("pause", pause_s, speed))
@@ -88,11 +92,25 @@ def _await_canary_hold(run: OngoingRun, steps: Iterable[Step]) -> None:
 
 
 def _count_unloads_before(run: OngoingRun, steps: Iterable[Step]) -> None:
-    """Count the topics of each attempt by earlier processes, as of the last thing that the ledger knows of it."""
-    by_id, attempts = {step.id: step for step in steps}, Counter[str]()
+    """Count the topics of each attempt by earlier processes, and by other runs on the cluster within the last minutes.
+
+    Each as of the last thing that the ledger knows of it.
+    """
+    if run.throttle.topics_per_minute is None:
+        return
     now_ms = run.ledger.now_ms()
-    for event in run.ledger.events(run.held.digest, run.held.id):
-        if event.step_id in by_id:
+    _count_unloads_of(run, run.held, {step.id: step for step in steps}, now_ms)
+    for other in runs_since(run.ledger, run.held.cluster_name, now_ms - OTHERS_COUNT_FOR_MS):
+        if other.id != run.held.id:
+            theirs = recorded_plan(run.ledger, other.digest).executable_steps
+            named_apart = {step.id: step.model_copy(update={"id": f"{step.id} of run {other.id}"}) for step in theirs}
+            _count_unloads_of(run, other, named_apart, now_ms)
+
+
+def _count_unloads_of(run: OngoingRun, other: Run | HeldRun, by_id: Mapping[str, Step], now_ms: int) -> None:
+    attempts = Counter[str]()
+    for event in run.ledger.events(other.digest, other.id):
+        if event.step_id is not None and event.step_id in by_id:
             attempts[event.step_id] += event.kind == STEP_SENT
             if attempt := attempts[event.step_id]:
                 run.count_unload(by_id[event.step_id], attempt, min(0, event.at_ms - now_ms) / 1000)

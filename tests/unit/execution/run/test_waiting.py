@@ -154,6 +154,15 @@ def test_a_resumed_run_waits_for_the_topics_that_were_unloaded_before(ledger: Le
     assert sent_s(ledger, plan) == [0, 600]
 
 
+def test_so_does_the_run_of_another_plan(ledger: Ledger, cluster: FakeCluster) -> None:
+    first = approved(ledger, make_plan([of_topics(unload_step(1), 60)]))
+    run(first, ledger, cluster, **LIMITED)
+    cluster.time.pass_s(20)
+    second = approved(ledger, make_plan([of_topics(unload_step(1, UPPER), 60)]))
+    assert run(second, ledger, cluster, **LIMITED).outcome == "done"
+    assert [*sent_s(ledger, first), *sent_s(ledger, second)] == [0, 60]
+
+
 @pytest.mark.parametrize("arrives", [True, False])
 def test_a_pause_that_outlasts_the_approval_is_not_waited_for(
     ledger: Ledger, cluster: FakeCluster, arrives: bool
