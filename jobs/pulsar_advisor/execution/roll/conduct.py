@@ -154,15 +154,15 @@ def go_on(roll: Roll, wait_s: float = 0.0, anew: Person | None = None) -> ApplyR
             seen = roll.look()
             if seen.state == "moving":
                 raise CarriedOnElsewhere(f"{_whose_turn(seen)}, by another process: wait until it ends")
-            if seen.state == "drained" or (seen.state == "moved" and _has_nothing_left(roll, seen)):
+            if seen.state == "drained":
                 _require_balancer_off(roll, seen)
                 return result
+            if seen.state == "moved" and _has_nothing_left(roll, seen):
+                return result
             is_resumed = seen.state == "stopped" and anew is None and _can_be_resumed(roll, seen)
-            if is_resumed:
-                result = _resumed(roll, seen)
-            if not is_resumed or (result is not None and _is_stuck(roll, seen, result)):
+            result = _resumed(roll, seen) if is_resumed else None
+            if result is None or _is_stuck(roll, seen, result):
                 result = _begun(roll, roll.look(), anew or Person("its roll", short(roll.digest)))
-            assert result is not None, "one of the two was done"
             if result.outcome != "done":
                 return result
         raise Refused(
