@@ -65,8 +65,8 @@ class Guard:
     interruption: Interruption = undisturbed
     switched: set[str] = field(default_factory=set)
     """Settings that this process has switched off."""
-    unanswered: set[str] = field(default_factory=set)
-    """Settings whose call got no answer and had no effect so far; it may still take effect."""
+    settled: set[str] = field(default_factory=set)
+    """Settings of which this process knows that no call may still act; of all others the ledger decides."""
     notes: list[str] = field(default_factory=list)
     """Remarks about the cluster from the end of the guard, for the run's sentence."""
     is_handed_on: bool = False
@@ -96,50 +96,54 @@ class Guard:
     def _switch_off(self, setting: str) -> None:
         open_ones = switched_off(self.ledger, self.run.cluster_name)
         earlier = next((switch for switch in open_ones if switch.setting == setting), None)
+        if earlier is not None:
+            self._settle(earlier)
         # What that switch left in the brokers' memory isn't what was there before.
         effective = {**self.cluster.effective(setting), **(earlier.effective if earlier else {})}
         # Read last: what someone sets between this read and the call is lost.
         first = self.cluster.override(setting)
         before = _seen(self.cluster, setting, lambda again: again == first, self.clock)
-        if earlier is not None and not _is_off(before):
-            before = self._settled(earlier, before)
         if _is_off(before):
             if earlier and earlier.written == before and earlier.run not in {self.run.id, *self.turns_before}:
                 # Answer for what that run left off, or whoever restores that switches it on during this one.
                 record_switching_off(self.run, setting, earlier.before, OFF, effective)
                 self.switched.add(setting)
+            self.settled.add(setting)
             return
         record_switching_off(self.run, setting, before, OFF, effective)
+        self.settled.add(setting)  # nothing is sent yet
         with self.run.writing():  # raises if the run was aborted or taken over, as its switches may be given back then
             pass
+        self.settled.remove(setting)
         reply, now = _set(self.cluster, setting, before, OFF, self.clock)
-        if reply.leaves_open:
-            self.unanswered.add(setting)
+        if not reply.leaves_open or now == OFF:
+            self.settled.add(setting)
         if now != OFF:
             raise Refused(
                 f"{setting} can't be switched off: {reply.in_words}; switch it off by hand, and try again: what is "
                 "off already is left as it is"
             )
-        self.unanswered.discard(setting)
         self.switched.add(setting)
         self.progress(f"{setting} is off while the plan is carried out; it was {_value(before)}")
 
-    def _settled(self, earlier: SwitchedOff, now: str | None) -> str | None:
-        """The override once an earlier call that switches it off has acted, or can't any more.
+    def _settle(self, earlier: SwitchedOff) -> None:
+        """Wait until an earlier call that switches a setting off has acted, or can't any more.
 
         If it acted during this run, or after it, nothing would show that: it writes what this run does. Raises
         `Refused` if the run is to end meanwhile.
         """
         deadline_s, is_said = self.clock.monotonic_s() + MAY_ACT_MS / 1000, False
-        while may_still_act(self.ledger, earlier) and self.clock.monotonic_s() < deadline_s and not _is_off(now):
+
+        def has_acted() -> bool:
+            return _is_off(_seen(self.cluster, earlier.setting, lambda now: not _is_off(now), self.clock))
+
+        while may_still_act(self.ledger, earlier) and self.clock.monotonic_s() < deadline_s and not has_acted():
             if not is_said:
                 self.progress(f"{_may_act(earlier)}; waiting until it can't")
                 is_said = True
             if reason := self.interruption():
                 raise Refused(reason)
             self.clock.sleep(SETTLING_POLL_S)
-            now = self.cluster.override(earlier.setting)
-        return now
 
     def _end(self) -> None:
         if self.run.is_overtaken() or self.is_handed_on:
@@ -156,7 +160,8 @@ class Guard:
 
     def _put_back(self, switch: SwitchedOff) -> None:
         """Restore a setting, unless the call that switches it off may still act."""
-        if switch.setting in self.unanswered and not _is_off(self.cluster.override(switch.setting)):
+        is_open = switch.setting not in self.settled and may_still_act(self.ledger, switch)
+        if is_open and not _is_off(self.cluster.override(switch.setting)):
             self._note(_look_later(switch))
             return
         what = _restore(switch, self.ledger, self.cluster, self.progress, self.clock)

@@ -32,7 +32,7 @@ from pulsar_advisor.execution.run.executor import carry_out
 from pulsar_advisor.execution.run.guard import GUARDED, OFF, left_off, restore_what_was_left
 from pulsar_advisor.execution.run.ongoing_run import OngoingRun
 from pulsar_advisor.execution.undo import propose_undo
-from pulsar_advisor.model.errors import ClusterUnreachable, Refused, StorageError, UsageError
+from pulsar_advisor.model.errors import BalancerStillOff, ClusterUnreachable, Refused, StorageError, UsageError
 from pulsar_advisor.model.plans.goal import ROLL, Goal
 from pulsar_advisor.model.plans.plan import Plan, PlanDecision, digest_of, short
 from unit.execution.actors import ALICE, BOB, FOUR_EYES, approved, carried_out, run
@@ -1012,6 +1012,19 @@ def test_no_broker_is_drained_before_a_late_call_of_an_earlier_run_can_not_switc
     assert status_of(ledger, roll.plan).restart is None
     assert outcome(go_on(roll)) == "done"
     assert is_off(cluster) == [True, True]
+
+
+def test_a_turn_that_can_not_begin_forgets_no_call_of_the_turn_before_that_may_still_act(
+    roll: Roll, ledger: Ledger, cluster: FakeCluster
+) -> None:
+    send = cluster.send
+    for lost in GUARDED[::-1]:
+        cluster.send = lambda write, lost=lost: (  # type: ignore[method-assign, misc]
+            Reply(None, "timed out") if write.setting == lost else send(write)
+        )
+        with pytest.raises(BalancerStillOff, match="can't be switched off: no answer"):
+            go_on(roll)
+    assert {switch.setting for switch in left_off(ledger, "live")} == set(GUARDED)
 
 
 def stopped_turn(roll: Roll, ledger: Ledger, cluster: RestartedCluster) -> None:
